@@ -1,0 +1,36 @@
+"""Every way the tool can refuse, each with its process exit code.
+
+A message says what, where, why, and what to try.
+"""
+
+from __future__ import annotations
+
+
+class PlannerError(Exception):
+    """Base of all expected failures. Anything else that escapes is an internal error."""
+
+    exit_code = 1
+
+
+class UsageError(PlannerError):
+    """The call is wrong: a bad option, a missing or unwritable path."""
+
+    exit_code = 2
+
+
+class OverBudgetError(PlannerError):
+    """The best plan found needs more memory than the budget (it was written all the same)."""
+
+    exit_code = 3
+
+
+class OutputsDifferError(PlannerError):
+    """The rewritten model computes something else. Nothing was written."""
+
+    exit_code = 4
+
+
+class ModelError(PlannerError):
+    """The model is damaged, or holds something that this tool must not touch."""
+
+    exit_code = 5

@@ -1,0 +1,290 @@
+"""A model in memory: graphs of operators and tensors that refer to each other directly.
+
+There are no indices here; `serde` alone knows them. Every field of the flatbuffer is either
+*managed* (an attribute below, blanked in `raw`) or *foreign* (in `raw`, never looked at), never
+both. Only `rewriter` changes a model after it is read.
+
+    Model -- graphs --> Graph -- ops --> Op -- inputs/outputs --> Tensor -- buffer --> Buffer
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tflm_planner.errors import ModelError
+from tflm_planner.schema import Bytes, element_bits, operator_names, type_names
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """Bytes of constant tensors and metadata. `external`: stored behind the flatbuffer's end
+    (the layout of large models)."""
+
+    data: Bytes | None
+    external: bool
+    raw: Any
+
+
+@dataclass(eq=False, slots=True)
+class Tensor:
+    """A tensor. `shape` is None where the file has none; TFLM takes that for a scalar."""
+
+    name: str
+    type: int
+    shape: tuple[int, ...] | None
+    buffer: Buffer
+    quantization: Any
+    is_variable: bool
+    raw: Any
+    producer: Op | None = None
+    consumers: list[Op] = field(default_factory=list["Op"])
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether its bytes are in the file."""
+        return self.buffer.data is not None and self.buffer.data.size > 0
+
+    @property
+    def elements(self) -> int:
+        """Number of elements; 1 for a scalar."""
+        return math.prod(self.shape or ())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its data as TFLM counts them; 0 for types without a fixed size."""
+        return -(-self.elements * (element_bits(self.type) or 0) // 8)
+
+    @property
+    def type_name(self) -> str:
+        """Lower-case type name, e.g. "int8"."""
+        return type_names().get(self.type, f"type {self.type}")
+
+
+@dataclass(eq=False, slots=True)
+class OpCode:
+    """What kind of operator: a builtin code, or CUSTOM with a name."""
+
+    builtin: int
+    custom: str | None
+    raw: Any
+
+    @property
+    def name(self) -> str:
+        """The builtin's name ("CONV_2D"), or the custom operator's own."""
+        builtin = operator_names().get(self.builtin, f"BUILTIN_{self.builtin}")
+        return self.custom or "" if builtin == "CUSTOM" else builtin
+
+
+@dataclass(eq=False, slots=True)
+class Op:
+    """An operator. `inputs` may hold None (an omitted optional input).
+
+    `graphs` holds the sub-graphs that its options name, by the option's field.
+    """
+
+    code: OpCode
+    inputs: list[Tensor | None]
+    outputs: list[Tensor]
+    intermediates: list[Tensor]
+    options: Any
+    graphs: dict[str, list[Graph]]
+    custom_options: Bytes | None
+    custom_options_external: bool
+    raw: Any
+
+    @property
+    def kind(self) -> str:
+        """The operator's name, e.g. "CONV_2D"."""
+        return self.code.name
+
+    @property
+    def label(self) -> str:
+        """How messages name it: kind and first output."""
+        return f"{self.kind} {self.outputs[0].name!r}" if self.outputs else self.kind
+
+    def operands(self) -> list[Tensor]:
+        """The inputs that are there."""
+        return [t for t in self.inputs if t is not None]
+
+    def called(self) -> list[Graph]:
+        """Sub-graphs that it names, in the order of their option fields."""
+        return [g for graphs in self.graphs.values() for g in graphs]
+
+
+@dataclass(eq=False, slots=True)
+class Graph:
+    """A sub-graph; `ops` run in this order."""
+
+    name: str
+    tensors: list[Tensor]
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+    ops: list[Op]
+    raw: Any
+
+
+@dataclass(eq=False, slots=True)
+class Signature:
+    """A named entry point: names for tensors of one graph."""
+
+    key: str
+    graph: Graph
+    inputs: list[tuple[str, Tensor]]
+    outputs: list[tuple[str, Tensor]]
+    raw: Any
+
+
+@dataclass(eq=False, slots=True)
+class Metadata:
+    """A named blob."""
+
+    name: str
+    buffer: Buffer
+    raw: Any
+
+
+@dataclass(eq=False, slots=True)
+class Model:
+    """A whole model; `graphs[0]` is the one that runs."""
+
+    graphs: list[Graph]
+    codes: list[OpCode]
+    buffers: list[Buffer]
+    metadata: list[Metadata]
+    metadata_buffers: list[Buffer]
+    signatures: list[Signature]
+    raw: Any
+
+    @property
+    def main(self) -> Graph:
+        """The graph that runs."""
+        return self.graphs[0]
+
+    def ops(self) -> Iterator[Op]:
+        """All operators of all graphs, in file order."""
+        return (op for graph in self.graphs for op in graph.ops)
+
+    def tensors(self) -> Iterator[Tensor]:
+        """All tensors of all graphs, in file order."""
+        return (t for graph in self.graphs for t in graph.tensors)
+
+    def check(self) -> None:
+        """Raise ModelError unless the model could run: see the functions below."""
+        if not self.graphs:
+            raise ModelError("empty model: it has no sub-graph; export it again")
+        _check_calls(self)
+        for graph in self.graphs:
+            _check_tensors(graph)
+            _check_order(graph)
+
+
+LARGEST_TENSOR = 1 << 31
+"""Bytes. A declared size from here on cannot be meant for a microcontroller."""
+
+
+def _check_calls(model: Model) -> None:
+    """Control flow refers to graphs of this model, and none calls itself."""
+    owned = {id(g) for g in model.graphs}
+    state: dict[int, bool] = {}  # graph -> True while its calls are being walked
+    stack: list[tuple[Graph, Iterator[Graph]]] = []
+
+    def enter(graph: Graph) -> None:
+        if id(graph) not in owned:
+            raise ModelError(f"sub-graph {graph.name!r} is called but not part of the model")
+        if state.get(id(graph)):
+            raise ModelError(f"sub-graph {graph.name!r} calls itself; TFLM cannot run recursion")
+        if id(graph) not in state:
+            state[id(graph)] = True
+            stack.append((graph, iter([c for op in graph.ops for c in op.called()])))
+
+    for root in model.graphs:
+        enter(root) if id(root) not in state else None
+        while stack:
+            graph, calls = stack[-1]
+            called = next(calls, None)
+            if called is None:
+                state[id(graph)] = False
+                stack.pop()
+            else:
+                enter(called)
+
+
+def _check_tensors(graph: Graph) -> None:
+    for t in graph.tensors:
+        if any(d < 0 for d in t.shape or ()):
+            raise ModelError(
+                f"tensor {t.name!r} has the dynamic or negative shape {list(t.shape or ())}; "
+                "TFLM needs fixed shapes: export the model with a fixed input shape"
+            )
+        if t.nbytes >= LARGEST_TENSOR:
+            raise ModelError(
+                f"tensor {t.name!r} of shape {list(t.shape or ())} declares {t.nbytes:,} bytes; "
+                "the file is damaged, or not meant for a microcontroller"
+            )
+        data = t.buffer.data
+        if data is not None and 0 < data.size < t.nbytes and t.raw.sparsity is None:
+            raise ModelError(
+                f"damaged model: constant tensor {t.name!r} needs {t.nbytes:,} bytes, "
+                f"its buffer holds {data.size:,}"
+            )
+
+
+def _check_order(graph: Graph) -> None:
+    """One producer a tensor; nothing is read before it is written; links are consistent."""
+    position = {id(op): i for i, op in enumerate(graph.ops)}
+    written: dict[int, int] = {}
+    inputs = {id(t) for t in graph.inputs}
+    for i, op in enumerate(graph.ops):
+        for t in op.outputs:
+            if id(t) in written:
+                raise ModelError(
+                    f"tensor {t.name!r} is written by operators {written[id(t)]} and {i} "
+                    f"({op.label}); a tensor has one producer: export the model again"
+                )
+            if t.is_constant or id(t) in inputs:
+                what = "a constant" if t.is_constant else "a graph input"
+                raise ModelError(f"operator {i} ({op.label}) writes {t.name!r}, {what}")
+            written[id(t)] = i
+            assert t.producer is op, f"producer of {t.name!r} is out of step"
+    for i, op in enumerate(graph.ops):
+        for t in op.operands():
+            at = written.get(id(t))
+            assert at is None or op in t.consumers, f"consumers of {t.name!r} are out of step"
+            if at is not None and at >= i:
+                raise ModelError(
+                    f"operator {i} ({op.label}) reads {t.name!r}, which operator {at} writes "
+                    "only later: the graph is cyclic or its operators are out of order"
+                )
+            if at is None and not _has_value(t, inputs):
+                raise ModelError(_unwritten(i, op, t))
+    for t in graph.outputs:
+        if id(t) not in written and not _has_value(t, inputs):
+            raise ModelError(f"graph output {t.name!r} is written by no operator")
+    assert len(position) == len(graph.ops), "an operator is listed twice"
+
+
+def _has_value(tensor: Tensor, inputs: set[int]) -> bool:
+    return id(tensor) in inputs or tensor.is_constant or tensor.is_variable or tensor.nbytes == 0
+
+
+def _unwritten(index: int, op: Op, tensor: Tensor) -> str:
+    return (
+        f"operator {index} ({op.label}) reads {tensor.name!r}, which nothing writes; the file is "
+        "damaged, or it was rewritten for TFLM with views that lie over other tensors "
+        "(then give the original model)"
+    )
+
+
+def link(graphs: Iterable[Graph]) -> None:
+    """Set `producer` and `consumers` of every tensor from the operators."""
+    for graph in graphs:
+        for t in graph.tensors:
+            t.producer, t.consumers = None, []
+        for op in graph.ops:
+            for t in op.outputs:
+                t.producer = op
+            for t in dict.fromkeys(op.operands()):
+                t.consumers.append(op)

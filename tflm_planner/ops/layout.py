@@ -1,0 +1,105 @@
+"""Operators that only move data: a result holds the same bytes as (part of) an operand.
+
+Along the outermost axis that is not 1 a part is one run of bytes, so it can be a view: the
+kernel then copies each byte onto itself.
+
+    CONCATENATION on the outermost axis:   | a | b | c |   a, b, c at their final places in out
+    SPLIT, UNPACK, SLICE:                  | x | y | z |   x, y, z inside the operand
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from tflm_planner.ir import Op, Tensor
+from tflm_planner.ops.spec import OpSpec, Sharing, register
+
+
+def _same_bytes(op: Op) -> Iterator[Sharing]:
+    operand, result = op.operands()[0], op.outputs[0]
+    if operand.nbytes == result.nbytes and operand.type == result.type:
+        yield Sharing(operand, result, distance=0, exclusive=True)
+
+
+def _is_outermost(shape: tuple[int, ...], axis: int) -> bool:
+    """Whether all axes before `axis` are 1, so that parts along it are runs of bytes."""
+    return 0 <= axis < len(shape) and math.prod(shape[:axis]) == 1
+
+
+def _joined(op: Op) -> Iterator[Sharing]:
+    """CONCATENATION along an axis; PACK makes a new one. Both count it in the result."""
+    (out,) = op.outputs
+    shape = out.shape or ()
+    axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
+    if _is_outermost(shape, axis):
+        yield from _parts_of(out, op.operands(), parts_are_operands=True)
+
+
+def _unpacked(op: Op) -> Iterator[Sharing]:
+    whole = op.operands()[0]
+    axis = op.options.axis + (len(whole.shape or ()) if op.options.axis < 0 else 0)
+    if _is_outermost(whole.shape or (), axis):
+        yield from _parts_of(whole, op.outputs, parts_are_operands=False)
+
+
+def _split(op: Op) -> Iterator[Sharing]:
+    """SPLIT reads (axis, data), SPLIT_V reads (data, sizes, axis)."""
+    operands = op.operands()
+    axis_tensor, whole = (
+        (operands[0], operands[1]) if op.kind == "SPLIT" else (operands[2], operands[0])
+    )
+    axes = _integers(axis_tensor)
+    if axes is None or len(axes) != 1:
+        return
+    axis = axes[0] + (len(whole.shape or ()) if axes[0] < 0 else 0)
+    if _is_outermost(whole.shape or (), axis):
+        yield from _parts_of(whole, op.outputs, parts_are_operands=False)
+
+
+def _sliced(op: Op) -> Iterator[Sharing]:
+    whole, begin_tensor = op.operands()[:2]
+    (part,) = op.outputs
+    begin, shape, taken = _integers(begin_tensor), whole.shape or (), part.shape or ()
+    if begin is None or len(begin) != len(shape) or len(taken) != len(shape):
+        return
+    cut = [i for i in range(len(shape)) if taken[i] != shape[i]]
+    if len(cut) > 1 or not _is_outermost(shape, cut[0] if cut else 0):
+        return
+    if any(b < 0 or b + n > whole_n for b, n, whole_n in zip(begin, taken, shape, strict=True)):
+        return
+    skipped = begin[cut[0]] * math.prod(shape[cut[0] + 1 :]) if cut else 0
+    element = whole.nbytes // max(whole.elements, 1)
+    yield Sharing(whole, part, distance=skipped * element, exclusive=True)
+
+
+def _parts_of(whole: Tensor, parts: list[Tensor], *, parts_are_operands: bool) -> Iterator[Sharing]:
+    """The parts lie one behind the other in `whole`."""
+    if sum(p.nbytes for p in parts) != whole.nbytes or any(p.type != whole.type for p in parts):
+        return
+    at = 0
+    for part in parts:
+        if parts_are_operands and not part.is_constant:
+            yield Sharing(part, whole, distance=-at, exclusive=False)
+        elif not parts_are_operands:
+            yield Sharing(whole, part, distance=at, exclusive=False)
+        at += part.nbytes
+
+
+def _integers(tensor: Tensor) -> list[int] | None:
+    """The values of a constant integer tensor; None when it is not one."""
+    dtype = {"int32": "<i4", "int64": "<i8"}.get(tensor.type_name)
+    if dtype is None or not tensor.is_constant or tensor.buffer.data is None:
+        return None
+    data = tensor.buffer.data[: tensor.nbytes].tobytes()
+    return [int(v) for v in np.frombuffer(data, dtype)]
+
+
+register(OpSpec(_same_bytes), "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+register(OpSpec(_joined, needs_options=True), "CONCATENATION", "PACK")
+register(OpSpec(_unpacked, many_results=True, needs_options=True), "UNPACK")
+register(OpSpec(_split, operands=2, many_results=True), "SPLIT")
+register(OpSpec(_split, operands=3, many_results=True), "SPLIT_V")
+register(OpSpec(_sliced, operands=3), "SLICE")

@@ -1,0 +1,188 @@
+"""From a model to its planning problem: which buffers live when, and which may share memory.
+
+The life spans are TFLM's own (AllocationInfoBuilder::MarkAllocationLifetimes): a counter of
+scopes runs over the operators, and over the body of a control-flow operator at its call site.
+
+    scope  0      1      2 ............. 5      6
+           input  CONV   WHILE           :      SOFTMAX
+                         | cond 3 | body 4, 5 |
+    operands and results of WHILE live through [2, 5]
+
+It knows tensors and operators; it must not know offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tflm_planner.errors import ModelError
+from tflm_planner.ir import Graph, Model, Op, Tensor
+from tflm_planner.ops import Sharing, sharings
+from tflm_planner.planning.problem import Buffer, Overlap, Problem
+from tflm_planner.schema import element_bits
+from tflm_planner.tflm.greedy import ONLINE, Request
+from tflm_planner.tflm.scratch import ScratchModel
+from tflm_planner.units import ALIGNMENT, align_up
+
+UNUSED = -1
+"""First and last use of a tensor that no operator, input or output mentions."""
+
+
+@dataclass(slots=True)
+class LifeSpan:
+    """First and last scope of use, both inclusive, as TFLM counts them."""
+
+    first: int = UNUSED
+    last: int = UNUSED
+
+    def create(self, scope: int) -> None:
+        """TFLM's UpdateFirstCreated: the earliest creation counts."""
+        if self.first == UNUSED:
+            self.first = scope
+
+    def use(self, scope: int) -> None:
+        """TFLM's UpdateLastUsed."""
+        self.last = max(self.last, scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A scratch request of one operator; `size` is rounded up to 16."""
+
+    op: Op
+    size: int
+    span: LifeSpan
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Life spans of all tensors that TFLM's planner places, and of all scratch.
+
+    planned: the tensors that get memory, in file order (sub-graph by sub-graph).
+    ops: the operators in file order. scopes: first and last scope of each call of an operator.
+    """
+
+    ops: list[Op]
+    planned: list[Tensor]
+    spans: dict[int, LifeSpan]
+    scopes: dict[int, list[tuple[int, int]]] = field(
+        default_factory=dict[int, list[tuple[int, int]]]
+    )
+    scratch: list[Scratch] = field(default_factory=list[Scratch])
+    kept: set[int] = field(default_factory=set[int])
+
+    def span(self, tensor: Tensor) -> LifeSpan:
+        """The life span of a planned tensor."""
+        return self.spans[id(tensor)]
+
+
+def planned_bytes(tensor: Tensor) -> int:
+    """Bytes that TFLM's planner gives the tensor: 0 for constants, variables (they lie in the
+    tail) and empty tensors. int4 activations take a byte an element there."""
+    if tensor.is_constant or tensor.is_variable:
+        return 0
+    bits = element_bits(tensor.type)
+    if bits is None:
+        raise ModelError(
+            f"tensor {tensor.name!r} has type {tensor.type_name}, which TFLM cannot hold in its "
+            "arena; give the operator that makes it another type"
+        )
+    return tensor.elements * max(bits, 8) // 8
+
+
+def timeline(model: Model, scratch_of: ScratchModel, *, entries: Sequence[Graph] = ()) -> Timeline:
+    """Simulate TFLM's life-span marking from the main graph.
+
+    `entries`: further graphs that an application may invoke by themselves. TFLM leaves them out
+    of its marking; here they come after the main graph, so that they can share its memory.
+    """
+    planned = [t for t in model.tensors() if planned_bytes(t) > 0]
+    line = Timeline(list(model.ops()), planned, {id(t): LifeSpan() for t in planned})
+    line.kept = {id(t) for graph in model.graphs for t in graph.outputs}
+    scope = _mark(model.main, 0, line)
+    for graph in entries:
+        scope = _mark(graph, scope + 1, line)
+    line.scratch = [
+        Scratch(op, align_up(size), LifeSpan(line.scopes[id(op)][0][0], line.scopes[id(op)][-1][1]))
+        for op in line.ops
+        if id(op) in line.scopes
+        for size in scratch_of(op)
+        if size > 0
+    ]
+    return line
+
+
+def _mark(graph: Graph, scope: int, line: Timeline) -> int:
+    """MarkAllocationLifetimes for one graph entered at `scope`; returns the last scope."""
+
+    def mark(tensors: Iterable[Tensor], at: int, *, created: bool) -> None:
+        for tensor in tensors:
+            span = line.spans.get(id(tensor))
+            if span is not None:
+                if created:
+                    span.create(at)
+                span.use(at)
+
+    mark(graph.inputs, scope, created=True)
+    for op in graph.ops:
+        scope += 1
+        start = scope
+        mark(op.outputs, scope, created=True)
+        for called in op.called():
+            scope = _mark(called, scope + 1, line)
+        mark(op.operands(), scope, created=False)
+        mark(op.outputs, scope, created=False)
+        line.scopes.setdefault(id(op), []).append((start, scope))
+    mark(graph.outputs, scope, created=True)
+    return scope
+
+
+def planning_problem(line: Timeline) -> Problem:
+    """Buffers of all planned tensors (sizes rounded up to 16), and the sharings that every
+    kernel library allows, where the operand dies at the operator."""
+    index = {id(t): i for i, t in enumerate(line.planned)}
+    buffers = tuple(
+        Buffer(t.name, align_up(planned_bytes(t)), line.span(t).first, line.span(t).last + 1)
+        for t in line.planned
+    )
+    overlaps = tuple(
+        Overlap(index[id(s.operand)], index[id(s.result)], s.distance, s.distance)
+        for s in legal_sharings(line)
+    )
+    return Problem(buffers, overlaps)
+
+
+def legal_sharings(line: Timeline) -> Iterator[Sharing]:
+    """Sharings between planned tensors whose operand is needed by nobody after the operator.
+
+    Distances are multiples of 16: TFLM rounds every buffer up to that, so that a view elsewhere
+    would stick out behind its parent.
+    """
+    for op in line.ops:
+        calls = line.scopes.get(id(op), [])
+        if len(calls) != 1:  # never run, or run by two callers: its tensors live in between
+            continue
+        (scope, _), *_ = calls
+        for s in sharings(op):
+            operand, result = line.spans.get(id(s.operand)), line.spans.get(id(s.result))
+            if operand is None or result is None or id(s.operand) in line.kept:
+                continue
+            dies_here = operand.last == scope == result.first
+            if dies_here and s.distance % ALIGNMENT == 0:
+                yield s
+
+
+def placement_requests(line: Timeline, offsets: Mapping[int, int]) -> list[Request]:
+    """What TFLM's planner is asked for: every planned tensor, at its offset if the plan
+    (tensor identity -> bytes) has one, then every scratch buffer."""
+    tensors = [
+        Request(
+            align_up(planned_bytes(t)),
+            line.span(t).first,
+            line.span(t).last,
+            offsets.get(id(t), ONLINE),
+        )
+        for t in line.planned
+    ]
+    return tensors + [Request(s.size, s.span.first, s.span.last) for s in line.scratch]

@@ -1,0 +1,173 @@
+"""The planning problem: buffers with life spans must find offsets in one arena.
+
+This module knows intervals and bytes. It must not know TFLite, operators or tensors.
+
+    offset
+      ^        +-----------+
+      |        |     b     |          a and b are live together only during [3, 4):
+      |  +-----+--+        |          they must not share a byte there, unless an
+      |  |    a   |        |          `Overlap` permits their distance.
+      |  |        |--------+
+      +--+--------+-------------> time (operator steps, half-open)
+         0     3  4        8
+
+All sizes, and all distances of overlaps, are multiples of the alignment already: an
+allocator adds and compares, and never rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+
+UNBOUNDED = 1 << 62
+"""`Overlap.high` of an overlap that is allowed from a distance on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """`size` bytes needed during the half-open life span [start, end)."""
+
+    name: str
+    size: int
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if self.size <= 0:
+            raise ValueError(f"buffer {self.name!r}: size {self.size} is not positive")
+        if self.start >= self.end:
+            raise ValueError(f"buffer {self.name!r}: life span [{self.start}, {self.end}) is empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """A permission: `first` and `second` (indices of buffers) may share memory while both live
+    when `low <= offset[second] - offset[first] <= high`.
+
+    `low == high` is an alias: the second lies at a fixed distance inside the first, or the
+    first inside the second. `high == UNBOUNDED` is an overlap allowed from a distance on.
+    """
+
+    first: int
+    second: int
+    low: int
+    high: int
+
+    @property
+    def is_alias(self) -> bool:
+        return self.low == self.high
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Buffers to place, and the pairs of them that may share memory at some distances.
+
+    Every overlap names a pair that is live together at some time. Taking one is never a duty.
+    """
+
+    buffers: tuple[Buffer, ...]
+    overlaps: tuple[Overlap, ...] = ()
+
+    @cached_property
+    def permits(self) -> dict[tuple[int, int], tuple[tuple[int, int], ...]]:
+        """(i, j) -> intervals of allowed `offset[j] - offset[i]`; holds both (i, j) and (j, i)."""
+        table: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
+        for o in self.overlaps:
+            forward, backward = (o.first, o.second), (o.second, o.first)
+            table[forward] = (*table.get(forward, ()), (o.low, o.high))
+            table[backward] = (*table.get(backward, ()), (-o.high, -o.low))
+        return table
+
+    @cached_property
+    def neighbours(self) -> tuple[tuple[int, ...], ...]:
+        """For each buffer, the buffers that are live together with it at some time."""
+        found: list[list[int]] = [[] for _ in self.buffers]
+        for i, j in concurrent_pairs(self.buffers):
+            found[i].append(j)
+            found[j].append(i)
+        return tuple(tuple(f) for f in found)
+
+    def may_share(self, i: int, j: int, distance: int) -> bool:
+        """Whether buffers i and j may share memory when `offset[j] - offset[i] == distance`."""
+        return any(low <= distance <= high for low, high in self.permits.get((i, j), ()))
+
+    def live_sets(self) -> Iterator[tuple[int, list[int]]]:
+        """(time, indices of live buffers) for each maximal set of buffers live together."""
+        events = sorted({b.start for b in self.buffers})
+        by_start = sorted(range(len(self.buffers)), key=lambda i: self.buffers[i].start)
+        live: list[int] = []
+        cursor = 0
+        for time in events:
+            live = [i for i in live if self.buffers[i].end > time]
+            while cursor < len(by_start) and self.buffers[by_start[cursor]].start == time:
+                live.append(by_start[cursor])
+                cursor += 1
+            yield time, list(live)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An offset in bytes for each buffer of a problem, in the problem's order."""
+
+    offsets: tuple[int, ...]
+
+    def height(self, problem: Problem) -> int:
+        """Bytes from 0 to the highest byte used."""
+        return max((o + b.size for o, b in zip(self.offsets, problem.buffers, strict=True)), default=0)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Two buffers that share bytes at a time when both are live, or one that lies below 0."""
+
+    first: Buffer
+    second: Buffer | None
+    bytes_from: int
+    bytes_to: int
+    time_from: int
+    time_to: int
+
+    def __str__(self) -> str:
+        if self.second is None:
+            return f"buffer {self.first.name!r} lies at offset {self.bytes_from}, below the arena"
+        return (
+            f"buffers {self.first.name!r} and {self.second.name!r} share bytes "
+            f"[{self.bytes_from}, {self.bytes_to}) during steps [{self.time_from}, {self.time_to})"
+        )
+
+
+def concurrent_pairs(buffers: Sequence[Buffer]) -> Iterator[tuple[int, int]]:
+    """All pairs (i, j) of buffers whose life spans intersect, by a sweep over their starts."""
+    live: list[int] = []
+    for j in sorted(range(len(buffers)), key=lambda i: (buffers[i].start, i)):
+        start = buffers[j].start
+        live = [i for i in live if buffers[i].end > start]
+        for i in live:
+            yield i, j
+        live.append(j)
+
+
+def validate(problem: Problem, plan: Plan) -> list[Violation]:
+    """Every pair that shares bytes while both are live without permission; empty when legal.
+
+    Deliberately independent of every allocator.
+    """
+    buffers, offsets = problem.buffers, plan.offsets
+    if len(offsets) != len(buffers):
+        raise ValueError(f"plan of {len(offsets)} offsets for a problem of {len(buffers)} buffers")
+    found = [
+        Violation(b, None, o, o + b.size, b.start, b.end)
+        for b, o in zip(buffers, offsets, strict=True)
+        if o < 0
+    ]
+    for i, j in concurrent_pairs(buffers):
+        a, b = buffers[i], buffers[j]
+        bottom, top = max(offsets[i], offsets[j]), min(offsets[i] + a.size, offsets[j] + b.size)
+        if bottom < top and not problem.may_share(i, j, offsets[j] - offsets[i]):
+            found.append(
+                Violation(a, b, bottom, top, max(a.start, b.start), min(a.end, b.end))
+            )
+    return found

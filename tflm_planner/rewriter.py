@@ -1,0 +1,74 @@
+"""The only module that changes a model after it is read.
+
+Every function leaves `producer` and `consumers` right. Later passes (tiles, loops) insert and
+rewire through here too; what exists is what today's passes need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from tflm_planner import schema
+from tflm_planner.ir import Buffer, Graph, Metadata, Model, Op, Tensor
+
+
+def reorder(graph: Graph, ops: Sequence[Op]) -> None:
+    """Run the operators of `graph` in another order (a permutation of them)."""
+    assert sorted(map(id, ops)) == sorted(map(id, graph.ops)), "not a permutation"
+    graph.ops = list(ops)
+
+
+def drop_tensors(graph: Graph, unwanted: Collection[Tensor]) -> None:
+    """Remove tensors that no operator, input or output mentions."""
+    gone = {id(t) for t in unwanted}
+    assert all(t.producer is None and not t.consumers for t in unwanted), "tensor in use"
+    graph.tensors = [t for t in graph.tensors if id(t) not in gone]
+
+
+def drop_graphs(model: Model, unwanted: Collection[Graph]) -> None:
+    """Remove graphs that no operator and no signature mentions."""
+    gone = {id(g) for g in unwanted}
+    model.graphs = [g for g in model.graphs if id(g) not in gone]
+
+
+def drop_buffers(model: Model, unwanted: Collection[Buffer]) -> None:
+    """Remove buffers that nothing mentions."""
+    gone = {id(b) for b in unwanted}
+    model.buffers = [b for b in model.buffers if id(b) not in gone]
+
+
+def keep_inside(model: Model) -> int:
+    """Move data that lies behind the flatbuffer's end into it; returns how many pieces moved."""
+    moved = 0
+    for buffer in model.buffers:
+        moved += buffer.external
+        buffer.external = False
+    for op in model.ops():
+        moved += op.custom_options_external
+        op.custom_options_external = False
+    return moved
+
+
+def remove_metadata(model: Model, name: str) -> list[Metadata]:
+    """Remove every metadata entry of that name, and its buffer if nothing else uses it."""
+    removed = [m for m in model.metadata if m.name == name]
+    model.metadata = [m for m in model.metadata if m.name != name]
+    used = {id(b) for b in used_buffers(model)}
+    drop_buffers(model, [m.buffer for m in removed if id(m.buffer) not in used])
+    return removed
+
+
+def add_metadata(model: Model, name: str, data: schema.Bytes) -> None:
+    """Append a metadata entry with a buffer of its own."""
+    generated = schema.generated
+    buffer = Buffer(np.ascontiguousarray(data), False, generated.BufferT())
+    model.buffers.append(buffer)
+    model.metadata.append(Metadata(name, buffer, generated.MetadataT(name=b"")))
+
+
+def used_buffers(model: Model) -> list[Buffer]:
+    """Buffers that a tensor or metadata refers to."""
+    of_tensors = [t.buffer for t in model.tensors()]
+    return of_tensors + [m.buffer for m in model.metadata] + model.metadata_buffers
