@@ -139,18 +139,26 @@ def _mark(graph: Graph, scope: int, line: Timeline) -> int:
 
 
 def planning_problem(line: Timeline) -> Problem:
-    """Buffers of all planned tensors (sizes rounded up to 16), and the sharings that every
-    kernel library allows, where the operand dies at the operator."""
+    """Buffers of all planned tensors, then of all scratch (sizes rounded up to 16), and the
+    sharings that every kernel library allows, where the operand dies at the operator.
+
+    Scratch cannot be planned offline, but room must be left for it: with it among the buffers,
+    every plan has a gap where TFLM's first fit finds one.
+    """
     index = {id(t): i for i, t in enumerate(line.planned)}
-    buffers = tuple(
+    tensors = [
         Buffer(t.name, align_up(planned_bytes(t)), line.span(t).first, line.span(t).last + 1)
         for t in line.planned
-    )
+    ]
+    scratch = [
+        Buffer(f"scratch of {s.op.label}", s.size, s.span.first, s.span.last + 1)
+        for s in line.scratch
+    ]
     overlaps = tuple(
         Overlap(index[id(s.operand)], index[id(s.result)], s.distance, s.distance)
         for s in legal_sharings(line)
     )
-    return Problem(buffers, overlaps)
+    return Problem((*tensors, *scratch), overlaps)
 
 
 def legal_sharings(line: Timeline) -> Iterator[Sharing]:

@@ -1,0 +1,85 @@
+"""A small report made by hand: a chain of six operators like the start of a person detector."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from report_samples import HOSTILE, chain
+
+from tflm_planner.report.document import (
+    AllocationSummary,
+    Limits,
+    MemoryMap,
+    OrderSummary,
+    Report,
+    RuntimeCheck,
+    Side,
+)
+
+
+@pytest.fixture
+def before() -> MemoryMap:
+    return chain(
+        [27648, 18432, 18432, 36864, 9216, 9216, 16],
+        64512,
+        [0, 27648, 46080, 0, 36864, 46080, 0],
+    )
+
+
+@pytest.fixture
+def after() -> MemoryMap:
+    return chain(
+        [27648, 18432, 18432, 36864, 9216, 9216, 16],
+        55296,
+        [0, 27648, 0, 18432, 0, 9216, 0],
+    )
+
+
+@pytest.fixture
+def report(before: MemoryMap, after: MemoryMap) -> Report:
+    return Report(
+        version="0.1.0",
+        source="models/vww.tflite",
+        destination="models/vww-planned.tflite",
+        sha256_before="ab" * 32,
+        sha256_after="cd" * 32,
+        before=Side(6, 7, 300_568, 64512, 64512, 35_048, before),
+        after=Side(6, 7, 300_800, 55296, 55296, 35_048, after),
+        limits=Limits(inputs=27648, order=55296, best_order=55296, overlap=36864),
+        order=OrderSummary("exact", False, 55296, 55296, True),
+        allocation=AllocationSummary("exact", 55296, 55296, True, ("block/3 in block/2",)),
+        checks=(
+            RuntimeCheck("LiteRT", "equal", 64, True, ""),
+            RuntimeCheck("TFLM", "equal", 64, True, ""),
+        ),
+        verified=True,
+        budget=60_000,
+        notes=("not reordered: the graph is a chain",),
+        seconds={"order": 0.01, "allocate": 0.2, "verify": 1.5},
+    )
+
+
+@pytest.fixture
+def hostile(report: Report) -> Report:
+    """The same report, with a hostile text wherever a text can stand."""
+    bad = chain([64, 64, 16], 128, [0, 64, 0], HOSTILE + "{}")
+    bad = MemoryMap(
+        tuple(replace(s, operator="=" + HOSTILE, name="=cmd()" + HOSTILE) for s in bad.steps),
+        bad.blocks,
+        bad.head,
+    )
+    return replace(
+        report,
+        version=HOSTILE,
+        source=HOSTILE,
+        destination=HOSTILE,
+        before=replace(report.before, map=bad),
+        after=replace(report.after, map=bad),
+        order=replace(report.order, method=HOSTILE),
+        allocation=replace(report.allocation, allocator=HOSTILE, aliases=(HOSTILE,)),
+        checks=(RuntimeCheck(HOSTILE, "not available", 0, False, HOSTILE),),
+        verified=False,
+        notes=(HOSTILE,),
+        seconds={HOSTILE: 1.0},
+    )

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tflm_planner.report.csv_document import HEADER, to_csv
+from tflm_planner.report.document import MemoryMap, Report
+from tflm_planner.report.json_document import to_json
+
+SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "schema" / "report.schema.json").read_text(encoding="utf-8")
+)
+
+
+def objects(schema: object) -> list[dict[str, object]]:
+    """Every schema of an object with properties, however deep."""
+    if isinstance(schema, list):
+        return [found for item in schema for found in objects(item)]
+    if not isinstance(schema, dict):
+        return []
+    inner = [found for item in schema.values() for found in objects(item)]
+    return [schema, *inner] if "properties" in schema and "type" in schema else inner
+
+
+def test_the_schema_is_valid_and_describes_every_property() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert len(objects(SCHEMA)) >= 10
+    for schema in objects(SCHEMA):
+        properties = schema["properties"]
+        assert isinstance(properties, dict)
+        assert schema["additionalProperties"] is False
+        assert schema["required"] == list(properties)
+        assert all("description" in p for p in properties.values())
+
+
+@pytest.mark.parametrize("which", ["report", "hostile"])
+def test_a_report_follows_the_schema(which: str, request: pytest.FixtureRequest) -> None:
+    document = to_json(request.getfixturevalue(which))
+    text = json.dumps(document, allow_nan=False, ensure_ascii=False)
+    text.encode("utf-8")
+    assert json.loads(text) == document
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+
+
+def test_keys_come_in_the_order_of_the_schema(report: Report) -> None:
+    document = to_json(report)
+    assert list(document) == list(SCHEMA["properties"])
+    assert list(document["before"]) == list(SCHEMA["$defs"]["side"]["properties"])
+    step = document["before"]["map"]["steps"][0]
+    assert list(step) == list(SCHEMA["$defs"]["step"]["properties"])
+
+
+def test_what_is_not_known_is_null(report: Report) -> None:
+    unknown = replace(
+        report,
+        budget=None,
+        limits=replace(report.limits, best_order=None, overlap=None),
+        before=replace(report.before, measured_head=None, measured_tail=None),
+    )
+    document = to_json(unknown)
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
+    assert document["budget"] == {"bytes": None, "met": True}
+    assert document["before"]["measured_head"] is None
+
+
+def test_the_schema_refuses_what_it_does_not_know(report: Report) -> None:
+    for change in ({"extra": 1}, {"schema_version": 2}, {"verified": "yes"}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.Draft202012Validator(SCHEMA).validate({**to_json(report), **change})
+
+
+def test_the_json_holds_the_figures(report: Report) -> None:
+    document = to_json(report)
+    assert document["head"] == {"before": 64512, "after": 55296, "saved": 9216}
+    assert document["before"]["map"]["steps"][2]["live_bytes"] == 55296
+
+
+def test_the_csv_of_a_map(before: MemoryMap) -> None:
+    rows = list(csv.DictReader(io.StringIO(to_csv(before))))
+    assert tuple(rows[0]) == HEADER
+    assert [row["step"] for row in rows] == list("012345")
+    assert [row["peak"] for row in rows] == list("001000")
+    for row in rows:
+        parts = [int(row[f"{part}_bytes"]) for part in ("input", "output", "other", "workspace")]
+        assert int(row["live_bytes"]) == sum(parts) - int(row["shared_bytes"])
+
+
+def test_the_csv_of_a_report_has_both_sides(report: Report) -> None:
+    rows = list(csv.reader(io.StringIO(to_csv(report))))
+    assert rows[0] == ["side", *HEADER]
+    assert [row[0] for row in rows[1:]] == ["before"] * 6 + ["after"] * 6
+
+
+def test_no_cell_is_a_formula_or_breaks_its_row(hostile: Report, before: MemoryMap) -> None:
+    for start in ("=1+1", "+1", "-1", "@SUM(A1)", "  =1", "\t=1", "\r=1"):
+        named = replace(before.steps[0], name=start + ',";\n')
+        text = to_csv(replace(before, steps=(named,)))
+        cell = next(iter(csv.DictReader(io.StringIO(text))))["name"]
+        assert cell[0] in "'\\" and "\n" not in cell
+    text = to_csv(hostile)
+    assert text.count("\n") == 5
+    text.encode("utf-8")

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+from report_samples import HOSTILE, chain
+
+from tflm_planner.report.document import MemoryMap, Report
+from tflm_planner.report.html import to_html
+from tflm_planner.report.memory_map_svg import NAMED_BLOCKS, before_after_svg, memory_map_svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+VOID = {"meta", "img", "br", "link", "input"}
+
+
+def rectangles(svg: str) -> dict[str, tuple[float, float, float, float]]:
+    """First line of the hover text -> left, top, width, height."""
+    found = {}
+    for rect in ElementTree.fromstring(svg).iter(f"{SVG}rect"):
+        title = rect.find(f"{SVG}title")
+        if title is not None and title.text:
+            x, y, w, h = (float(rect.attrib[k]) for k in ("x", "y", "width", "height"))
+            found[title.text.split("\n")[0]] = (x, y, w, h)
+    return found
+
+
+def texts(svg: str) -> list[str]:
+    return [t.text or "" for t in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced, and remembers tags and attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def parse(html: str) -> Page:
+    page = Page()
+    page.feed(html)
+    page.close()
+    assert not page.open
+    return page
+
+
+def test_rectangles_lie_where_the_plan_says(before: MemoryMap) -> None:
+    found = rectangles(memory_map_svg(before, title="before"))
+    assert len(found) == len(before.blocks)
+    bottom = max(y + h for _, y, _, h in found.values())
+    left = min(x for x, *_ in found.values())
+    tall = found["block/0"][3] / before.blocks[0].size
+    wide = found["block/1"][2] / 2
+    for block in before.blocks:
+        x, y, w, h = found[block.name]
+        assert h == pytest.approx(max(0.5, block.size * tall), abs=0.2)
+        assert bottom - y - h == pytest.approx(block.offset * tall, abs=0.4)
+        assert x - left == pytest.approx(block.start * wide, abs=0.4)
+        assert w == pytest.approx((block.end - block.start) * wide, abs=0.2)
+
+
+def test_both_maps_have_one_scale(before: MemoryMap, after: MemoryMap) -> None:
+    alone = rectangles(memory_map_svg(after, title="a"))["block/3"][3]
+    scaled = rectangles(memory_map_svg(after, title="a", scale=before.head))["block/3"][3]
+    assert scaled / alone == pytest.approx(after.head / before.head, abs=0.01)
+    svg = before_after_svg(before, after, title="t")
+    heights = [
+        float(rect.attrib["height"])
+        for rect in ElementTree.fromstring(svg).iter(f"{SVG}rect")
+        if (title := rect.find(f"{SVG}title")) is not None
+        and (title.text or "").startswith("block/3\n")
+    ]
+    assert len(heights) == 2 and heights[0] == heights[1]
+
+
+def test_a_taller_picture_has_taller_rectangles(before: MemoryMap) -> None:
+    heights = [
+        rectangles(memory_map_svg(before, title="t", height=h))["block/3"][3]
+        for h in (200, 300, 400, 800)
+    ]
+    assert heights == sorted(set(heights))
+
+
+def test_before_and_after_say_the_saving(before: MemoryMap, after: MemoryMap) -> None:
+    words = texts(before_after_svg(before, after, title="vww"))
+    for word in ("vww", "63.0 KiB", "54.0 KiB", "\N{MINUS SIGN}14.3 %", "9,216 bytes saved"):
+        assert word in words
+    assert "same head" in texts(before_after_svg(before, before, title="vww"))
+    grown = texts(before_after_svg(after, before, title="vww"))
+    assert "+16.7 %" in grown and not any("saved" in word for word in grown)
+
+
+def test_the_hover_text_tells_all(before: MemoryMap) -> None:
+    svg = memory_map_svg(before, title="t")
+    assert "block/3\nactivation, 36,864 B (36.0 KiB)\noffset 0 to 36,864\n" in svg
+    assert "operators 2 CONV_2D to 3 DEPTHWISE_CONV_2D" in svg
+    assert "peak: 55,296 B (54.0 KiB) live at 2 CONV_2D" in svg
+
+
+def test_shared_bytes_are_hatched(before: MemoryMap) -> None:
+    assert "shared bytes" not in texts(memory_map_svg(before, title="t"))
+    moved = replace(before.blocks[1], offset=before.blocks[0].size - 16)
+    shared = replace(before, blocks=(before.blocks[0], moved))
+    svg = memory_map_svg(shared, title="t")
+    assert "shared bytes" in texts(svg)
+    pattern = ElementTree.fromstring(svg).find(f".//{SVG}pattern")
+    assert pattern is not None and f"url(#{pattern.attrib['id']})" in svg
+
+
+def test_axis_labels_do_not_touch() -> None:
+    for operators in (1, 2, 7, 30, 99, 1234):
+        for head in (16, 1000, 65536, 3 << 20):
+            big = chain([head] * (operators + 1), head, [0] * (operators + 1))
+            root = ElementTree.fromstring(memory_map_svg(big, title="t"))
+            ticks = [
+                (float(t.attrib["x"]), len(t.text or "") * 7)
+                for t in root.iter(f"{SVG}text")
+                if t.attrib.get("text-anchor") == "middle" and t.attrib.get("class") is None
+            ]
+            assert ticks
+            for (a, wa), (b, wb) in pairwise(ticks):
+                assert b - a > (wa + wb) / 2
+
+
+def test_hostile_names_stay_text(hostile: Report) -> None:
+    for svg in (
+        memory_map_svg(hostile.before.map, title=HOSTILE),
+        before_after_svg(hostile.before.map, hostile.after.map, title=HOSTILE),
+    ):
+        root = ElementTree.fromstring(svg)
+        tags = {element.tag.removeprefix(SVG) for element in root.iter()}
+        assert tags <= {"svg", "style", "defs", "pattern", "rect", "path", "line", "text", "title"}
+        assert not any(k.startswith("on") for element in root.iter() for k in element.attrib)
+        svg.encode("utf-8")
+
+
+def test_empty_maps_can_be_drawn() -> None:
+    empty = MemoryMap((), (), 0)
+    ElementTree.fromstring(memory_map_svg(empty, title=""))
+    ElementTree.fromstring(before_after_svg(empty, empty, title=""))
+
+
+def test_ten_thousand_blocks_stay_reasonable() -> None:
+    n = 10_000
+    big = chain([16 * (1 + i % 97) for i in range(n + 1)], 4096, [0, 2048] * (n // 2) + [0])
+    start = time.perf_counter()
+    svg = before_after_svg(big, big, title="big")
+    assert time.perf_counter() - start < 5
+    assert len(svg) < 1_500_000
+    assert svg.count("<title>") == 2 * (NAMED_BLOCKS + 1)
+
+
+def test_the_page_is_whole_and_needs_nothing(report: Report) -> None:
+    html = to_html(report)
+    page = parse(html)
+    assert page.tags.isdisjoint({"script", "link", "img", "iframe", "object", "form"})
+    assert not any(k in ("src", "href") or k.startswith("on") for k, _ in page.attributes)
+    contents = [value or "" for key, value in page.attributes if key == "content"]
+    assert any(value.startswith("default-src 'none'") for value in contents)
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", html)
+    assert "prefers-color-scheme" in html
+    text = " ".join(page.text)
+    for words in (
+        "63.0 KiB",
+        "54.0 KiB",
+        "9,216 B",
+        "LiteRT",
+        "equal on 64 inputs",
+        "not reordered: the graph is a chain",
+        "block/3 in block/2",
+        "within budget",
+        "L3 overlap",
+        "ab" * 32,
+        "6 operators before",
+    ):
+        assert words in text
+
+
+def test_the_page_escapes_hostile_names(hostile: Report) -> None:
+    html = to_html(hostile)
+    page = parse(html)
+    assert page.tags.isdisjoint({"script", "img"})
+    assert not any(k.startswith("on") for k, _ in page.attributes)
+    assert "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;\\x1b[31m" in html
+    assert all(c == "\n" or c.isprintable() for c in html)
+    html.encode("utf-8")
+
+
+def test_ids_in_the_page_are_unique(report: Report) -> None:
+    ids = [value for key, value in parse(to_html(report)).attributes if key == "id"]
+    assert ids and len(ids) == len(set(ids))
+
+
+def test_a_missed_budget_and_a_gap_are_told(report: Report) -> None:
+    allocation = replace(report.allocation, optimal=False, lower_bound=50_000)
+    text = " ".join(parse(to_html(replace(report, budget=1, allocation=allocation))).text)
+    assert "over budget" in text and "10.6 % above" in text
+
+
+def test_renderings_repeat_exactly(report: Report) -> None:
+    assert to_html(report) == to_html(report)

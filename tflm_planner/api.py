@@ -1,0 +1,281 @@
+"""The typed Python interface: `plan`, `inspect` and `check_equal` do what the commands do.
+
+result = plan("vww.tflite", "vww_planned.tflite")
+print(result.report.before.head, "->", result.report.after.head)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tflm_planner import __version__
+from tflm_planner.errors import ModelError, OutputsDifferError
+from tflm_planner.files import check_writable, read_file, write_file
+from tflm_planner.ir import Model, Tensor
+from tflm_planner.memory_map import live_between, memory_map
+from tflm_planner.passes.base import run
+from tflm_planner.passes.place import Place, carried_plan
+from tflm_planner.planning.bounds import live_bytes
+from tflm_planner.planning.lifetimes import (
+    Timeline,
+    placement_requests,
+    planning_problem,
+    timeline,
+)
+from tflm_planner.planning.problem import Plan, Problem, validate
+from tflm_planner.report.document import (
+    AllocationSummary,
+    Limits,
+    MemoryMap,
+    OrderSummary,
+    Report,
+    Side,
+)
+from tflm_planner.search import Candidate, SearchOptions, search, silent
+from tflm_planner.serde import read_model, write_model
+from tflm_planner.tflm import greedy
+from tflm_planner.tflm.scratch import reference_scratch
+from tflm_planner.units import align_up
+from tflm_planner.verify import Allocation, Verdict, verify
+from tflm_planner.verify import Options as VerifyOptions
+
+Source = str | Path | bytes
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class PlanOptions:
+    """search: what may be tried and for how long. budget: bytes of head that the model must fit
+    (None: as small as possible). verify: None writes the result unproved. force: replace an
+    existing file."""
+
+    search: SearchOptions = field(default_factory=SearchOptions)
+    budget: int | None = None
+    verify: VerifyOptions | None = field(default_factory=VerifyOptions)
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """A planned model: its bytes, and all there is to say about it."""
+
+    data: bytes
+    report: Report
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A model as it is: its map on stock TFLM, and the floors of its head."""
+
+    model: Model
+    map: MemoryMap
+    limits: Limits
+    notes: tuple[str, ...]
+
+
+def plan(
+    source: Source,
+    destination: str | Path | None = None,
+    options: PlanOptions | None = None,
+    on_progress: Progress | None = None,
+) -> Result:
+    """Plan a model, prove the result equal to it, and write it if `destination` is given.
+
+    `source`: a path, or the bytes of a .tflite file. `on_progress` is told what is being done.
+    Raises UsageError, ModelError, or OutputsDifferError (then nothing was written). A result
+    over budget is written and returned: ask `report.within_budget`.
+    """
+    options = options or PlanOptions()
+    say = on_progress or silent
+    started = time.monotonic()
+    if destination is not None:
+        inputs = () if isinstance(source, bytes) else (Path(source),)
+        check_writable(Path(destination), force=options.force, inputs=inputs)
+    original = load(source)
+    before = inspect(original)
+    candidate = search(read_model(original), options.search, on_progress)
+    searched = time.monotonic()
+    data, after = _written(candidate)
+    verdict = _proved(original, data, options.verify, say)
+    seconds = {"plan": searched - started, "verify": time.monotonic() - searched}
+    report = _report(
+        _Run(source, destination, original, data, options), before, after, candidate, verdict,
+        seconds,
+    )  # fmt: skip
+    if destination is not None:
+        write_file(Path(destination), data)
+    return Result(data, report)
+
+
+def inspect(source: Source) -> Inspection:
+    """The memory of a model as stock TFLM runs it: with the plan that it carries, or its own."""
+    data = load(source)
+    model = read_model(data)
+    line = timeline(model, reference_scratch)
+    offsets = carried_plan(model)
+    requests = placement_requests(line, offsets or {})
+    placed = greedy.place(requests)
+    shown = memory_map(model, line, placed, greedy.head(requests, placed))
+    notes = _notes_on_plan(line, placed) if offsets else ()
+    return Inspection(model, shown, _limits(model, line), notes)
+
+
+def check_equal(
+    original: Source,
+    result: Source,
+    options: VerifyOptions | None = None,
+    on_progress: Progress | None = None,
+) -> Verdict:
+    """Compare two models bit by bit on the runtimes that are here."""
+    return verify(load(original), load(result), options, on_progress)
+
+
+def load(source: Source) -> bytes:
+    """The bytes of a model given as path or bytes."""
+    return source if isinstance(source, bytes) else read_file(Path(source))
+
+
+@dataclass(frozen=True)
+class _Run:
+    source: Source
+    destination: str | Path | None
+    original: bytes
+    data: bytes
+    options: PlanOptions
+
+
+def _written(candidate: Candidate) -> tuple[bytes, Inspection]:
+    """The candidate's file, read back: the plan found in it is validated, not the one meant."""
+    run(candidate.model, Place(candidate.offsets))
+    data = write_model(candidate.model)
+    model = read_model(data)
+    offsets = carried_plan(model)
+    line = timeline(model, reference_scratch)
+    problem = planning_problem(line)
+    assert offsets is not None, "the plan was not written"
+    requests = placement_requests(line, offsets)
+    placed = greedy.place(requests)
+    wrong = validate(problem, Plan(tuple(placed)))
+    assert not wrong, f"the plan written is not legal: {wrong[0]}"
+    shown = memory_map(model, line, placed, greedy.head(requests, placed))
+    return data, Inspection(model, shown, _limits(model, line), ())
+
+
+def _proved(
+    original: bytes, data: bytes, options: VerifyOptions | None, say: Progress
+) -> Verdict | None:
+    if options is None:
+        return None
+    verdict = verify(original, data, options, say)
+    if verdict.differs:
+        found = next(c for c in verdict.checks if c.status == "different")
+        raise OutputsDifferError(
+            f"the planned model computes something else on {found.runtime}: {found.detail}; "
+            "nothing was written. Please report this model"
+        )
+    if not verdict.proved:
+        reasons = "; ".join(f"{c.runtime}: {c.status}, {c.detail}" for c in verdict.checks)
+        raise ModelError(
+            f"no runtime could compare the planned model with the original ({reasons}); "
+            "nothing was written. --no-verify writes it unproved"
+        )
+    return verdict
+
+
+def _limits(model: Model, line: Timeline) -> Limits:
+    problem = planning_problem(line)
+    whole = Problem(problem.buffers)
+    inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if id(t) in line.spans)
+    peak = max((size for _, size in live_bytes(whole)), default=0)
+    return Limits(inputs=inputs, order=peak, best_order=None, overlap=live_between(line))
+
+
+def _distinct(tensors: list[Tensor]) -> list[Tensor]:
+    return list({id(t): t for t in tensors}.values())
+
+
+def _notes_on_plan(line: Timeline, placed: list[int]) -> tuple[str, ...]:
+    """Warnings about a plan that a model already carries."""
+    problem = planning_problem(line)
+    wrong = validate(problem, Plan(tuple(placed)))
+    if not wrong:
+        return ("the model carries an offline plan; it is shown",)
+    return (
+        f"the plan that the model carries shares memory in {len(wrong)} places beyond what every "
+        f"kernel library allows, for example: {wrong[0]}",
+    )
+
+
+def _taken_aliases(candidate: Candidate) -> tuple[str, ...]:
+    problem, offsets = candidate.problem, candidate.solution.plan.offsets
+    taken: list[str] = []
+    for o in problem.overlaps:
+        first, second = problem.buffers[o.first], problem.buffers[o.second]
+        if offsets[o.second] - offsets[o.first] == o.low:
+            where = "in" if o.low == 0 else f"{abs(o.low)} bytes into"
+            inner, outer = (first, second) if o.low < 0 else (second, first)
+            taken.append(f"{inner.name} {where} {outer.name}")
+    return tuple(taken)
+
+
+def _report(
+    made: _Run,
+    before: Inspection,
+    after: Inspection,
+    candidate: Candidate,
+    verdict: Verdict | None,
+    seconds: dict[str, float],
+) -> Report:
+    order, solution = candidate.order, candidate.solution
+    limits = Limits(
+        before.limits.inputs,
+        before.limits.order,
+        order.lower_bound,
+        after.limits.overlap,
+    )
+    name = "<bytes>" if isinstance(made.source, bytes) else str(made.source)
+    return Report(
+        version=__version__,
+        source=name,
+        destination="" if made.destination is None else str(made.destination),
+        sha256_before=hashlib.sha256(made.original).hexdigest(),
+        sha256_after=hashlib.sha256(made.data).hexdigest(),
+        before=_side(before, made.original, verdict and verdict.original_arena),
+        after=_side(after, made.data, verdict and verdict.result_arena),
+        limits=limits,
+        order=OrderSummary(
+            order.method, order.changed, order.peak, order.lower_bound, order.optimal
+        ),
+        allocation=AllocationSummary(
+            solution.allocator,
+            solution.height,
+            solution.lower_bound,
+            solution.optimal,
+            _taken_aliases(candidate),
+        ),
+        checks=() if verdict is None else verdict.checks,
+        verified=verdict is not None and verdict.proved,
+        budget=made.options.budget,
+        notes=(*before.notes, *candidate.notes, *_interruption(candidate)),
+        seconds={**seconds, "total": sum(seconds.values())},
+    )
+
+
+def _interruption(candidate: Candidate) -> tuple[str, ...]:
+    return ("interrupted: this is the best plan found until then",) if candidate.interrupted else ()
+
+
+def _side(seen: Inspection, data: bytes, measured: Allocation | None) -> Side:
+    return Side(
+        operators=sum(1 for _ in seen.model.ops()),
+        tensors=sum(1 for _ in seen.model.tensors()),
+        file_bytes=len(data),
+        head=seen.map.head,
+        measured_head=None if measured is None else measured.head,
+        measured_tail=None if measured is None else measured.tail,
+        map=seen.map,
+    )

@@ -1,0 +1,75 @@
+"""Reading and writing files so that users get one clear line, and never half a file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from tflm_planner.errors import ModelError, UsageError
+
+LARGEST_FILE = 1 << 30
+"""Bytes. No microcontroller model comes near; larger files are refused before they are read."""
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of `path`. UsageError when it cannot be read, ModelError when it is too large."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; give the .tflite file in it")
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_FILE:
+            raise ModelError(f"{path} has {size:,} bytes; that is no model for a microcontroller")
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {_reason(error)}") from error
+
+
+def check_writable(path: Path, *, force: bool, inputs: tuple[Path, ...] = ()) -> None:
+    """UsageError unless a file may be written at `path`: its folder is there and writable, it
+    is none of `inputs`, and it does not exist yet or `force` is given."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; give the name of the file to write")
+    if not path.parent.is_dir():
+        raise UsageError(f"cannot write {path}: there is no folder {path.parent}; create it first")
+    for source in inputs:
+        if path.exists() and source.exists() and path.samefile(source):
+            raise UsageError(
+                f"input and output are the same file, {path}; write to another name, so that the "
+                "original stays for comparison"
+            )
+    if path.exists() and not force:
+        raise UsageError(f"{path} exists; choose another name, or add --force to replace it")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"cannot write {path}: no permission to write in {path.parent}")
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write `data` to a temporary file beside `path`, then rename it: all or nothing."""
+    temporary: Path | None = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            temporary = Path(file.name)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(_file_mode())
+        temporary.replace(path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {_reason(error)}") from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _file_mode() -> int:
+    """The permissions a new file would get (temporary files are private)."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()

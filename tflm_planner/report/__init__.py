@@ -1,0 +1,1 @@
+"""One `Report`, rendered as text, JSON, CSV and HTML."""

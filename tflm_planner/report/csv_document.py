@@ -1,0 +1,85 @@
+"""The tensor memory mapping of Sudharsan et al. (section 3.1) as CSV, one operator a row.
+
+It must not know files. Columns (sizes in bytes):
+
+    side             before | after                          (of a report only)
+    step             place in execution order, from 0
+    index            index of the operator, as in the other renderings
+    graph            sub-graph
+    operator, name   type, and name in the model
+    input_bytes      operands
+    output_bytes     results
+    other_bytes      everything else that must be kept
+    workspace_bytes  the kernel's scratch
+    shared_bytes     counted twice in the columns before, as two tensors share them
+    live_bytes       input + output + other + workspace - shared
+    peak             1 at the first operator of most live bytes, else 0
+
+Quoted after RFC 4180, lines end in "\\n". A spreadsheet takes a cell that begins with one of
+`= + - @` for a formula; such a name gets a leading apostrophe (the remedy OWASP gives).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from tflm_planner.report.document import MemoryMap, Report
+from tflm_planner.report.text import safe_text
+
+HEADER = (
+    "step",
+    "index",
+    "graph",
+    "operator",
+    "name",
+    "input_bytes",
+    "output_bytes",
+    "other_bytes",
+    "workspace_bytes",
+    "shared_bytes",
+    "live_bytes",
+    "peak",
+)
+"""Columns of a memory map; those of a report have "side" before them."""
+
+
+def to_csv(subject: Report | MemoryMap) -> str:
+    """The header row, then one row an operator: of the map, or of before and then after."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if isinstance(subject, MemoryMap):
+        writer.writerow(HEADER)
+        writer.writerows(_rows(subject))
+        return out.getvalue()
+    writer.writerow(("side", *HEADER))
+    for name, side in (("before", subject.before), ("after", subject.after)):
+        writer.writerows((name, *row) for row in _rows(side.map))
+    return out.getvalue()
+
+
+def _rows(memory_map: MemoryMap) -> list[tuple[int | str, ...]]:
+    peak = memory_map.peak_step
+    return [
+        (
+            place,
+            step.index,
+            step.graph,
+            _cell(step.operator),
+            _cell(step.name),
+            step.input_bytes,
+            step.output_bytes,
+            step.other_bytes,
+            step.workspace_bytes,
+            step.shared_bytes,
+            step.live_bytes,
+            int(step is peak),
+        )
+        for place, step in enumerate(memory_map.steps)
+    ]
+
+
+def _cell(text: str) -> str:
+    """Text that no spreadsheet computes: one line, and never the start of a formula."""
+    text = safe_text(text)
+    return "'" + text if text.lstrip().startswith(("=", "+", "-", "@")) else text

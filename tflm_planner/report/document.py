@@ -1,0 +1,147 @@
+"""What a run has to say, as data. Rendering lives in the modules beside this one.
+
+Nothing here computes: `inspect` and `api` fill it in. All sizes are bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tflm_planner.verify.verdict import RuntimeCheck
+
+BlockKind = Literal["input", "output", "activation", "scratch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A rectangle of the memory map: a buffer at [offset, offset + size) during [start, end)."""
+
+    name: str
+    kind: BlockKind
+    size: int
+    offset: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operator in execution order, with what is live while it runs.
+
+    `input_bytes`, `output_bytes` and `other_bytes` are the columns of the tensor memory mapping
+    of Sudharsan et al. (section 3): operands, results, and everything else that must be kept.
+    `workspace_bytes` is the kernel's scratch. Bytes that an alias shares are counted once, as
+    `shared_bytes` says, so that live = input + output + other + workspace - shared.
+    """
+
+    index: int
+    operator: str
+    name: str
+    graph: int
+    input_bytes: int
+    output_bytes: int
+    other_bytes: int
+    workspace_bytes: int
+    shared_bytes: int
+    live: tuple[str, ...]
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes that must exist at the same time while this operator runs."""
+        total = self.input_bytes + self.output_bytes + self.other_bytes + self.workspace_bytes
+        return total - self.shared_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMap:
+    """Where every buffer lies, over the operators in execution order."""
+
+    steps: tuple[Step, ...]
+    blocks: tuple[Block, ...]
+    head: int
+
+    @property
+    def peak_step(self) -> Step | None:
+        """The first operator at which the live bytes are largest."""
+        return max(self.steps, key=lambda s: s.live_bytes, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Floors of the head that no plan of a kind can go below (None: not known).
+
+    inputs: all model inputs together. order: live bytes at the peak, operators in file order.
+    best_order: the same for the best order. overlap: when outputs may also trail inputs.
+    """
+
+    inputs: int
+    order: int
+    best_order: int | None
+    overlap: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The model before or after: predicted head, and what the real runtime said."""
+
+    operators: int
+    tensors: int
+    file_bytes: int
+    head: int
+    measured_head: int | None
+    measured_tail: int | None
+    map: MemoryMap
+
+
+@dataclass(frozen=True, slots=True)
+class OrderSummary:
+    """How the operator order was found."""
+
+    method: str
+    changed: bool
+    peak: int
+    lower_bound: int
+    optimal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationSummary:
+    """How the offsets were found. `optimal`: no plan of this order and these operators is lower."""
+
+    allocator: str
+    height: int
+    lower_bound: int
+    optimal: bool
+    aliases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything a run of the planner has to say."""
+
+    version: str
+    source: str
+    destination: str
+    sha256_before: str
+    sha256_after: str
+    before: Side
+    after: Side
+    limits: Limits
+    order: OrderSummary
+    allocation: AllocationSummary
+    checks: tuple[RuntimeCheck, ...]
+    verified: bool
+    budget: int | None
+    notes: tuple[str, ...]
+    seconds: dict[str, float]
+
+    @property
+    def saved(self) -> int:
+        """Bytes of head saved."""
+        return self.before.head - self.after.head
+
+    @property
+    def within_budget(self) -> bool:
+        """Whether the predicted head is within the budget (true without a budget)."""
+        return self.budget is None or self.after.head <= self.budget

@@ -1,0 +1,121 @@
+"""A report as plain JSON types, described by `schema/report.schema.json`.
+
+It must not know files: the caller dumps the result. The order of keys is fixed, and
+`SCHEMA_VERSION` grows with every change that a reader could notice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tflm_planner.report.document import MemoryMap, Report, Side
+
+SCHEMA_VERSION = 1
+"""The version of the document; `schema_version` in the JSON."""
+
+JsonObject = dict[str, Any]
+
+
+def to_json(report: Report) -> JsonObject:
+    """`report` as dicts, lists, strings, numbers, booleans and None. All sizes are bytes.
+
+    Names are as the model spells them, control characters too (JSON escapes them), but lone
+    surrogates, which UTF-8 cannot hold, become "?".
+    """
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "planner_version": _text(report.version),
+        "source": {"path": _text(report.source), "sha256": report.sha256_before},
+        "destination": {"path": _text(report.destination), "sha256": report.sha256_after},
+        "head": {
+            "before": report.before.head,
+            "after": report.after.head,
+            "saved": report.saved,
+        },
+        "budget": {"bytes": report.budget, "met": report.within_budget},
+        "verified": report.verified,
+        "checks": [
+            {
+                "runtime": _text(check.runtime),
+                "status": check.status,
+                "inputs": check.inputs,
+                "outputs_vary": check.outputs_vary,
+                "detail": _text(check.detail),
+            }
+            for check in report.checks
+        ],
+        "limits": {
+            "inputs": report.limits.inputs,
+            "order": report.limits.order,
+            "best_order": report.limits.best_order,
+            "overlap": report.limits.overlap,
+        },
+        "order": {
+            "method": _text(report.order.method),
+            "changed": report.order.changed,
+            "peak": report.order.peak,
+            "lower_bound": report.order.lower_bound,
+            "optimal": report.order.optimal,
+        },
+        "allocation": {
+            "allocator": _text(report.allocation.allocator),
+            "height": report.allocation.height,
+            "lower_bound": report.allocation.lower_bound,
+            "optimal": report.allocation.optimal,
+            "aliases": [_text(alias) for alias in report.allocation.aliases],
+        },
+        "notes": [_text(note) for note in report.notes],
+        "seconds": {_text(name): value for name, value in report.seconds.items()},
+        "before": _side(report.before),
+        "after": _side(report.after),
+    }
+
+
+def _side(side: Side) -> JsonObject:
+    return {
+        "operators": side.operators,
+        "tensors": side.tensors,
+        "file_bytes": side.file_bytes,
+        "head": side.head,
+        "measured_head": side.measured_head,
+        "measured_tail": side.measured_tail,
+        "map": map_to_json(side.map),
+    }
+
+
+def map_to_json(memory_map: MemoryMap) -> JsonObject:
+    """A memory map alone, as it stands under `before.map` and `after.map`."""
+    return {
+        "head": memory_map.head,
+        "steps": [
+            {
+                "index": step.index,
+                "operator": _text(step.operator),
+                "name": _text(step.name),
+                "graph": step.graph,
+                "input_bytes": step.input_bytes,
+                "output_bytes": step.output_bytes,
+                "other_bytes": step.other_bytes,
+                "workspace_bytes": step.workspace_bytes,
+                "shared_bytes": step.shared_bytes,
+                "live_bytes": step.live_bytes,
+                "live": [_text(name) for name in step.live],
+            }
+            for step in memory_map.steps
+        ],
+        "blocks": [
+            {
+                "name": _text(block.name),
+                "kind": block.kind,
+                "size": block.size,
+                "offset": block.offset,
+                "start": block.start,
+                "end": block.end,
+            }
+            for block in memory_map.blocks
+        ],
+    }
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,178 @@
+"""Chooses: which operator order, which aliases, which offsets.
+
+Legality lives in the passes and the planning problem; here candidates are made, compared by the
+head that TFLM will really take, and the lowest wins. An order that saves nothing is not taken:
+the operators then stay as they were.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import get_args
+
+from tflm_planner.errors import UsageError
+from tflm_planner.ir import Model, Op
+from tflm_planner.passes.base import run
+from tflm_planner.passes.cleanup import Cleanup, entry_graphs
+from tflm_planner.passes.reorder import Reorder
+from tflm_planner.planning.allocators import NAMES, Solution, best_of
+from tflm_planner.planning.lifetimes import (
+    Timeline,
+    placement_requests,
+    planning_problem,
+    timeline,
+)
+from tflm_planner.planning.order import Dag, Method, OrderResult, best_order
+from tflm_planner.planning.problem import Problem
+from tflm_planner.rewriter import reorder
+from tflm_planner.tflm import greedy
+from tflm_planner.tflm.scratch import ScratchModel, reference_scratch
+
+Progress = Callable[[str], None]
+
+ORDERS: tuple[str, ...] = get_args(Method)
+ALLOCATORS = NAMES
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """order: one of ORDERS. allocator: one of ALLOCATORS. time_limit: seconds for all searching.
+    seed: of every random choice. scratch_of: the target's kernel scratch."""
+
+    order: Method = "best"
+    allocator: str = "best"
+    time_limit: float = 60.0
+    seed: int = 0
+    scratch_of: ScratchModel = reference_scratch
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise UsageError(f"order {self.order!r} is unknown; choose from {', '.join(ORDERS)}")
+        if self.allocator not in ALLOCATORS:
+            raise UsageError(
+                f"allocator {self.allocator!r} is unknown; choose from {', '.join(ALLOCATORS)}"
+            )
+        if not self.time_limit > 0:
+            raise UsageError(f"time limit {self.time_limit} is not a positive number of seconds")
+
+
+@dataclass(frozen=True)
+class OrderOutcome:
+    """The order of one candidate: what the searches of all graphs said, the main graph's last.
+
+    changed: whether any graph runs in another order than its file. peak, lower_bound: live bytes
+    of the main graph, bodies and scratch included.
+    """
+
+    method: str
+    changed: bool
+    peak: int
+    lower_bound: int
+    optimal: bool
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model with its operators in some order, and a plan for it."""
+
+    model: Model
+    line: Timeline
+    problem: Problem
+    solution: Solution
+    order: OrderOutcome
+    head: int
+    notes: tuple[str, ...]
+    interrupted: bool
+
+    @property
+    def offsets(self) -> dict[int, int]:
+        """Tensor identity -> bytes from the head's start; scratch is TFLM's own to place."""
+        tensors = self.line.planned
+        return {id(t): o for t, o in zip(tensors, self.solution.plan.offsets, strict=False)}
+
+
+def silent(_: str) -> None:
+    """A listener to progress that does nothing."""
+
+
+def search(model: Model, options: SearchOptions, on_progress: Progress | None = None) -> Candidate:
+    """The best candidate found. Changes `model` (cleans it up and orders it).
+
+    Ctrl-C ends the step under way and keeps the best so far.
+    """
+    say = on_progress or silent
+    deadline = time.monotonic() + options.time_limit
+    notes = tuple(run(model, Cleanup()))
+    file_order = {id(g): list(g.ops) for g in model.graphs}
+    say("ordering operators")
+    found = _order(model, options)
+    wanted = {id(g): list(g.ops) for g in model.graphs}
+    best = _plan(model, options, found, notes, deadline, say)
+    if found.changed:
+        for other in _fallbacks(best, options, deadline):
+            _apply(model, file_order)
+            result = _order(model, options, other)
+            rival = _plan(model, options, result, notes, deadline, say)
+            if rival.head < best.head or (rival.head == best.head and not result.changed):
+                best, wanted = rival, {id(g): list(g.ops) for g in model.graphs}
+        _apply(model, wanted)
+    return best
+
+
+def _fallbacks(best: Candidate, options: SearchOptions, deadline: float) -> list[Method]:
+    """Orders worth a plan besides the best one: file order, in case packing undoes the gain."""
+    if options.order != "best" or best.interrupted or time.monotonic() > deadline:
+        return []
+    return ["file"] if best.head > best.order.peak else []
+
+
+def _apply(model: Model, orders: dict[int, list[Op]]) -> None:
+    for graph in model.graphs:
+        reorder(graph, orders[id(graph)])
+
+
+def _order(model: Model, options: SearchOptions, method: Method | None = None) -> OrderOutcome:
+    before = [op for g in model.graphs for op in g.ops]
+
+    def find(dag: Dag) -> OrderResult:
+        return best_order(
+            dag,
+            method=method or options.order,
+            time_limit=options.time_limit / 2,
+            seed=options.seed,
+        )
+
+    results = Reorder(find, options.scratch_of).results(model)
+    after = [op for g in model.graphs for op in g.ops]
+    changed = any(a is not b for a, b in zip(before, after, strict=True))
+    main = results[id(model.main)]
+    optimal = all(r.optimal for r in results.values())
+    return OrderOutcome(main.method, changed, main.peak, main.lower_bound, optimal)
+
+
+def _plan(
+    model: Model,
+    options: SearchOptions,
+    order: OrderOutcome,
+    notes: tuple[str, ...],
+    deadline: float,
+    say: Progress,
+) -> Candidate:
+    line = timeline(model, options.scratch_of, entries=entry_graphs(model))
+    problem = planning_problem(line)
+    say(f"packing {len(problem.buffers)} buffers")
+    solution = best_of(
+        problem,
+        allocators=(options.allocator,),
+        time_limit=max(deadline - time.monotonic(), 1.0),
+        seed=options.seed,
+        on_progress=lambda name, height, bound: say(
+            f"packing: {height:,} B with {name}, bound {bound:,} B"
+        ),
+    )
+    offsets = dict(zip(map(id, line.planned), solution.plan.offsets, strict=False))
+    requests = placement_requests(line, offsets)
+    head = greedy.head(requests, greedy.place(requests))
+    return Candidate(model, line, problem, solution, order, head, notes, solution.interrupted)

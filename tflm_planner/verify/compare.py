@@ -1,0 +1,190 @@
+"""Original against result, bit by bit, on real runtimes.
+
+Both models run in child processes side by side, get the same inputs in the same order on one
+interpreter each (so that state shows), and must answer with the same bytes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tflm_planner.errors import ModelError
+from tflm_planner.ir import Model
+from tflm_planner.serde import read_model
+from tflm_planner.verify.inputs import Array, input_sets, supported
+from tflm_planner.verify.locate import first_difference
+from tflm_planner.verify.session import RuntimeFailureError, Session
+from tflm_planner.verify.verdict import (
+    CANNOT_RUN,
+    DIFFERENT,
+    EQUAL,
+    NOT_AVAILABLE,
+    Allocation,
+    RuntimeCheck,
+    Verdict,
+)  # fmt: skip
+
+_PACKAGES = {"LiteRT": "ai_edge_litert", "TFLM": "tflite_micro"}
+_MINIMUM_INPUTS = 2
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """seed: of the random inputs. inputs: how many to compare. budget: seconds for a runtime
+    after which no further input is started (two at least are compared). time_limit: seconds
+    that a runtime may take for one answer. arena: bytes for TFLM, 0 to choose."""
+
+    seed: int = 0
+    inputs: int = 8
+    budget: float = 20.0
+    time_limit: float = 300.0
+    arena: int = 0
+
+
+def verify(
+    original: bytes,
+    result: bytes,
+    options: Options | None = None,
+    on_progress: Progress | None = None,
+) -> Verdict:
+    """Compare two models on every runtime that is here.
+
+    Raises ModelError when their inputs do not match: then they are not versions of one model.
+    """
+    options = options or Options()
+    models = read_model(original), read_model(result)
+    _check_comparable(*models)
+    arena = options.arena or _roomy_arena(original, models[0])
+    outputs, limit = len(models[0].main.outputs), options.time_limit
+    runtimes = [name for name, package in _PACKAGES.items() if importlib.util.find_spec(package)]
+    checks: list[RuntimeCheck] = []
+    arenas: list[Allocation | None] = [None, None]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        paths = folder / "original.tflite", folder / "result.tflite"
+        for path, data in zip(paths, (original, result), strict=True):
+            path.write_bytes(data)
+        pairs = {
+            name: [
+                stack.enter_context(
+                    Session(name, path, arena=arena, outputs=outputs, time_limit=limit)
+                )
+                for path in paths
+            ]
+            for name in runtimes
+        }
+        for name in _PACKAGES:
+            if name not in pairs:
+                checks.append(RuntimeCheck(name, NOT_AVAILABLE, 0, False, "not installed here"))
+                continue
+            if on_progress is not None:
+                on_progress(f"comparing on {name}")
+            pair = _Pair(name, models[0], pairs[name], options)
+            checks.append(pair.compare(original, result, arena))
+            if name == "TFLM":
+                arenas = pair.arenas
+    return Verdict(tuple(checks), *arenas)
+
+
+def _check_comparable(original: Model, result: Model) -> None:
+    for what in ("inputs", "outputs"):
+        a, b = (
+            [(t.type_name, t.shape or ()) for t in getattr(m.main, what)]
+            for m in (original, result)
+        )
+        if a != b:
+            raise ModelError(f"the models have different {what}: {a} and {b}")
+
+
+def _roomy_arena(data: bytes, model: Model) -> int:
+    """Bytes that surely suffice for TFLM on x86-64: every tensor apart, and a generous tail."""
+    tensors = list(model.tensors())
+    activations = sum(t.nbytes for t in tensors if not t.is_constant)
+    channels = sum(max(t.shape or (1,)) for t in tensors if t.is_constant)
+    return 2 * activations + len(data) + 64 * channels + 1024 * len(tensors) + (1 << 20)
+
+
+class _Pair:
+    """Both models on one runtime."""
+
+    def __init__(
+        self, runtime: str, model: Model, sessions: list[Session], options: Options
+    ) -> None:
+        self._runtime = runtime
+        self._model = model
+        self._sessions = sessions
+        self._options = options
+        self.arenas: list[Allocation | None] = [None, None]
+
+    def compare(self, original: bytes, result: bytes, arena: int) -> RuntimeCheck:
+        """Run both until they differ, the inputs end or the budget is spent."""
+        if not supported(self._model.main):
+            return self._check(CANNOT_RUN, 0, False, "no values can be made for its inputs")
+        for side, status in enumerate((CANNOT_RUN, DIFFERENT)):
+            try:
+                answer = self._sessions[side].described()
+            except RuntimeFailureError as failure:
+                what = "" if status == CANNOT_RUN else "the result does not load: "
+                return self._check(status, 0, False, f"{what}{failure}")
+            if "head" in answer:
+                self.arenas[side] = Allocation(answer["head"], answer["tail"])
+        return self._invoke_all(original, result, arena)
+
+    def _invoke_all(self, original: bytes, result: bytes, arena: int) -> RuntimeCheck:
+        started = time.monotonic()
+        seen: set[bytes] = set()
+        done = 0
+        sets = input_sets(self._model.main, self._options.seed, count=self._options.inputs)
+        for label, values in sets:
+            if done >= _MINIMUM_INPUTS and time.monotonic() - started > self._options.budget:
+                break
+            try:
+                wanted, got = self._invoke(values)
+            except RuntimeFailureError as failure:
+                if done == 0:
+                    return self._check(CANNOT_RUN, 0, False, f"{label} input: {failure}")
+                reason = f"stopped at {label} input: {failure}"
+                return self._check(EQUAL, done, len(seen) > 1, reason)
+            if isinstance(got, RuntimeFailureError):
+                detail = f"{label} input: the result fails where the original runs: {got}"
+                return self._check(DIFFERENT, done, len(seen) > 1, detail)
+            done += 1
+            seen.add(b"".join(a.tobytes() for a in wanted))
+            wrong = _first_unequal(wanted, got)
+            if wrong is not None:
+                name = self._model.main.outputs[wrong].name
+                where = first_difference(self._runtime, original, result, values, arena)
+                detail = f"{label} input: output {wrong} ({name!r}) differs{where}"
+                return self._check(DIFFERENT, done, len(seen) > 1, detail)
+        return self._check(EQUAL, done, len(seen) > 1, "")
+
+    def _invoke(self, values: list[Array]) -> tuple[list[Any], list[Any] | RuntimeFailureError]:
+        original, result = self._sessions
+        original.send(values)
+        try:
+            result.send(values)
+        except RuntimeFailureError as failure:
+            return original.receive(), failure
+        wanted = original.receive()
+        try:
+            return wanted, result.receive()
+        except RuntimeFailureError as failure:
+            return wanted, failure
+
+    def _check(self, status: str, inputs: int, vary: bool, detail: str) -> RuntimeCheck:
+        return RuntimeCheck(self._runtime, status, inputs, vary, detail)
+
+
+def _first_unequal(wanted: list[Any], got: list[Any]) -> int | None:
+    for i, (a, b) in enumerate(zip(wanted, got, strict=True)):
+        if a.shape != b.shape or a.dtype != b.dtype or a.tobytes() != b.tobytes():
+            return i
+    return None

@@ -1,0 +1,86 @@
+"""Which operator is the first to compute something else.
+
+A planned model cannot be asked for its intermediate tensors (later operators reuse their
+memory), so both models are cut off after the same operator, with that operator's results as the
+outputs and the offsets as they were, and run again; bisection finds the first cut that differs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tflm_planner.ir import Model, Op, Tensor
+from tflm_planner.serde import read_model, write_model
+from tflm_planner.verify.session import RuntimeFailureError, Session
+
+_TIME_LIMIT = 60.0
+
+
+def first_difference(
+    runtime: str, original: bytes, result: bytes, values: list[Any], arena: int
+) -> str:
+    """ " first at operator ..." to append to a message; empty when it cannot be told."""
+    ops = read_model(result).main.ops
+    partner = _partners(read_model(original), ops)
+    known = [k for k, op in enumerate(ops) if k in partner and op.outputs]
+
+    def differs(k: int) -> bool | None:
+        cuts = cut_after(original, partner[k]), cut_after(result, k)
+        try:
+            wanted, got = (_run(runtime, data, values, arena) for data in cuts)
+        except RuntimeFailureError:
+            return None
+        return wanted != got
+
+    low, high = 0, len(known) - 1
+    if high < 0 or not differs(known[high]):
+        return ""
+    while low < high:
+        middle = (low + high) // 2
+        if differs(known[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    return f", first at operator {known[low]} of the result ({ops[known[low]].label})"
+
+
+def cut_after(data: bytes, last: int) -> bytes:
+    """The model with the main graph ending at operator `last`, whose results are its outputs.
+
+    All tensors stay listed: an offline plan has one entry for each.
+    """
+    model = read_model(data)
+    graph = model.main
+    graph.outputs = list(graph.ops[last].outputs)
+    graph.ops = graph.ops[: last + 1]
+    model.signatures = []
+    return write_model(model)
+
+
+def _partners(original: Model, ops: list[Op]) -> dict[int, int]:
+    """Operator index in the result -> in the original, by the names of what they write."""
+    index = {_key(op): i for i, op in enumerate(original.main.ops)}
+    unique = len(index) == len(original.main.ops)
+    return {k: index[_key(op)] for k, op in enumerate(ops) if unique and _key(op) in index}
+
+
+def _key(op: Op) -> tuple[str, ...]:
+    return (op.kind, *(_describe(t) for t in op.outputs))
+
+
+def _describe(tensor: Tensor) -> str:
+    return f"{tensor.name}:{tensor.type}:{tensor.shape}"
+
+
+def _run(runtime: str, data: bytes, values: list[Any], arena: int) -> list[bytes]:
+    outputs = len(read_model(data).main.outputs)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "cut.tflite"
+        path.write_bytes(data)
+        session = Session(runtime, path, arena=arena, outputs=outputs, time_limit=_TIME_LIMIT)
+        with session:
+            session.described()
+            session.send(values)
+            return [a.tobytes() for a in session.receive()]

@@ -1,0 +1,109 @@
+"""A model loaded in a runtime in a child process, seen from the parent."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tflm_planner.verify.frames import Failure, read_frame, write_frame
+
+
+class RuntimeFailureError(Exception):
+    """The runtime refused, aborted or did not answer in time; the text says which."""
+
+
+class Session:
+    """A child process serving one model. Requests and answers may be pipelined:
+    `send` several sessions their inputs, then `receive` from each."""
+
+    def __init__(
+        self, runtime: str, model: Path, *, arena: int, outputs: int, time_limit: float
+    ) -> None:
+        """Start loading; `described()` waits for it. `arena`: bytes for TFLM. `outputs`: how
+        many the model has. `time_limit`: seconds for any answer."""
+        self._limit = time_limit
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
+        command = [sys.executable, "-m", "tflm_planner.verify.worker", runtime, str(model)]
+        self._process = subprocess.Popen(
+            [*command, str(arena), str(outputs)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+        self._answers: queue.Queue[Any] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        try:
+            while True:
+                self._answers.put(read_frame(self._process.stdout))
+        except (EOFError, OSError, ValueError):
+            self._answers.put(None)
+
+    def described(self) -> dict[str, int]:
+        """What the runtime said on loading: for TFLM head and tail in bytes."""
+        return self.receive()
+
+    def send(self, values: list[Any]) -> None:
+        """Ask for one invoke with these inputs."""
+        assert self._process.stdin is not None
+        try:
+            write_frame(self._process.stdin, values)
+        except OSError as error:
+            raise RuntimeFailureError(self._epitaph()) from error
+
+    def receive(self) -> Any:
+        """The next answer; RuntimeFailureError when there is none."""
+        try:
+            answer: Any = self._answers.get(timeout=self._limit)
+        except queue.Empty:
+            self.close()
+            message = f"no answer within {self._limit:.0f} s"
+            raise RuntimeFailureError(message) from None
+        if answer is None:
+            raise RuntimeFailureError(self._epitaph())
+        if isinstance(answer, Failure):
+            raise RuntimeFailureError(f"{answer.reason}{self._last_words()}")
+        return answer
+
+    def _epitaph(self) -> str:
+        code = self._process.wait()
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return f"the runtime ended the process ({how}){self._last_words()}"
+
+    def _last_words(self) -> str:
+        """The last line that the runtime printed: usually its reason."""
+        self._errors.seek(0)
+        printed = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        lines = [line.strip() for line in printed if not line.startswith(("INFO", "WARNING"))]
+        return f": {lines[-1][:200]}" if lines else ""
+
+    def close(self) -> None:
+        """End the child process."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+        self._errors.close()

@@ -1,0 +1,53 @@
+"""What verification found, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EQUAL = "equal"
+DIFFERENT = "different"
+CANNOT_RUN = "cannot run original"
+NOT_AVAILABLE = "not available"
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Bytes of the arena that real TFLM reports after AllocateTensors (x86-64, this machine)."""
+
+    head: int
+    tail: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeCheck:
+    """What one runtime said of original against result.
+
+    status: EQUAL, DIFFERENT, CANNOT_RUN or NOT_AVAILABLE. inputs: invokes compared, in a row on
+    one interpreter. outputs_vary: whether the original's outputs differ between inputs at all;
+    equality proves nothing when they do not. detail: why, or where the first difference is.
+    """
+
+    runtime: str
+    status: str
+    inputs: int
+    outputs_vary: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """All runtimes together, and the arenas TFLM reported for original and result."""
+
+    checks: tuple[RuntimeCheck, ...]
+    original_arena: Allocation | None = None
+    result_arena: Allocation | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether any runtime computed different outputs."""
+        return any(c.status == DIFFERENT for c in self.checks)
+
+    @property
+    def proved(self) -> bool:
+        """Whether at least one runtime compared them, and none found a difference."""
+        return not self.differs and any(c.status == EQUAL for c in self.checks)

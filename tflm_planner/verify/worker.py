@@ -1,0 +1,105 @@
+"""The child process: one runtime, one model, invoked as often as asked.
+
+`python -m tflm_planner.verify.worker RUNTIME MODEL ARENA OUTPUTS` reads frames of inputs from
+standard input and answers each with a frame of OUTPUTS arrays; the first frame it writes says
+how loading went. TFLM aborts the process on some models: that is why this is one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from tflm_planner.verify.frames import Failure, read_frame, write_frame
+
+Invoke = Callable[[list[Any]], list[Any]]
+
+
+def load_litert(path: str, arena: int, output_count: int) -> tuple[dict[str, int], Invoke]:
+    """LiteRT with its reference kernels; no arena to report."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    interpreter: Any = Interpreter(
+        model_path=path, experimental_op_resolver_type=OpResolverType.BUILTIN_REF, num_threads=1
+    )
+    interpreter.allocate_tensors()
+    inputs = [d["index"] for d in interpreter.get_input_details()]
+    outputs = [d["index"] for d in interpreter.get_output_details()]
+
+    def invoke(values: list[Any]) -> list[Any]:
+        for index, value in zip(inputs, values, strict=True):
+            interpreter.set_tensor(index, value)
+        interpreter.invoke()
+        return [interpreter.get_tensor(i).copy() for i in outputs[:output_count]]
+
+    return {}, invoke
+
+
+def load_tflm(path: str, arena: int, output_count: int) -> tuple[dict[str, int], Invoke]:
+    """Stock TFLM (the wheel: reference kernels, x86-64), with its head and tail."""
+    from tflite_micro import runtime
+
+    interpreter: Any = runtime.Interpreter.from_file(path, arena_size=arena)
+    allocation = _allocation(interpreter)
+
+    def invoke(values: list[Any]) -> list[Any]:
+        for index, value in enumerate(values):
+            interpreter.set_input(value, index)
+        interpreter.invoke()
+        return [interpreter.get_output(i).copy() for i in range(output_count)]
+
+    return allocation, invoke
+
+
+LOADERS = {"LiteRT": load_litert, "TFLM": load_tflm}
+
+
+def _allocation(interpreter: Any) -> dict[str, int]:
+    """Head and tail as the recording allocator prints them, on the C side's standard error."""
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as sink:
+        os.dup2(sink.fileno(), 2)
+        try:
+            interpreter.print_allocations()
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+        sink.seek(0)
+        printed = sink.read().decode("utf-8", "replace")
+    return {k: int(v) for k, v in re.findall(r"Arena allocation (head|tail) (\d+) bytes", printed)}
+
+
+def main() -> None:
+    """Serve one model until standard input ends."""
+    name, path, arena, output_count = sys.argv[1:5]
+    # Runtimes print to descriptor 1 too; frames keep a copy of it for themselves.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    try:
+        described, invoke = LOADERS[name](path, int(arena), int(output_count))
+    except Exception as error:
+        write_frame(answers, Failure(_first_line(error)))
+        return
+    write_frame(answers, described)
+    while True:
+        try:
+            values = read_frame(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            write_frame(answers, invoke(values))
+        except Exception as error:
+            write_frame(answers, Failure(_first_line(error)))
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:200] if lines else type(error).__name__
+
+
+if __name__ == "__main__":
+    main()
