@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tflm_planner import __version__
@@ -35,7 +35,7 @@ from tflm_planner.report.document import (
     Report,
     Side,
 )
-from tflm_planner.search import Candidate, SearchOptions, search, silent
+from tflm_planner.search import Candidate, SearchOptions, lowest_peak, search, silent
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.scratch import reference_scratch
@@ -96,7 +96,7 @@ def plan(
         inputs = () if isinstance(source, bytes) else (Path(source),)
         check_writable(Path(destination), force=options.force, inputs=inputs)
     original = load(source)
-    before = inspect(original)
+    before = _seen(read_model(original))
     candidate = search(read_model(original), options.search, on_progress)
     searched = time.monotonic()
     data, after = _written(candidate)
@@ -111,10 +111,19 @@ def plan(
     return Result(data, report)
 
 
-def inspect(source: Source) -> Inspection:
-    """The memory of a model as stock TFLM runs it: with the plan that it carries, or its own."""
+def inspect(source: Source, search_options: SearchOptions | None = None) -> Inspection:
+    """The memory of a model as stock TFLM runs it: with the plan that it carries, or its own.
+
+    `search_options` bound the search for the best order, of which only the limit is shown.
+    """
     data = load(source)
-    model = read_model(data)
+    seen = _seen(read_model(data))
+    options = search_options or SearchOptions(time_limit=20.0)
+    limits = replace(seen.limits, best_order=lowest_peak(read_model(data), options))
+    return replace(seen, limits=limits)
+
+
+def _seen(model: Model) -> Inspection:
     line = timeline(model, reference_scratch)
     offsets = carried_plan(model)
     requests = placement_requests(line, offsets or {})
@@ -155,14 +164,11 @@ def _written(candidate: Candidate) -> tuple[bytes, Inspection]:
     model = read_model(data)
     offsets = carried_plan(model)
     line = timeline(model, reference_scratch)
-    problem = planning_problem(line)
     assert offsets is not None, "the plan was not written"
-    requests = placement_requests(line, offsets)
-    placed = greedy.place(requests)
-    wrong = validate(problem, Plan(tuple(placed)))
+    placed = greedy.place(placement_requests(line, offsets))
+    wrong = validate(planning_problem(line), Plan(tuple(placed)))
     assert not wrong, f"the plan written is not legal: {wrong[0]}"
-    shown = memory_map(model, line, placed, greedy.head(requests, placed))
-    return data, Inspection(model, shown, _limits(model, line), ())
+    return data, replace(_seen(model), notes=())
 
 
 def _proved(

@@ -121,6 +121,12 @@ def search(model: Model, options: SearchOptions, on_progress: Progress | None = 
     return best
 
 
+def lowest_peak(model: Model, options: SearchOptions) -> int:
+    """Bytes of head that no order of the operators can go below. Changes `model`."""
+    run(model, Cleanup())
+    return _order(model, options).lower_bound
+
+
 def _fallbacks(best: Candidate, options: SearchOptions, deadline: float) -> list[Method]:
     """Orders worth a plan besides the best one: file order, in case packing undoes the gain."""
     if options.order != "best" or best.interrupted or time.monotonic() > deadline:

@@ -6,9 +6,11 @@ It must not know files: the caller dumps the result. The order of keys is fixed,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from tflm_planner.report.document import MemoryMap, Report, Side
+from tflm_planner.report.document import Limits, MemoryMap, Report, Side
+from tflm_planner.verify.verdict import RuntimeCheck, Verdict
 
 SCHEMA_VERSION = 1
 """The version of the document; `schema_version` in the JSON."""
@@ -34,22 +36,8 @@ def to_json(report: Report) -> JsonObject:
         },
         "budget": {"bytes": report.budget, "met": report.within_budget},
         "verified": report.verified,
-        "checks": [
-            {
-                "runtime": _text(check.runtime),
-                "status": check.status,
-                "inputs": check.inputs,
-                "outputs_vary": check.outputs_vary,
-                "detail": _text(check.detail),
-            }
-            for check in report.checks
-        ],
-        "limits": {
-            "inputs": report.limits.inputs,
-            "order": report.limits.order,
-            "best_order": report.limits.best_order,
-            "overlap": report.limits.overlap,
-        },
+        "checks": [_check(check) for check in report.checks],
+        "limits": _limits(report.limits),
         "order": {
             "method": _text(report.order.method),
             "changed": report.order.changed,
@@ -68,6 +56,44 @@ def to_json(report: Report) -> JsonObject:
         "seconds": {_text(name): value for name, value in report.seconds.items()},
         "before": _side(report.before),
         "after": _side(report.after),
+    }
+
+
+def inspection_to_json(memory_map: MemoryMap, limits: Limits, notes: Sequence[str]) -> JsonObject:
+    """What `inspect` shows of a model: its map on stock TFLM, and the floors of its head."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "limits": _limits(limits),
+        "notes": [_text(note) for note in notes],
+        "map": map_to_json(memory_map),
+    }
+
+
+def verdict_to_json(verdict: Verdict) -> JsonObject:
+    """What `verify` says: equal or not, runtime by runtime."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "equal": verdict.proved,
+        "checks": [_check(check) for check in verdict.checks],
+    }
+
+
+def _check(check: RuntimeCheck) -> JsonObject:
+    return {
+        "runtime": _text(check.runtime),
+        "status": check.status,
+        "inputs": check.inputs,
+        "outputs_vary": check.outputs_vary,
+        "detail": _text(check.detail),
+    }
+
+
+def _limits(limits: Limits) -> JsonObject:
+    return {
+        "inputs": limits.inputs,
+        "order": limits.order,
+        "best_order": limits.best_order,
+        "overlap": limits.overlap,
     }
 
 

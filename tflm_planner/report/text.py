@@ -76,7 +76,7 @@ def limit_rows(limits: Limits) -> tuple[tuple[str, str, int | None, str], ...]:
     return (
         ("L0", "inputs", limits.inputs, "all model inputs together"),
         ("L1", "file order", limits.order, "live bytes at the peak, operators in file order"),
-        ("L2", "best order", limits.best_order, "the same, operators in the best order"),
+        ("L2", "best order", limits.best_order, "any order; in-place results and views allowed"),
         ("L3", "overlap", limits.overlap, "when outputs may also trail inputs in an operator"),
     )
 

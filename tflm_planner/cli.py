@@ -1,0 +1,270 @@
+"""The command line: parses, calls `api`, prints. Nothing else.
+
+Heavy modules are imported inside the commands: `tflm-plan --help` answers in a blink.
+Exit codes: 0 done (and within budget), 1 internal, 2 usage, 3 over budget (best effort written),
+4 outputs differ (nothing written), 5 unsupported or damaged model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tflm_planner import __version__
+from tflm_planner.errors import ModelError, OutputsDifferError, PlannerError, UsageError
+
+if TYPE_CHECKING:
+    from tflm_planner.report.document import Report
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Makes TensorFlow Lite models fit microcontrollers: same bits, a fraction of the SRAM.\n\n"
+    "tflm-plan IN.tflite OUT.tflite plans a model; the verb 'plan' may be left out.",
+    epilog="Exit codes: 0 done, 1 internal error, 2 wrong usage, 3 over budget (best effort "
+    "written), 4 outputs differ (nothing written), 5 unsupported or damaged model.",
+)
+
+DEFAULT_VERB = "plan"
+_GLOBAL_OPTIONS = {"-h", "--help", "--version"}
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is being done.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
+Inputs = Annotated[int, typer.Option(min=1, help="Inputs to compare on each runtime.")]
+
+
+def main() -> None:
+    """Entry point: `tflm-plan in out` means `tflm-plan plan in out`."""
+    arguments = sys.argv[1:]
+    verbs = {command.name for command in app.registered_commands}
+    if arguments and arguments[0] not in verbs | _GLOBAL_OPTIONS:
+        arguments.insert(0, DEFAULT_VERB)
+    app(arguments, prog_name="tflm-plan")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tflm-plan {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print version.")
+    ] = False,
+) -> None:
+    """Options before any verb."""
+
+
+@app.command(DEFAULT_VERB)
+def plan_command(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")],
+    destination: Annotated[Path, typer.Argument(metavar="OUT", help="The model to write.")],
+    budget: Annotated[
+        str | None, typer.Option(help="Bytes the head must fit, e.g. 256K; exit code 3 if not.")
+    ] = None,
+    order: Annotated[
+        str, typer.Option(help="Operator order: best, exact, beam, rpo or file.")
+    ] = "best",
+    allocator: Annotated[
+        str, typer.Option(help="Offsets: best, greedy, local, exact or cpsat.")
+    ] = "best",
+    time_limit: Annotated[float, typer.Option(help="Seconds to search at most.")] = 60.0,
+    seed: Seed = 0,
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(help="Also write a report: .json, .csv, .html or .svg; may be repeated."),
+    ] = None,
+    inputs: Inputs = 8,
+    no_verify: Annotated[
+        bool, typer.Option("--no-verify", help="Write without proving equality.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Write a model that computes the same bits in less memory, proved before it is written."""
+    with _errors_as_exit_codes():
+        from tflm_planner import api
+        from tflm_planner.units import parse_size
+
+        reports = report or []
+        for path in reports:
+            _check_report(path, source, destination)
+        options = api.PlanOptions(
+            api.SearchOptions(_one_of("order", order), allocator, time_limit, seed),
+            budget=None if budget is None else parse_size(budget),
+            verify=None if no_verify else api.VerifyOptions(seed=seed, inputs=inputs),
+            force=force,
+        )
+        with _progress(quiet, verbose) as say:
+            result = api.plan(source, destination, options, say)
+        for path in reports:
+            _write_report(path, result.report)
+        _print_report(result.report, as_json=as_json, quiet=quiet)
+        if not result.report.within_budget:
+            raise typer.Exit(3)
+
+
+@app.command("inspect")
+def inspect_command(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")],
+    text: Annotated[
+        bool, typer.Option("--text", help="The model's text form: one operator a line.")
+    ] = False,
+    svg: Annotated[Path | None, typer.Option(help="Also draw the memory map.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show operators, live bytes, the peak and its tensors, and the limits."""
+    with _errors_as_exit_codes():
+        from tflm_planner import api, ir_text
+        from tflm_planner.report.json_document import inspection_to_json
+        from tflm_planner.report.memory_map_svg import memory_map_svg
+        from tflm_planner.report.text import render_inspection
+
+        seen = api.inspect(source)
+        if svg is not None:
+            from tflm_planner.files import write_file
+
+            write_file(svg, memory_map_svg(seen.map, title=source.name).encode())
+        if text:
+            typer.echo(ir_text.to_text(seen.model), nl=False)
+        elif as_json:
+            _print_json(inspection_to_json(seen.map, seen.limits, seen.notes))
+        else:
+            encoding = sys.stdout.encoding or "utf-8"
+            shown = render_inspection(
+                str(source), seen.map, seen.limits, seen.notes, encoding=encoding
+            )
+            typer.echo(shown)
+
+
+@app.command("verify")
+def verify_command(
+    original: Annotated[Path, typer.Argument(metavar="A", help="The original model.")],
+    result: Annotated[Path, typer.Argument(metavar="B", help="The model to compare with it.")],
+    seed: Seed = 0,
+    inputs: Inputs = 8,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Compare two models bit by bit on LiteRT's reference kernels and on real TFLM."""
+    with _errors_as_exit_codes():
+        from tflm_planner import api
+        from tflm_planner.report.json_document import verdict_to_json
+        from tflm_planner.report.text import check_sentence
+
+        with _progress(quiet, verbose) as say:
+            options = api.VerifyOptions(seed=seed, inputs=inputs)
+            verdict = api.check_equal(original, result, options, say)
+        if as_json:
+            _print_json(verdict_to_json(verdict))
+        elif not quiet:
+            for check in verdict.checks:
+                typer.echo(f"{check.runtime}: {check_sentence(check)}")
+        if verdict.differs:
+            raise OutputsDifferError("the models compute different outputs")
+        if not verdict.proved:
+            raise ModelError("no runtime could run both models; see above")
+
+
+@contextmanager
+def _errors_as_exit_codes() -> Generator[None]:
+    """One line on stderr and the exit code of its class; no traceback, unless asked for."""
+    try:
+        yield
+    except PlannerError as error:
+        _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing was written", 130)
+    except (typer.Exit, BrokenPipeError):
+        raise
+    except Exception as error:
+        if os.environ.get("TFLM_PLAN_DEBUG"):
+            traceback.print_exc()
+        _fail(
+            f"internal error: {type(error).__name__}: {error}; please report it with the model "
+            "(TFLM_PLAN_DEBUG=1 shows where)",
+            1,
+        )
+
+
+def _fail(message: str, code: int) -> None:
+    from tflm_planner.report.text import safe_text
+
+    typer.echo(f"tflm-plan: error: {safe_text(message)}", err=True)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def _progress(quiet: bool, verbose: bool) -> Generator[Any]:
+    """A listener: lines on stderr when verbose; a spinner there from the first second on."""
+    from tflm_planner.search import silent
+
+    if quiet or (not verbose and not sys.stderr.isatty()):
+        yield silent
+    elif verbose:
+        yield _say_on_stderr
+    else:
+        from tflm_planner.progress import Spinner
+
+        with Spinner() as spinner:
+            yield spinner.say
+
+
+def _say_on_stderr(message: str) -> None:
+    typer.echo(message, err=True)
+
+
+def _one_of(option: str, value: str) -> Any:
+    """The value of a choice, checked by the class that it is for."""
+    if not value.isidentifier():
+        raise UsageError(f"--{option} {value!r} is not understood; see --help")
+    return value
+
+
+def _print_report(report: Report, *, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        from tflm_planner.report.json_document import to_json
+
+        _print_json(to_json(report))
+    elif not quiet:
+        from tflm_planner.report.text import render_report
+
+        typer.echo(render_report(report, encoding=sys.stdout.encoding or "utf-8"))
+
+
+def _print_json(document: Any) -> None:
+    typer.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def _check_report(path: Path, source: Path, destination: Path) -> None:
+    from tflm_planner.files import check_writable
+    from tflm_planner.report.render import RENDERERS
+
+    if path.suffix not in RENDERERS:
+        raise UsageError(f"report {path}: choose a name ending in {', '.join(RENDERERS)}")
+    check_writable(path, force=True, inputs=(source, destination))
+
+
+def _write_report(path: Path, report: Report) -> None:
+    from tflm_planner.files import write_file
+    from tflm_planner.report.render import RENDERERS
+
+    write_file(path, RENDERERS[path.suffix](report).encode("utf-8", "replace"))

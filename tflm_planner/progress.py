@@ -1,0 +1,54 @@
+"""A spinner on stderr that shows up only when something takes longer than a second."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Any
+
+_PATIENCE = 1.0
+
+
+class Spinner:
+    """`say` what is being done; from the first second on it is shown, with the time passed."""
+
+    def __init__(self) -> None:
+        self._message = "working"
+        self._shown: Any = None
+        self._task: Any = None
+        self._lock = threading.Lock()
+        self._timer = threading.Timer(_PATIENCE, self._show)
+        self._timer.daemon = True
+
+    def say(self, message: str) -> None:
+        """Show this from now on."""
+        with self._lock:
+            self._message = message
+            if self._shown is not None:
+                self._shown.update(self._task, description=message)
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        with self._lock:
+            columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+            self._shown = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._shown.add_task(escape(self._message), total=None)
+            self._shown.start()
+
+    def __enter__(self) -> Spinner:
+        self._timer.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+        with self._lock:
+            if self._shown is not None:
+                self._shown.stop()
