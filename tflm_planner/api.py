@@ -266,7 +266,7 @@ def _report(
         checks=() if verdict is None else verdict.checks,
         verified=verdict is not None and verdict.proved,
         budget=made.options.budget,
-        notes=(*before.notes, *candidate.notes, *_interruption(candidate)),
+        notes=(*candidate.notes, *_interruption(candidate)),
         seconds={**seconds, "total": sum(seconds.values())},
     )
 

@@ -30,7 +30,11 @@ class Buffer:
 
 @dataclass(eq=False, slots=True)
 class Tensor:
-    """A tensor. `shape` is None where the file has none; TFLM takes that for a scalar."""
+    """A tensor. `shape` is None where the file has none; TFLM takes that for a scalar.
+
+    `external_data`: from 1 on, its bytes lie in another file (an entry of the model's table of
+    external buffers).
+    """
 
     name: str
     type: int
@@ -38,14 +42,17 @@ class Tensor:
     buffer: Buffer
     quantization: Any
     is_variable: bool
+    external_data: int
     raw: Any
     producer: Op | None = None
     consumers: list[Op] = field(default_factory=list["Op"])
 
     @property
     def is_constant(self) -> bool:
-        """Whether its bytes are in the file."""
-        return self.buffer.data is not None and self.buffer.data.size > 0
+        """Whether its bytes come with the model."""
+        return self.external_data > 0 or (
+            self.buffer.data is not None and self.buffer.data.size > 0
+        )
 
     @property
     def elements(self) -> int:

@@ -130,6 +130,7 @@ class _Reader:
             buffer=_at(self._buffers, raw.buffer, f"tensor {name!r}"),
             quantization=raw.quantization,
             is_variable=bool(raw.isVariable),
+            external_data=int(raw.externalBuffer),
             raw=raw,
         )
         raw.name = None if raw.name is None else b""
@@ -272,6 +273,7 @@ class _Writer:
         raw.buffer = self._buffers[id(tensor.buffer)]
         raw.quantization = tensor.quantization
         raw.isVariable = tensor.is_variable
+        raw.externalBuffer = tensor.external_data
         return raw
 
     def _op(self, op: Op, index: dict[int, int]) -> Any:

@@ -1,0 +1,7 @@
+"""Int8 models of the literature, built from code, to measure the planner on.
+
+The networks are untrained: memory planning depends on the graph and its shapes, not on the
+weights. But equality of outputs proves something only if outputs depend on inputs, so
+`zoo.recipe` gives every network healthy activations and logits that really vary.
+`python -m zoo.make --help` builds them. Knows Keras; must not know `tflm_planner`.
+"""
