@@ -41,7 +41,7 @@ def check_flatbuffer(data: bytes) -> None:
 class _Walk:
     def __init__(self, data: bytes) -> None:
         self._size = len(data)
-        self._visits = len(data) // 4 + 1000
+        self._visits = len(data) + 1000
 
     def table(self, table: Any) -> None:
         self._spend(1)

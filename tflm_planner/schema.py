@@ -67,7 +67,11 @@ def element_bits(tensor_type: int) -> int | None:
 
 
 class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
-    """Stores equal vectors and strings once, and aligns chosen arrays to 16 bytes."""
+    """Stores equal vectors, strings and tables once, and aligns chosen arrays to 16 bytes.
+
+    The alignment costs up to 15 bytes an array; the sharing saves more than that, so that files
+    do not grow. Method names are the library's.
+    """
 
     def __init__(self, aligned: list[Bytes]) -> None:
         """`aligned`: the arrays (by identity) whose bytes must start at a multiple of 16."""
@@ -75,8 +79,11 @@ class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
         self._aligned = {id(a) for a in aligned}
         self._vectors: dict[tuple[str, int, bytes], int] = {}
         self._strings: dict[bytes, int] = {}
+        self._tables: dict[tuple[object, ...], int] = {}
+        self._fields: list[tuple[object, ...]] = []
+        self._start = self._width = 0
 
-    def CreateNumpyVector(self, x: npt.NDArray[Any]) -> int:  # noqa: N802 (the library's name)
+    def CreateNumpyVector(self, x: npt.NDArray[Any]) -> int:  # noqa: N802
         """Write `x` once; a later equal vector of the same type points to it."""
         alignment = ALIGNMENT if id(x) in self._aligned else x.dtype.alignment
         payload = x.astype(x.dtype.newbyteorder("<"), copy=False).tobytes()
@@ -89,7 +96,7 @@ class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
             self._vectors[key] = self.EndVector()
         return self._vectors[key]
 
-    def CreateString(  # noqa: N802 (the library's name)
+    def CreateString(  # noqa: N802
         self, s: str | bytes, encoding: str = "utf-8", errors: str = "strict"
     ) -> int:
         """Write `s` once; a later equal string points to it."""
@@ -97,6 +104,33 @@ class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
         if key not in self._strings:
             self._strings[key] = super().CreateString(key)
         return self._strings[key]
+
+    def StartObject(self, numfields: int) -> None:  # noqa: N802
+        """Begin a table."""
+        self._fields, self._start, self._width = [], self.Offset(), numfields
+        super().StartObject(numfields)
+
+    def PrependSlot(self, flags: Any, o: int, x: Any, d: Any) -> None:  # noqa: N802
+        """Write a scalar field."""
+        if x != d:
+            self._fields.append((o, flags.packer_type.format, flags.packer_type.pack(x)))
+        super().PrependSlot(flags, o, x, d)
+
+    def PrependUOffsetTRelativeSlot(self, o: int, x: int, d: int) -> None:  # noqa: N802
+        """Write a field that refers to something written before."""
+        if x != d:
+            self._fields.append((o, "offset", x))
+        super().PrependUOffsetTRelativeSlot(o, x, d)
+
+    def EndObject(self) -> int:  # noqa: N802
+        """Finish a table; if an equal one stands already, take this one back and point there."""
+        key = (self._width, *self._fields)
+        if key in self._tables:
+            self.head = len(self.Bytes) - self._start
+            self.nested = False
+        else:
+            self._tables[key] = super().EndObject()
+        return self._tables[key]
 
 
 def unpack(data: bytes) -> Any:

@@ -219,9 +219,8 @@ class _Writer:
         if not self._external:
             return packed
         end = align_up(len(packed))
-        for owner, (offset_field, size_field), data in self._external:
+        for owner, (offset_field, _), data in self._external:
             setattr(owner, offset_field, end)
-            setattr(owner, size_field, int(data.size))
             end = align_up(end + int(data.size))
         file = bytearray(schema.pack(raw, self._aligned))
         for owner, (offset_field, _), data in self._external:
@@ -241,10 +240,11 @@ class _Writer:
         return raw
 
     def _outside(self, owner: Any, fields: tuple[str, str], data: schema.Bytes) -> None:
-        """Register data that goes behind the flatbuffer; 2 holds the place of its offset."""
-        setattr(owner, fields[0], ALIGNMENT)
-        setattr(owner, fields[1], ALIGNMENT)
+        """Register data that goes behind the flatbuffer. Its offset is known only when the
+        flatbuffer is packed; a number that no other has holds its place until then."""
         self._external.append((owner, fields, data))
+        setattr(owner, fields[0], ALIGNMENT * len(self._external))
+        setattr(owner, fields[1], int(data.size))
 
     def _buffer(self, buffer: Buffer) -> Any:
         raw = copy(buffer.raw)
