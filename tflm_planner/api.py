@@ -96,16 +96,26 @@ def plan(
         inputs = () if isinstance(source, bytes) else (Path(source),)
         check_writable(Path(destination), force=options.force, inputs=inputs)
     original = load(source)
-    before = _seen(read_model(original))
-    candidate = search(read_model(original), options.search, on_progress)
+    model = read_model(original)
+    seen = _seen(model)
+    before = _side(seen, len(original))
+    candidate = search(model, options.search, on_progress)
     searched = time.monotonic()
-    data, after = _written(candidate)
+    data, written = _written(candidate)
+    after = _side(written, len(data))
     verdict = _proved(original, data, options.verify, say)
     seconds = {"plan": searched - started, "verify": time.monotonic() - searched}
-    report = _report(
-        _Run(source, destination, original, data, options), before, after, candidate, verdict,
-        seconds,
-    )  # fmt: skip
+    if verdict is not None:
+        before = _measured(before, verdict.original_arena)
+        after = _measured(after, verdict.result_arena)
+    limits = Limits(
+        inputs=seen.limits.inputs,
+        order=seen.limits.order,
+        best_order=candidate.order.lower_bound,
+        overlap=written.limits.overlap,
+    )
+    made = _Run(source, destination, original, data, options)
+    report = _report(made, (before, after), limits, candidate, verdict, seconds)
     if destination is not None:
         write_file(Path(destination), data)
     return Result(data, report)
@@ -230,19 +240,13 @@ def _taken_aliases(candidate: Candidate) -> tuple[str, ...]:
 
 def _report(
     made: _Run,
-    before: Inspection,
-    after: Inspection,
+    sides: tuple[Side, Side],
+    limits: Limits,
     candidate: Candidate,
     verdict: Verdict | None,
     seconds: dict[str, float],
 ) -> Report:
     order, solution = candidate.order, candidate.solution
-    limits = Limits(
-        before.limits.inputs,
-        before.limits.order,
-        order.lower_bound,
-        after.limits.overlap,
-    )
     name = "<bytes>" if isinstance(made.source, bytes) else str(made.source)
     return Report(
         version=__version__,
@@ -250,8 +254,8 @@ def _report(
         destination="" if made.destination is None else str(made.destination),
         sha256_before=hashlib.sha256(made.original).hexdigest(),
         sha256_after=hashlib.sha256(made.data).hexdigest(),
-        before=_side(before, made.original, verdict and verdict.original_arena),
-        after=_side(after, made.data, verdict and verdict.result_arena),
+        before=sides[0],
+        after=sides[1],
         limits=limits,
         order=OrderSummary(
             order.method, order.changed, order.peak, order.lower_bound, order.optimal
@@ -275,13 +279,19 @@ def _interruption(candidate: Candidate) -> tuple[str, ...]:
     return ("interrupted: this is the best plan found until then",) if candidate.interrupted else ()
 
 
-def _side(seen: Inspection, data: bytes, measured: Allocation | None) -> Side:
+def _side(seen: Inspection, file_bytes: int) -> Side:
     return Side(
         operators=sum(1 for _ in seen.model.ops()),
         tensors=sum(1 for _ in seen.model.tensors()),
-        file_bytes=len(data),
+        file_bytes=file_bytes,
         head=seen.map.head,
-        measured_head=None if measured is None else measured.head,
-        measured_tail=None if measured is None else measured.tail,
+        measured_head=None,
+        measured_tail=None,
         map=seen.map,
     )
+
+
+def _measured(side: Side, arena: Allocation | None) -> Side:
+    if arena is None:
+        return side
+    return replace(side, measured_head=arena.head, measured_tail=arena.tail)

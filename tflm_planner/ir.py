@@ -255,8 +255,8 @@ def _check_order(graph: Graph) -> None:
                 what = "a constant" if t.is_constant else "a graph input"
                 raise ModelError(f"operator {i} ({op.label}) writes {t.name!r}, {what}")
             written[id(t)] = i
-            assert t.producer is op, f"producer of {t.name!r} is out of step"
     for i, op in enumerate(graph.ops):
+        assert all(t.producer is op for t in op.outputs), f"producers of {op.label} out of step"
         for t in op.operands():
             at = written.get(id(t))
             assert at is None or op in t.consumers, f"consumers of {t.name!r} are out of step"

@@ -61,7 +61,9 @@ def called_first(model: Model) -> list[Graph]:
 
 def dag_of(graph: Graph, peaks: dict[int, int], scratch_of: ScratchModel) -> Dag:
     """The graph as the order search sees it. `peaks`: graph identity -> peak in bytes."""
-    tensors = [t for t in graph.tensors if planned_bytes(t) > 0]
+    inputs = {id(t) for t in graph.inputs}
+    written = [t for t in graph.tensors if t.producer is not None or id(t) in inputs]
+    tensors = [t for t in written if planned_bytes(t) > 0]
     index = {id(t): i for i, t in enumerate(tensors)}
     kept = {id(t) for t in graph.outputs}
     last_effect: tuple[int, ...] = ()

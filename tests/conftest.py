@@ -1,0 +1,29 @@
+"""What all tests share: where models are, and markers for what may be missing."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared"
+CNN = ROOT / "tests" / "models" / "cnn_int8.tflite"
+
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="needs the shared models")
+needs_tflm = pytest.mark.skipif(
+    importlib.util.find_spec("tflite_micro") is None, reason="needs tflite-micro (Linux x86-64)"
+)
+
+
+def shared_models() -> list[Path]:
+    """The published models, when they are here."""
+    return sorted((SHARED / "models").rglob("*.tflite")) + sorted(
+        (SHARED / "experiments").rglob("*.tflite")
+    )
+
+
+@pytest.fixture
+def cnn() -> bytes:
+    return CNN.read_bytes()

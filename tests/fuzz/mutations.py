@@ -1,0 +1,392 @@
+"""Damages model files: at the level of bytes, of flatbuffer words, and of the schema.
+
+    seed -> a model of the corpus -> one to four mutations -> bytes, and what was done to them
+
+A seed is a file: every draw comes from one generator.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import flatbuffers
+import numpy as np
+
+from tests.models.build import schema
+from tests.models.generator import random_model
+from tests.models.handmade import MODELS
+
+Rng = np.random.Generator
+WILD = [-2, -1, 0, 1, 2, 3, 7, 15, 16, 127, 128, 255, 256, 32767, 65535, 1 << 20, 1 << 28]
+WILD += [(1 << 31) - 1, -(1 << 31), 1 << 30, -17]
+WORDS = [0, 1, 4, 8, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFFC, 0x40000000]
+SMALL_SEEDS = 24
+"""Random models in the corpus."""
+
+
+@cache
+def corpus() -> list[tuple[str, bytes]]:
+    """(name, bytes): the hand-made models, random models, and planned models."""
+    from tflm_planner import api
+
+    made = [(name, model.make()) for name, model in MODELS.items()]
+    made += [(f"random {s}", random_model(s, steps=1 + s)) for s in range(SMALL_SEEDS)]
+    options = api.PlanOptions(api.SearchOptions(time_limit=1.0), verify=None)
+    for name, data in made[::4]:
+        try:
+            made.append((f"planned {name}", api.plan(data, None, options).data))
+        except api.ModelError:  # pragma: no cover - an unsupported hand-made model
+            continue
+    return made
+
+
+def mutated(seed: int) -> tuple[str, bytes]:
+    """(what was done, the file). The same for the same seed."""
+    rng = np.random.default_rng(seed)
+    name, data = corpus()[int(rng.integers(len(corpus())))]
+    done = [name]
+    if rng.random() < 0.55:
+        model = schema.ModelT.InitFromPackedBuf(data, 0)
+        for _ in range(int(rng.integers(1, 4))):
+            mutation = SCHEMA[int(rng.integers(len(SCHEMA)))]
+            done.append(mutation.__name__)
+            mutation(model, rng)
+        try:
+            data = packed(model)
+        except Exception:  # the library cannot write it: then nobody can send it
+            done.append("(not packed)")
+        if rng.random() < 0.8:
+            return " + ".join(done), data
+    for _ in range(int(rng.integers(1, 4))):
+        mutation = BYTES[int(rng.integers(len(BYTES)))]
+        done.append(mutation.__name__)
+        data = bytes(mutation(bytearray(data), rng))
+    return " + ".join(done), data
+
+
+def packed(model: Any) -> bytes:
+    """The flatbuffer of a `ModelT`."""
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
+# --- bytes ----------------------------------------------------------------------------------
+
+
+def flip_bits(data: bytearray, rng: Rng) -> bytearray:
+    for at in rng.integers(0, max(len(data), 1), int(rng.integers(1, 9))):
+        if at < len(data):
+            data[at] ^= 1 << int(rng.integers(8))
+    return data
+
+
+def flip_after_head(data: bytearray, rng: Rng) -> bytearray:
+    """Flips near the root, where tables and vtables of small models lie."""
+    for at in rng.integers(8, 200, 3):
+        if at < len(data):
+            data[at] = int(rng.integers(256))
+    return data
+
+
+def wild_word(data: bytearray, rng: Rng) -> bytearray:
+    """A length, offset or scalar set to an extreme value."""
+    if len(data) >= 12:
+        at = 4 * int(rng.integers(0, len(data) // 4))
+        struct.pack_into("<I", data, at, WORDS[int(rng.integers(len(WORDS)))])
+    return data
+
+
+def nudge_word(data: bytearray, rng: Rng) -> bytearray:
+    """An offset or length a little off."""
+    if len(data) >= 12:
+        at = 4 * int(rng.integers(0, len(data) // 4))
+        (old,) = struct.unpack_from("<I", data, at)
+        struct.pack_into("<I", data, at, (old + int(rng.integers(-16, 17))) & 0xFFFFFFFF)
+    return data
+
+
+def copy_word(data: bytearray, rng: Rng) -> bytearray:
+    """One word over another: offsets into the wrong table."""
+    if len(data) >= 12:
+        a, b = 4 * rng.integers(0, len(data) // 4, 2)
+        data[a : a + 4] = data[b : b + 4]
+    return data
+
+
+def truncate(data: bytearray, rng: Rng) -> bytearray:
+    return data[: int(rng.integers(0, len(data) + 1))]
+
+
+def zero_range(data: bytearray, rng: Rng) -> bytearray:
+    at = int(rng.integers(0, len(data) + 1))
+    length = min(int(rng.integers(1, 65)), len(data) - at)
+    data[at : at + length] = bytes(length)
+    return data
+
+
+def cut_out(data: bytearray, rng: Rng) -> bytearray:
+    at = int(rng.integers(0, len(data) + 1))
+    del data[at : at + int(rng.integers(1, 33))]
+    return data
+
+
+def insert_noise(data: bytearray, rng: Rng) -> bytearray:
+    at = int(rng.integers(0, len(data) + 1))
+    data[at:at] = rng.integers(0, 256, int(rng.integers(1, 33)), np.uint8).tobytes()
+    return data
+
+
+def splice(data: bytearray, rng: Rng) -> bytearray:
+    """The front of one model and the back of another."""
+    _, other = corpus()[int(rng.integers(len(corpus())))]
+    at = int(rng.integers(0, min(len(data), len(other)) + 1))
+    return data[:at] + other[at:]
+
+
+def append_noise(data: bytearray, rng: Rng) -> bytearray:
+    return data + rng.integers(0, 256, int(rng.integers(1, 257)), np.uint8).tobytes()
+
+
+def spoil_identifier(data: bytearray, rng: Rng) -> bytearray:
+    if rng.random() < 0.2 and len(data) >= 8:
+        data[4:8] = rng.integers(0, 256, 4, np.uint8).tobytes()
+    return data
+
+
+BYTES: list[Callable[[bytearray, Rng], bytearray]] = [
+    flip_bits, flip_bits, flip_after_head, wild_word, wild_word, nudge_word, nudge_word,
+    copy_word, truncate, zero_range, cut_out, insert_noise, splice, append_noise,
+    spoil_identifier,
+]  # fmt: skip
+
+
+# --- schema ---------------------------------------------------------------------------------
+
+
+def _pick(items: Any, rng: Rng) -> Any:
+    return items[int(rng.integers(len(items)))] if items is not None and len(items) else None
+
+
+def _wild(rng: Rng) -> int:
+    return WILD[int(rng.integers(len(WILD)))]
+
+
+def _graph(model: Any, rng: Rng) -> Any:
+    return _pick(model.subgraphs, rng) or schema.SubGraphT()
+
+
+def _operator(model: Any, rng: Rng) -> Any:
+    return _pick(_graph(model, rng).operators, rng) or schema.OperatorT()
+
+
+def _tensor(model: Any, rng: Rng) -> Any:
+    return _pick(_graph(model, rng).tensors, rng) or schema.TensorT()
+
+
+def _set_one(thing: Any, field: str, value: int, rng: Rng) -> None:
+    listed = [int(v) for v in getattr(thing, field)] if getattr(thing, field) is not None else []
+    if listed:
+        listed[int(rng.integers(len(listed)))] = value
+    else:
+        listed = [value]
+    setattr(thing, field, listed)
+
+
+def wild_operand(model: Any, rng: Rng) -> None:
+    field = _pick(["inputs", "outputs", "intermediates"], rng)
+    _set_one(_operator(model, rng), field, _wild(rng), rng)
+
+
+def other_operand(model: Any, rng: Rng) -> None:
+    """A valid index, but another: cycles, two producers, reads before writes."""
+    graph = _graph(model, rng)
+    op = _pick(graph.operators, rng)
+    if op is not None and graph.tensors:
+        field = _pick(["inputs", "outputs"], rng)
+        _set_one(op, field, int(rng.integers(len(graph.tensors))), rng)
+
+
+def wild_graph_port(model: Any, rng: Rng) -> None:
+    graph = _graph(model, rng)
+    value = _wild(rng) if rng.random() < 0.5 else int(rng.integers(len(graph.tensors or [0])))
+    _set_one(graph, _pick(["inputs", "outputs"], rng), value, rng)
+
+
+def wild_shape(model: Any, rng: Rng) -> None:
+    tensor = _tensor(model, rng)
+    tensor.shapeSignature = tensor.shapeSignature if rng.random() < 0.5 else [-1]
+    _set_one(tensor, "shape", _wild(rng), rng)
+
+
+def other_rank(model: Any, rng: Rng) -> None:
+    rank = int(rng.integers(0, 9)) if rng.random() < 0.95 else 3000
+    _tensor(model, rng).shape = [int(v) for v in rng.integers(0, 9, rank)]
+
+
+def other_type(model: Any, rng: Rng) -> None:
+    _tensor(model, rng).type = int(rng.integers(-3, 22))
+
+
+def flag_tensor(model: Any, rng: Rng) -> None:
+    tensor = _tensor(model, rng)
+    tensor.isVariable = bool(rng.integers(2))
+    tensor.buffer = int(rng.integers(0, len(model.buffers or [0]) + 1))
+
+
+def odd_name(model: Any, rng: Rng) -> None:
+    names = [None, b"", b"a\nb", b"\x1b[31m", b"\xff\xfe", b"x" * 5000, "ü→".encode(), b"\x00"]
+    things = [_tensor(model, rng), _graph(model, rng)]
+    things += [m for m in model.metadata or []]
+    _pick(things, rng).name = _pick(names, rng)
+    if rng.random() < 0.3 and model.operatorCodes:
+        code = _pick(model.operatorCodes, rng)
+        code.customCode = _pick(names, rng)
+        code.builtinCode = schema.BuiltinOperator.CUSTOM
+
+
+def other_code(model: Any, rng: Rng) -> None:
+    """Another kind of operator over the same operands and options."""
+    code = _pick(model.operatorCodes, rng)
+    if code is not None:
+        value = int(rng.integers(-2, 215)) if rng.random() < 0.9 else _wild(rng)
+        code.builtinCode, code.deprecatedBuiltinCode = value, min(max(value, -128), 127)
+
+
+_MEANT = [
+    "ADD", "CONCATENATION", "PACK", "UNPACK", "SPLIT", "SPLIT_V", "SLICE", "SOFTMAX", "RESHAPE",
+    "MEAN", "SUM", "REDUCE_MAX", "ADD_N", "TRANSPOSE_CONV", "SVDF", "MIRROR_PAD", "WHILE", "IF",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM", "CONV_2D", "VAR_HANDLE", "CALL_ONCE", "QUANTIZE", "SQUEEZE",
+]  # fmt: skip
+
+
+def known_code(model: Any, rng: Rng) -> None:
+    """An operator that the tool has a rule for, over operands that it does not fit."""
+    code = _pick(model.operatorCodes, rng)
+    if code is not None:
+        value = getattr(schema.BuiltinOperator, _pick(_MEANT, rng))
+        code.builtinCode, code.deprecatedBuiltinCode = value, min(value, 127)
+
+
+_OPTIONS = [n for n in vars(schema.BuiltinOptions) if not n.startswith("_") and n != "NONE"]
+
+
+def other_options(model: Any, rng: Rng) -> None:
+    """Options of another operator, or none."""
+    op = _operator(model, rng)
+    if rng.random() < 0.3:
+        op.builtinOptions, op.builtinOptionsType = None, 0
+    else:
+        name = _pick(_OPTIONS, rng)
+        op.builtinOptions = getattr(schema, f"{name}T")()
+        op.builtinOptionsType = getattr(schema.BuiltinOptions, name)
+
+
+def wild_option(model: Any, rng: Rng) -> None:
+    options = _operator(model, rng).builtinOptions
+    numbers = [n for n, v in vars(options).items() if isinstance(v, int)] if options else []
+    name = _pick(numbers, rng)
+    if name is not None:
+        setattr(options, name, _wild(rng) if rng.random() < 0.5 else int(rng.integers(-5, 6)))
+
+
+def call_graph(model: Any, rng: Rng) -> None:
+    """Control flow to a graph that exists: self-calls, shared bodies, wrong arity."""
+    op, count = _operator(model, rng), len(model.subgraphs or [0])
+    name = _pick(["WhileOptions", "IfOptions", "CallOnceOptions"], rng)
+    kind = {"WhileOptions": "WHILE", "IfOptions": "IF", "CallOnceOptions": "CALL_ONCE"}[name]
+    options = getattr(schema, f"{name}T")()
+    for field in vars(options):
+        setattr(options, field, int(rng.integers(-1, count + 1)))
+    op.builtinOptions, op.builtinOptionsType = options, getattr(schema.BuiltinOptions, name)
+    code = schema.OperatorCodeT()
+    code.builtinCode = getattr(schema.BuiltinOperator, kind)
+    code.deprecatedBuiltinCode = min(code.builtinCode, 127)
+    model.operatorCodes = [*(model.operatorCodes or []), code]
+    op.opcodeIndex = len(model.operatorCodes) - 1
+
+
+def drop_field(model: Any, rng: Rng) -> None:
+    things = [model, _graph(model, rng), _operator(model, rng), _tensor(model, rng)]
+    things += [_pick(model.buffers, rng), _pick(model.signatureDefs, rng)]
+    things += [_pick(model.metadata, rng), _tensor(model, rng).quantization]
+    thing = _pick([t for t in things if t is not None], rng)
+    fields = [n for n, v in vars(thing).items() if v is not None and not isinstance(v, int)]
+    if fields:
+        setattr(thing, _pick(fields, rng), None)
+
+
+def repeat_item(model: Any, rng: Rng) -> None:
+    """An operator, tensor, graph or input listed twice."""
+    graph = _graph(model, rng)
+    thing = _pick([model, graph, graph], rng)
+    lists = [n for n, v in vars(thing).items() if isinstance(v, list) and v]
+    if lists:
+        name = _pick(lists, rng)
+        items = list(getattr(thing, name))
+        items.insert(int(rng.integers(len(items) + 1)), _pick(items, rng))
+        setattr(thing, name, items)
+
+
+def drop_item(model: Any, rng: Rng) -> None:
+    graph = _graph(model, rng)
+    thing = _pick([model, graph, graph], rng)
+    lists = [n for n, v in vars(thing).items() if isinstance(v, list) and v]
+    if lists:
+        name = _pick(lists, rng)
+        items = list(getattr(thing, name))
+        del items[int(rng.integers(len(items)))]
+        setattr(thing, name, items)
+
+
+def shuffle_operators(model: Any, rng: Rng) -> None:
+    graph = _graph(model, rng)
+    if graph.operators:
+        graph.operators = [graph.operators[i] for i in rng.permutation(len(graph.operators))]
+
+
+def spoil_buffer(model: Any, rng: Rng) -> None:
+    buffer = _pick(model.buffers, rng) or schema.BufferT()
+    data = rng.integers(0, 256, int(rng.integers(0, 40)), np.uint8)
+    choice = int(rng.integers(4))
+    if choice == 0:
+        buffer.data = data
+    elif choice == 1 and buffer.data is not None:
+        buffer.data = np.array(buffer.data)[: int(rng.integers(len(buffer.data) + 1))]
+    elif choice == 2:
+        buffer.offset, buffer.size = int(rng.integers(0, 5000)), int(rng.integers(0, 5000))
+    else:
+        buffer.offset, buffer.size = (1 << 62) + 7, (1 << 63) - 1
+
+
+def forge_plan(model: Any, rng: Rng) -> None:
+    """An offline plan of wild offsets, or of a wrong length."""
+    count = sum(len(g.tensors or []) for g in model.subgraphs or [])
+    offsets = [_wild(rng) if rng.random() < 0.3 else 16 * int(rng.integers(40)) for _ in range(count)]
+    words = [1, len(model.subgraphs or []), count + int(rng.random() < 0.2), *offsets]
+    buffer, entry = schema.BufferT(), schema.MetadataT()
+    buffer.data = np.array(words, "<i4").view(np.uint8)
+    model.buffers = [*(model.buffers or []), buffer]
+    entry.name, entry.buffer = b"OfflineMemoryAllocation", len(model.buffers) - 1
+    model.metadata = [*(model.metadata or []), entry]
+
+
+def wild_index(model: Any, rng: Rng) -> None:
+    """Indices that are not operands."""
+    choices = [(_operator(model, rng), "opcodeIndex"), (_tensor(model, rng), "buffer")]
+    choices += [(m, "buffer") for m in model.metadata or []]
+    choices += [(s, "subgraphIndex") for s in model.signatureDefs or []]
+    choices += [(e, "tensorIndex") for s in model.signatureDefs or [] for e in s.inputs or []]
+    thing, field = _pick(choices, rng)
+    setattr(thing, field, abs(_wild(rng)))
+
+
+SCHEMA: list[Callable[[Any, Rng], None]] = [
+    wild_operand, other_operand, other_operand, wild_graph_port, wild_shape, wild_shape,
+    other_rank, other_type, flag_tensor, odd_name, other_code, known_code, known_code,
+    other_options, wild_option, call_graph, drop_field, repeat_item, drop_item,
+    shuffle_operators, spoil_buffer, forge_plan, wild_index,
+]  # fmt: skip

@@ -1,0 +1,72 @@
+"""Lower bounds are never above what can be reached, and tight where that is easy."""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given, settings
+from random_problems import brute_force, chain, problems
+
+from tflm_planner.planning.bounds import footprint, live_bytes, lower_bound
+from tflm_planner.planning.problem import UNBOUNDED, Buffer, Overlap, Problem
+
+
+@settings(deadline=None, max_examples=150)
+@given(problems(most=5, biggest=4))
+def test_no_plan_is_below_the_bound(problem: Problem) -> None:
+    top = sum(b.size for b in problem.buffers)
+    assert lower_bound(problem) <= brute_force(problem, top)
+
+
+@settings(deadline=None)
+@given(problems(aliases=False, trailing=False))
+def test_without_overlaps_the_bound_is_the_peak_of_the_profile(problem: Problem) -> None:
+    steps = range(max(b.end for b in problem.buffers))
+    peak = max(sum(b.size for b in problem.buffers if b.start <= t < b.end) for t in steps)
+    assert lower_bound(problem) == peak == max(total for _, total in live_bytes(problem))
+
+
+@settings(deadline=None, max_examples=50)
+@given(problems(most=2))
+def test_the_footprint_of_a_pair_is_its_smallest_span(problem: Problem) -> None:
+    if len(problem.buffers) < 2 or not problem.neighbours[0]:
+        return
+    a, b = (buffer.size for buffer in problem.buffers)
+    spans = [
+        max(a, d + b) - min(0, d)
+        for d in range(-b, a + 1)
+        if d in (-b, a) or problem.may_share(0, 1, d)
+    ]
+    assert footprint(problem, 0, 1) == min(spans)
+
+
+def test_live_bytes_lists_each_change() -> None:
+    problem = Problem((Buffer("a", 4, 0, 2), Buffer("b", 3, 1, 3)))
+    assert live_bytes(problem) == [(0, 4), (1, 7), (2, 3), (3, 0)]
+
+
+def test_buffers_inside_one_parent_still_need_their_own_bytes() -> None:
+    # parent |########|   left and right may lie in the parent, but not in each other.
+    # left   |####|
+    # right       |####|
+    buffers = (Buffer("parent", 8, 1, 3), Buffer("left", 5, 0, 2), Buffer("right", 4, 0, 2))
+    problem = Problem(buffers, (Overlap(0, 1, 0, 0), Overlap(0, 2, 4, 4)))
+    assert lower_bound(problem) == 9
+
+
+def test_a_trailing_output_needs_its_lead_beside_the_input() -> None:
+    buffers = (Buffer("in", 64, 0, 2), Buffer("out", 64, 1, 3))
+    assert lower_bound(Problem(buffers, (Overlap(1, 0, 16, UNBOUNDED),))) == 80
+
+
+def test_ten_thousand_buffers_take_well_under_a_second() -> None:
+    problem = chain([16 * (1 + i * 7919 % 997) for i in range(10_000)])
+    aliases = tuple(Overlap(i, i + 1, 0, 0) for i in range(0, 9_999, 3))
+    problem = Problem(problem.buffers, aliases)
+    begun = time.perf_counter()
+    assert lower_bound(problem) > 0
+    assert time.perf_counter() - begun < 1
+
+
+def test_no_buffers_need_no_bytes() -> None:
+    assert lower_bound(Problem(())) == 0 and live_bytes(Problem(())) == []

@@ -1,0 +1,239 @@
+"""Models of one operator, and a child process that runs many of them in stock TFLM.
+
+`python -m tests.tflm.single_op` reads pickled jobs from standard input and writes a pickled
+answer for each: TFLM aborts its process on some models.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from tests.models.build import Net
+from tests.tflm.replay import Shape
+from tflm_planner.ir import Op
+from tflm_planner.serde import read_model
+
+DTYPES = {1: "int8", 2: "int16", 4: "float32"}
+KINDS = {
+    "conv": ("CONV_2D", "Conv2DOptions"),
+    "depthwise": ("DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions"),
+    "average": ("AVERAGE_POOL_2D", "Pool2DOptions"),
+    "max": ("MAX_POOL_2D", "Pool2DOptions"),
+}
+PLAN = "OfflineMemoryAllocation"
+MARK = 0x5EED_ABC0
+"""Stands in the plan for the input's offset until a distance is chosen."""
+
+
+def model_of(s: Shape, seed: int = 0, *, planned: bool = False, packed: bool = False) -> bytes:
+    """A model of one window operator, with weights that spread the outputs over their range.
+
+    With `planned`, the plan puts the output at offset 0 and the input at MARK; see `at_distance`.
+    `packed`: filter of int4.
+    """
+    rng, net = np.random.default_rng(seed), Net()
+    graph = net.graph()
+    dtype = DTYPES[s.element]
+    quantised: dict[str, Any] = {} if s.element == 4 else {"scale": 0.1}
+    x = graph.input("x", (s.batch, s.h, s.w, s.ci), dtype, **quantised)
+    shape_out = (s.batch, s.ho, s.wo, s.co)
+    name, options = KINDS[s.kind]
+    fields: dict[str, Any] = {"padding": int(not s.same), "strideH": s.sh, "strideW": s.sw}
+    inputs = [x]
+    if s.kind in ("conv", "depthwise"):
+        inputs += _constants(s, graph, rng, packed)
+        fields |= {"dilationHFactor": s.dh, "dilationWFactor": s.dw}
+        if s.kind == "depthwise":
+            fields["depthMultiplier"] = s.co // s.ci
+    else:
+        fields |= {"filterHeight": s.kh, "filterWidth": s.kw}
+    y = graph.tensor("y", shape_out, dtype, **quantised)
+    graph.op(name, inputs, [y], options, **fields)
+    graph.outputs(y)
+    if planned:
+        _plan(net, [MARK if t == x else 0 if t == y else -1 for t in range(y + 1)])
+    return net.finish()
+
+
+def _constants(s: Shape, graph: Any, rng: np.random.Generator, packed: bool) -> list[int]:
+    depth = s.ci // s.groups if s.kind == "conv" else 1
+    shape = (s.co, s.kh, s.kw, depth) if s.kind == "conv" else (1, s.kh, s.kw, s.co)
+    terms = s.kh * s.kw * depth
+    if s.element == 4:
+        weights = rng.normal(0, 1, shape).astype(np.float32)
+        return [
+            graph.constant("filter", weights, "float32"),
+            graph.constant("bias", rng.normal(0, 1, s.co), "float32"),
+        ]
+    largest = 7 if packed else 127
+    weights = rng.integers(-largest, largest + 1, shape)
+    spread = 0.58 * largest * (0.29 * 256**s.element)
+    scale = 0.16 * 256**s.element / (spread * terms**0.5)
+    axis = 0 if s.kind == "conv" else 3
+    scales = np.full(s.co, scale, np.float32)
+    bias = rng.integers(-1000, 1000, s.co)
+    kind = "int64" if s.element == 2 else "int32"
+    if packed:
+        flat = np.append(weights.ravel(), [0] * (weights.size % 2)) & 15
+        data = (flat[::2] | flat[1::2] << 4).astype(np.uint8)
+        features = graph.tensor("filter", shape, "int4", data=data, scale=scales, axis=axis)
+    else:
+        features = graph.constant("filter", weights, "int8", scale=scales, axis=axis)
+    return [features, graph.constant("bias", bias, kind, scale=0.1 * scales)]
+
+
+def pad_model(
+    shape: tuple[int, ...], pads: list[list[int]], dtype: str = "int8", *, planned: bool = False
+) -> bytes:
+    """A model of one PAD."""
+    net = Net()
+    graph = net.graph()
+    quantised: dict[str, Any] = {} if dtype == "float32" else {"scale": 0.1}
+    x = graph.input("x", shape, dtype, **quantised)
+    constant = graph.constant("pads", pads)
+    larger = tuple(n + sum(p) for n, p in zip(shape, pads, strict=True))
+    y = graph.tensor("y", larger, dtype, **quantised)
+    graph.op("PAD", [x, constant], [y], "PadOptions")
+    graph.outputs(y)
+    if planned:
+        _plan(net, [MARK, -1, 0])
+    return net.finish()
+
+
+def transpose_conv_model(side: int, channels: tuple[int, int], *, planned: bool = False) -> bytes:
+    """A model of one int8 TRANSPOSE_CONV, 3 x 3, stride 2, SAME."""
+    rng, net = np.random.default_rng(0), Net()
+    graph = net.graph()
+    ci, co = channels
+    larger = (1, 2 * side, 2 * side, co)
+    size = graph.constant("size", larger)
+    scales = np.full(co, 0.002, np.float32)
+    weights = rng.integers(-127, 128, (co, 3, 3, ci))
+    features = graph.constant("filter", weights, "int8", scale=scales)
+    x = graph.input("x", (1, side, side, ci), scale=0.1)
+    y = graph.tensor("y", larger, scale=0.1)
+    options = {"padding": 0, "strideH": 2, "strideW": 2}
+    graph.op("TRANSPOSE_CONV", [size, features, x], [y], "TransposeConvOptions", **options)
+    graph.outputs(y)
+    if planned:
+        _plan(net, [-1, -1, MARK, MARK + 1])
+    return net.finish()
+
+
+def _plan(net: Net, offsets: list[int]) -> None:
+    net.metadata(PLAN, np.array([1, 0, len(offsets), *offsets], np.int64).astype("<i4").tobytes())
+
+
+def at_distance(planned: bytes, distance: int) -> bytes:
+    """The planned model with its input `distance` bytes above its output."""
+    placed = {MARK: max(distance, 0), MARK + 1: max(-distance, 0)}
+    for mark, offset in placed.items():
+        planned = planned.replace(
+            mark.to_bytes(4, "little"), offset.to_bytes(4, "little"), 1
+        )
+    return planned
+
+
+def op_of(model: bytes) -> Op:
+    """The only operator of a model."""
+    return read_model(model).main.ops[0]
+
+
+def random_inputs(shape: tuple[int, ...], element: int, count: int) -> list[np.ndarray]:
+    """Inputs over the whole range of the type."""
+    rng = np.random.default_rng(7)
+    if element == 4:
+        return [rng.normal(0, 1, shape).astype(np.float32) for _ in range(count)]
+    dtype = np.int8 if element == 1 else np.int16
+    limits = np.iinfo(dtype)
+    return [rng.integers(limits.min, limits.max, shape, dtype, True) for _ in range(count)]
+
+
+class Runner:
+    """The child process: `safe_distances` asks stock TFLM which distances keep the bits."""
+
+    def __init__(self) -> None:
+        root = Path(__file__).parents[2]
+        environment = {**os.environ, "PYTHONPATH": str(root)}
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "tests.tflm.single_op"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            cwd=root,
+        )
+
+    def outputs(self, stock: bytes, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        """What the model computes."""
+        return self._ask(("run", stock, inputs))
+
+    def safe_distances(
+        self, stock: bytes, planned: bytes, inputs: list[np.ndarray], distances: list[int]
+    ) -> list[bool]:
+        """For each distance, whether the outputs for all inputs equal those without a plan."""
+        return self._ask(("sweep", stock, planned, inputs, distances))
+
+    def _ask(self, job: tuple[Any, ...]) -> Any:
+        assert self._child.stdin is not None and self._child.stdout is not None
+        pickle.dump(job, self._child.stdin)
+        self._child.stdin.flush()
+        return pickle.load(self._child.stdout)
+
+    def __enter__(self) -> "Runner":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._child.kill()
+        self._child.wait()
+        for stream in (self._child.stdin, self._child.stdout):
+            if stream is not None:
+                stream.close()
+
+
+def _outputs(model: bytes, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    from tflite_micro import runtime
+
+    interpreter: Any = runtime.Interpreter.from_bytes(model, arena_size=1 << 18)
+    found: list[np.ndarray] = []
+    for x in inputs:
+        interpreter.set_input(x, 0)
+        interpreter.invoke()
+        found.append(interpreter.get_output(0).copy())
+    return found
+
+
+def _serve() -> None:
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    while True:
+        try:
+            what, stock, *rest = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        if what == "run":
+            answer: Any = _outputs(stock, rest[0])
+        else:
+            planned, inputs, distances = rest
+            want = _outputs(stock, inputs)
+            answer = []
+            for distance in distances:
+                found = _outputs(at_distance(planned, distance), inputs)
+                answer.append(all(np.array_equal(a, b) for a, b in zip(want, found, strict=True)))
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,169 @@
+"""Operators that slide a window over height and width: convolutions and pools.
+
+    input  H x W x Ci                      output  H' x W' x Co
+    +--+--+--+--+--+                       +--+--+--+
+    |##|##|##|  |  |   3 x 3, stride 1     |# |  |  |     output pixel (y, x) reads the input
+    |##|##|##|  |  |   ----------------->  +--+--+--+     pixels (y*stride - pad + k*dilation, ..)
+    |##|##|##|  |  |                                      that lie inside the image
+    +--+--+--+--+--+
+
+It knows what TFLM computes from an operator's options; it must not know kernels or memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tflm_planner.ir import Op, Tensor
+
+_SAME, _VALID = 0, 1
+_ELEMENT = {"int8": 1, "int16": 2, "float32": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The geometry of a sliding window; all pairs are (height, width).
+
+    channels: Ci and Co. Channels come in `groups`: outputs of a group depend on the inputs of
+    the same group only (1 for a plain convolution, Ci for depthwise ones and pools).
+    pad: rows above and columns left of the image; what lies right and below follows.
+    element: bytes of an element of input and output.
+    """
+
+    batch: int
+    input: tuple[int, int]
+    output: tuple[int, int]
+    channels: tuple[int, int]
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    pad: tuple[int, int]
+    groups: int
+    element: int
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes of the input tensor."""
+        return self.batch * self.input[0] * self.input[1] * self.channels[0] * self.element
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of the output tensor."""
+        return self.batch * self.output[0] * self.output[1] * self.channels[1] * self.element
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether each input channel is a group by itself."""
+        return self.groups == self.channels[0]
+
+
+def window_of(op: Op) -> Window | None:
+    """The window of CONV_2D, DEPTHWISE_CONV_2D, AVERAGE_POOL_2D or MAX_POOL_2D.
+
+    None for other operators and for forms that TFLM's kernels do not run as such: dynamic
+    filters or biases, ranks other than 4, types that differ between input and output, an output
+    that is larger than TFLM computes (a smaller one, cut off below or at the right, is fine).
+    """
+    reader = _READERS.get(op.kind)
+    if reader is None or op.options is None or len(op.outputs) != 1 or not op.inputs:
+        return None
+    data, result = op.inputs[0], op.outputs[0]
+    if data is None or data.is_constant or data is result or data.type != result.type:
+        return None
+    if len(data.shape or ()) != 4 or len(result.shape or ()) != 4 or not data.nbytes:
+        return None
+    if data.type_name not in _ELEMENT or not all(_fixed(t) for t in op.inputs[1:]):
+        return None
+    return reader(op, data, result)
+
+
+def _fixed(tensor: Tensor | None) -> bool:
+    return tensor is None or tensor.is_constant
+
+
+def _convolution(op: Op, data: Tensor, result: Tensor) -> Window | None:
+    """CONV_2D: filter (Co, Kh, Kw, Ci / groups)."""
+    shape = _filter_shape(op)
+    channels = _channels(data, result)
+    if shape is None or shape[0] != channels[1] or shape[3] < 1 or channels[0] % shape[3]:
+        return None
+    groups = channels[0] // shape[3]
+    if channels[1] % groups:
+        return None
+    return _window(op, data, result, (shape[1], shape[2]), _dilation(op), groups)
+
+
+def _depthwise(op: Op, data: Tensor, result: Tensor) -> Window | None:
+    """DEPTHWISE_CONV_2D: filter (1, Kh, Kw, Co), Co = Ci * multiplier."""
+    shape = _filter_shape(op)
+    channels = _channels(data, result)
+    if shape is None or shape[0] != 1 or shape[3] != channels[1]:
+        return None
+    if channels[1] != channels[0] * op.options.depthMultiplier:
+        return None
+    return _window(op, data, result, (shape[1], shape[2]), _dilation(op), channels[0])
+
+
+def _pool(op: Op, data: Tensor, result: Tensor) -> Window | None:
+    channels = _channels(data, result)
+    if channels[0] != channels[1]:
+        return None
+    kernel = (op.options.filterHeight, op.options.filterWidth)
+    return _window(op, data, result, kernel, (1, 1), channels[0])
+
+
+_READERS = {
+    "CONV_2D": _convolution,
+    "DEPTHWISE_CONV_2D": _depthwise,
+    "AVERAGE_POOL_2D": _pool,
+    "MAX_POOL_2D": _pool,
+}
+
+
+def _filter_shape(op: Op) -> tuple[int, ...] | None:
+    shape = op.inputs[1].shape if len(op.inputs) > 1 and op.inputs[1] is not None else None
+    return shape if shape is not None and len(shape) == 4 else None
+
+
+def _channels(data: Tensor, result: Tensor) -> tuple[int, int]:
+    return (data.shape or (0,))[-1], (result.shape or (0,))[-1]
+
+
+def _dilation(op: Op) -> tuple[int, int]:
+    return op.options.dilationHFactor, op.options.dilationWFactor
+
+
+def _window(
+    op: Op,
+    data: Tensor,
+    result: Tensor,
+    kernel: tuple[int, int],
+    dilation: tuple[int, int],
+    groups: int,
+) -> Window | None:
+    """Put together, with the padding as TFLM's ComputePaddingHeightWidth finds it."""
+    batch, height, width, _ = data.shape or (0, 0, 0, 0)
+    result_batch, *output, _ = result.shape or (0, 0, 0, 0)
+    stride = (op.options.strideH, op.options.strideW)
+    if batch != result_batch or min(*kernel, *stride, *dilation) < 1:
+        return None
+    pad: list[int] = []
+    for axis, size in enumerate((height, width)):
+        reach = (kernel[axis] - 1) * dilation[axis] + 1
+        covered = size if op.options.padding == _SAME else size - reach + 1
+        computed = -(-covered // stride[axis])
+        if op.options.padding not in (_SAME, _VALID) or not 1 <= output[axis] <= computed:
+            return None
+        pad.append(max(0, (computed - 1) * stride[axis] + reach - size) // 2)
+    return Window(
+        batch=batch,
+        input=(height, width),
+        output=(output[0], output[1]),
+        channels=_channels(data, result),
+        kernel=kernel,
+        stride=stride,
+        dilation=dilation,
+        pad=(pad[0], pad[1]),
+        groups=groups,
+        element=_ELEMENT[data.type_name],
+    )

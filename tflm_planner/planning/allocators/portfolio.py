@@ -1,0 +1,279 @@
+"""The allocators in turn, cheapest first, until the lower bound is reached or time is up.
+
+Knows problems, plans and the clock. It must not know TFLite, nor how any allocator works.
+
+Aliases are never a duty: the plan without any is made first, and only a lower one replaces it.
+Budgets are counted in rounds and nodes, so that the same problem and seed give the same plan;
+the clock is the outer limit only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tflm_planner.errors import UsageError
+from tflm_planner.planning.allocators import greedy, local
+from tflm_planner.planning.allocators.items import (
+    Items,
+    alias_sets,
+    bind,
+    choose_all,
+    heaviest,
+    isolated,
+    without_aliases,
+)
+from tflm_planner.planning.bounds import lower_bound
+from tflm_planner.planning.problem import Overlap, Plan, Problem, validate
+
+if TYPE_CHECKING:
+    from tflm_planner.planning.allocators.exact import Minimiser
+
+Progress = Callable[[str, int, int], None]
+"""Called with (allocator, height, lower bound) at each improvement."""
+
+DEFAULT = ("greedy", "local", "exact")
+NAMES = (*DEFAULT, "cpsat", "best")
+"""What `best_of` understands; "best" is the default, and "greedy" always goes first."""
+
+_CLIMB_WORK = 1_500_000
+"""Rounds of local search times (items + conflicts): about a second."""
+_CLIMB_ROUNDS = 4_000
+_SLICES_PER_SECOND = 14
+"""Budget of the exact search: less than a slow core does, so that the clock rarely decides."""
+_ALIAS_SETS = 64
+_LANES = 12
+"""Alias sets that are searched when there are too many to search all."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best plan found, with what is known about it."""
+
+    plan: Plan
+    height: int
+    lower_bound: int
+    optimal: bool
+    """No legal plan is lower: the bound is reached, or the search space is exhausted."""
+    allocator: str
+    seconds: float
+    interrupted: bool
+
+
+def best_of(
+    problem: Problem,
+    *,
+    allocators: Sequence[str] = DEFAULT,
+    time_limit: float = 10.0,
+    seed: int = 0,
+    on_progress: Progress | None = None,
+) -> Solution:
+    """The lowest plan that these allocators find within `time_limit` seconds.
+
+    The time to load (or, once, to compile) the exact search is not counted. Ctrl-C returns the
+    best plan so far. Raises `UsageError` for an unknown allocator.
+    """
+    wanted = _expand(allocators)
+    run = _Run(problem, time_limit, seed, on_progress)
+    interrupted = False
+    try:
+        run.greedy()
+        if "local" in wanted and not run.over:
+            run.local()
+        if "exact" in wanted and not run.over:
+            run.exact()
+        if "cpsat" in wanted and not run.over:
+            run.cpsat()
+    except KeyboardInterrupt:
+        interrupted = True
+    return run.solution(interrupted)
+
+
+def _expand(allocators: Sequence[str]) -> set[str]:
+    wanted: set[str] = set()
+    for name in allocators:
+        if name not in NAMES:
+            raise UsageError(f"allocator {name!r} is unknown; choose from {', '.join(NAMES)}")
+        wanted.update(DEFAULT if name == "best" else (name,))
+    return wanted
+
+
+@dataclass
+class _Lane:
+    """One choice of aliases, with the best offsets found for its items."""
+
+    items: Items
+    bound: int
+    """No plan of these items is lower."""
+    offsets: list[int] | None = None
+    height: int = 1 << 62
+
+
+@dataclass
+class _Run:
+    """One call of `best_of`: the best plan so far, and what is left of the budget."""
+
+    problem: Problem
+    time_limit: float
+    seed: int
+    on_progress: Progress | None
+    bound: int = 0
+    proved: bool = False
+    allocator: str = "stack"
+    lanes: list[_Lane] = field(default_factory=list[_Lane])
+
+    def __post_init__(self) -> None:
+        self.started = time.perf_counter()
+        self.deadline = self.started + self.time_limit
+        self.aliases = any(o.is_alias for o in self.problem.overlaps)
+        top, offsets = 0, list[int]()
+        for b in self.problem.buffers:
+            offsets.append(top)
+            top += b.size
+        self.plan, self.height = Plan(tuple(offsets)), top
+
+    @property
+    def over(self) -> bool:
+        """Nothing is left to gain, or no time to gain it."""
+        return self.height <= self.bound or self.proved or time.perf_counter() > self.deadline
+
+    def offer(self, name: str, lane: _Lane, offsets: list[int]) -> None:
+        """Keep a plan if it is lower than all before."""
+        height = max((o + h for o, h in zip(offsets, lane.items.heights, strict=True)), default=0)
+        if height < lane.height:
+            lane.height, lane.offsets = height, offsets
+        if height < self.height:
+            self.plan, self.height, self.allocator = lane.items.plan(offsets), height, name
+            if self.on_progress is not None:
+                self.on_progress(name, height, self.bound)
+
+    def solution(self, interrupted: bool) -> Solution:
+        """The result, validated."""
+        violations = validate(self.problem, self.plan)
+        if violations:
+            raise AssertionError(f"allocator {self.allocator!r}: {violations[0]}")
+        optimal = self.proved or self.height <= self.bound
+        seconds = time.perf_counter() - self.started
+        return Solution(
+            self.plan, self.height, self.bound, optimal, self.allocator, seconds, interrupted
+        )
+
+    def greedy(self) -> None:
+        """Without aliases; with all that agree; with all left open, taken where they fit."""
+        plain = without_aliases(self.problem) if self.aliases else self.problem
+        plain_bound = lower_bound(plain)
+        self.bound = lower_bound(self.problem) if self.aliases else plain_bound
+        self._greedy_lane(bind(plain, ()), plain_bound)
+        if self.aliases and not self.over:
+            self._greedy_lane(choose_all(self.problem), self.bound)
+        if self.aliases and not self.over:
+            self._greedy_lane(bind(self.problem, ()), self.bound)
+        if self.aliases and not self.over:
+            self._greedy_lane(bind(self.problem, self._realised()), self.bound)
+
+    def _greedy_lane(self, items: Items, bound: int) -> None:
+        lane = _Lane(items, bound)
+        self.lanes.append(lane)
+        for name, offsets in greedy.candidates(items, bound):
+            self.offer(name, lane, offsets)
+            if lane.height <= bound or self.over:
+                break
+
+    def _realised(self) -> list[Overlap]:
+        """The aliases that the best plan so far takes."""
+        at = self.plan.offsets
+        return [
+            o for o in self.problem.overlaps if o.is_alias and at[o.second] - at[o.first] == o.low
+        ]
+
+    def local(self) -> None:
+        """Climb from the best plan of each lane, the lowest first."""
+        for lane in sorted(self.lanes, key=lambda lane: lane.height):
+            if self.over:
+                return
+            if lane.offsets is None or lane.bound >= self.height:
+                continue
+            offsets = lane.offsets
+            order = sorted(range(len(lane.items)), key=lambda k: (offsets[k], k))
+            work = len(lane.items) + sum(map(len, lane.items.conflicts))
+            rounds = min(_CLIMB_ROUNDS, _CLIMB_WORK // work)
+            found = local.climb(
+                lane.items,
+                order,
+                bound=lane.bound,
+                rounds=rounds,
+                seed=self.seed,
+                enough=lambda: time.perf_counter() > self.deadline,
+            )
+            self.offer("local", lane, found)
+
+    def exact(self) -> None:
+        """Search alias sets in turn, with doubled budgets, the most promising first."""
+        from tflm_planner.planning.allocators import exact
+
+        if len(self.problem.buffers) > exact.LIMIT:
+            return
+        lanes, every = self._exact_lanes()
+        if not lanes:
+            self.proved = every
+            return
+        begun = time.perf_counter()
+        exact.load()
+        self.deadline += time.perf_counter() - begun
+        searches: list[tuple[_Lane, Minimiser]] = []
+        for lane in lanes:
+            if self.over:
+                return
+            minimiser = exact.Minimiser(
+                lane.items, high=self.height, bound=lane.bound, seed=self.seed
+            )
+            searches.append((lane, minimiser))
+        slices, budget = 1, self.time_limit * _SLICES_PER_SECOND
+        while budget > 0 and not self.over:
+            for lane, minimiser in searches:
+                budget -= self._advance(lane, minimiser, slices)
+            if every and all(self.height <= m.low and m.sections.complete for _, m in searches):
+                self.proved = True
+            if all(m.low >= self.height for _, m in searches):
+                return
+            slices *= 2
+
+    def _advance(self, lane: _Lane, minimiser: Minimiser, slices: int) -> float:
+        """Let one search go on; the slices that it took."""
+        minimiser.high = min(minimiser.high, self.height)
+        if self.over:
+            return 0.0
+        before, seen = minimiser.slices, minimiser.offsets
+        minimiser.advance(slices, lambda: time.perf_counter() > self.deadline)
+        if minimiser.offsets is not None and minimiser.offsets is not seen:
+            self.offer("exact", lane, minimiser.offsets)
+        return minimiser.slices - before
+
+    def _exact_lanes(self) -> tuple[list[_Lane], bool]:
+        """The alias sets that may still win, and whether the others certainly cannot."""
+        if not self.aliases:
+            return [_Lane(isolated(self.lanes[0].items), self.bound)], True
+        sets, every = alias_sets(self.problem, _ALIAS_SETS)
+        realised = bind(self.problem, self._realised())
+        ranked: list[_Lane] = []
+        for items in (realised, *sets):
+            alone = isolated(items)
+            # Loose overlaps make the heaviest section no bound: `Minimiser` has its own.
+            loose = any(not o.is_alias for o in self.problem.overlaps)
+            weight = self.bound if loose else max(self.bound, heaviest(alone))
+            if weight < self.height:
+                ranked.append(_Lane(alone, weight))
+        ranked.sort(key=lambda lane: lane.bound)
+        return (ranked, True) if every else (ranked[:_LANES], False)
+
+    def cpsat(self) -> None:
+        """A second opinion by OR-Tools on the whole problem, aliases included."""
+        from tflm_planner.planning.allocators import cpsat
+
+        left = self.deadline - time.perf_counter()
+        result = cpsat.solve(self.problem, self.plan, self.bound, time_limit=left, seed=self.seed)
+        lane = _Lane(bind(self.problem, ()), self.bound)
+        self.offer("cpsat", lane, list(result.offsets))
+        self.proved = self.proved or result.optimal

@@ -1,0 +1,182 @@
+"""A graph of nodes and the tensors they read and write; the peak of live bytes of an order.
+
+This module knows a DAG and bytes. It must not know TFLite, operators or offsets.
+
+    node      0        1        2
+    live   [in, a]  [a, b]   [b, out]      the peak is the fattest column: what is live before
+              |        |        |          a node (its operands too), what it writes, and its
+            in dies  a dies   b dies       workspace, less what it absorbs
+
+The bytes that are live between two nodes depend on the *set* of nodes already run only, never on
+their order. All exact methods of this package rest on that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True, slots=True)
+class Absorb:
+    """Memory that a node's outputs reuse from operand `tensor` when it dies at this node.
+
+    `saved` is what the node's step needs less, in bytes; no more than the tensor has.
+    """
+
+    tensor: int
+    saved: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operator. All fields but `after` and `workspace` hold indices of tensors.
+
+    `after`: nodes that must run before this one though no tensor says so (side effects).
+    `exclusive`: at most one absorb counts (in-place ADD); else they add up (views of CONCAT).
+    `workspace`: bytes live during this node only (scratch, the peak of a nested sub-graph).
+    """
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    after: tuple[int, ...] = ()
+    absorbs: tuple[Absorb, ...] = ()
+    exclusive: bool = False
+    workspace: int = 0
+
+
+@dataclass(frozen=True)
+class Dag:
+    """Nodes in file order, which is a valid order, and the bytes of each tensor.
+
+    Inputs live from before the first node to their last reader; one that nobody reads lives
+    during the first step only. Outputs live until after the last node. A tensor that nobody
+    reads and that is no output dies right after its node.
+    """
+
+    sizes: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @cached_property
+    def links(self) -> Links:
+        """Writers, readers, predecessors and successors; ValueError when the graph is unsound."""
+        return Links.of(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What follows from a `Dag`: who writes and reads each tensor, who waits for whom."""
+
+    writer: tuple[int, ...]
+    """Node that writes each tensor; -1 for inputs."""
+    readers: tuple[tuple[int, ...], ...]
+    """Distinct nodes that read each tensor, in file order."""
+    preds: tuple[tuple[int, ...], ...]
+    succs: tuple[tuple[int, ...], ...]
+    reads: tuple[tuple[int, ...], ...]
+    """Distinct operands of each node."""
+    kept: frozenset[int]
+    """Outputs of the graph: they never die."""
+    start: int
+    """Bytes live before the first node, without inputs that nobody reads."""
+    unread: int
+    """Bytes of inputs that nobody reads and that are no outputs: live in the first step only."""
+
+    @staticmethod
+    def of(dag: Dag) -> Links:
+        """Builds the links, and checks that file order is valid and every operand exists."""
+        writer = [-1] * len(dag.sizes)
+        known = set(dag.inputs)
+        readers: list[list[int]] = [[] for _ in dag.sizes]
+        preds: list[tuple[int, ...]] = []
+        succs: list[list[int]] = [[] for _ in dag.nodes]
+        reads = tuple(tuple(dict.fromkeys(node.reads)) for node in dag.nodes)
+        for i, node in enumerate(dag.nodes):
+            _check(dag, i, known)
+            for t in reads[i]:
+                readers[t].append(i)
+            before = {writer[t] for t in reads[i]} | set(node.after)
+            before.discard(-1)
+            preds.append(tuple(sorted(before)))
+            for p in preds[-1]:
+                succs[p].append(i)
+            for t in dict.fromkeys(node.writes):
+                known.add(t)
+                writer[t] = i
+        kept = frozenset(dag.outputs)
+        if not kept <= known:
+            raise ValueError(f"outputs {sorted(kept - known)} are written by no node")
+        inputs = set(dag.inputs)
+        idle = {t for t in inputs if not readers[t] and t not in kept}
+        return Links(
+            writer=tuple(writer),
+            readers=tuple(tuple(r) for r in readers),
+            preds=tuple(preds),
+            succs=tuple(tuple(s) for s in succs),
+            reads=reads,
+            kept=kept,
+            start=sum(dag.sizes[t] for t in inputs - idle),
+            unread=sum(dag.sizes[t] for t in idle),
+        )
+
+
+def _check(dag: Dag, i: int, known: set[int]) -> None:
+    """ValueError unless node i makes sense where the tensors `known` exist."""
+    node = dag.nodes[i]
+    for t in node.reads:
+        if t not in known:
+            raise ValueError(f"node {i} reads tensor {t}, which nothing before it writes")
+    for t in node.writes:
+        if t in known:
+            raise ValueError(f"node {i} writes tensor {t}, which exists already")
+    if any(not 0 <= j < i for j in node.after):
+        raise ValueError(f"node {i} must run after {node.after}: file order is not valid")
+    if any(a.saved > dag.sizes[a.tensor] for a in node.absorbs):
+        raise ValueError(f"node {i} absorbs more of an operand than there is: {node}")
+
+
+def is_valid(dag: Dag, order: Sequence[int]) -> bool:
+    """Whether `order` runs every node once, each after all it depends on."""
+    place = {node: i for i, node in enumerate(order)}
+    if len(order) != len(dag.nodes) or len(place) != len(order):
+        return False
+    if any(not 0 <= node < len(dag.nodes) for node in place):
+        return False
+    preds = dag.links.preds
+    return all(place[p] < place[node] for node in order for p in preds[node])
+
+
+def absorbed(node: Node, dead: set[int]) -> int:
+    """Bytes that a node saves when exactly the operands in `dead` die at it; each counts once."""
+    saved = {a.tensor: a.saved for a in node.absorbs if a.tensor in dead}.values()
+    return max(saved, default=0) if node.exclusive else sum(saved)
+
+
+def steps(dag: Dag, order: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """(bytes live during, bytes live after) for each step of a valid order."""
+    links, sizes = dag.links, dag.sizes
+    left = [len(r) for r in links.readers]
+    live, idle = links.start, links.unread
+    for i in order:
+        node = dag.nodes[i]
+        dead: set[int] = set()
+        for t in links.reads[i]:
+            left[t] -= 1
+            if not left[t] and t not in links.kept:
+                dead.add(t)
+        written = set(node.writes)
+        live += sum(sizes[t] for t in written)
+        during = live + idle + node.workspace - absorbed(node, dead)
+        idle = 0
+        live -= sum(sizes[t] for t in dead)
+        live -= sum(sizes[t] for t in written if not left[t] and t not in links.kept)
+        yield during, live
+
+
+def peak(dag: Dag, order: Sequence[int]) -> int:
+    """The most bytes live in any step of a valid order; what is live at rest if there is none."""
+    links = dag.links
+    return max((during for during, _ in steps(dag, order)), default=links.start + links.unread)

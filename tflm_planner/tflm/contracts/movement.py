@@ -1,0 +1,108 @@
+"""PAD and TRANSPOSE_CONV: kernels that read their operand once, in an order of their own.
+
+    PAD       | pad | row | pad | row | pad |    result, written from the left
+              :     ^     :
+              |.....| row | row |                operand: it may lie at the end of the result,
+                                                 less the padding behind the last row
+
+The reference TRANSPOSE_CONV sums up in scratch and writes its result when all input is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.ir import Op, Tensor
+from tflm_planner.tflm.contracts.kernels import Library
+
+_MOST_AXES = {Library.REFERENCE: 5}
+_CMSIS_AXES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """Times of an operator's last read of each byte of `operand` and first write of each byte
+    of `result`; all distances in bytes from `least` to `most` are safe."""
+
+    operand: Tensor
+    result: Tensor
+    least: int
+    most: int
+    last_read: npt.NDArray[np.int64]
+    first_write: npt.NDArray[np.int64]
+
+
+def movement_of(op: Op, library: Library) -> Movement | None:
+    """How `op` moves its data in `library`; None for other operators and unknown orders."""
+    if library is Library.UNKNOWN or len(op.outputs) != 1:
+        return None
+    if op.kind in ("PAD", "PADV2"):
+        return _padding(op, library)
+    if op.kind == "TRANSPOSE_CONV" and library is Library.REFERENCE:
+        return _transposed(op)
+    return None
+
+
+def _transposed(op: Op) -> Movement | None:
+    """Operands: output shape, filter, data, bias."""
+    if len(op.inputs) < 3 or op.inputs[2] is None:
+        return None
+    data, result = op.inputs[2], op.outputs[0]
+    others = (t for i, t in enumerate(op.inputs) if i != 2 and t is not None)
+    if data.type_name != "int8" or data.type != result.type or data.is_constant:
+        return None
+    if not all(t.is_constant for t in others):
+        return None
+    reads, writes = np.zeros(data.nbytes, np.int64), np.ones(result.nbytes, np.int64)
+    return Movement(data, result, -data.nbytes, result.nbytes, reads, writes)
+
+
+def _padding(op: Op, library: Library) -> Movement | None:
+    if len(op.inputs) < 2 or op.inputs[0] is None or op.inputs[1] is None:
+        return None
+    data, result = op.inputs[0], op.outputs[0]
+    pads = _pairs(op.inputs[1])
+    shape, larger = data.shape or (), result.shape or ()
+    if data.is_constant or data.type != result.type or pads is None or not data.nbytes:
+        return None
+    if not shape or len(shape) != len(pads) or min(min(p) for p in pads) < 0:
+        return None
+    if larger != tuple(n + a + b for n, (a, b) in zip(shape, pads, strict=True)):
+        return None
+    if len(shape) > _MOST_AXES.get(library, _CMSIS_AXES):
+        return None
+    inside = np.zeros(larger, bool)
+    inside[tuple(slice(a, a + n) for n, (a, _) in zip(shape, pads, strict=True))] = True
+    element = data.nbytes // data.elements
+    places = np.flatnonzero(np.repeat(inside.ravel(), element))
+    by_rows = library is not Library.REFERENCE and data.type_name == "int8"
+    row = shape[-1] * (shape[-2] if len(shape) > 1 else 1) if by_rows else 0
+    return _copied(data, result, places, element, row)
+
+
+def _copied(
+    data: Tensor, result: Tensor, places: npt.NDArray[np.int64], element: int, row: int
+) -> Movement:
+    """`places`: where each byte of the operand goes. `row`: bytes of the runs that CMSIS-NN's
+    arm_pad_s8 copies by memcpy, whose ends must not overlap; 0 for element by element."""
+    # The last byte that has the most padding before it counts; see the drawing.
+    least = int(places[-1]) - (data.nbytes - 1) + row
+    times = 2 * np.arange(result.nbytes, dtype=np.int64)
+    reads, writes = times[places], times + 1
+    if row:  # the whole run counts as read after it was written
+        reads = 2 * np.repeat(places[row - 1 :: row], row) + 2
+    elif element > 1:
+        reads, writes = reads - reads % (2 * element), writes - (writes - 1) % (2 * element)
+    return Movement(data, result, least, result.nbytes, reads, writes)
+
+
+def _pairs(tensor: Tensor) -> list[tuple[int, int]] | None:
+    """The values of a constant (n, 2) tensor of integers."""
+    dtype = {"int32": "<i4", "int64": "<i8"}.get(tensor.type_name)
+    if dtype is None or not tensor.is_constant or tensor.buffer.data is None:
+        return None
+    values = np.frombuffer(tensor.buffer.data[: tensor.nbytes].tobytes(), dtype)
+    return [(int(a), int(b)) for a, b in values.reshape(-1, 2)] if values.size % 2 == 0 else None
