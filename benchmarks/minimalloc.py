@@ -4,7 +4,8 @@
 
 DIR holds the eleven problems of google/minimalloc (benchmarks/challenging); the capacity is in
 each file's name. Every problem is solved on one core. All times are of the processor, so that
-other work on the machine does not count; the time to load or compile the search is given apart. `--lower` then goes on below the capacity for the named problems.
+other work on the machine does not count; the time to load or compile the search is given apart.
+`--lower` then goes on below the capacity for the named problems.
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-
 UNBOUNDED = 1 << 62
 """`Overlap.high` of an overlap that is allowed from a distance on."""
 
@@ -58,6 +57,7 @@ class Overlap:
 
     @property
     def is_alias(self) -> bool:
+        """Whether exactly one distance is allowed."""
         return self.low == self.high
 
 
@@ -116,7 +116,9 @@ class Plan:
 
     def height(self, problem: Problem) -> int:
         """Bytes from 0 to the highest byte used."""
-        return max((o + b.size for o, b in zip(self.offsets, problem.buffers, strict=True)), default=0)
+        return max(
+            (o + b.size for o, b in zip(self.offsets, problem.buffers, strict=True)), default=0
+        )
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,5 @@ def validate(problem: Problem, plan: Plan) -> list[Violation]:
         a, b = buffers[i], buffers[j]
         bottom, top = max(offsets[i], offsets[j]), min(offsets[i] + a.size, offsets[j] + b.size)
         if bottom < top and not problem.may_share(i, j, offsets[j] - offsets[i]):
-            found.append(
-                Violation(a, b, bottom, top, max(a.start, b.start), min(a.end, b.end))
-            )
+            found.append(Violation(a, b, bottom, top, max(a.start, b.start), min(a.end, b.end)))
     return found

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 LIMIT = 3000
 """More items than this are not searched: the stacks would grow with the square."""
 
+_KEPT = 600
+"""Up to so many items, suspended attempts at all capacities are kept."""
+
 _SPAN, _AREA, _NOISE, _LOAD = 0, 1, 2, 3
 PREORDERS = ((_SPAN, _AREA, _LOAD), (_LOAD, _AREA, _SPAN), (_LOAD, _SPAN, _AREA))
 """Which items are tried first at equal offsets: the first two and their like do well on different
@@ -103,7 +106,7 @@ class Minimiser:
         self.offsets: list[int] | None = None
         self.nodes = 0
         self.slices = 0.0
-        self._lowest: Attempt | None = None
+        self._attempts: dict[int, Attempt] = {}
 
     @property
     def done(self) -> bool:
@@ -118,17 +121,26 @@ class Minimiser:
     def advance(self, slices: int, enough: Callable[[], bool] = lambda: False) -> None:
         """Try the lowest capacity, then bisect; `slices` for each capacity."""
         while not self.done and not enough():
-            if self._lowest is None or self._lowest.capacity != self.low:
-                self._lowest = Attempt(self.sections, self.low)
-            if not self._run(self._lowest, slices, enough):
+            if not self._run(self._attempt(self.low), slices, enough):
                 break
         below, step = self.low, self.sections.step
         while below + step < self.high and not enough():
             middle = below + (self.high - below) // (2 * step) * step
-            attempt = Attempt(self.sections, middle)
+            attempt = self._attempt(middle)
             answered = self._run(attempt, slices, enough)
             below = self.low if answered and attempt.offsets is None else below
             below = below if answered else middle
+
+    def _attempt(self, capacity: int) -> Attempt:
+        """The suspended attempt at a capacity, or a new one. Of large problems only the lowest is
+        kept: its stacks take megabytes."""
+        kept = len(self.items) <= _KEPT
+        self._attempts = {
+            c: a
+            for c, a in self._attempts.items()
+            if c == self.low or (kept and self.low < c < self.high)
+        }
+        return self._attempts.setdefault(capacity, Attempt(self.sections, capacity))
 
     def _run(self, attempt: Attempt, slices: int, enough: Callable[[], bool]) -> bool:
         nodes, spent = attempt.nodes, attempt.slices

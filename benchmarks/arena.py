@@ -1,0 +1,209 @@
+"""Predicted arenas beside real ones.
+
+    python benchmarks/arena.py [FILE or DIRECTORY ...] [--truth arena.json] [--generated N]
+
+With --truth: against what TFLM did on emulated Cortex-M and x86-64 (the models are looked for
+among the files given). Otherwise: against the tflite-micro wheel on this machine, printed head and
+tail and the smallest arena that works, found by bisection, every trial in a child process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from tflm_planner.errors import PlannerError
+from tflm_planner.passes.place import carried_plan
+from tflm_planner.serde import read_model
+from tflm_planner.tflm.arena import PARTS, Arena, arena_of
+from tflm_planner.tflm.targets import load_target
+
+TRUTH_TARGETS = {
+    "m4-cmsis": "cortex-m4/cmsis-nn",
+    "m4-ref": "cortex-m4/reference",
+    "m3-cmsis": "cortex-m3/cmsis-nn",
+    "m55-cmsis": "cortex-m55/cmsis-nn",
+    "x86-ref": "x86-64/reference",
+    "m4-ard": "arduino-2023",
+}
+
+PROBE = r"""
+import os, re, sys, tempfile
+from tflite_micro import runtime
+data = open(sys.argv[1], "rb").read()
+out = os.fdopen(os.dup(1), "w"); os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+sink = tempfile.TemporaryFile(); os.dup2(sink.fileno(), 2)
+for line in sys.stdin:
+    size = int(line)
+    # A trial may end the process: TFLM does not check everything. So each runs in a fork.
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        import signal
+        signal.alarm(20)
+        sink.seek(0); sink.truncate()
+        try:
+            it = runtime.Interpreter.from_bytes(data, arena_size=size)
+            it.invoke()
+            it.print_allocations()
+            sink.seek(0)
+            text = sink.read().decode("utf-8", "replace")
+            found = dict(re.findall(r"Arena allocation (head|tail) (\d+) bytes", text))
+            os.write(write, f"{found['head']} {found['tail']}".encode())
+        except BaseException as error:
+            os.write(write, b"")
+        os._exit(0)
+    os.close(write)
+    answer = os.read(read, 100).decode(); os.close(read); os.waitpid(child, 0)
+    print(answer or "-", file=out, flush=True)
+"""
+
+
+class Wheel:
+    """The wheel in a child process, one model, any arena sizes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._file = tempfile.NamedTemporaryFile(suffix=".tflite")
+        self._file.write(data)
+        self._file.flush()
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PROBE, self._file.name],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+
+    def run(self, size: int) -> tuple[int, int] | None:
+        """Head and tail with an arena of `size` bytes; None if it does not work."""
+        assert self._process.stdin and self._process.stdout
+        try:
+            self._process.stdin.write(f"{size}\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline().split()
+        except BrokenPipeError:
+            return None
+        return (int(answer[0]), int(answer[1])) if len(answer) == 2 else None
+
+    def smallest(self, guess: int, largest: int) -> int:
+        """The smallest arena that works and below which none of the 16 sizes does."""
+        if self.run(guess) is not None and all(
+            self.run(guess - lost) is None for lost in range(1, 17)
+        ):
+            return guess
+        low, high = 0, largest
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.run(middle) else (middle, high)
+        below = [size for size in range(max(high - 16, 1), high) if self.run(size)]
+        return below[0] if below else high
+
+    def close(self) -> None:
+        """End the child."""
+        self._process.kill()
+        self._process.wait()
+        self._file.close()
+
+
+def against_wheel(name: str, data: bytes) -> tuple[str, bool | None, set[str]]:
+    """One line for the table; whether all figures agree (None: not run); the operators."""
+    try:
+        model = read_model(data)
+        predicted = arena_of(model, load_target("x86-64/wheel"), carried_plan(model))
+    except PlannerError as error:
+        return f"{name}: refused: {str(error)[:90]}", None, set()
+    kinds = {op.kind for op in model.ops()}
+    wheel = Wheel(data)
+    try:
+        big = (predicted.arena * 2 + 65536) // 16 * 16
+        seen = wheel.run(big)
+        if seen is None:
+            return f"{name}: the wheel does not run it", None, set()
+        real = (*seen, wheel.smallest(predicted.arena, big))
+    finally:
+        wheel.close()
+    ours = (predicted.head, predicted.tail, predicted.arena)
+    wrong = [
+        f"{what} {a:,} is {b:,} ({a - b:+})"
+        for what, a, b in zip(("head", "tail", "arena"), ours, real, strict=True)
+        if a != b
+    ]
+    figures = f"head {real[0]:,} tail {real[1]:,} smallest {real[2]:,}"
+    return f"{name}: {figures} {'; '.join(wrong) or 'exact'}", not wrong, kinds
+
+
+def against_truth(truth: Path, files: list[Path]) -> None:
+    """The table of differences, in bytes, for every record whose model is among the files."""
+    paths = {path.name: path for path in files}
+    exact = total = 0
+    for record in json.loads(truth.read_text()):
+        path = paths.get(record["model"])
+        target = TRUTH_TARGETS.get(record["target"])
+        if path is None or target is None:
+            continue
+        model = read_model(path.read_bytes())
+        predicted = arena_of(model, load_target(target), carried_plan(model))
+        wrong = differences(predicted, record)
+        total += 1
+        exact += not wrong
+        told = ", ".join(f"{k} {v:+}" for k, v in wrong.items()) or "exact"
+        print(f"{record['model']:32} {record['target']:10} arena {predicted.arena:>7,} {told}")
+    print(f"{exact} of {total} records exact")
+
+
+def differences(predicted: Arena, record: dict[str, object]) -> dict[str, int]:
+    """Predicted minus real for every figure of a record that is wrong."""
+    ours = {
+        "head": predicted.head, "tail": predicted.tail, "min_arena": predicted.arena,
+        "need_plan": predicted.need_plan, "need_prepare": predicted.need_prepare,
+    }  # fmt: skip
+    found = {k: v - int(str(record[k])) for k, v in ours.items() if k in record}
+    parts = record.get("tail_breakdown")
+    if isinstance(parts, dict):
+        found |= {k: predicted.tail_parts[k] - parts.get(k, 0) for k in PARTS}
+    scratch = record.get("scratch")
+    if isinstance(scratch, list) and scratch:
+        real = [entry[0] for entry in scratch if entry[0]]
+        found["scratch"] = int([s.size for s in predicted.scratch] != real)
+    return {k: v for k, v in found.items() if v}
+
+
+def generated(count: int) -> dict[str, bytes]:
+    """Hand-made models and random ones of the tests."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    import tests.models.handmade  # noqa: F401
+    from tests.models.generator import random_model
+    from tests.models.registry import MODELS
+
+    made = {f"hand-made {name}": h.make() for name, h in MODELS.items() if h.runs_on_tflm}
+    return made | {f"random {seed}": random_model(seed) for seed in range(count)}
+
+
+def main() -> None:
+    """Parse the command line and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", nargs="*", type=Path)
+    parser.add_argument("--truth", type=Path)
+    parser.add_argument("--generated", type=int, metavar="N", default=None)
+    options = parser.parse_args()
+    files = [f for p in options.paths for f in (sorted(p.rglob("*.tflite")) if p.is_dir() else [p])]
+    if options.truth:
+        against_truth(options.truth, files)
+        return
+    models = {str(f): f.read_bytes() for f in files}
+    if options.generated is not None:
+        models |= generated(options.generated)
+    results, covered = Counter[str](), set[str]()
+    for name, data in models.items():
+        line, exact, kinds = against_wheel(name, data)
+        results["not run" if exact is None else "exact" if exact else "wrong"] += 1
+        covered |= kinds if exact else set()
+        print(line, flush=True)
+    print(dict(results))
+    print(f"{len(covered)} operators in exact models: {' '.join(sorted(covered))}")
+
+
+if __name__ == "__main__":
+    main()
