@@ -70,7 +70,7 @@ def _measured() -> None:
         cells = f"{_bound(shape, library):>10}{smallest if smallest is not None else '-':>8}"
         print(f"{record['op']:24}{library.value:16}{cells}{measured:>10}")
     if total:
-        print(f"replay equals the measured smallest distance in {exact} of {total} records; ")
+        print(f"replay equals the measured smallest distance in {exact} of {total} records")
         print(f"bound less measured: {min(close)} to {max(close)} bytes\n")
 
 

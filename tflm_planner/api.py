@@ -1,7 +1,7 @@
 """The typed Python interface: `plan`, `inspect` and `check_equal` do what the commands do.
 
 result = plan("vww.tflite", "vww_planned.tflite")
-print(result.report.before.head, "->", result.report.after.head)
+print(result.report.before.arena.arena, "->", result.report.after.arena.arena)
 """
 
 from __future__ import annotations
@@ -27,18 +27,23 @@ from tflm_planner.planning.lifetimes import (
     timeline,
 )
 from tflm_planner.planning.problem import Plan, Problem, validate
+from tflm_planner.proof import replay_all, taken_aliases, taken_trails
 from tflm_planner.report.document import (
     AllocationSummary,
+    ArenaFigures,
     Limits,
     MemoryMap,
     OrderSummary,
     Report,
     Side,
+    Wheel,
 )
 from tflm_planner.search import Candidate, SearchOptions, lowest_peak, search, silent
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.tflm import greedy
-from tflm_planner.tflm.scratch import reference_scratch
+from tflm_planner.tflm.arena import Arena, arena_of
+from tflm_planner.tflm.machine import WHEEL, Machine, machine
+from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.units import align_up
 from tflm_planner.verify import Allocation, Verdict, verify
 from tflm_planner.verify import Options as VerifyOptions
@@ -49,7 +54,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """search: what may be tried and for how long. budget: bytes of head that the model must fit
+    """search: what may be tried and for how long. budget: bytes of arena that the model must fit
     (None: as small as possible). verify: None writes the result unproved. force: replace an
     existing file."""
 
@@ -69,10 +74,13 @@ class Result:
 
 @dataclass(frozen=True)
 class Inspection:
-    """A model as it is: its map on stock TFLM, and the floors of its head."""
+    """A model as it is: its map and arena on a target, what this machine should say, and the
+    floors of its head."""
 
     model: Model
     map: MemoryMap
+    arena: ArenaFigures
+    wheel: Wheel
     limits: Limits
     notes: tuple[str, ...]
 
@@ -97,11 +105,11 @@ def plan(
         check_writable(Path(destination), force=options.force, inputs=inputs)
     original = load(source)
     model = read_model(original)
-    seen = _seen(model)
+    seen = _seen(model, options.search.machine)
     before = _side(seen, len(original))
     candidate = search(model, options.search, on_progress)
     searched = time.monotonic()
-    data, written = _written(candidate)
+    data, written, sharing = _written(candidate, options.search)
     after = _side(written, len(data))
     verdict = _proved(original, data, options.verify, say)
     seconds = {"plan": searched - started, "verify": time.monotonic() - searched}
@@ -115,32 +123,53 @@ def plan(
         overlap=written.limits.overlap,
     )
     made = _Run(source, destination, original, data, options)
-    report = _report(made, (before, after), limits, candidate, verdict, seconds)
+    report = _report(made, (before, after), limits, candidate, sharing, verdict, seconds)
     if destination is not None:
         write_file(Path(destination), data)
     return Result(data, report)
 
 
-def inspect(source: Source, search_options: SearchOptions | None = None) -> Inspection:
+def inspect(source: Source, options: SearchOptions | None = None) -> Inspection:
     """The memory of a model as stock TFLM runs it: with the plan that it carries, or its own.
 
-    `search_options` bound the search for the best order, of which only the limit is shown.
+    `options`: the target, and bounds for the search for the best order, of which only the limit
+    is shown.
     """
+    options = options or SearchOptions(time_limit=20.0)
     data = load(source)
-    seen = _seen(read_model(data))
-    options = search_options or SearchOptions(time_limit=20.0)
+    seen = _seen(read_model(data), options.machine)
     limits = replace(seen.limits, best_order=lowest_peak(read_model(data), options))
     return replace(seen, limits=limits)
 
 
-def _seen(model: Model) -> Inspection:
-    line = timeline(model, reference_scratch)
+def arena(source: Source, target: Target | None = None) -> Arena:
+    """The arena that a model needs on a target (Cortex-M4 with CMSIS-NN if none is given), with
+    the plan that the model carries, if it does."""
+    model = read_model(load(source))
+    return arena_of(model, target or machine().target, carried_plan(model))
+
+
+def _seen(model: Model, on: Machine) -> Inspection:
+    line = timeline(model, on.scratch_of)
     offsets = carried_plan(model)
-    requests = placement_requests(line, offsets or {})
-    placed = greedy.place(requests)
-    shown = memory_map(model, line, placed, greedy.head(requests, placed))
-    notes = _notes_on_plan(line, placed) if offsets else ()
-    return Inspection(model, shown, _limits(model, line), notes)
+    placed = greedy.place(placement_requests(line, offsets or {}))
+    figures = arena_of(model, on.target, offsets)
+    here = arena_of(model, load_target(WHEEL), offsets)
+    return Inspection(
+        model,
+        memory_map(model, line, placed, figures.head),
+        ArenaFigures(
+            figures.head,
+            figures.tail,
+            figures.planning_temp,
+            figures.prepare_temp,
+            figures.arena,
+            figures.alignment_slack,
+        ),
+        Wheel(here.head, here.tail),
+        _limits(model, line),
+        (*figures.warnings, *(_notes_on_plan(line, placed, on) if offsets else ())),
+    )
 
 
 def check_equal(
@@ -167,18 +196,30 @@ class _Run:
     options: PlanOptions
 
 
-def _written(candidate: Candidate) -> tuple[bytes, Inspection]:
-    """The candidate's file, read back: the plan found in it is validated, not the one meant."""
+@dataclass(frozen=True)
+class _Sharing:
+    aliases: tuple[str, ...]
+    trails: tuple[str, ...]
+    replayed: int
+
+
+def _written(candidate: Candidate, options: SearchOptions) -> tuple[bytes, Inspection, _Sharing]:
+    """The candidate's file, read back: the plan found in it is validated and its overlaps are
+    replayed, not those meant."""
     run(candidate.model, Place(candidate.offsets))
     data = write_model(candidate.model)
     model = read_model(data)
     offsets = carried_plan(model)
-    line = timeline(model, reference_scratch)
+    line = timeline(model, options.machine.scratch_of)
     assert offsets is not None, "the plan was not written"
     placed = greedy.place(placement_requests(line, offsets))
-    wrong = validate(planning_problem(line), Plan(tuple(placed)))
+    wrong = validate(planning_problem(line, options.trails_of), Plan(tuple(placed)))
     assert not wrong, f"the plan written is not legal: {wrong[0]}"
-    return data, replace(_seen(model), notes=())
+    aliases = list(taken_aliases(line, offsets))
+    trails = list(taken_trails(line, offsets, options.machine))
+    replayed = replay_all(trails, options.machine)
+    sharing = _Sharing(tuple(map(str, aliases)), tuple(map(str, trails)), replayed)
+    return data, _seen(model, options.machine), sharing
 
 
 def _proved(
@@ -214,28 +255,16 @@ def _distinct(tensors: list[Tensor]) -> list[Tensor]:
     return list({id(t): t for t in tensors}.values())
 
 
-def _notes_on_plan(line: Timeline, placed: list[int]) -> tuple[str, ...]:
+def _notes_on_plan(line: Timeline, placed: list[int], on: Machine) -> tuple[str, ...]:
     """Warnings about a plan that a model already carries."""
-    problem = planning_problem(line)
+    problem = planning_problem(line, on.trails_of)
     wrong = validate(problem, Plan(tuple(placed)))
     if not wrong:
         return ("the model carries an offline plan; it is shown",)
     return (
-        f"the plan that the model carries shares memory in {len(wrong)} places beyond what every "
-        f"kernel library allows, for example: {wrong[0]}",
+        f"the plan that the model carries shares memory in {len(wrong)} places beyond what the "
+        f"kernels of {on.target.id} allow, for example: {wrong[0]}",
     )
-
-
-def _taken_aliases(candidate: Candidate) -> tuple[str, ...]:
-    problem, offsets = candidate.problem, candidate.solution.plan.offsets
-    taken: list[str] = []
-    for o in problem.overlaps:
-        first, second = problem.buffers[o.first], problem.buffers[o.second]
-        if offsets[o.second] - offsets[o.first] == o.low:
-            where = "in" if o.low == 0 else f"{abs(o.low)} bytes into"
-            inner, outer = (first, second) if o.low < 0 else (second, first)
-            taken.append(f"{inner.name} {where} {outer.name}")
-    return tuple(taken)
 
 
 def _report(
@@ -243,6 +272,7 @@ def _report(
     sides: tuple[Side, Side],
     limits: Limits,
     candidate: Candidate,
+    sharing: _Sharing,
     verdict: Verdict | None,
     seconds: dict[str, float],
 ) -> Report:
@@ -250,6 +280,7 @@ def _report(
     name = "<bytes>" if isinstance(made.source, bytes) else str(made.source)
     return Report(
         version=__version__,
+        target=made.options.search.machine.target.id,
         source=name,
         destination="" if made.destination is None else str(made.destination),
         sha256_before=hashlib.sha256(made.original).hexdigest(),
@@ -265,7 +296,9 @@ def _report(
             solution.height,
             solution.lower_bound,
             solution.optimal,
-            _taken_aliases(candidate),
+            sharing.aliases,
+            sharing.trails,
+            sharing.replayed,
         ),
         checks=() if verdict is None else verdict.checks,
         verified=verdict is not None and verdict.proved,
@@ -284,14 +317,14 @@ def _side(seen: Inspection, file_bytes: int) -> Side:
         operators=sum(1 for _ in seen.model.ops()),
         tensors=sum(1 for _ in seen.model.tensors()),
         file_bytes=file_bytes,
-        head=seen.map.head,
-        measured_head=None,
-        measured_tail=None,
+        arena=seen.arena,
+        wheel=seen.wheel,
         map=seen.map,
     )
 
 
-def _measured(side: Side, arena: Allocation | None) -> Side:
-    if arena is None:
+def _measured(side: Side, real: Allocation | None) -> Side:
+    if real is None:
         return side
-    return replace(side, measured_head=arena.head, measured_tail=arena.tail)
+    wheel = replace(side.wheel, measured_head=real.head, measured_tail=real.tail)
+    return replace(side, wheel=wheel)

@@ -21,6 +21,8 @@ import typer
 from tflm_planner import __version__
 from tflm_planner.errors import ModelError, OutputsDifferError, PlannerError, UsageError
 
+DEFAULT_TARGET = "cortex-m4/cmsis-nn"
+
 if TYPE_CHECKING:
     from tflm_planner.report.document import Report
 
@@ -42,6 +44,10 @@ _GLOBAL_OPTIONS = {"-h", "--help", "--version"}
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is being done.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+TargetName = Annotated[
+    str,
+    typer.Option("--target", "-t", help="Target, board or TOML file; see `tflm-plan targets`."),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
 Inputs = Annotated[int, typer.Option(min=1, help="Inputs to compare on each runtime.")]
 
@@ -75,8 +81,9 @@ def plan_command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")],
     destination: Annotated[Path, typer.Argument(metavar="OUT", help="The model to write.")],
     budget: Annotated[
-        str | None, typer.Option(help="Bytes the head must fit, e.g. 256K; exit code 3 if not.")
+        str | None, typer.Option(help="Bytes the arena may take, e.g. 256K; exit code 3 if not.")
     ] = None,
+    target: TargetName = DEFAULT_TARGET,
     order: Annotated[
         str, typer.Option(help="Operator order: best, exact, beam, rpo or file.")
     ] = "best",
@@ -85,6 +92,13 @@ def plan_command(
     ] = "best",
     time_limit: Annotated[float, typer.Option(help="Seconds to search at most.")] = 60.0,
     seed: Seed = 0,
+    no_overlap: Annotated[
+        bool, typer.Option("--no-overlap", help="Share memory only as every kernel allows.")
+    ] = False,
+    dilate: Annotated[
+        bool,
+        typer.Option("--dilate", help="Let 1x1 convolutions overlap on CMSIS-NN, slower."),
+    ] = False,
     report: Annotated[
         list[Path] | None,
         typer.Option(help="Also write a report: .json, .csv, .html or .svg; may be repeated."),
@@ -107,7 +121,15 @@ def plan_command(
         for path in reports:
             _check_report(path, source, destination)
         options = api.PlanOptions(
-            api.SearchOptions(_one_of("order", order), allocator, time_limit, seed),
+            api.SearchOptions(
+                _one_of("order", order),
+                allocator,
+                time_limit,
+                seed,
+                machine=api.machine(api.load_target(target)),
+                overlap=not no_overlap,
+                dilate=dilate,
+            ),
             budget=None if budget is None else parse_size(budget),
             verify=None if no_verify else api.VerifyOptions(seed=seed, inputs=inputs),
             force=force,
@@ -128,6 +150,7 @@ def inspect_command(
         bool, typer.Option("--text", help="The model's text form: one operator a line.")
     ] = False,
     svg: Annotated[Path | None, typer.Option(help="Also draw the memory map.")] = None,
+    target: TargetName = DEFAULT_TARGET,
     as_json: AsJson = False,
 ) -> None:
     """Show operators, live bytes, the peak and its tensors, and the limits."""
@@ -137,7 +160,8 @@ def inspect_command(
         from tflm_planner.report.memory_map_svg import memory_map_svg
         from tflm_planner.report.text import render_inspection
 
-        seen = api.inspect(source)
+        on = api.machine(api.load_target(target))
+        seen = api.inspect(source, api.SearchOptions(time_limit=20.0, machine=on))
         if svg is not None:
             from tflm_planner.files import write_file
 
@@ -149,9 +173,42 @@ def inspect_command(
         else:
             encoding = sys.stdout.encoding or "utf-8"
             shown = render_inspection(
-                str(source), seen.map, seen.limits, seen.notes, encoding=encoding
+                f"{source} on {on.target.id}", seen.map, seen.limits, seen.notes, encoding=encoding
             )
             typer.echo(shown)
+
+
+@app.command("arena")
+def arena_command(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")],
+    target: TargetName = DEFAULT_TARGET,
+    as_json: AsJson = False,
+) -> None:
+    """Say how large tensor_arena must be on a target, to the byte, planned model or not."""
+    with _errors_as_exit_codes():
+        from tflm_planner import api
+        from tflm_planner.report.arena_text import render_arena
+        from tflm_planner.report.json_document import arena_to_json
+
+        on = api.load_target(target)
+        found = api.arena(source, on)
+        if as_json:
+            _print_json(arena_to_json(found, on))
+        else:
+            typer.echo(render_arena(source.name, found, on), nl=False)
+
+
+@app.command("targets")
+def targets_command(as_json: AsJson = False) -> None:
+    """List the targets and boards that --target knows."""
+    with _errors_as_exit_codes():
+        from tflm_planner.report.targets_text import render_targets, targets_to_json
+        from tflm_planner.tflm.targets import all_boards, all_targets
+
+        if as_json:
+            _print_json(targets_to_json(all_targets(), all_boards()))
+        else:
+            typer.echo(render_targets(all_targets(), all_boards()), nl=False)
 
 
 @app.command("verify")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -14,12 +15,16 @@ LARGEST_FILE = 1 << 30
 
 def read_file(path: Path) -> bytes:
     """The bytes of `path`. UsageError when it cannot be read, ModelError when it is too large."""
-    if path.is_dir():
-        raise UsageError(f"{path} is a directory; give the .tflite file in it")
     try:
-        size = path.stat().st_size
-        if size > LARGEST_FILE:
-            raise ModelError(f"{path} has {size:,} bytes; that is no model for a microcontroller")
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise UsageError(f"{path} is a directory; give the .tflite file in it")
+        if not stat.S_ISREG(status.st_mode):  # a device or pipe may never end
+            raise UsageError(f"{path} is not a regular file; save the model to one first")
+        if status.st_size > LARGEST_FILE:
+            raise ModelError(
+                f"{path} has {status.st_size:,} bytes; that is no model for a microcontroller"
+            )
         return path.read_bytes()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {_reason(error)}") from error
@@ -28,20 +33,36 @@ def read_file(path: Path) -> bytes:
 def check_writable(path: Path, *, force: bool, inputs: tuple[Path, ...] = ()) -> None:
     """UsageError unless a file may be written at `path`: its folder is there and writable, it
     is none of `inputs`, and it does not exist yet or `force` is given."""
+    try:
+        _check_destination(path, force=force, inputs=inputs)
+    except OSError as error:  # a name too long, a folder that may not be searched
+        raise UsageError(f"cannot write {path}: {_reason(error)}") from error
+
+
+def _check_destination(path: Path, *, force: bool, inputs: tuple[Path, ...]) -> None:
     if path.is_dir():
         raise UsageError(f"{path} is a directory; give the name of the file to write")
     if not path.parent.is_dir():
         raise UsageError(f"cannot write {path}: there is no folder {path.parent}; create it first")
     for source in inputs:
-        if path.exists() and source.exists() and path.samefile(source):
+        if _same_file(path, source):
             raise UsageError(
-                f"input and output are the same file, {path}; write to another name, so that the "
-                "original stays for comparison"
+                f"{path} is named twice, or is the input; write to another name, so that "
+                "the original stays for comparison"
             )
-    if path.exists() and not force:
+    exists = path.exists()
+    if exists and not path.is_file():  # replacing it by a file would destroy a device
+        raise UsageError(f"{path} is not a regular file; choose another name")
+    if exists and not force:
         raise UsageError(f"{path} exists; choose another name, or add --force to replace it")
     if not os.access(path.parent, os.W_OK):
         raise UsageError(f"cannot write {path}: no permission to write in {path.parent}")
+
+
+def _same_file(path: Path, other: Path) -> bool:
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 from tflm_planner.errors import ModelError
 from tflm_planner.schema import FILE_IDENTIFIER, generated, members, value_names
 
+_MOST_VISITS = 2_000_000
+"""Tables and strings of any model: 100 times those of the largest seen."""
 _SUFFIXES = ("Length", "AsNumpy", "IsNone", "BufferHasIdentifier")
 
 
@@ -41,7 +43,8 @@ def check_flatbuffer(data: bytes) -> None:
 class _Walk:
     def __init__(self, data: bytes) -> None:
         self._size = len(data)
-        self._visits = len(data) + 1000
+        self._visits = min(len(data), _MOST_VISITS) + 1000
+        self._copied = 64 * len(data) + (1 << 16)
 
     def table(self, table: Any) -> None:
         self._spend(1)
@@ -59,7 +62,10 @@ class _Walk:
                 f"in a file of {self._size} bytes"
             )
         if is_numeric:
-            getattr(table, f"{name}AsNumpy")()  # numpy checks that the vector lies in the file
+            # numpy checks that the vector lies in the file
+            array = getattr(table, f"{name}AsNumpy")()
+            if length and array.itemsize > 1:  # bytes stay views; the rest is copied when read
+                self._copy(array.nbytes)
             return
         for j in range(length):
             self._value(table, name, getattr(table, name)(j))
@@ -72,6 +78,7 @@ class _Walk:
     def _value(self, table: Any, name: str, value: Any) -> None:
         if isinstance(value, bytes):
             self._spend(1)
+            self._copy(len(value))
         elif hasattr(value, "_tab"):
             self.table(value)
         elif hasattr(value, "Bytes"):
@@ -83,6 +90,12 @@ class _Walk:
         self._visits -= visits
         if self._visits < 0:
             raise ModelError("damaged model: its tables refer to each other without end")
+
+    def _copy(self, size: int) -> None:
+        """Many tables may share one long name or shape: a small file, but not once it is read."""
+        self._copied -= size
+        if self._copied < 0:
+            raise ModelError("damaged model: its tables share long vectors over and over")
 
 
 @cache

@@ -17,6 +17,16 @@ from typing import Any
 from tflm_planner.errors import ModelError
 from tflm_planner.schema import Bytes, element_bits, operator_names, type_names
 
+_LONGEST_SHOWN = 100
+
+
+def shown(name: str) -> str:
+    """`name` as messages quote it: printable, on one line, shortened in the middle."""
+    if len(name) > _LONGEST_SHOWN:
+        half = _LONGEST_SHOWN // 2
+        name = f"{name[:half]}...{name[-half:]}"
+    return repr(name)
+
 
 @dataclass(eq=False, slots=True)
 class Buffer:
@@ -110,7 +120,9 @@ class Op:
     @property
     def label(self) -> str:
         """How messages name it: kind and first output."""
-        return f"{self.kind} {self.outputs[0].name!r}" if self.outputs else self.kind
+        readable = self.kind.isprintable() and len(self.kind) <= _LONGEST_SHOWN
+        kind = self.kind if readable else shown(self.kind)
+        return f"{kind} {shown(self.outputs[0].name)}" if self.outputs else kind
 
     def operands(self) -> list[Tensor]:
         """The inputs that are there."""
@@ -190,6 +202,12 @@ class Model:
 
 LARGEST_TENSOR = 1 << 31
 """Bytes. A declared size from here on cannot be meant for a microcontroller."""
+MOST_AXES = 32
+"""No kernel takes more than 8; far beyond, the shape is damage."""
+MOST_SCOPES = 100_000
+"""Operators run, with bodies counted at every call. TFLM walks all of them to plan."""
+DEEPEST_CALLS = 64
+"""Levels of control flow in control flow. TFLM recurses once for each."""
 
 
 def _check_calls(model: Model) -> None:
@@ -197,12 +215,15 @@ def _check_calls(model: Model) -> None:
     owned = {id(g) for g in model.graphs}
     state: dict[int, bool] = {}  # graph -> True while its calls are being walked
     stack: list[tuple[Graph, Iterator[Graph]]] = []
+    scopes: dict[int, int] = {}
 
     def enter(graph: Graph) -> None:
         if id(graph) not in owned:
-            raise ModelError(f"sub-graph {graph.name!r} is called but not part of the model")
+            raise ModelError(f"sub-graph {shown(graph.name)} is called but not part of the model")
         if state.get(id(graph)):
-            raise ModelError(f"sub-graph {graph.name!r} calls itself; TFLM cannot run recursion")
+            raise ModelError(
+                f"sub-graph {shown(graph.name)} calls itself; TFLM cannot run recursion"
+            )
         if id(graph) not in state:
             state[id(graph)] = True
             stack.append((graph, iter([c for op in graph.ops for c in op.called()])))
@@ -214,27 +235,43 @@ def _check_calls(model: Model) -> None:
             called = next(calls, None)
             if called is None:
                 state[id(graph)] = False
+                scopes[id(graph)] = _scopes(graph, scopes)
                 stack.pop()
             else:
                 enter(called)
+            if len(stack) > DEEPEST_CALLS:
+                raise ModelError(f"control flow is nested more than {DEEPEST_CALLS} levels deep")
+
+
+def _scopes(graph: Graph, of: dict[int, int]) -> int:
+    """Operators that run in the graph, with those of the graphs it calls."""
+    scopes = len(graph.ops) + sum(1 + of[id(c)] for op in graph.ops for c in op.called())
+    if scopes > MOST_SCOPES:
+        raise ModelError(
+            f"sub-graph {shown(graph.name)} runs {scopes:,} operators when its calls are followed; "
+            f"more than {MOST_SCOPES:,} cannot be planned"
+        )
+    return scopes
 
 
 def _check_tensors(graph: Graph) -> None:
     for t in graph.tensors:
+        if len(t.shape or ()) > MOST_AXES:
+            raise ModelError(f"damaged model: tensor {shown(t.name)} has {len(t.shape or ())} axes")
         if any(d < 0 for d in t.shape or ()):
             raise ModelError(
-                f"tensor {t.name!r} has the dynamic or negative shape {list(t.shape or ())}; "
+                f"tensor {shown(t.name)} has the dynamic or negative shape {list(t.shape or ())}; "
                 "TFLM needs fixed shapes: export the model with a fixed input shape"
             )
         if t.nbytes >= LARGEST_TENSOR:
             raise ModelError(
-                f"tensor {t.name!r} of shape {list(t.shape or ())} declares {t.nbytes:,} bytes; "
+                f"tensor {shown(t.name)} of shape {list(t.shape or ())} declares {t.nbytes:,} bytes; "
                 "the file is damaged, or not meant for a microcontroller"
             )
         data = t.buffer.data
         if data is not None and 0 < data.size < t.nbytes and t.raw.sparsity is None:
             raise ModelError(
-                f"damaged model: constant tensor {t.name!r} needs {t.nbytes:,} bytes, "
+                f"damaged model: constant tensor {shown(t.name)} needs {t.nbytes:,} bytes, "
                 f"its buffer holds {data.size:,}"
             )
 
@@ -248,28 +285,28 @@ def _check_order(graph: Graph) -> None:
         for t in op.outputs:
             if id(t) in written:
                 raise ModelError(
-                    f"tensor {t.name!r} is written by operators {written[id(t)]} and {i} "
+                    f"tensor {shown(t.name)} is written by operators {written[id(t)]} and {i} "
                     f"({op.label}); a tensor has one producer: export the model again"
                 )
             if t.is_constant or id(t) in inputs:
                 what = "a constant" if t.is_constant else "a graph input"
-                raise ModelError(f"operator {i} ({op.label}) writes {t.name!r}, {what}")
+                raise ModelError(f"operator {i} ({op.label}) writes {shown(t.name)}, {what}")
             written[id(t)] = i
     for i, op in enumerate(graph.ops):
         assert all(t.producer is op for t in op.outputs), f"producers of {op.label} out of step"
         for t in op.operands():
             at = written.get(id(t))
-            assert at is None or op in t.consumers, f"consumers of {t.name!r} are out of step"
+            assert at is None or op in t.consumers, f"consumers of {shown(t.name)} are out of step"
             if at is not None and at >= i:
                 raise ModelError(
-                    f"operator {i} ({op.label}) reads {t.name!r}, which operator {at} writes "
+                    f"operator {i} ({op.label}) reads {shown(t.name)}, which operator {at} writes "
                     "only later: the graph is cyclic or its operators are out of order"
                 )
             if at is None and not _has_value(t, inputs):
                 raise ModelError(_unwritten(i, op, t))
     for t in graph.outputs:
         if id(t) not in written and not _has_value(t, inputs):
-            raise ModelError(f"graph output {t.name!r} is written by no operator")
+            raise ModelError(f"graph output {shown(t.name)} is written by no operator")
     assert len(position) == len(graph.ops), "an operator is listed twice"
 
 
@@ -279,8 +316,8 @@ def _has_value(tensor: Tensor, inputs: set[int]) -> bool:
 
 def _unwritten(index: int, op: Op, tensor: Tensor) -> str:
     return (
-        f"operator {index} ({op.label}) reads {tensor.name!r}, which nothing writes; the file is "
-        "damaged, or it was rewritten for TFLM with views that lie over other tensors "
+        f"operator {index} ({op.label}) reads {shown(tensor.name)}, which nothing writes; the file "
+        "is damaged, or it was rewritten for TFLM with views that lie over other tensors "
         "(then give the original model)"
     )
 

@@ -7,6 +7,7 @@ rewire through here too; what exists is what today's passes need.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -49,6 +50,13 @@ def keep_inside(model: Model) -> int:
         moved += op.custom_options_external
         op.custom_options_external = False
     return moved
+
+
+def set_option(op: Op, name: str, value: object) -> None:
+    """Change one field of an operator's options."""
+    assert hasattr(op.options, name), f"{op.label} has no option {name}"
+    op.options = copy(op.options)
+    setattr(op.options, name, value)
 
 
 def remove_metadata(model: Model, name: str) -> list[Metadata]:

@@ -9,26 +9,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from tflm_planner.errors import UsageError
 from tflm_planner.ir import Model, Op
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup, entry_graphs
+from tflm_planner.passes.dilate import Dilate, Undilate, dilatable
 from tflm_planner.passes.reorder import Reorder
 from tflm_planner.planning.allocators import NAMES, Solution, best_of
 from tflm_planner.planning.lifetimes import (
     Timeline,
+    TrailRule,
+    no_trails,
     placement_requests,
     planning_problem,
     timeline,
 )
 from tflm_planner.planning.order import Dag, Method, OrderResult, best_order
 from tflm_planner.planning.problem import Problem
+from tflm_planner.proof import taken_trails
 from tflm_planner.rewriter import reorder
 from tflm_planner.tflm import greedy
-from tflm_planner.tflm.scratch import ScratchModel, reference_scratch
+from tflm_planner.tflm.machine import Machine, machine
 
 Progress = Callable[[str], None]
 
@@ -39,13 +43,22 @@ ALLOCATORS = NAMES
 @dataclass(frozen=True)
 class SearchOptions:
     """order: one of ORDERS. allocator: one of ALLOCATORS. time_limit: seconds for all searching.
-    seed: of every random choice. scratch_of: the target's kernel scratch."""
+    seed: of every random choice. machine: the target; its scratch and contracts. overlap:
+    whether results may trail operands where the target's contracts allow it. dilate: whether
+    1x1 convolutions may be dilated for that (`passes.dilate`)."""
 
     order: Method = "best"
     allocator: str = "best"
     time_limit: float = 60.0
     seed: int = 0
-    scratch_of: ScratchModel = reference_scratch
+    machine: Machine = field(default_factory=machine)
+    overlap: bool = True
+    dilate: bool = False
+
+    @property
+    def trails_of(self) -> TrailRule:
+        """What results may trail, as far as it is wanted."""
+        return self.machine.trails_of if self.overlap else no_trails
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
@@ -118,7 +131,39 @@ def search(model: Model, options: SearchOptions, on_progress: Progress | None = 
             if rival.head < best.head or (rival.head == best.head and not result.changed):
                 best, wanted = rival, {id(g): list(g.ops) for g in model.graphs}
         _apply(model, wanted)
+    if options.dilate and options.overlap:
+        best = _dilated(best, options, deadline, say)
     return best
+
+
+def _dilated(best: Candidate, options: SearchOptions, deadline: float, say: Progress) -> Candidate:
+    """The best candidate with 1x1 convolutions dilated where that lowers the head: all at first,
+    then only those that use the freedom they got."""
+    model = best.model
+    everyone = {id(op): op for op in model.ops() if dilatable(op)}
+    run(model, Dilate(everyone.keys()))
+    bold = _plan(model, options, best.order, best.notes, deadline, say)
+    trailing = {id(s.op) for s in taken_trails(bold.line, bold.offsets, options.machine)}
+    idle = everyone.keys() - trailing
+    run(model, Undilate(idle))
+    frugal = _plan(model, options, best.order, best.notes, deadline, say)
+    if frugal.head >= best.head:
+        run(model, Undilate(everyone.keys()))
+        note = "dilating 1x1 convolutions would save nothing; left as they were"
+        return replace(best, notes=(*best.notes, note))
+    bounds = _order(model, options, "file")  # the order stays; what bounds it has changed
+    order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
+    notes = (*best.notes, _price(everyone, trailing, options))
+    return replace(frugal, order=order, notes=notes)
+
+
+def _price(everyone: dict[int, Op], trailing: set[int], options: SearchOptions) -> str:
+    used = [op for key, op in everyone.items() if key in trailing]
+    scratch = max((sum(options.machine.scratch_of(op)) for op in used), default=0)
+    return (
+        f"{len(used)} 1x1 convolutions got a dilation of 2 (same result): they leave CMSIS-NN's "
+        f"1x1 kernel for the slower general one, with up to {scratch:,} bytes of scratch"
+    )
 
 
 def lowest_peak(model: Model, options: SearchOptions) -> int:
@@ -150,7 +195,7 @@ def _order(model: Model, options: SearchOptions, method: Method | None = None) -
             seed=options.seed,
         )
 
-    results = Reorder(find, options.scratch_of).results(model)
+    results = Reorder(find, options.machine.scratch_of, options.trails_of).results(model)
     after = [op for g in model.graphs for op in g.ops]
     changed = any(a is not b for a, b in zip(before, after, strict=True))
     main = results[id(model.main)]
@@ -166,8 +211,8 @@ def _plan(
     deadline: float,
     say: Progress,
 ) -> Candidate:
-    line = timeline(model, options.scratch_of, entries=entry_graphs(model))
-    problem = planning_problem(line)
+    line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
+    problem = planning_problem(line, options.trails_of)
     say(f"packing {len(problem.buffers)} buffers")
     solution = best_of(
         problem,

@@ -26,6 +26,7 @@ from tflm_planner.ir import (
     Signature,
     Tensor,
     link,
+    shown,
 )  # fmt: skip
 from tflm_planner.units import ALIGNMENT, align_up
 
@@ -115,7 +116,7 @@ class _Reader:
     def _fill(self, graph: Graph) -> None:
         raw = graph.raw
         graph.tensors = [self._tensor(t) for t in _listed(raw.tensors)]
-        where = f"sub-graph {graph.name!r}"
+        where = f"sub-graph {shown(graph.name)}"
         graph.inputs = [_at(graph.tensors, i, f"inputs of {where}") for i in _listed(raw.inputs)]
         graph.outputs = [_at(graph.tensors, i, f"outputs of {where}") for i in _listed(raw.outputs)]
         graph.ops = [self._op(o, graph) for o in _listed(raw.operators)]
@@ -127,7 +128,7 @@ class _Reader:
             name=name,
             type=raw.type,
             shape=None if raw.shape is None else tuple(int(d) for d in raw.shape),
-            buffer=_at(self._buffers, raw.buffer, f"tensor {name!r}"),
+            buffer=_at(self._buffers, raw.buffer, f"tensor {shown(name)}"),
             quantization=raw.quantization,
             is_variable=bool(raw.isVariable),
             external_data=int(raw.externalBuffer),
@@ -139,7 +140,7 @@ class _Reader:
         return tensor
 
     def _op(self, raw: Any, graph: Graph) -> Op:
-        where = f"an operator of sub-graph {graph.name!r}"
+        where = f"an operator of sub-graph {shown(graph.name)}"
         tensors = graph.tensors
         external = raw.largeCustomOptionsOffset > 1
         custom = raw.customOptions
@@ -176,17 +177,17 @@ class _Reader:
 
     def _metadata(self, raw: Any) -> Metadata:
         name = _text(raw.name)
-        entry = Metadata(name, _at(self._buffers, raw.buffer, f"metadata {name!r}"), raw)
+        entry = Metadata(name, _at(self._buffers, raw.buffer, f"metadata {shown(name)}"), raw)
         raw.name = None if raw.name is None else b""
         return entry
 
     def _signature(self, raw: Any) -> Signature:
         key = _text(raw.signatureKey)
-        graph = _at(self._graphs, raw.subgraphIndex, f"signature {key!r}")
+        graph = _at(self._graphs, raw.subgraphIndex, f"signature {shown(key)}")
 
         def maps(entries: Any) -> list[tuple[str, Tensor]]:
             return [
-                (_text(e.name), _at(graph.tensors, e.tensorIndex, f"signature {key!r}"))
+                (_text(e.name), _at(graph.tensors, e.tensorIndex, f"signature {shown(key)}"))
                 for e in _listed(entries)
             ]
 

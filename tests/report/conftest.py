@@ -9,13 +9,19 @@ from report_samples import HOSTILE, chain
 
 from tflm_planner.report.document import (
     AllocationSummary,
+    ArenaFigures,
     Limits,
     MemoryMap,
     OrderSummary,
     Report,
     RuntimeCheck,
     Side,
+    Wheel,
 )
+
+
+def arena(head: int) -> ArenaFigures:
+    return ArenaFigures(head, 26_980, 3_000, 2_000, head + 26_980, 15)
 
 
 @pytest.fixture
@@ -40,21 +46,24 @@ def after() -> MemoryMap:
 def report(before: MemoryMap, after: MemoryMap) -> Report:
     return Report(
         version="0.1.0",
+        target="cortex-m4/cmsis-nn",
         source="models/vww.tflite",
         destination="models/vww-planned.tflite",
         sha256_before="ab" * 32,
         sha256_after="cd" * 32,
-        before=Side(6, 7, 300_568, 64512, 64512, 35_048, before),
-        after=Side(6, 7, 300_800, 55296, 55296, 35_048, after),
+        before=Side(6, 7, 300_568, arena(64512), Wheel(64512, 35_048, 64512, 35_048), before),
+        after=Side(6, 7, 300_800, arena(55296), Wheel(55296, 35_048, 55296, 35_048), after),
         limits=Limits(inputs=27648, order=55296, best_order=55296, overlap=36864),
         order=OrderSummary("exact", False, 55296, 55296, True),
-        allocation=AllocationSummary("exact", 55296, 55296, True, ("block/3 in block/2",)),
+        allocation=AllocationSummary(
+            "exact", 55296, 55296, True, ("block/3 in block/2",), ("b",), 1
+        ),
         checks=(
             RuntimeCheck("LiteRT", "equal", 64, True, ""),
             RuntimeCheck("TFLM", "equal", 64, True, ""),
         ),
         verified=True,
-        budget=60_000,
+        budget=90_000,
         notes=("not reordered: the graph is a chain",),
         seconds={"order": 0.01, "allocate": 0.2, "verify": 1.5},
     )
@@ -72,12 +81,15 @@ def hostile(report: Report) -> Report:
     return replace(
         report,
         version=HOSTILE,
+        target=HOSTILE,
         source=HOSTILE,
         destination=HOSTILE,
         before=replace(report.before, map=bad),
         after=replace(report.after, map=bad),
         order=replace(report.order, method=HOSTILE),
-        allocation=replace(report.allocation, allocator=HOSTILE, aliases=(HOSTILE,)),
+        allocation=replace(
+            report.allocation, allocator=HOSTILE, aliases=(HOSTILE,), trails=(HOSTILE,)
+        ),
         checks=(RuntimeCheck(HOSTILE, "not available", 0, False, HOSTILE),),
         verified=False,
         notes=(HOSTILE,),

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from tflm_planner.report.csv_document import HEADER, to_csv
-from tflm_planner.report.document import MemoryMap, Report
+from tflm_planner.report.document import MemoryMap, Report, Wheel
 from tflm_planner.report.json_document import to_json
 
 SCHEMA = json.loads(
@@ -61,12 +61,12 @@ def test_what_is_not_known_is_null(report: Report) -> None:
         report,
         budget=None,
         limits=replace(report.limits, best_order=None, overlap=None),
-        before=replace(report.before, measured_head=None, measured_tail=None),
+        before=replace(report.before, wheel=Wheel(64512, 35_048)),
     )
     document = to_json(unknown)
     jsonschema.Draft202012Validator(SCHEMA).validate(document)
     assert document["budget"] == {"bytes": None, "met": True}
-    assert document["before"]["measured_head"] is None
+    assert document["before"]["wheel"]["measured_head"] is None
 
 
 def test_the_schema_refuses_what_it_does_not_know(report: Report) -> None:
@@ -77,7 +77,8 @@ def test_the_schema_refuses_what_it_does_not_know(report: Report) -> None:
 
 def test_the_json_holds_the_figures(report: Report) -> None:
     document = to_json(report)
-    assert document["head"] == {"before": 64512, "after": 55296, "saved": 9216}
+    assert document["head"] == {"before": 64512, "after": 55296}
+    assert document["arena"] == {"before": 91492, "after": 82276, "saved": 9216}
     assert document["before"]["map"]["steps"][2]["live_bytes"] == 55296
 
 

@@ -30,6 +30,14 @@ class Shape:
     element: int = 1
     batch: int = 1
 
+    def __str__(self) -> str:
+        marks = [f"s{self.sh}{self.sw}" if max(self.sh, self.sw) > 1 else ""]
+        marks += [f"d{self.dh}{self.dw}" if max(self.dh, self.dw) > 1 else ""]
+        marks += ["" if self.same else "valid", f"g{self.groups}" if self.groups > 1 else ""]
+        marks += [f"e{self.element}" if self.element > 1 else "", f"n{self.batch}"]
+        size = f"{self.h}x{self.w}x{self.ci}-{self.co}"
+        return "-".join([self.kind, f"{self.kh}x{self.kw}", size, *filter(None, marks)])
+
     def _axis(self, n: int, k: int, s: int, d: int) -> tuple[int, int]:
         """Output size and padding in front."""
         reach = (k - 1) * d + 1
@@ -279,7 +287,7 @@ def average_mve(s: Shape) -> Iterator[Event]:
 
 
 def kernel(s: Shape, library: str) -> Iterator[Event]:
-    """The events of int8 `s` in a library, by the wrappers' own conditions."""
+    """The events of `s` in a library, by the wrappers' own conditions."""
     if library == "reference" or s.element == 4:
         return reference(s)
     mve = library == "cmsis-nn-mve"
@@ -290,6 +298,8 @@ def kernel(s: Shape, library: str) -> Iterator[Event]:
     if s.kind == "average":
         plain = reference if library == "cmsis-nn-plain" else pixelwise
         return average_mve(s) if mve else plain(s)
+    if s.element == 2:
+        return reference(s)
     if mve and s.ci == 1 and s.co > 1:
         return _convolution(replace(s, kind="conv"), library, mve)
     if s.ci == s.co and (s.dh, s.dw) == (1, 1) and s.batch == 1:
@@ -303,6 +313,8 @@ def kernel(s: Shape, library: str) -> Iterator[Event]:
 
 
 def _convolution(s: Shape, library: str, mve: bool) -> Iterator[Event]:
+    if s.element == 2:
+        return columns(s, 4 if mve else 2)
     one = (s.kh, s.kw, s.dh, s.dw, s.groups) == (1, 1, 1, 1, 1)
     if one and not (library == "cmsis-nn-2022" and (s.sh, s.sw) != (1, 1)):
         return pointwise(s, product_mve if mve else product)
@@ -311,8 +323,8 @@ def _convolution(s: Shape, library: str, mve: bool) -> Iterator[Event]:
     return columns(s, 4 if mve else 2)
 
 
-def safe_distances(s: Shape, events: Iterator[Event], limit: int) -> list[bool]:
-    """For each distance below `limit`, whether no byte is read after it was overwritten.
+def safe_distances(s: Shape, events: Iterator[Event], distances: range) -> list[bool]:
+    """For each distance, whether no byte is read after it was overwritten.
 
     The output starts `distance` bytes below the input, so output byte i + distance lies on
     input byte i.
@@ -328,5 +340,11 @@ def safe_distances(s: Shape, events: Iterator[Event], limit: int) -> list[bool]:
     never = 1 << 60
     return [
         all(first_write.get(i + d, never) > time for i, time in last_read.items())
-        for d in range(limit)
+        for d in distances
     ]
+
+
+def smallest_safe(safe: list[bool], distances: range) -> int:
+    """The smallest distance from 0 on from which on all of them are safe."""
+    bad = (d for d, fine in zip(distances, safe, strict=True) if not fine)
+    return max(0, max(bad, default=-1) + 1)

@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,13 +29,13 @@ KINDS = {
 }
 PLAN = "OfflineMemoryAllocation"
 MARK = 0x5EED_ABC0
-"""Stands in the plan for the input's offset until a distance is chosen."""
+"""Stands in the plan for the input's offset, and the number after it for the output's."""
 
 
 def model_of(s: Shape, seed: int = 0, *, planned: bool = False, packed: bool = False) -> bytes:
     """A model of one window operator, with weights that spread the outputs over their range.
 
-    With `planned`, the plan puts the output at offset 0 and the input at MARK; see `at_distance`.
+    With `planned`, it has a plan whose offsets `at_distance` fills in.
     `packed`: filter of int4.
     """
     rng, net = np.random.default_rng(seed), Net()
@@ -57,7 +58,7 @@ def model_of(s: Shape, seed: int = 0, *, planned: bool = False, packed: bool = F
     graph.op(name, inputs, [y], options, **fields)
     graph.outputs(y)
     if planned:
-        _plan(net, [MARK if t == x else 0 if t == y else -1 for t in range(y + 1)])
+        _plan(net, [{x: MARK, y: MARK + 1}.get(t, -1) for t in range(y + 1)])
     return net.finish()
 
 
@@ -80,7 +81,7 @@ def _constants(s: Shape, graph: Any, rng: np.random.Generator, packed: bool) -> 
     bias = rng.integers(-1000, 1000, s.co)
     kind = "int64" if s.element == 2 else "int32"
     if packed:
-        flat = np.append(weights.ravel(), [0] * (weights.size % 2)) & 15
+        flat = np.resize(weights.ravel() & 15, weights.size + weights.size % 2)
         data = (flat[::2] | flat[1::2] << 4).astype(np.uint8)
         features = graph.tensor("filter", shape, "int4", data=data, scale=scales, axis=axis)
     else:
@@ -102,7 +103,7 @@ def pad_model(
     graph.op("PAD", [x, constant], [y], "PadOptions")
     graph.outputs(y)
     if planned:
-        _plan(net, [MARK, -1, 0])
+        _plan(net, [MARK, -1, MARK + 1])
     return net.finish()
 
 
@@ -131,12 +132,10 @@ def _plan(net: Net, offsets: list[int]) -> None:
 
 
 def at_distance(planned: bytes, distance: int) -> bytes:
-    """The planned model with its input `distance` bytes above its output."""
+    """The planned model with its input `distance` bytes above its output, the lower one at 0."""
     placed = {MARK: max(distance, 0), MARK + 1: max(-distance, 0)}
     for mark, offset in placed.items():
-        planned = planned.replace(
-            mark.to_bytes(4, "little"), offset.to_bytes(4, "little"), 1
-        )
+        planned = planned.replace(mark.to_bytes(4, "little"), offset.to_bytes(4, "little"), 1)
     return planned
 
 
@@ -175,7 +174,7 @@ class Runner:
         return self._ask(("run", stock, inputs))
 
     def safe_distances(
-        self, stock: bytes, planned: bytes, inputs: list[np.ndarray], distances: list[int]
+        self, stock: bytes, planned: bytes, inputs: list[np.ndarray], distances: Sequence[int]
     ) -> list[bool]:
         """For each distance, whether the outputs for all inputs equal those without a plan."""
         return self._ask(("sweep", stock, planned, inputs, distances))

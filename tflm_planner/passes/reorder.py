@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tflm_planner.ir import Graph, Model, Op
+from tflm_planner.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops import has_side_effects, sharings
-from tflm_planner.planning.lifetimes import planned_bytes
+from tflm_planner.planning.lifetimes import TrailRule, no_trails, planned_bytes
 from tflm_planner.planning.order import Absorb, Dag, Node, OrderResult
 from tflm_planner.rewriter import reorder
 from tflm_planner.tflm.scratch import ScratchModel
@@ -22,10 +22,12 @@ OrderSearch = Callable[[Dag], OrderResult]
 
 @dataclass(frozen=True)
 class Reorder:
-    """search: from a DAG to an order. scratch_of: the target's kernel scratch."""
+    """search: from a DAG to an order. scratch_of, trails_of: the target's kernel scratch, and
+    what its kernels may overlap."""
 
     search: OrderSearch
     scratch_of: ScratchModel
+    trails_of: TrailRule = no_trails
 
     def apply(self, model: Model) -> list[str]:
         """Order every graph; see `results` for what the search said of them."""
@@ -37,7 +39,7 @@ class Reorder:
         found: dict[int, OrderResult] = {}
         for graph in called_first(model):
             peaks = {key: result.peak for key, result in found.items()}
-            result = self.search(dag_of(graph, peaks, self.scratch_of))
+            result = self.search(dag_of(graph, peaks, self.scratch_of, self.trails_of))
             found[id(graph)] = result
             reorder(graph, [graph.ops[i] for i in result.order])
         return found
@@ -59,7 +61,12 @@ def called_first(model: Model) -> list[Graph]:
     return list(done.values())
 
 
-def dag_of(graph: Graph, peaks: dict[int, int], scratch_of: ScratchModel) -> Dag:
+def dag_of(
+    graph: Graph,
+    peaks: dict[int, int],
+    scratch_of: ScratchModel,
+    trails_of: TrailRule = no_trails,
+) -> Dag:
     """The graph as the order search sees it. `peaks`: graph identity -> peak in bytes."""
     inputs = {id(t) for t in graph.inputs}
     written = [t for t in graph.tensors if t.producer is not None or id(t) in inputs]
@@ -69,7 +76,7 @@ def dag_of(graph: Graph, peaks: dict[int, int], scratch_of: ScratchModel) -> Dag
     last_effect: tuple[int, ...] = ()
     nodes: list[Node] = []
     for i, op in enumerate(graph.ops):
-        absorbs, exclusive = _absorbs(op, index, kept)
+        absorbs, exclusive = _absorbs(op, index, kept, trails_of)
         body = max((peaks[id(g)] for g in op.called()), default=0)
         effects = has_side_effects(op)
         nodes.append(
@@ -95,16 +102,33 @@ def _indices(tensors: Sequence[object], index: dict[int, int]) -> tuple[int, ...
     return tuple(dict.fromkeys(index[id(t)] for t in tensors if id(t) in index))
 
 
-def _absorbs(op: Op, index: dict[int, int], kept: set[int]) -> tuple[tuple[Absorb, ...], bool]:
-    """What the results of `op` may reuse of an operand that dies there: the smaller of both
-    sizes; for parts of one operand (SPLIT) all parts together."""
+def _absorbs(
+    op: Op, index: dict[int, int], kept: set[int], trails_of: TrailRule
+) -> tuple[tuple[Absorb, ...], bool]:
+    """What the results of `op` may reuse of an operand that dies there, and whether of one
+    operand only.
+
+    An alias saves the smaller of both tensors, parts of one operand (SPLIT) all together. A
+    result that trails its operand by D bytes saves what the two do not need side by side.
+    """
     saved: dict[int, int] = {}
     exclusive = False
+
+    def usable(operand: Tensor, result: Tensor) -> bool:
+        return id(operand) in index and id(result) in index and id(operand) not in kept
+
     for s in sharings(op):
-        usable = id(s.operand) in index and id(s.result) in index and id(s.operand) not in kept
-        if usable and s.distance % ALIGNMENT == 0:
+        if usable(s.operand, s.result) and s.distance % ALIGNMENT == 0:
             exclusive = exclusive or s.exclusive
             size = align_up(min(planned_bytes(s.operand), planned_bytes(s.result)))
             whole = align_up(planned_bytes(s.operand))
-            saved[index[id(s.operand)]] = min(saved.get(index[id(s.operand)], 0) + size, whole)
-    return tuple(Absorb(t, b) for t, b in saved.items()), exclusive
+            key = index[id(s.operand)]
+            saved[key] = min(saved.get(key, 0) + size, whole)
+    for t in trails_of(op):
+        if usable(t.operand, t.result):
+            operand, result = (align_up(planned_bytes(x)) for x in (t.operand, t.result))
+            together = max(operand + t.low, result)
+            key = index[id(t.operand)]
+            saved[key] = max(saved.get(key, 0), operand + result - together)
+            exclusive = True
+    return tuple(Absorb(t, b) for t, b in saved.items() if b > 0), exclusive

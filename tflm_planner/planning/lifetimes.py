@@ -13,7 +13,7 @@ It knows tensors and operators; it must not know offsets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tflm_planner.errors import ModelError
@@ -21,9 +21,19 @@ from tflm_planner.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops import Sharing, sharings
 from tflm_planner.planning.problem import Buffer, Overlap, Problem
 from tflm_planner.schema import element_bits
+from tflm_planner.tflm.contracts import Trail
 from tflm_planner.tflm.greedy import ONLINE, Request
 from tflm_planner.tflm.scratch import ScratchModel
 from tflm_planner.units import ALIGNMENT, align_up
+
+TrailRule = Callable[[Op], Iterable[Trail]]
+"""From an operator to what its kernels allow beyond aliases: a contract (tflm.contracts)."""
+
+
+def no_trails(_: Op) -> Iterable[Trail]:
+    """The rule for unknown kernels."""
+    return ()
+
 
 UNUSED = -1
 """First and last use of a tensor that no operator, input or output mentions."""
@@ -139,9 +149,10 @@ def _mark(graph: Graph, scope: int, line: Timeline) -> int:
     return scope
 
 
-def planning_problem(line: Timeline) -> Problem:
-    """Buffers of all planned tensors, then of all scratch (sizes rounded up to 16), and the
-    sharings that every kernel library allows, where the operand dies at the operator.
+def planning_problem(line: Timeline, trails_of: TrailRule = no_trails) -> Problem:
+    """Buffers of all planned tensors, then of all scratch (sizes rounded up to 16), and where
+    memory may be shared: the aliases that every kernel library allows, and the trails that the
+    target's contracts allow, each where the operand dies at the operator.
 
     Scratch cannot be planned offline, but room must be left for it: with it among the buffers,
     every plan has a gap where TFLM's first fit finds one.
@@ -155,11 +166,15 @@ def planning_problem(line: Timeline) -> Problem:
         Buffer(f"scratch of {s.op.label}", s.size, s.span.first, s.span.last + 1)
         for s in line.scratch
     ]
-    overlaps = tuple(
+    aliases = [
         Overlap(index[id(s.operand)], index[id(s.result)], s.distance, s.distance)
         for s in legal_sharings(line)
-    )
-    return Problem((*tensors, *scratch), overlaps)
+    ]
+    trails = [
+        Overlap(index[id(t.result)], index[id(t.operand)], t.low, t.high)
+        for t in legal_trails(line, trails_of)
+    ]
+    return Problem((*tensors, *scratch), (*aliases, *trails))
 
 
 def legal_sharings(line: Timeline) -> Iterator[Sharing]:
@@ -169,17 +184,28 @@ def legal_sharings(line: Timeline) -> Iterator[Sharing]:
     would stick out behind its parent.
     """
     for op in line.ops:
-        calls = line.scopes.get(id(op), [])
-        if len(calls) != 1:  # never run, or run by two callers: its tensors live in between
-            continue
-        (scope, _), *_ = calls
         for s in sharings(op):
-            operand, result = line.spans.get(id(s.operand)), line.spans.get(id(s.result))
-            if operand is None or result is None or id(s.operand) in line.kept:
-                continue
-            dies_here = operand.last == scope == result.first
-            if dies_here and s.distance % ALIGNMENT == 0:
+            if s.distance % ALIGNMENT == 0 and _hands_over(op, s.operand, s.result, line):
                 yield s
+
+
+def legal_trails(line: Timeline, trails_of: TrailRule) -> Iterator[Trail]:
+    """Trails between planned tensors whose operand is needed by nobody after the operator."""
+    for op in line.ops:
+        for t in trails_of(op):
+            if _hands_over(op, t.operand, t.result, line):
+                yield t
+
+
+def _hands_over(op: Op, operand: Tensor, result: Tensor, line: Timeline) -> bool:
+    """Whether the operand's life ends where the result's begins, at the only run of `op`."""
+    calls = line.scopes.get(id(op), [])
+    if len(calls) != 1:  # never run, or run by two callers: its tensors live in between
+        return False
+    ending, beginning = line.spans.get(id(operand)), line.spans.get(id(result))
+    if ending is None or beginning is None or id(operand) in line.kept:
+        return False
+    return ending.last == calls[0][0] == beginning.first
 
 
 def placement_requests(line: Timeline, offsets: Mapping[int, int]) -> list[Request]:

@@ -82,16 +82,43 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class ArenaFigures:
+    """The arena of a target, predicted. arena: the smallest that works; an array whose start is
+    not aligned to 16 needs `alignment_slack` more. See `tflm.arena`."""
+
+    head: int
+    tail: int
+    planning_temp: int
+    prepare_temp: int
+    arena: int
+    alignment_slack: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """Head and tail on this machine's TFLM (the Python wheel): predicted, and as it reported."""
+
+    predicted_head: int
+    predicted_tail: int
+    measured_head: int | None = None
+    measured_tail: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Side:
-    """The model before or after: predicted head, and what the real runtime said."""
+    """The model before or after: its arena on the target, and the check on this machine."""
 
     operators: int
     tensors: int
     file_bytes: int
-    head: int
-    measured_head: int | None
-    measured_tail: int | None
+    arena: ArenaFigures
+    wheel: Wheel
     map: MemoryMap
+
+    @property
+    def head(self) -> int:
+        """The head on the target."""
+        return self.arena.head
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +134,19 @@ class OrderSummary:
 
 @dataclass(frozen=True, slots=True)
 class AllocationSummary:
-    """How the offsets were found. `optimal`: no plan of this order and these operators is lower."""
+    """How the offsets were found. `optimal`: no plan of this order and these operators is lower.
+
+    aliases: results that lie in operands. trails: results that trail operands inside an operator,
+    each replayed under the target's contract (`replayed` of them, all if the plan is legal).
+    """
 
     allocator: str
     height: int
     lower_bound: int
     optimal: bool
     aliases: tuple[str, ...]
+    trails: tuple[str, ...]
+    replayed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +154,7 @@ class Report:
     """Everything a run of the planner has to say."""
 
     version: str
+    target: str
     source: str
     destination: str
     sha256_before: str
@@ -138,10 +172,10 @@ class Report:
 
     @property
     def saved(self) -> int:
-        """Bytes of head saved."""
-        return self.before.head - self.after.head
+        """Bytes of arena saved."""
+        return self.before.arena.arena - self.after.arena.arena
 
     @property
     def within_budget(self) -> bool:
-        """Whether the predicted head is within the budget (true without a budget)."""
-        return self.budget is None or self.after.head <= self.budget
+        """Whether the target's arena is within the budget (true without a budget)."""
+        return self.budget is None or self.after.arena.arena <= self.budget

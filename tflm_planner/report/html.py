@@ -14,6 +14,7 @@ from pathlib import PurePath
 from tflm_planner.report.document import MemoryMap, Report, Step
 from tflm_planner.report.memory_map_svg import before_after_svg, memory_map_svg
 from tflm_planner.report.text import (
+    arena_sentence,
     budget_sentence,
     check_sentence,
     count,
@@ -22,6 +23,7 @@ from tflm_planner.report.text import (
     order_sentence,
     peak_tensors,
     percent,
+    plan_sentence,
     real_sentence,
     safe_text,
     seconds_sentence,
@@ -100,7 +102,8 @@ def to_html(report: Report) -> str:
 def _cards(report: Report) -> Iterator[str]:
     """The figures that count, large."""
     allocation = report.allocation
-    saved = f"of head saved: {percent(report.saved, report.before.head)} of {report.before.head:,}"
+    was = report.before.arena.arena
+    saved = f"of arena saved: {percent(report.saved, was)} of {was:,}, for {report.target}"
     yield '<div class="cards">'
     yield _card(f"{report.saved:,} B", saved, "good" * (report.saved > 0))
     if allocation.optimal:
@@ -125,13 +128,14 @@ def _card(figure: str, words: str, style: str) -> str:
 
 def _done(report: Report) -> Iterator[tuple[str, str]]:
     before, after = report.before, report.after
-    aliases = count(len(report.allocation.aliases), "alias", "aliases")
     yield "order", order_sentence(report)
-    yield "plan", f"{report.allocation.allocator} allocator, {aliases}"
+    yield "plan", plan_sentence(report)
     yield "limit", limit_sentence(report)
     yield "budget", budget_sentence(report)
-    yield "measured before", real_sentence(before)
-    yield "measured after", real_sentence(after)
+    yield "arena before", arena_sentence(before.arena)
+    yield "arena after", arena_sentence(after.arena)
+    yield "TFLM here, before", real_sentence(before)
+    yield "TFLM here, after", real_sentence(after)
     yield "operators", f"{before.operators:,} → {after.operators:,}"
     yield "tensors", f"{before.tensors:,} → {after.tensors:,}"
     yield "file", f"{before.file_bytes:,} B → {after.file_bytes:,} B"

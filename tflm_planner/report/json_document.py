@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tflm_planner.report.document import Limits, MemoryMap, Report, Side
+from tflm_planner.report.document import ArenaFigures, Limits, MemoryMap, Report, Side
+from tflm_planner.tflm.arena import Arena
+from tflm_planner.tflm.targets import Target
 from tflm_planner.verify.verdict import RuntimeCheck, Verdict
 
 SCHEMA_VERSION = 1
@@ -27,13 +29,15 @@ def to_json(report: Report) -> JsonObject:
     return {
         "schema_version": SCHEMA_VERSION,
         "planner_version": _text(report.version),
+        "target": _text(report.target),
         "source": {"path": _text(report.source), "sha256": report.sha256_before},
         "destination": {"path": _text(report.destination), "sha256": report.sha256_after},
-        "head": {
-            "before": report.before.head,
-            "after": report.after.head,
+        "arena": {
+            "before": report.before.arena.arena,
+            "after": report.after.arena.arena,
             "saved": report.saved,
         },
+        "head": {"before": report.before.head, "after": report.after.head},
         "budget": {"bytes": report.budget, "met": report.within_budget},
         "verified": report.verified,
         "checks": [_check(check) for check in report.checks],
@@ -51,6 +55,8 @@ def to_json(report: Report) -> JsonObject:
             "lower_bound": report.allocation.lower_bound,
             "optimal": report.allocation.optimal,
             "aliases": [_text(alias) for alias in report.allocation.aliases],
+            "trails": [_text(trail) for trail in report.allocation.trails],
+            "replayed": report.allocation.replayed,
         },
         "notes": [_text(note) for note in report.notes],
         "seconds": {_text(name): value for name, value in report.seconds.items()},
@@ -102,10 +108,48 @@ def _side(side: Side) -> JsonObject:
         "operators": side.operators,
         "tensors": side.tensors,
         "file_bytes": side.file_bytes,
-        "head": side.head,
-        "measured_head": side.measured_head,
-        "measured_tail": side.measured_tail,
+        "arena": arena_figures(side.arena),
+        "wheel": {
+            "predicted_head": side.wheel.predicted_head,
+            "predicted_tail": side.wheel.predicted_tail,
+            "measured_head": side.wheel.measured_head,
+            "measured_tail": side.wheel.measured_tail,
+        },
         "map": map_to_json(side.map),
+    }
+
+
+def arena_to_json(arena: Arena, target: Target) -> JsonObject:
+    """What `arena` says of a model on a target. All sizes are bytes; `arena` is the smallest that
+    works, its start aligned to 16."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "target": target.id,
+        "board": None if target.board is None else target.board.id,
+        "head": arena.head,
+        "tail": arena.tail,
+        "planning_temp": arena.planning_temp,
+        "prepare_temp": arena.prepare_temp,
+        "arena": arena.arena,
+        "alignment_slack": arena.alignment_slack,
+        "tail_parts": dict(arena.tail_parts),
+        "scratch": [
+            {"operator": _text(s.operator), "size": s.size, "offset": s.offset}
+            for s in arena.scratch
+        ],
+        "warnings": [_text(warning) for warning in arena.warnings],
+    }
+
+
+def arena_figures(arena: ArenaFigures) -> JsonObject:
+    """An arena and its parts."""
+    return {
+        "head": arena.head,
+        "tail": arena.tail,
+        "planning_temp": arena.planning_temp,
+        "prepare_temp": arena.prepare_temp,
+        "arena": arena.arena,
+        "alignment_slack": arena.alignment_slack,
     }
 
 

@@ -12,13 +12,20 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
 
-from tflm_planner.report.document import Limits, MemoryMap, Report, RuntimeCheck, Side, Step
+from tflm_planner.report.document import (
+    ArenaFigures,
+    Limits,
+    MemoryMap,
+    Report,
+    RuntimeCheck,
+    Side,
+    Step,
+)
 from tflm_planner.units import human_size
 
 _BAR_CELLS = 20
 _NOTES_SHOWN = 5
 _CHECKS_SHOWN = 4
-_ALIASES_SHOWN = 2
 _PEAK_TENSORS_SHOWN = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _NAME_LIMIT = 4096
@@ -99,11 +106,21 @@ def order_sentence(report: Report) -> str:
     return f"{what} ({safe_text(order.method)}), peak {order.peak:,} B, {bound}"
 
 
+def plan_sentence(report: Report) -> str:
+    """Who found the offsets, and how much memory is shared on purpose."""
+    plan = report.allocation
+    shared = count(len(plan.aliases), "alias", "aliases")
+    if plan.trails:
+        trails = count(len(plan.trails), "result", "results")
+        shared += f"; {trails} trailing an operand inside an operator, {plan.replayed} replayed"
+    return f"{safe_text(plan.allocator)} allocator, {shared}"
+
+
 def budget_sentence(report: Report) -> str:
-    """Whether the predicted head is within the budget, and by how much."""
+    """Whether the target's arena is within the budget, and by how much."""
     if report.budget is None:
         return "none given"
-    spare = report.budget - report.after.head
+    spare = report.budget - report.after.arena.arena
     verdict = f"met, {spare:,} B to spare" if report.within_budget else f"MISSED by {-spare:,} B"
     return f"{human_size(report.budget)}: {verdict}"
 
@@ -129,13 +146,26 @@ def verdict_sentence(report: Report) -> str:
 
 
 def real_sentence(side: Side) -> str:
-    """What the real runtime used, beside the prediction."""
-    if side.measured_head is None:
+    """What TFLM used on this machine (x86-64, reference kernels), beside the prediction."""
+    wheel = side.wheel
+    if wheel.measured_head is None or wheel.measured_tail is None:
         return "not measured"
-    off = side.measured_head - side.head
-    against = "as predicted" if off == 0 else f"predicted {side.head:,} B, off by {off:+,} B"
-    tail = "" if side.measured_tail is None else f", tail {side.measured_tail:,} B"
-    return f"head {side.measured_head:,} B ({against}){tail}"
+    head = _against(wheel.measured_head, wheel.predicted_head)
+    return f"head {head}, tail {_against(wheel.measured_tail, wheel.predicted_tail)}"
+
+
+def _against(measured: int, predicted: int) -> str:
+    off = measured - predicted
+    said = "as predicted" if off == 0 else f"predicted {predicted:,} B, off by {off:+,} B"
+    return f"{measured:,} B ({said})"
+
+
+def arena_sentence(arena: ArenaFigures) -> str:
+    """The arena and what it is made of."""
+    return (
+        f"{human_size(arena.arena)}: head {arena.head:,} + tail {arena.tail:,}; "
+        f"temporary {max(arena.planning_temp, arena.prepare_temp):,}"
+    )
 
 
 def seconds_sentence(seconds: dict[str, float]) -> str:
@@ -154,13 +184,14 @@ def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") 
     before, after = report.before, report.after
     names = (shorten(PurePath(p).name or p, 40) for p in (report.source, report.destination))
     rows = [
+        ("arena", f"{human_size(before.arena.arena)} -> {human_size(after.arena.arena)}"),
+        ("saved", f"{report.saved:,} B, {percent(report.saved, before.arena.arena)} of the arena"),
         ("head", f"{human_size(before.head)} -> {human_size(after.head)}"),
-        ("saved", f"{report.saved:,} B, {percent(report.saved, before.head)}"),
         ("limit", limit_sentence(report)),
         ("order", order_sentence(report)),
-        ("plan", _plan_sentence(report)),
-        ("real before", real_sentence(before)),
-        ("real after", real_sentence(after)),
+        ("plan", plan_sentence(report)),
+        ("TFLM before", real_sentence(before)),
+        ("TFLM after", real_sentence(after)),
         ("verified", verdict_sentence(report)),
         *_some([f"{c.runtime}: {check_sentence(c)}" for c in report.checks], _CHECKS_SHOWN),
         ("budget", budget_sentence(report)),
@@ -169,7 +200,8 @@ def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") 
         *_titled("notes", [" ".join(note.split()) for note in report.notes], _NOTES_SHOWN),
         ("seconds", seconds_sentence(report.seconds)),
     ]
-    lines = [f"{' -> '.join(names)}  (tflm-plan {shorten(report.version, 20)})"]
+    title = f"{' -> '.join(names)}  for {shorten(report.target, 40)}"
+    lines = [f"{title}  (tflm-plan {shorten(report.version, 20)})"]
     for label, text in rows:
         lines += _row(label, text, width)
     return _encodable("\n".join(lines) + "\n", encoding)
@@ -289,16 +321,6 @@ def _limit_lines(limits: Limits, head: int) -> Iterator[str]:
         number = "not known" if size is None else f"{size:,} B"
         above = "" if size is None or not head else f"{percent(size, head)} of the head"
         yield f"  {short}  {title:<11}{number:>14}  {above:<20}  {meaning}"
-
-
-def _plan_sentence(report: Report) -> str:
-    aliases = report.allocation.aliases
-    text = f"{safe_text(report.allocation.allocator)} allocator"
-    if not aliases:
-        return text + ", no aliases"
-    shown = "; ".join(shorten(a, 28) for a in aliases[:_ALIASES_SHOWN])
-    more = f"; and {len(aliases) - _ALIASES_SHOWN:,} more" if len(aliases) > _ALIASES_SHOWN else ""
-    return text + f", {count(len(aliases), 'alias', 'aliases')}: {shown}{more}"
 
 
 def _titled(label: str, items: Sequence[str], shown: int) -> Iterator[tuple[str, str]]:

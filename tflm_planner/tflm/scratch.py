@@ -1,18 +1,53 @@
 """Scratch that TFLM's kernels request from the arena, in the order in which they request it.
 
-Read from the Prepare functions of tflite-micro 90b983c (tensorflow/lite/micro/kernels). The
-reference kernels, which the Python wheel runs, are here; sizes that depend on the pointer size
-take it as an argument.
+Read from the Prepare functions of tflite-micro 90b983c (tensorflow/lite/micro/kernels) and the
+buffer-size functions of CMSIS-NN 4ab83cc; for the Arduino library of 2023, from its own CMSIS-NN
+of August 2022. Every target has its rule: an Arm core with DSP asks for other buffers than one
+with MVE. This module must not know where scratch is placed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any
 
 from tflm_planner.ir import Op, Tensor
+from tflm_planner.schema import Bytes
+from tflm_planner.tflm.cmsis_scratch import CMSIS_RULES, lstm_buffer
+from tflm_planner.tflm.persistent import uses_cmsis
+from tflm_planner.tflm.targets import CONSERVATIVE, Target, load_target
 
 ScratchModel = Callable[[Op], tuple[int, ...]]
 """Bytes of each scratch request of an operator, in order."""
+
+
+def scratch_model(target: Target) -> ScratchModel:
+    """The scratch of a target's kernels. For unknown kernels: the largest of all known ones,
+    request by request."""
+    if target.kernels not in CONSERVATIVE:
+        return lambda op: tuple(requests(op, target))
+    known = [load_target("x86-64/reference"), load_target("arduino-2023")]
+    known = [replace(t, pointer=target.pointer) for t in known]
+    cmsis = replace(target, kernels="cmsis-nn", version="current", optimized="size")
+    known += [replace(cmsis, extension=e) for e in ("none", "dsp", "mve")]
+    return lambda op: _largest(list(requests(op, t)) for t in known)
+
+
+def _largest(candidates: Iterable[list[int]]) -> tuple[int, ...]:
+    columns = zip_longest(*(sorted(c, reverse=True) for c in candidates), fillvalue=0)
+    return tuple(max(column) for column in columns)
+
+
+def requests(op: Op, target: Target) -> Iterator[int]:
+    """Scratch requests of one operator on a target with known kernels, empty ones included."""
+    if not op.outputs or not op.operands():
+        return
+    if uses_cmsis(op.kind, target) and op.kind in CMSIS_RULES:
+        yield from CMSIS_RULES[op.kind](op, target)
+    elif op.kind in _RULES:
+        yield from _RULES[op.kind](op, target.pointer)
 
 
 def reference_scratch(op: Op, *, pointer_bytes: int = 8) -> tuple[int, ...]:
@@ -61,10 +96,10 @@ def _add_n(op: Op, pointer_bytes: int) -> Iterator[int]:
 
 def _transpose_conv(op: Op, pointer_bytes: int) -> Iterator[int]:
     kind, elements = _type(op, 2), op.outputs[0].elements
-    if kind == "int16" and len(op.inputs) > 3 and _type(op, 3) == "int16":
-        yield 8 * op.operands()[3].elements
     if kind in ("int8", "int16"):
         yield (4 if kind == "int8" else 8) * elements
+    if kind == "int16" and len(op.inputs) > 3 and _type(op, 3) == "int16":
+        yield 8 * op.operands()[3].elements
 
 
 def _svdf(op: Op, pointer_bytes: int) -> Iterator[int]:
@@ -79,19 +114,39 @@ def _svdf(op: Op, pointer_bytes: int) -> Iterator[int]:
 
 
 def _lstm(op: Op, pointer_bytes: int) -> Iterator[int]:
-    """unidirectional_sequence_lstm.cc: four gate buffers of batch x state, of the cell's type."""
-    data = op.operands()[0]
-    shape = data.shape or (1, 1, 1)
-    time_major = bool(getattr(op.options, "timeMajor", False))
-    batch = shape[1] if time_major and len(shape) == 3 else shape[0]
-    state = op.inputs[19] if len(op.inputs) > 19 else None
-    width = (state.shape or (1,))[-1] if state is not None else 0
-    element = 4 if data.type_name == "float32" else 2
-    yield from (element * batch * width for _ in range(4))
+    """unidirectional_sequence_lstm.cc: four gate buffers."""
+    yield from 4 * [lstm_buffer(op)]
 
 
 def _mirror_pad(op: Op, pointer_bytes: int) -> Iterator[int]:
-    yield from (4 * _rank(op.operands()[0]) for _ in range(2))
+    yield from 2 * [4 * _rank(op.operands()[0])]
+
+
+def _detection(op: Op, pointer_bytes: int) -> Iterator[int]:
+    """detection_postprocess.cc: eleven buffers, sized by boxes, classes and detections."""
+    boxes = (op.operands()[0].shape or (1, 1, 1))[1]
+    scored = (op.operands()[1].shape or (1, 1, 1))[-1]
+    options = flexbuffer_map(op.custom_options)
+    classes, detections = int(options["num_classes"]), int(options["max_detections"])
+    yield boxes
+    yield 16 * boxes
+    yield 4 * boxes * scored
+    yield from 2 * [4 * boxes]
+    yield from 2 * [4 * boxes * detections]
+    yield 4 * boxes
+    yield 4 * boxes * detections
+    yield 4 * boxes * max(classes, detections)
+    yield 4 * boxes * min(boxes, detections)
+
+
+def flexbuffer_map(data: Bytes | None) -> dict[str, Any]:
+    """The options of a custom operator, or an empty map if there are none."""
+    if data is None or data.size == 0:
+        return {}
+    from flatbuffers import flexbuffers  # pyright: ignore[reportMissingTypeStubs]
+
+    value: Any = flexbuffers.GetRoot(data.tobytes())
+    return dict(value.AsMap.Value) if value.IsMap else {}
 
 
 _RULES: dict[str, Callable[[Op, int], Iterator[int]]] = {
@@ -108,4 +163,5 @@ _RULES: dict[str, Callable[[Op, int], Iterator[int]]] = {
     "SVDF": _svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
     "MIRROR_PAD": _mirror_pad,
+    "TFLite_Detection_PostProcess": _detection,
 }

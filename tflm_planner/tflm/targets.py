@@ -13,16 +13,17 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from tflm_planner.errors import UsageError
 
-Kernels = Literal["reference", "cmsis-nn", "unknown"]
-"""Kernel library. "unknown" is treated conservatively: the largest need of any known one."""
+Kernels = Literal["reference", "cmsis-nn", "any", "unknown"]
+"""Kernel library. "any" is all of the known ones: every figure is the largest of theirs.
+"unknown" takes the same figures, and trusts no library's order of reads and writes."""
 Extension = Literal["none", "dsp", "mve"]
 """Vector instructions of an Arm core, which choose among CMSIS-NN's implementations."""
 Version = Literal["current", "arduino-2023"]
@@ -30,6 +31,7 @@ Version = Literal["current", "arduino-2023"]
 Optimized = Literal["speed", "size"]
 """How CMSIS-NN kernels were built (KERNELS_OPTIMIZED_FOR_SPEED, TFLM's default, or _SIZE)."""
 
+CONSERVATIVE: tuple[Kernels, ...] = ("any", "unknown")
 DEFAULT_TARGET = "cortex-m4/cmsis-nn"
 
 
@@ -51,7 +53,8 @@ class Target:
 
     pointer: bytes of a pointer. short_enums: enums take the smallest integer (bare-metal Arm).
     static_memory: built with TF_LITE_STATIC_MEMORY. recording: the allocator that records, as in
-    the Python wheel. board: if a board was named.
+    the Python wheel. compression: built with USE_TFLM_COMPRESSION, as the wheel is. board: if a
+    board was named.
     """
 
     id: str
@@ -65,6 +68,7 @@ class Target:
     optimized: Optimized = "speed"
     static_memory: bool = True
     recording: bool = False
+    compression: bool = False
     board: Board | None = None
 
 
@@ -165,7 +169,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
 
 def _record(kind: Any, table: dict[str, Any], file: str, where: str, **given: str) -> Any:
     """An instance of a dataclass from a TOML table, every key checked."""
-    values = {**table, **given}
+    values: dict[str, Any] = {**table, **given}
     types = {f.name: str(f.type) for f in fields(kind) if f.name != "board"}
     _known_keys(values, set(types), file, where)
     for key, value in values.items():
@@ -175,15 +179,9 @@ def _record(kind: Any, table: dict[str, Any], file: str, where: str, **given: st
         if value not in _CHOICES.get(key, (value,)):
             choices = ", ".join(map(str, _CHOICES[key]))
             raise UsageError(f"{file}: {where}.{key}: {value!r} is unknown; choose from {choices}")
-        if expected is int and value <= 0:
+        if expected is int and int(value) <= 0:
             raise UsageError(f"{file}: {where}.{key}: {value} is not positive")
     for f in fields(kind):
-        if f.name not in values and f.default is not None and _required(f):
+        if f.name not in values and f.default is MISSING:
             raise UsageError(f"{file}: {where}.{f.name}: missing")
     return kind(**values)
-
-
-def _required(field: Any) -> bool:
-    from dataclasses import MISSING
-
-    return field.default is MISSING

@@ -9,15 +9,16 @@ from __future__ import annotations
 import importlib.util
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tflm_planner.errors import ModelError
+from tflm_planner.errors import ModelError, UsageError
 from tflm_planner.ir import Model
 from tflm_planner.serde import read_model
+from tflm_planner.units import align_up
 from tflm_planner.verify.inputs import Array, input_sets, supported
 from tflm_planner.verify.locate import first_difference
 from tflm_planner.verify.session import RuntimeFailureError, Session
@@ -70,8 +71,7 @@ def verify(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         paths = folder / "original.tflite", folder / "result.tflite"
-        for path, data in zip(paths, (original, result), strict=True):
-            path.write_bytes(data)
+        _write_temporary(paths, (original, result))
         pairs = {
             name: [
                 stack.enter_context(
@@ -92,6 +92,18 @@ def verify(
             if name == "TFLM":
                 arenas = pair.arenas
     return Verdict(tuple(checks), *arenas)
+
+
+def _write_temporary(paths: Sequence[Path], files: Sequence[bytes]) -> None:
+    """The models where the runtimes read them. UsageError when there is no room."""
+    try:
+        for path, data in zip(paths, files, strict=True):
+            path.write_bytes(data)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write the models to compare to {paths[0].parent}: "
+            f"{(error.strerror or str(error)).lower()}; set TMPDIR to a folder with room"
+        ) from error
 
 
 def _check_comparable(original: Model, result: Model) -> None:
@@ -119,7 +131,9 @@ def _roomy_arena(data: bytes, model: Model) -> int:
     tensors = list(model.tensors())
     activations = sum(t.nbytes for t in tensors if not t.is_constant)
     channels = sum(max(t.shape or (1,)) for t in tensors if t.is_constant)
-    return 2 * activations + len(data) + 64 * channels + 1024 * len(tensors) + (1 << 20)
+    # A multiple of 16: the tail is aligned downward from the end.
+    tail = len(data) + 64 * channels + 1024 * len(tensors)
+    return align_up(2 * activations + tail + (1 << 20))
 
 
 class _Pair:

@@ -37,8 +37,8 @@ def input_sets(graph: Graph, seed: int, *, count: int = 8) -> Iterator[tuple[str
         ("all maximum", lambda t: _extreme(t, highest=True)),
         ("constant", lambda t: _filled(t, 0 if _is_narrow(t) else 1)),
     ]
-    kinds += [("random", kinds[0][1])] * max(count - len(kinds), 0)
-    for label, make in kinds[:count]:
+    for i in range(count):
+        label, make = kinds[i if i < len(kinds) else 0]
         yield label, [make(t) for t in graph.inputs]
 
 

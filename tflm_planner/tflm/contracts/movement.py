@@ -10,6 +10,7 @@ The reference TRANSPOSE_CONV sums up in scratch and writes its result when all i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +19,8 @@ import numpy.typing as npt
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.tflm.contracts.kernels import Library
 
-_MOST_AXES = {Library.REFERENCE: 5}
-_CMSIS_AXES = 4
+_AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
+"""The most axes that the PAD kernels understand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +73,28 @@ def _padding(op: Op, library: Library) -> Movement | None:
         return None
     if larger != tuple(n + a + b for n, (a, b) in zip(shape, pads, strict=True)):
         return None
-    if len(shape) > _MOST_AXES.get(library, _CMSIS_AXES):
+    by_rows = library is not Library.REFERENCE and data.type_name == "int8"
+    if len(shape) > (_AXES_OF_CMSIS_NN if by_rows else _AXES_OF_REFERENCE):
         return None
     inside = np.zeros(larger, bool)
     inside[tuple(slice(a, a + n) for n, (a, _) in zip(shape, pads, strict=True))] = True
     element = data.nbytes // data.elements
     places = np.flatnonzero(np.repeat(inside.ravel(), element))
-    by_rows = library is not Library.REFERENCE and data.type_name == "int8"
-    row = shape[-1] * (shape[-2] if len(shape) > 1 else 1) if by_rows else 0
-    return _copied(data, result, places, element, row)
+    run = math.prod(shape[-2:] if pads[-1] == (0, 0) else shape[-1:])
+    return _copied(data, result, places, element, run if by_rows else 0)
 
 
 def _copied(
-    data: Tensor, result: Tensor, places: npt.NDArray[np.int64], element: int, row: int
+    data: Tensor, result: Tensor, places: npt.NDArray[np.int64], element: int, run: int
 ) -> Movement:
-    """`places`: where each byte of the operand goes. `row`: bytes of the runs that CMSIS-NN's
-    arm_pad_s8 copies by memcpy, whose ends must not overlap; 0 for element by element."""
+    """`places`: where each byte of the operand goes. `run`: bytes that CMSIS-NN's arm_pad_s8
+    copies by one memcpy, which must not overlap itself; 0 for element by element."""
     # The last byte that has the most padding before it counts; see the drawing.
-    least = int(places[-1]) - (data.nbytes - 1) + row
+    least = int(places[-1]) - (data.nbytes - 1) + run
     times = 2 * np.arange(result.nbytes, dtype=np.int64)
     reads, writes = times[places], times + 1
-    if row:  # the whole run counts as read after it was written
-        reads = 2 * np.repeat(places[row - 1 :: row], row) + 2
+    if run:  # the whole run counts as read after it was written
+        reads = 2 * np.repeat(places[run - 1 :: run], run) + 2
     elif element > 1:
         reads, writes = reads - reads % (2 * element), writes - (writes - 1) % (2 * element)
     return Movement(data, result, least, result.nbytes, reads, writes)

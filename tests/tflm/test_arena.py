@@ -1,0 +1,162 @@
+import json
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.models import handmade  # noqa: F401  (fills the registry)
+from tests.models.build import Net
+from tests.models.generator import random_model
+from tests.models.registry import MODELS as HANDMADE
+from tests.tflm.operator_models import MODELS as OPERATORS
+from tflm_planner.passes.place import carried_plan
+from tflm_planner.serde import read_model
+from tflm_planner.tflm.arena import PARTS, Arena, arena_of, head_of
+from tflm_planner.tflm.persistent import KNOWN
+from tflm_planner.tflm.targets import all_targets, load_target
+
+SHARED = Path(__file__).parents[3] / "shared"
+TRUTH = SHARED / "truth" / "arena.json"
+TARGETS = {
+    "m4-cmsis": "cortex-m4/cmsis-nn",
+    "m4-ref": "cortex-m4/reference",
+    "m3-cmsis": "cortex-m3/cmsis-nn",
+    "m55-cmsis": "cortex-m55/cmsis-nn",
+    "x86-ref": "x86-64/reference",
+    "m4-ard": "arduino-2023",
+}
+
+
+def predicted(data: bytes, target: str) -> Arena:
+    model = read_model(data)
+    return arena_of(model, load_target(target), carried_plan(model))
+
+
+@cache
+def truth() -> list[dict[str, Any]]:
+    return json.loads(TRUTH.read_text()) if TRUTH.exists() else []
+
+
+@cache
+def published(name: str) -> bytes:
+    (path,) = (SHARED / "models").rglob(name)
+    return path.read_bytes()
+
+
+@pytest.mark.skipif(not TRUTH.exists(), reason="no measurements here")
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_measured_figure_is_exact(target: str) -> None:
+    records = [r for r in truth() if r["target"] == target]
+    assert records
+    for record in records:
+        arena = predicted(published(record["model"]), TARGETS[target])
+        found = (arena.head, arena.tail, arena.arena)
+        assert found == (record["head"], record["tail"], record["min_arena"]), record["model"]
+        if "tail_breakdown" in record:
+            assert arena.tail_parts == record["tail_breakdown"]
+            assert arena.need_plan == record["need_plan"]
+            assert arena.need_prepare == record["need_prepare"]
+            asked = [size for size, *_ in record["scratch"]]
+            assert [s.size for s in arena.scratch] == asked
+
+
+def measured(data: bytes, size: int) -> tuple[int, int] | None:
+    """Head and tail that the wheel prints, in a child process; None if it does not work."""
+    from benchmarks.arena import Wheel
+
+    wheel = Wheel(data)
+    try:
+        return wheel.run(size)
+    finally:
+        wheel.close()
+
+
+WHEEL_MODELS = {
+    "chain": HANDMADE["chain"].make,
+    "while_in_if": HANDMADE["while_in_if"].make,
+    "call_once": HANDMADE["call_once"].make,
+    "svdf": HANDMADE["svdf"].make,
+    "lstm_int8": HANDMADE["lstm_int8"].make,
+    "already_planned": HANDMADE["already_planned"].make,
+    "random 1": lambda: random_model(1),
+    "random 15": lambda: random_model(15),
+    "concatenation": OPERATORS["concatenation_int8"],
+    "softmax_int16": OPERATORS["softmax_int16"],
+}
+
+
+@pytest.mark.parametrize("name", WHEEL_MODELS)
+def test_the_wheel_agrees(name: str) -> None:
+    pytest.importorskip("tflite_micro")
+    data = WHEEL_MODELS[name]()
+    arena = predicted(data, "x86-64/wheel")
+    large = (arena.arena + 65536) // 16 * 16
+    assert measured(data, large) == (arena.head, arena.tail)
+    assert measured(data, arena.arena) is not None
+    assert measured(data, arena.arena - 1) is None
+
+
+def test_every_known_operator_has_a_model() -> None:
+    kinds = {op.kind for make in OPERATORS.values() for op in read_model(make()).ops()}
+    for made in HANDMADE.values():
+        if made.runs_on_tflm:
+            kinds |= {op.kind for op in read_model(made.make()).ops()}
+    assert kinds >= KNOWN - {"IF", "WHILE"}
+
+
+@pytest.mark.parametrize("target", all_targets())
+def test_parts_sum_up_on_every_target(target: str) -> None:
+    for make in (HANDMADE["svdf"].make, HANDMADE["if_else"].make, OPERATORS["conv_int8_3x3_1"]):
+        arena = predicted(make(), target)
+        assert set(arena.tail_parts) == set(PARTS)
+        assert sum(arena.tail_parts.values()) == arena.tail
+        assert arena.arena <= max(arena.used, arena.need_plan, arena.need_prepare) + 16
+        assert 15 <= arena.alignment_slack < 48
+
+
+def test_head_alone_is_the_same() -> None:
+    model = read_model(random_model(3))
+    target = load_target("cortex-m4/cmsis-nn")
+    assert head_of(model, target) == arena_of(model, target).head
+
+
+def test_an_operator_without_an_entry_is_an_upper_bound_and_a_warning() -> None:
+    model = read_model(HANDMADE["custom_operator"].make())
+    arena = arena_of(model, load_target("cortex-m4/cmsis-nn"))
+    assert any("no entry" in warning for warning in arena.warnings)
+
+
+def test_known_operators_give_no_warning() -> None:
+    assert predicted(random_model(7), "cortex-m4/cmsis-nn").warnings == ()
+    assert "unknown" in predicted(random_model(7), "cortex-m4/unknown").warnings[0]
+
+
+def test_a_plan_decides_the_head() -> None:
+    model = read_model(HANDMADE["chain"].make())
+    target = load_target("cortex-m4/reference")
+    free = arena_of(model, target)
+    apart = {}
+    for t in model.tensors():
+        if not t.is_constant:
+            apart[id(t)] = 4096 * len(apart)
+    planned = arena_of(model, target, apart)
+    assert planned.head > 4096 > free.head
+    assert planned.tail == free.tail
+
+
+def test_ten_thousand_operators_take_less_than_two_seconds() -> None:
+    net = Net()
+    graph = net.graph()
+    last = graph.input("x", (1, 16), scale=0.1)
+    for i in range(10_000):
+        result = graph.tensor(f"t{i}", (1, 16), scale=0.1)
+        graph.op("RELU", [last], [result])
+        last = result
+    graph.outputs(last)
+    model = read_model(net.finish())
+    started = time.perf_counter()
+    arena = arena_of(model, load_target("cortex-m4/cmsis-nn"))
+    assert time.perf_counter() - started < 2
+    assert arena.arena > arena.used  # the planner's own memory decides

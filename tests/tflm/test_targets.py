@@ -1,0 +1,111 @@
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from tflm_planner.errors import UsageError
+from tflm_planner.tflm.targets import (
+    DEFAULT_TARGET,
+    Board,
+    Target,
+    all_boards,
+    all_targets,
+    load_target,
+)
+
+REQUIRED = [
+    "x86-64/reference", "x86-64/wheel", "cortex-m4/cmsis-nn", "cortex-m4/reference",
+    "cortex-m3/cmsis-nn", "cortex-m55/cmsis-nn", "arduino-2023", "cortex-m0plus/cmsis-nn",
+    "cortex-m7/cmsis-nn", "cortex-m33/cmsis-nn", "cortex-m85/cmsis-nn",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REQUIRED)
+def test_built_in_targets_are_there(name: str) -> None:
+    assert load_target(name).id == name
+
+
+def test_default_target() -> None:
+    assert load_target(DEFAULT_TARGET).kernels == "cmsis-nn"
+
+
+def test_a_board_is_its_target_with_the_board() -> None:
+    target = load_target("nano33ble")
+    assert target.id == "cortex-m4/cmsis-nn"
+    assert target.board is not None
+    assert (target.board.sram, target.board.clock) == (256 * 1024, 64_000_000)
+
+
+def test_every_board_refers_to_a_target() -> None:
+    assert all_boards()
+    assert {board.target for board in all_boards().values()} <= set(all_targets())
+
+
+def test_unknown_names_are_refused_with_a_hint() -> None:
+    with pytest.raises(UsageError, match=r"cortex-m4/cmsis.*did you mean cortex-m4/cmsis-nn"):
+        load_target("cortex-m4/cmsis")
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_may_build_on_a_target(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        '[target]\nbase = "cortex-m4/cmsis-nn"\nid = "mine"\nextension = "none"\n'
+        '[board]\nid = "b"\nname = "B"\nsram = 1000\nflash = 2000\nclock = 3\n',
+    )
+    target = load_target(path)
+    assert (target.id, target.extension, target.kernels) == ("mine", "none", "cmsis-nn")
+    assert target.board == Board("b", "B", "mine", 1000, 2000, 3)
+
+
+def test_a_file_may_say_everything(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, '[target]\nid = "t"\nname = "T"\ncore = "C"\nkernels = "unknown"\npointer = 8\n'
+    )
+    assert load_target(str(path)) == Target("t", "T", "C", "unknown", pointer=8)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[target", "not TOML"),
+        ("x = 1", "x: unknown key"),
+        ("target = 3", "target: a table"),
+        ("", r"no table \[target\]"),
+        ('[target]\nbase = "nowhere"', "target.base"),
+        ('[target]\nid = "t"\nname = "T"\ncore = "C"', "target.kernels: missing"),
+        ('[target]\nbase = "arduino-2023"\nkernel = "unknown"', "target.kernel: unknown key; did"),
+        ('[target]\nbase = "arduino-2023"\nkernels = "esp"', "target.kernels: 'esp' is unknown"),
+        ('[target]\nbase = "arduino-2023"\npointer = 5', "target.pointer: 5"),
+        ('[target]\nbase = "arduino-2023"\nshort_enums = 1', "target.short_enums.*type bool"),
+        (
+            '[target]\nbase = "arduino-2023"\n'
+            '[board]\nid = "b"\nname = "B"\nsram = 0\nflash = 1\nclock = 1',
+            "board.sram: 0 is not positive",
+        ),
+    ],
+)
+def test_wrong_files_are_refused_by_file_and_key(tmp_path: Path, text: str, named: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(UsageError, match=named) as refusal:
+        load_target(path)
+    assert "mine.toml" in str(refusal.value)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"absent\.toml cannot be read"):
+        load_target(tmp_path / "absent.toml")
+
+
+def test_the_schema_knows_the_keys() -> None:
+    schema = json.loads((Path(__file__).parents[2] / "schema/target.schema.json").read_text())
+    keys = {f.name for f in dataclasses.fields(Target)} - {"board"}
+    assert set(schema["properties"]["target"]["properties"]) == keys | {"base"}
+    board = {f.name for f in dataclasses.fields(Board)}
+    assert set(schema["properties"]["board"]["properties"]) == board

@@ -1,0 +1,74 @@
+"""Which memory a placed model really shares, and the replay of what only its target allows.
+
+`validate` says that a plan keeps the contracts, which are closed forms; the replay goes through
+the reads and writes of the target's kernels and says that no byte is lost. The two share the
+table of which kernel runs, and no arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tflm_planner.ir import Op, Tensor
+from tflm_planner.planning.lifetimes import (
+    Timeline,
+    legal_sharings,
+    legal_trails,
+    planned_bytes,
+)
+from tflm_planner.tflm.contracts import replay_safe
+from tflm_planner.tflm.machine import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """`result` and `operand` of `op` overlap; the result starts `distance` bytes below."""
+
+    op: Op
+    operand: Tensor
+    result: Tensor
+    distance: int
+
+    def __str__(self) -> str:
+        if self.distance == 0:
+            return f"{self.result.name} in {self.operand.name}"
+        where = "below" if self.distance > 0 else "into"
+        return f"{self.result.name} {abs(self.distance)} bytes {where} {self.operand.name}"
+
+
+def taken_aliases(line: Timeline, offsets: dict[int, int]) -> Iterator[Shared]:
+    """The aliases that offsets (tensor identity -> bytes) take."""
+    for s in legal_sharings(line):
+        shared = _shared(s.operand, s.result, offsets)
+        if shared is not None and shared.distance == -s.distance:
+            yield shared
+
+
+def taken_trails(line: Timeline, offsets: dict[int, int], machine: Machine) -> Iterator[Shared]:
+    """The results that trail an operand and overlap it, as only the target's contracts allow."""
+    aliases = {(id(s.operand), id(s.result)) for s in taken_aliases(line, offsets)}
+    for t in legal_trails(line, machine.trails_of):
+        shared = _shared(t.operand, t.result, offsets)
+        if shared is not None and (id(t.operand), id(t.result)) not in aliases:
+            yield shared
+
+
+def replay_all(trails: list[Shared], machine: Machine) -> int:
+    """Replay every trail on every kernel library that the machine may have; returns how many.
+
+    A trail that loses a byte is an internal error: the contract that allowed it is wrong.
+    """
+    for trail in trails:
+        for library in machine.libraries:
+            safe = replay_safe(trail.op, library, trail.distance)
+            assert safe, f"{trail.op.label}: {trail} loses bytes with {library.value} kernels"
+    return len(trails)
+
+
+def _shared(operand: Tensor, result: Tensor, offsets: dict[int, int]) -> Shared | None:
+    """The pair, if their true bytes overlap."""
+    distance = offsets[id(operand)] - offsets[id(result)]
+    overlap = -planned_bytes(operand) < distance < planned_bytes(result)
+    assert result.producer is not None
+    return Shared(result.producer, operand, result, distance) if overlap else None

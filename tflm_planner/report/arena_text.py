@@ -1,0 +1,59 @@
+"""The arena of a target as text, with the lines to paste into firmware."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tflm_planner.report.text import count, percent, safe_text
+from tflm_planner.tflm.arena import Arena
+from tflm_planner.tflm.targets import Board, Target
+from tflm_planner.units import human_size
+
+_SCRATCH_SHOWN = 6
+
+
+def render_arena(name: str, arena: Arena, target: Target) -> str:
+    """What the arena needs and why, ending in a line break. `name`: of the model."""
+    return "\n".join(_lines(safe_text(name), arena, target)) + "\n"
+
+
+def _lines(name: str, arena: Arena, target: Target) -> Iterator[str]:
+    yield f"{name} on {target.id} ({target.name})"
+    yield f"  arena          {human_size(arena.arena)}: the smallest that works"
+    yield f"  head           {arena.head:>9,}  tensors and scratch, as TFLM's planner places them"
+    yield f"  tail           {arena.tail:>9,}  what stays: {_parts(arena)}"
+    yield f"  planning temp  {arena.planning_temp:>9,}  while AllocateTensors plans{_rules(arena)}"
+    yield f"  prepare temp   {arena.prepare_temp:>9,}  of the operator whose Prepare needs most"
+    if arena.scratch:
+        total = count(len(arena.scratch), "scratch buffer", "scratch buffers")
+        yield f"  scratch        {total}, in the head; the largest:"
+        for use in sorted(arena.scratch, key=lambda s: -s.size)[:_SCRATCH_SHOWN]:
+            yield f"    {use.size:>9,}  {safe_text(use.operator)[:80]}"
+    for warning in arena.warnings:
+        yield f"  warning        {safe_text(warning)}"
+    if target.board is not None:
+        yield f"  board          {_fits(arena, target.board)}"
+    yield ""
+    yield f"constexpr int kTensorArenaSize = {arena.arena};"
+    yield "alignas(16) uint8_t tensor_arena[kTensorArenaSize];"
+    yield f"// Without alignas(16): {arena.arena + arena.alignment_slack}."
+
+
+def _parts(arena: Arena) -> str:
+    """The largest classes of the tail."""
+    named = sorted(arena.tail_parts.items(), key=lambda part: -part[1])[:4]
+    return ", ".join(f"{key.replace('_', ' ')} {size:,}" for key, size in named if size)
+
+
+def _rules(arena: Arena) -> str:
+    """Whether the temporary memory, and not head + tail, decides."""
+    decides = arena.arena > arena.head + arena.tail + 16
+    return ": this decides, not head + tail" if decides else ""
+
+
+def _fits(arena: Arena, board: Board) -> str:
+    share = percent(arena.arena, board.sram)
+    verdict = "fits" if arena.arena <= board.sram else "DOES NOT FIT"
+    return (
+        f"{board.name}: {share} of {human_size(board.sram)} SRAM, {verdict} (stack and data apart)"
+    )

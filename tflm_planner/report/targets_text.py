@@ -1,0 +1,31 @@
+"""The targets and boards that are known, as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tflm_planner.tflm.targets import Board, Target
+from tflm_planner.units import human_size
+
+
+def render_targets(targets: Mapping[str, Target], boards: Mapping[str, Board]) -> str:
+    """Two aligned tables, ending in a line break."""
+    lines = ["Boards"]
+    width = max(map(len, [*targets, *boards]))
+    for board in boards.values():
+        memory = f"{human_size(board.sram)} SRAM, {board.clock // 1_000_000} MHz"
+        lines.append(f"  {board.id:<{width}}  {board.name}: {board.target}, {memory}")
+    lines.append("Targets (processor core / kernel library)")
+    lines += [f"  {t.id:<{width}}  {t.name}" for t in targets.values()]
+    lines.append("A TOML file of your own works too: see schema/target.schema.json")
+    return "\n".join(lines) + "\n"
+
+
+def targets_to_json(targets: Mapping[str, Target], boards: Mapping[str, Board]) -> dict[str, Any]:
+    """Every field of every target and board; sram, flash: bytes; clock: Hz."""
+    return {
+        "targets": [asdict(t) for t in targets.values()],
+        "boards": [asdict(b) for b in boards.values()],
+    }

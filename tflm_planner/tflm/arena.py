@@ -1,0 +1,411 @@
+"""The exact arena: what MicroInterpreter takes from `tensor_arena`, byte by byte.
+
+    0                head              temporary                tail           N
+    |  tensors, scratch  |  structs while planning  ->  ...  <-  persistent    |
+
+Everything that TFLM allocates is replayed in its order: persistent memory downward from the
+arena's end, each piece aligned downward; temporary memory upward from the head. How much a
+piece takes depends on the address it is asked at, hence on the arena's size modulo 16; the
+smallest arena is found over all sixteen. Source: tensorflow/lite/micro/micro_allocator.cc and
+micro_interpreter.cc, tflite-micro 90b983c. This module must not change models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tflm_planner.ir import Model, Op, Tensor
+from tflm_planner.planning.lifetimes import (
+    Timeline,
+    placement_requests,
+    timeline,
+)
+from tflm_planner.tflm import greedy
+from tflm_planner.tflm.layout import Layout, layout
+from tflm_planner.tflm.persistent import Cost, cost, scales
+from tflm_planner.tflm.scratch import ScratchModel, scratch_model
+from tflm_planner.tflm.targets import CONSERVATIVE, Target
+from tflm_planner.units import ALIGNMENT, align_up
+
+PARTS = (
+    "fixed", "subgraph_alloc", "nodes", "eval_tensors", "builtin_data", "op_init", "op_prepare",
+    "scratch_handles", "plan", "variables", "io_tensors", "resource_vars",
+)  # fmt: skip
+"""Classes of persistent memory."""
+_FIXED, _SUBGRAPHS, _NODES, _EVAL, _BUILTIN, _INIT, _PREPARE, _HANDLES, _, _VARIABLES, _IO, _RESOURCES = range(12)  # noqa: E501  # fmt: skip
+_SPARE_REQUESTS = 12
+"""Scratch requests for which TFLM keeps room at any time (kMaxScratchBuffersPerOp)."""
+
+
+@dataclass(frozen=True)
+class ScratchUse:
+    """One scratch buffer: who asked, bytes as asked, offset in the head."""
+
+    operator: str
+    size: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Arena:
+    """Bytes of the arena; head, tail and parts for a size that is a multiple of 16.
+
+    arena: the smallest size that works (start aligned to 16). alignment_slack: bytes to add if
+    the array's start is not aligned to 16. planning_temp: temporary memory of the memory planner.
+    prepare_temp: the same of the operator whose Prepare needs most. need_plan, need_prepare: what
+    the two ask for, with the tail of that moment. tail_parts: tail by class (see PARTS).
+    warnings: what makes the figures an upper bound, or the model not run.
+    """
+
+    head: int
+    tail: int
+    tail_parts: Mapping[str, int]
+    planning_temp: int
+    prepare_temp: int
+    need_plan: int
+    need_prepare: int
+    arena: int
+    alignment_slack: int
+    scratch: tuple[ScratchUse, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def used(self) -> int:
+        """What `arena_used_bytes()` says in a large arena; less than what is needed."""
+        return self.head + self.tail
+
+
+def arena_of(model: Model, target: Target, offsets: Mapping[int, int] | None = None) -> Arena:
+    """The arena of `model` on `target`.
+
+    `offsets`: an offline plan (tensor identity -> bytes from the head's start), for example
+    `passes.place.carried_plan(model)`; tensors without one, and all without a plan, are placed as
+    TFLM does. Raises ModelError for tensors that cannot lie in an arena.
+    """
+    replay = _Replay(model, target, offsets or {})
+    head, placed = replay.head()
+    log = replay.run(head)
+    needs = log.needs()
+    smallest, slack = _smallest(needs)
+    parts, tail = log.tail_parts()
+    return Arena(
+        head=head,
+        tail=tail,
+        tail_parts=dict(zip(PARTS, parts, strict=True)),
+        planning_temp=log.planning_temp,
+        prepare_temp=log.prepare_temp,
+        need_plan=log.need_plan,
+        need_prepare=log.need_prepare,
+        arena=smallest,
+        alignment_slack=slack,
+        scratch=placed,
+        warnings=tuple(replay.warnings),
+    )
+
+
+def head_of(model: Model, target: Target, offsets: Mapping[int, int] | None = None) -> int:
+    """Bytes of the head alone; see `arena_of`."""
+    return _Replay(model, target, offsets or {}).head()[0]
+
+
+def _smallest(needs: list[int]) -> tuple[int, int]:
+    """The smallest size, and what to add so that any start address will do.
+
+    `needs[r]` is what an arena whose size is r modulo 16 must have at least.
+    """
+
+    def works(size: int) -> bool:
+        return size >= needs[size % ALIGNMENT]
+
+    low = min(size for r, need in enumerate(needs) if (size := need + (r - need) % ALIGNMENT))
+    high = low
+    while not all(works(high - lost) for lost in range(ALIGNMENT)):
+        high += 1
+    return low, high - low
+
+
+@dataclass(slots=True)
+class _Log:
+    """The allocations of one run, and what each moment needs.
+
+    pieces: (class, size, alignment) of persistent memory, in order. floors: (number of pieces
+    made before, bytes above the arena's start, whether the tail counts aligned down to 16).
+    """
+
+    pieces: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+    floors: list[tuple[int, int, bool]] = field(default_factory=list[tuple[int, int, bool]])
+    planning_temp: int = 0
+    prepare_temp: int = 0
+    need_plan: int = 0
+    need_prepare: int = 0
+
+    def extents(self, residue: int = 0) -> Iterator[int]:
+        """Bytes of tail after each piece, for an arena of this size modulo 16."""
+        position = residue  # of the tail's end, modulo some large multiple of 16
+        for _, size, alignment in self.pieces:
+            position = (position - size) // alignment * alignment
+            yield residue - position
+
+    def tail_parts(self) -> tuple[list[int], int]:
+        """Tail by class, and in all, for an arena whose size is a multiple of 16."""
+        parts, before = [0] * len(PARTS), 0
+        for (part, _, _), extent in zip(self.pieces, self.extents(), strict=True):
+            parts[part] += extent - before
+            before = extent
+        return parts, before
+
+    def needs(self) -> list[int]:
+        """Smallest arena by its size modulo 16."""
+        extents = [0, *self.extents()]
+        first = [self._floor_need(f, extents[f[0]], 0) for f in self.floors]
+        later = [0] * (len(first) + 1)
+        for i in range(len(first) - 1, -1, -1):
+            later[i] = max(first[i], later[i + 1])
+        rest = _Rest(extents, first, later, [f[0] for f in self.floors])
+        return [later[0], *(self._need(residue, rest) for residue in range(1, ALIGNMENT))]
+
+    def _need(self, residue: int, rest: _Rest) -> int:
+        """Replay until the tail stands where it stood for residue 0 (modulo 16); from there on
+        everything differs by a constant."""
+        worst, floor, position = 0, 0, residue
+        for made in range(len(self.pieces) + 1):
+            if made:
+                _, size, alignment = self.pieces[made - 1]
+                position = (position - size) // alignment * alignment
+            extent = residue - position
+            if (position + rest.extents[made]) % ALIGNMENT == 0 and made:
+                shift = extent - rest.extents[made]
+                return max(worst, rest.later[floor] + shift)
+            while floor < len(self.floors) and self.floors[floor][0] == made:
+                worst = max(worst, self._floor_need(self.floors[floor], extent, residue))
+                floor += 1
+        return worst
+
+    @staticmethod
+    def _floor_need(floor: tuple[int, int, bool], extent: int, residue: int) -> int:
+        _, above, aligned = floor
+        if not aligned:
+            return above + extent
+        return above + extent + (residue - extent) % ALIGNMENT
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    extents: list[int]
+    first: list[int]
+    later: list[int]
+    made: list[int]
+
+
+class _Replay:
+    """TFLM's allocations for one model, target and plan."""
+
+    def __init__(self, model: Model, target: Target, offsets: Mapping[int, int]) -> None:
+        self._model, self._target, self._offsets = model, target, offsets
+        self._layout: Layout = layout(target)
+        self.warnings: list[str] = []
+        self._scratch: ScratchModel = scratch_model(target)
+        self._ops = list(model.ops())
+        self._costs = [cost(op, target) for op in self._ops]
+        self._requests = [self._scratch(op) for op in self._ops]
+        by_op = {id(op): r for op, r in zip(self._ops, self._requests, strict=True)}
+        line = timeline(model, lambda op: by_op[id(op)])
+        handles = {id(op.outputs[0]) for op in self._ops if op.kind == "VAR_HANDLE" and op.outputs}
+        # VAR_HANDLE points its output to its own OpData, so the planner never sees it.
+        self._line: Timeline = replace(
+            line, planned=[t for t in line.planned if id(t) not in handles]
+        )
+        self._warn()
+
+    def _warn(self) -> None:
+        unknown = {op.label for op, c in zip(self._ops, self._costs, strict=True) if not c.known}
+        for label in sorted(unknown):
+            self.warnings.append(
+                f"{label}: no entry for this operator; its share of the tail is an upper bound, "
+                "its scratch is taken as none"
+            )
+        if self._target.kernels in CONSERVATIVE:
+            self.warnings.append(
+                f"kernel library {self._target.kernels!r}: scratch and tail are the largest of the "
+                "reference kernels and CMSIS-NN; other libraries may need more"
+            )
+        for op, asked in zip(self._ops, self._requests, strict=True):
+            if asked and id(op) not in self._line.scopes:
+                self.warnings.append(
+                    f"{op.label} is in a sub-graph that nothing calls and requests scratch: TFLM "
+                    "writes to a wild address; drop the sub-graph"
+                )
+
+    # --- head -----------------------------------------------------------------------------
+
+    def head(self) -> tuple[int, tuple[ScratchUse, ...]]:
+        """Bytes of the head, and where scratch lies in it."""
+        asked = placement_requests(self._line, self._offsets)
+        asked += [self._variable_request(t) for t in self._planned_variables()]
+        placed = greedy.place(asked)
+        head = max(0, greedy.head(asked, placed))
+        first = len(self._line.planned)
+        sizes = [s for op in self._line.ops if id(op) in self._line.scopes for s in self._asked(op)]
+        uses = zip(self._line.scratch, sizes, placed[first:], strict=False)
+        return head, tuple(ScratchUse(s.op.label, size, at) for s, size, at in uses)
+
+    def _asked(self, op: Op) -> list[int]:
+        return [s for s in self._scratch(op) if s > 0]
+
+    def _planned_variables(self) -> list[Tensor]:
+        """Variables that the plan puts into the head."""
+        return [t for t in self._model.tensors() if t.is_variable and id(t) in self._offsets]
+
+    def _variable_request(self, tensor: Tensor) -> greedy.Request:
+        return greedy.Request(align_up(tensor.nbytes), -1, -1, self._offsets[id(tensor)])
+
+    # --- all of it ------------------------------------------------------------------------
+
+    def run(self, head: int) -> _Log:
+        """Every allocation of AllocateTensors, in order."""
+        log = _Log()
+        self._start(log)
+        self._parse(log)
+        self._init_and_prepare(log)
+        count = sum(len(r) for r in self._requests)
+        requests = self._request_bytes(count)
+        if count:
+            pointer = self._layout.pointer
+            log.pieces.append((_HANDLES, pointer * count, pointer))
+            log.floors.append((len(log.pieces), requests, False))
+        self._plan(log, requests, count)
+        log.floors.append((len(log.pieces), head, False))
+        self._inputs_and_outputs(log)
+        log.floors.append((len(log.pieces), head, False))
+        return log
+
+    def _request_bytes(self, count: int) -> int:
+        return self._layout.scratch_request * (count + _SPARE_REQUESTS)
+
+    def _start(self, log: _Log) -> None:
+        sizes, pointer, model = self._layout, self._layout.pointer, self._model
+        log.pieces += [(_FIXED, size, pointer) for size in sizes.fixed]
+        handles = self._resources()
+        if handles:
+            log.pieces += [
+                (_RESOURCES, sizes.resource_variables, ALIGNMENT),
+                (_RESOURCES, sizes.resource_variable * handles, ALIGNMENT),
+            ]
+        log.pieces.append((_SUBGRAPHS, sizes.builtin_allocator, pointer))
+        log.pieces.append((_SUBGRAPHS, sizes.subgraph * len(model.graphs), pointer))
+        log.pieces += [(_EVAL, sizes.eval_tensor * len(g.tensors), pointer) for g in model.graphs]
+        log.pieces += [(_NODES, sizes.node * len(g.ops), pointer) for g in model.graphs]
+        log.floors.append((len(log.pieces), self._request_bytes(0), False))
+
+    def _resources(self) -> int:
+        """How many resource variables the application makes room for. The wheel counts names;
+        an application is assumed to count VAR_HANDLE operators, which is always enough."""
+        names = [
+            getattr(op.options, "sharedName", None) for op in self._ops if op.kind == "VAR_HANDLE"
+        ]
+        return len(set(names)) if self._target.recording else len(names)
+
+    def _parse(self, log: _Log) -> None:
+        log.pieces += [(_BUILTIN, *c.builtin) for c in self._costs if c.builtin is not None]
+
+    def _init_and_prepare(self, log: _Log) -> None:
+        log.pieces += [(_INIT, c.init, ALIGNMENT) for c in self._costs if c.init]
+        count, assigned = 0, _Assigned(self._model)
+        extents: list[tuple[int, int]] = []
+        for op, one, asked in zip(self._ops, self._costs, self._requests, strict=True):
+            log.pieces += [(_PREPARE, size, ALIGNMENT) for size in one.prepare]
+            size = assigned.bytes_of(op)
+            if size is not None:
+                log.pieces.append((_PREPARE, size, ALIGNMENT))
+            top = self._fetch(self._request_bytes(count), one)
+            count += len(asked)
+            top = max(top, self._request_bytes(count))  # room for the next operator's requests
+            log.floors.append((len(log.pieces), top, False))
+            extents.append((len(log.pieces), top))
+        tails = [0, *log.extents()]
+        log.need_prepare, log.prepare_temp = max(
+            ((tails[made] + top, top) for made, top in extents), default=(0, 0)
+        )
+
+    def _fetch(self, top: int, one: Cost) -> int:
+        """Temporary memory in use when Prepare has fetched all its tensors."""
+        sizes, pointer = self._layout, self._layout.pointer
+        for tensor in one.fetched:
+            top = align_up(top, pointer) + sizes.tensor
+            channels = scales(tensor)
+            if channels:
+                top = align_up(top, pointer) + sizes.quantization + 4 + 4 * channels
+        return top
+
+    def _plan(self, log: _Log, top: int, count: int) -> None:
+        """CommitStaticMemoryPlan: its own structures, then the planner's."""
+        sizes, pointer = self._layout, self._layout.pointer
+        tensors = sum(len(g.tensors) for g in self._model.graphs)
+        top = align_up(top, pointer) + pointer * len(self._model.graphs)
+        top = align_up(top, pointer) + sizes.allocation_info * (tensors + count)
+        log.floors.append((len(log.pieces), top, False))
+        self._variables(log)
+        log.floors.append((len(log.pieces), top, False))
+        placed = len(self._line.planned) + len(self._planned_variables()) + count
+        log.planning_temp = align_up(top) + sizes.planner_buffer * placed
+        *_, tail = (0, *log.extents())
+        log.need_plan = log.planning_temp + tail
+        log.floors.append((len(log.pieces), log.planning_temp, True))
+
+    def _variables(self, log: _Log) -> None:
+        """Variables go to the tail unless the plan places them. TFLM looks a variable up by its
+        index within its own sub-graph, in a list that covers all sub-graphs."""
+        listed = list(self._model.tensors())
+        for graph in self._model.graphs:
+            for index, tensor in enumerate(graph.tensors):
+                if not tensor.is_variable:
+                    continue
+                if id(listed[index]) not in self._offsets:
+                    log.pieces.append((_VARIABLES, tensor.nbytes, ALIGNMENT))
+                elif listed[index] is not tensor and id(tensor) not in self._offsets:
+                    self.warnings.append(
+                        f"variable {tensor.name!r} gets no memory: TFLM confuses it with "
+                        f"{listed[index].name!r} of the first sub-graph, which the plan places"
+                    )
+
+    def _inputs_and_outputs(self, log: _Log) -> None:
+        sizes, pointer = self._layout, self._layout.pointer
+        for tensors in (self._model.main.inputs, self._model.main.outputs):
+            log.pieces.append((_IO, pointer * len(tensors), ALIGNMENT))
+            for tensor in tensors:
+                log.pieces.append((_IO, sizes.tensor, pointer))
+                channels = scales(tensor)
+                if channels:
+                    log.pieces.append((_IO, sizes.quantization, pointer))
+                    log.pieces.append((_IO, 4 + 4 * channels, 4))
+
+
+class _Assigned:
+    """Memory of resource variables: allocated by the first ASSIGN_VARIABLE of each variable that
+    stands in the same graph as its VAR_HANDLE."""
+
+    def __init__(self, model: Model) -> None:
+        self._names: dict[int, Any] = {
+            id(op.outputs[0]): (
+                getattr(op.options, "container", None),
+                getattr(op.options, "sharedName", None),
+            )
+            for op in model.ops()
+            if op.kind == "VAR_HANDLE" and op.outputs
+        }
+        self._seen: set[Any] = set()
+
+    def bytes_of(self, op: Op) -> int | None:
+        if op.kind != "ASSIGN_VARIABLE" or len(op.inputs) < 2:
+            return None
+        handle, value = op.inputs[0], op.inputs[1]
+        name = None if handle is None else self._names.get(id(handle))
+        if name is None or value is None or name in self._seen:
+            return None
+        self._seen.add(name)
+        return value.nbytes
+
+
+__all__ = ["PARTS", "Arena", "ScratchUse", "arena_of", "head_of"]

@@ -1,0 +1,50 @@
+"""Sizes of TFLM's own structures on a target, in bytes.
+
+Taken with sizeof from tflite-micro 90b983c for bare-metal Arm, 32 bits with long enums, and
+x86-64. This module must not know operators.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tflm_planner.tflm.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """fixed: allocator, planner and MicroAllocator, in the order of their allocation.
+
+    builtin_allocator to resource_variable: the structures of that name. planner_buffer: what the
+    greedy planner keeps for one buffer.
+    """
+
+    pointer: int
+    fixed: tuple[int, int, int]
+    builtin_allocator: int
+    subgraph: int
+    eval_tensor: int
+    node: int
+    tensor: int
+    quantization: int
+    scratch_request: int
+    allocation_info: int
+    planner_buffer: int
+    resource_variables: int
+    resource_variable: int
+
+
+_ARM = Layout(4, (36, 44, 36), 8, 8, 12, 32, 32, 12, 12, 24, 40, 12, 20)
+_LONG = Layout(8, (72, 72, 72), 16, 16, 24, 64, 64, 24, 16, 32, 40, 16, 40)
+
+
+def layout(target: Target) -> Layout:
+    """The structures' sizes on `target`."""
+    if target.pointer == 8:
+        found = replace(_LONG, subgraph=24) if target.compression else _LONG
+        recorder = 272 if target.compression else 248
+        return replace(found, fixed=(104, 72, recorder)) if target.recording else found
+    found = _ARM if target.short_enums else replace(_ARM, tensor=40)
+    if not target.static_memory:
+        found = replace(found, node=44, tensor=64)
+    return found
