@@ -4,7 +4,7 @@
 
 With --truth: against what TFLM did on emulated Cortex-M and x86-64 (the models are looked for
 among the files given). Otherwise: against the tflite-micro wheel on this machine, printed head and
-tail and the smallest arena that works, found by bisection, every trial in a child process.
+tail and the smallest arena that works, found by bisection, every trial in a process of its own.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Wheel:
     """The wheel in a child process, one model, any arena sizes."""
 
     def __init__(self, data: bytes) -> None:
-        self._file = tempfile.NamedTemporaryFile(suffix=".tflite")
+        self._file = tempfile.NamedTemporaryFile(suffix=".tflite")  # noqa: SIM115 (closed in close)
         self._file.write(data)
         self._file.flush()
         self._process = subprocess.Popen(
@@ -176,8 +176,10 @@ def generated(count: int) -> dict[str, bytes]:
     import tests.models.handmade  # noqa: F401
     from tests.models.generator import random_model
     from tests.models.registry import MODELS
+    from tests.tflm.operator_models import MODELS as OPERATORS
 
     made = {f"hand-made {name}": h.make() for name, h in MODELS.items() if h.runs_on_tflm}
+    made |= {f"operator {name}": make() for name, make in OPERATORS.items()}
     return made | {f"random {seed}": random_model(seed) for seed in range(count)}
 
 

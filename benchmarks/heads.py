@@ -1,78 +1,97 @@
-"""Heads before and after, measured on real TFLM, for any models: a Markdown table.
+"""Before and after, predicted and measured on real TFLM, for any models: a Markdown table.
 
-    python benchmarks/heads.py FILES_OR_FOLDERS...
+    python benchmarks/heads.py [--target T ...] [--no-overlap] [--no-verify] FILES_OR_FOLDERS...
 
-stock and planned are what TFLM reports; the predictions stand beside them where they differ.
+`real` is the head that TFLM reports on this machine (x86-64, reference kernels): "=" when it is
+as predicted there, before and after. `L3` is the floor of the head when results may trail
+operands.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from pathlib import Path
 
 from tflm_planner import api
 from tflm_planner.errors import PlannerError
-from tflm_planner.report.document import Report
+from tflm_planner.report.document import Report, Side
+
+COLUMNS = [
+    "model", "operators", "stock head", "planned head", "saved", "real", "lower bound", "gap",
+    "L3", "stock arena", "planned arena", "order", "aliases", "trails", "outputs", "plan s",
+    "all s",
+]  # fmt: skip
 
 
-def models(arguments: list[str]) -> list[Path]:
+def models(paths: list[Path]) -> list[Path]:
     """All .tflite files named, or below the folders named."""
     found: list[Path] = []
-    for path in map(Path, arguments):
+    for path in paths:
         found += sorted(path.rglob("*.tflite")) if path.is_dir() else [path]
     return found
 
 
-def head(predicted: int, measured: int | None) -> str:
-    """The measured head; both when they differ."""
-    if measured is None:
-        return f"{predicted:,} (predicted)"
-    return f"{measured:,}" if measured == predicted else f"{measured:,} (predicted {predicted:,})"
+def real(*sides: Side) -> str:
+    """What TFLM reported here, against what was predicted for it."""
+    shown: list[str] = []
+    for side in sides:
+        wheel = side.wheel
+        if wheel.measured_head is None:
+            return "-"
+        exact = wheel.measured_head == wheel.predicted_head
+        shown.append("=" if exact else f"{wheel.measured_head - wheel.predicted_head:+,}")
+    return " ".join(shown)
 
 
 def row(path: Path, report: Report, seconds: float) -> str:
     """One line of the table."""
-    allocation, order = report.allocation, report.order
-    bound = max(order.lower_bound, 0)
-    gap = report.after.head - bound
-    proof = "optimal" if gap == 0 else f"gap {100 * gap / bound:.1f} %"
-    proved = all(c.status == "equal" for c in report.checks)
+    before, after, plan = report.before, report.after, report.allocation
+    bound = min(plan.lower_bound, report.order.lower_bound)
+    gap = after.head - bound
     cells = [
         path.stem,
-        f"{report.before.operators}",
-        head(report.before.head, report.before.measured_head),
-        head(report.after.head, report.after.measured_head),
-        f"{100 * report.saved / max(report.before.head, 1):.1f} %",
+        f"{before.operators}",
+        f"{before.head:,}",
+        f"{after.head:,}",
+        f"{100 * (before.head - after.head) / max(before.head, 1):.1f} %",
+        real(before, after),
         f"{bound:,}",
-        proof,
-        "changed" if order.changed else "kept",
-        f"{len(allocation.aliases)}",
-        "equal" if proved else "; ".join(f"{c.runtime} {c.status}" for c in report.checks),
+        "optimal" if gap == 0 or (plan.optimal and report.order.optimal) else f"{gap:,}",
+        f"{report.limits.overlap:,}",
+        f"{before.arena.arena:,}",
+        f"{after.arena.arena:,}",
+        "changed" if report.order.changed else "kept",
+        f"{len(plan.aliases)}",
+        f"{len(plan.trails)}",
+        "; ".join(f"{c.runtime} {c.status}" for c in report.checks) or "-",
         f"{report.seconds['plan']:.2f}",
         f"{seconds:.1f}",
     ]
     return f"| {' | '.join(cells)} |"
 
 
-COLUMNS = [
-    "model", "operators", "stock TFLM head", "planned head", "saved", "lower bound", "proof",
-    "order", "aliases", "outputs", "plan s", "in all s",
-]  # fmt: skip
-
-
 def main() -> None:
-    """Print the table."""
-    print(f"| {' | '.join(COLUMNS)} |")
-    print(f"|{'---|' * len(COLUMNS)}")
-    for path in models(sys.argv[1:]):
-        started = time.monotonic()
-        try:
-            report = api.plan(path).report
-        except PlannerError as error:
-            print(f"| {path.stem} | {error} |")
-            continue
-        print(row(path, report, time.monotonic() - started), flush=True)
+    """Print a table for each target."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("--target", action="append")
+    parser.add_argument("--no-overlap", action="store_true")
+    parser.add_argument("--no-verify", action="store_true")
+    given = parser.parse_args()
+    for target in given.target or ["cortex-m4/cmsis-nn"]:
+        print(f"\n{target}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+        search = api.SearchOptions(
+            machine=api.machine(api.load_target(target)), overlap=not given.no_overlap
+        )
+        options = api.PlanOptions(search, verify=None if given.no_verify else api.VerifyOptions())
+        for path in models(given.paths):
+            started = time.monotonic()
+            try:
+                report = api.plan(path, options=options).report
+                print(row(path, report, time.monotonic() - started), flush=True)
+            except PlannerError as error:
+                print(f"| {path.stem} | {error} |")
 
 
 if __name__ == "__main__":

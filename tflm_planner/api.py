@@ -277,7 +277,7 @@ def _report(
     seconds: dict[str, float],
 ) -> Report:
     order, solution = candidate.order, candidate.solution
-    name = "<bytes>" if isinstance(made.source, bytes) else str(made.source)
+    name = "model" if isinstance(made.source, bytes) else str(made.source)
     return Report(
         version=__version__,
         target=made.options.search.machine.target.id,

@@ -160,6 +160,10 @@ def inspect_command(
         from tflm_planner.report.memory_map_svg import memory_map_svg
         from tflm_planner.report.text import render_inspection
 
+        if svg is not None:
+            from tflm_planner.files import check_writable
+
+            check_writable(svg, force=True, inputs=(source,))
         on = api.machine(api.load_target(target))
         seen = api.inspect(source, api.SearchOptions(time_limit=20.0, machine=on))
         if svg is not None:
@@ -252,6 +256,9 @@ def _errors_as_exit_codes() -> Generator[None]:
         _fail("interrupted; nothing was written", 130)
     except (typer.Exit, BrokenPipeError):
         raise
+    except OSError as error:  # beyond the paths given: a temporary folder, a cache
+        where = f" ({error.filename})" if error.filename else ""
+        _fail(f"the system refused: {error.strerror or error}{where}; is a disk full?", 2)
     except Exception as error:
         if os.environ.get("TFLM_PLAN_DEBUG"):
             traceback.print_exc()

@@ -28,6 +28,10 @@ def shown(name: str) -> str:
     return repr(name)
 
 
+def _is_readable(name: str) -> bool:
+    return name.isprintable() and len(name) <= _LONGEST_SHOWN
+
+
 @dataclass(eq=False, slots=True)
 class Buffer:
     """Bytes of constant tensors and metadata. `external`: stored behind the flatbuffer's end
@@ -90,9 +94,11 @@ class OpCode:
 
     @property
     def name(self) -> str:
-        """The builtin's name ("CONV_2D"), or the custom operator's own."""
+        """The builtin's name ("CONV_2D"), or the custom operator's own, fit to be printed."""
         builtin = operator_names().get(self.builtin, f"BUILTIN_{self.builtin}")
-        return self.custom or "" if builtin == "CUSTOM" else builtin
+        custom = self.custom or ""
+        readable = custom if _is_readable(custom) else shown(custom)
+        return readable if builtin == "CUSTOM" else builtin
 
 
 @dataclass(eq=False, slots=True)
@@ -120,9 +126,7 @@ class Op:
     @property
     def label(self) -> str:
         """How messages name it: kind and first output."""
-        readable = self.kind.isprintable() and len(self.kind) <= _LONGEST_SHOWN
-        kind = self.kind if readable else shown(self.kind)
-        return f"{kind} {shown(self.outputs[0].name)}" if self.outputs else kind
+        return f"{self.kind} {shown(self.outputs[0].name)}" if self.outputs else self.kind
 
     def operands(self) -> list[Tensor]:
         """The inputs that are there."""

@@ -80,11 +80,15 @@ def _again(result: object) -> None:
     from tflm_planner import api
     from tflm_planner.report.json_document import to_json
     from tflm_planner.report.text import render_report
+    from tflm_planner.serde import read_model
 
     assert isinstance(result, api.Result)
     before, after = result.report.before.head, result.report.after.head
-    replaced = any("already carried" in note for note in result.report.notes)  # perhaps a bad one
-    assert after <= before or replaced, f"head grew from {before} to {after}"
+    # A plan that was there may have been bad; and stock TFLM lays graphs that only a signature
+    # offers over the main graph's outputs.
+    excused = any("already carried" in note for note in result.report.notes)
+    excused = excused or len({id(s.graph) for s in read_model(result.data).signatures}) > 1
+    assert after <= before or excused, f"head grew from {before} to {after}"
     to_json(result.report)
     render_report(result.report, encoding="utf-8")
     seen = api.inspect(result.data, api.SearchOptions(time_limit=1.0))
@@ -201,6 +205,8 @@ def command_line(seed: int) -> str | None:
 
 def main() -> int:
     """Run the fuzzer; exit code 1 when there are findings."""
+    import tests.fuzz.mutations  # noqa: F401 (fails here rather than in every child)
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--first", type=int, default=0, help="first seed")

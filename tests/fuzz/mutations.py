@@ -365,7 +365,9 @@ def spoil_buffer(model: Any, rng: Rng) -> None:
 def forge_plan(model: Any, rng: Rng) -> None:
     """An offline plan of wild offsets, or of a wrong length."""
     count = sum(len(g.tensors or []) for g in model.subgraphs or [])
-    offsets = [_wild(rng) if rng.random() < 0.3 else 16 * int(rng.integers(40)) for _ in range(count)]
+    offsets = [
+        _wild(rng) if rng.random() < 0.3 else 16 * int(rng.integers(40)) for _ in range(count)
+    ]
     words = [1, len(model.subgraphs or []), count + int(rng.random() < 0.2), *offsets]
     buffer, entry = schema.BufferT(), schema.MetadataT()
     buffer.data = np.array(words, "<i4").view(np.uint8)

@@ -83,7 +83,7 @@ WHEEL_MODELS = {
     "random 1": lambda: random_model(1),
     "random 15": lambda: random_model(15),
     "concatenation": OPERATORS["concatenation_int8"],
-    "softmax_int16": OPERATORS["softmax_int16"],
+    "transpose_conv_int16": OPERATORS["transpose_conv_int16"],
 }
 
 

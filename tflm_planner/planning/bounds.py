@@ -148,3 +148,34 @@ def _greedy_need(problem: Problem, component: Sequence[int]) -> int:
         if all((i, j) not in permits for j in chosen):
             chosen.append(i)
     return sum(problem.buffers[i].size for i in chosen)
+
+
+def crowds(problem: Problem) -> dict[tuple[int, int], int]:
+    """(i, j) with i < j -> the most bytes that live buffers with no permit to either need beside
+    the pair, while both live; for every pair that has a permit."""
+    partners = _partners(problem)
+    footprints = {pair: footprint(problem, *pair) for pair in problem.permits}
+    need: dict[frozenset[int], int] = {}
+    found = {(i, j): 0 for i, j in problem.permits if i < j}
+    for fixed, live in _linked_live_sets(problem, partners):
+        present = set(live)
+        for i in live:
+            for j in partners[i]:
+                if i < j and j in present:
+                    near = {i, j, *partners[i], *partners[j]}
+                    rest = [k for k in live if k not in near]
+                    total = fixed
+                    for component in _components(partners, rest):
+                        key = frozenset(component)
+                        if key not in need:
+                            need[key] = _component_need(problem, component, footprints)
+                        total += need[key]
+                    found[i, j] = max(found[i, j], total)
+    return found
+
+
+def _partners(problem: Problem) -> dict[int, list[int]]:
+    partners: dict[int, list[int]] = {}
+    for i, j in problem.permits:
+        partners.setdefault(i, []).append(j)
+    return partners

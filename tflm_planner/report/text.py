@@ -84,7 +84,7 @@ def limit_rows(limits: Limits) -> tuple[tuple[str, str, int | None, str], ...]:
         ("L0", "inputs", limits.inputs, "all model inputs together"),
         ("L1", "file order", limits.order, "live bytes at the peak, operators in file order"),
         ("L2", "best order", limits.best_order, "any order; in-place results and views allowed"),
-        ("L3", "overlap", limits.overlap, "when outputs may also trail inputs in an operator"),
+        ("L3", "overlap", limits.overlap, "this order; results may also trail their operands"),
     )
 
 
@@ -182,7 +182,8 @@ def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") 
     What `encoding` cannot hold is written as a backslash escape.
     """
     before, after = report.before, report.after
-    names = (shorten(PurePath(p).name or p, 40) for p in (report.source, report.destination))
+    paths = [p for p in (report.source, report.destination) if p]
+    names = [shorten(PurePath(p).name or p, 40) for p in paths]
     rows = [
         ("arena", f"{human_size(before.arena.arena)} -> {human_size(after.arena.arena)}"),
         ("saved", f"{report.saved:,} B, {percent(report.saved, before.arena.arena)} of the arena"),

@@ -12,8 +12,8 @@ micro_interpreter.cc, tflite-micro 90b983c. This module must not change models.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tflm_planner.ir import Model, Op, Tensor
@@ -22,8 +22,9 @@ from tflm_planner.planning.lifetimes import (
     placement_requests,
     timeline,
 )
-from tflm_planner.tflm import greedy
+from tflm_planner.tflm import greedy, ledger
 from tflm_planner.tflm.layout import Layout, layout
+from tflm_planner.tflm.ledger import Log
 from tflm_planner.tflm.persistent import Cost, cost, scales
 from tflm_planner.tflm.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.targets import CONSERVATIVE, Target
@@ -52,7 +53,9 @@ class ScratchUse:
 class Arena:
     """Bytes of the arena; head, tail and parts for a size that is a multiple of 16.
 
-    arena: the smallest size that works (start aligned to 16). alignment_slack: bytes to add if
+    arena: the smallest size at which nothing overlaps (start aligned to 16). TFLM does not notice
+    when persistent memory runs into temporary structures, so that a few models happen to work
+    with some 16 bytes less. alignment_slack: bytes to add if
     the array's start is not aligned to 16. planning_temp: temporary memory of the memory planner.
     prepare_temp: the same of the operator whose Prepare needs most. need_plan, need_prepare: what
     the two ask for, with the tail of that moment. tail_parts: tail by class (see PARTS).
@@ -88,8 +91,8 @@ def arena_of(model: Model, target: Target, offsets: Mapping[int, int] | None = N
     head, placed = replay.head()
     log = replay.run(head)
     needs = log.needs()
-    smallest, slack = _smallest(needs)
-    parts, tail = log.tail_parts()
+    smallest, slack = ledger.smallest(needs)
+    parts, tail = log.tail_parts(len(PARTS))
     return Arena(
         head=head,
         tail=tail,
@@ -108,95 +111,6 @@ def arena_of(model: Model, target: Target, offsets: Mapping[int, int] | None = N
 def head_of(model: Model, target: Target, offsets: Mapping[int, int] | None = None) -> int:
     """Bytes of the head alone; see `arena_of`."""
     return _Replay(model, target, offsets or {}).head()[0]
-
-
-def _smallest(needs: list[int]) -> tuple[int, int]:
-    """The smallest size, and what to add so that any start address will do.
-
-    `needs[r]` is what an arena whose size is r modulo 16 must have at least.
-    """
-
-    def works(size: int) -> bool:
-        return size >= needs[size % ALIGNMENT]
-
-    low = min(size for r, need in enumerate(needs) if (size := need + (r - need) % ALIGNMENT))
-    high = low
-    while not all(works(high - lost) for lost in range(ALIGNMENT)):
-        high += 1
-    return low, high - low
-
-
-@dataclass(slots=True)
-class _Log:
-    """The allocations of one run, and what each moment needs.
-
-    pieces: (class, size, alignment) of persistent memory, in order. floors: (number of pieces
-    made before, bytes above the arena's start, whether the tail counts aligned down to 16).
-    """
-
-    pieces: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
-    floors: list[tuple[int, int, bool]] = field(default_factory=list[tuple[int, int, bool]])
-    planning_temp: int = 0
-    prepare_temp: int = 0
-    need_plan: int = 0
-    need_prepare: int = 0
-
-    def extents(self, residue: int = 0) -> Iterator[int]:
-        """Bytes of tail after each piece, for an arena of this size modulo 16."""
-        position = residue  # of the tail's end, modulo some large multiple of 16
-        for _, size, alignment in self.pieces:
-            position = (position - size) // alignment * alignment
-            yield residue - position
-
-    def tail_parts(self) -> tuple[list[int], int]:
-        """Tail by class, and in all, for an arena whose size is a multiple of 16."""
-        parts, before = [0] * len(PARTS), 0
-        for (part, _, _), extent in zip(self.pieces, self.extents(), strict=True):
-            parts[part] += extent - before
-            before = extent
-        return parts, before
-
-    def needs(self) -> list[int]:
-        """Smallest arena by its size modulo 16."""
-        extents = [0, *self.extents()]
-        first = [self._floor_need(f, extents[f[0]], 0) for f in self.floors]
-        later = [0] * (len(first) + 1)
-        for i in range(len(first) - 1, -1, -1):
-            later[i] = max(first[i], later[i + 1])
-        rest = _Rest(extents, first, later, [f[0] for f in self.floors])
-        return [later[0], *(self._need(residue, rest) for residue in range(1, ALIGNMENT))]
-
-    def _need(self, residue: int, rest: _Rest) -> int:
-        """Replay until the tail stands where it stood for residue 0 (modulo 16); from there on
-        everything differs by a constant."""
-        worst, floor, position = 0, 0, residue
-        for made in range(len(self.pieces) + 1):
-            if made:
-                _, size, alignment = self.pieces[made - 1]
-                position = (position - size) // alignment * alignment
-            extent = residue - position
-            if (position + rest.extents[made]) % ALIGNMENT == 0 and made:
-                shift = extent - rest.extents[made]
-                return max(worst, rest.later[floor] + shift)
-            while floor < len(self.floors) and self.floors[floor][0] == made:
-                worst = max(worst, self._floor_need(self.floors[floor], extent, residue))
-                floor += 1
-        return worst
-
-    @staticmethod
-    def _floor_need(floor: tuple[int, int, bool], extent: int, residue: int) -> int:
-        _, above, aligned = floor
-        if not aligned:
-            return above + extent
-        return above + extent + (residue - extent) % ALIGNMENT
-
-
-@dataclass(frozen=True, slots=True)
-class _Rest:
-    extents: list[int]
-    first: list[int]
-    later: list[int]
-    made: list[int]
 
 
 class _Replay:
@@ -263,9 +177,9 @@ class _Replay:
 
     # --- all of it ------------------------------------------------------------------------
 
-    def run(self, head: int) -> _Log:
+    def run(self, head: int) -> Log:
         """Every allocation of AllocateTensors, in order."""
-        log = _Log()
+        log = Log()
         self._start(log)
         self._parse(log)
         self._init_and_prepare(log)
@@ -284,7 +198,7 @@ class _Replay:
     def _request_bytes(self, count: int) -> int:
         return self._layout.scratch_request * (count + _SPARE_REQUESTS)
 
-    def _start(self, log: _Log) -> None:
+    def _start(self, log: Log) -> None:
         sizes, pointer, model = self._layout, self._layout.pointer, self._model
         log.pieces += [(_FIXED, size, pointer) for size in sizes.fixed]
         handles = self._resources()
@@ -307,10 +221,10 @@ class _Replay:
         ]
         return len(set(names)) if self._target.recording else len(names)
 
-    def _parse(self, log: _Log) -> None:
+    def _parse(self, log: Log) -> None:
         log.pieces += [(_BUILTIN, *c.builtin) for c in self._costs if c.builtin is not None]
 
-    def _init_and_prepare(self, log: _Log) -> None:
+    def _init_and_prepare(self, log: Log) -> None:
         log.pieces += [(_INIT, c.init, ALIGNMENT) for c in self._costs if c.init]
         count, assigned = 0, _Assigned(self._model)
         extents: list[tuple[int, int]] = []
@@ -339,7 +253,7 @@ class _Replay:
                 top = align_up(top, pointer) + sizes.quantization + 4 + 4 * channels
         return top
 
-    def _plan(self, log: _Log, top: int, count: int) -> None:
+    def _plan(self, log: Log, top: int, count: int) -> None:
         """CommitStaticMemoryPlan: its own structures, then the planner's."""
         sizes, pointer = self._layout, self._layout.pointer
         tensors = sum(len(g.tensors) for g in self._model.graphs)
@@ -354,7 +268,7 @@ class _Replay:
         log.need_plan = log.planning_temp + tail
         log.floors.append((len(log.pieces), log.planning_temp, True))
 
-    def _variables(self, log: _Log) -> None:
+    def _variables(self, log: Log) -> None:
         """Variables go to the tail unless the plan places them. TFLM looks a variable up by its
         index within its own sub-graph, in a list that covers all sub-graphs."""
         listed = list(self._model.tensors())
@@ -370,7 +284,7 @@ class _Replay:
                         f"{listed[index].name!r} of the first sub-graph, which the plan places"
                     )
 
-    def _inputs_and_outputs(self, log: _Log) -> None:
+    def _inputs_and_outputs(self, log: Log) -> None:
         sizes, pointer = self._layout, self._layout.pointer
         for tensors in (self._model.main.inputs, self._model.main.outputs):
             log.pieces.append((_IO, pointer * len(tensors), ALIGNMENT))

@@ -385,12 +385,12 @@ _FETCHED: dict[str, str] = {
 
 
 def _fetched(op: Op, target: Target) -> list[Tensor]:
-    inputs = op.inputs
-    if op.kind == "ADD_N":
+    inputs, kind = op.inputs, op.kind
+    if kind == "ADD_N":
         return [t for t in (*inputs[:1], *op.outputs, *inputs[1:]) if t is not None]
-    if op.kind == "CONCATENATION":
+    if kind == "CONCATENATION":
         return [t for t in (*inputs[:1], *op.outputs, *inputs) if t is not None]
-    if op.kind == "UNIDIRECTIONAL_SEQUENCE_LSTM":
+    if kind == "UNIDIRECTIONAL_SEQUENCE_LSTM":
         return [*op.operands(), *op.outputs]
     found: list[Tensor] = []
     for word in _sequence(op, target).split():

@@ -1,0 +1,219 @@
+"""Where each buffer can still lie below a given height: offsets, pruned by arc consistency.
+
+Knows intervals and bytes. It must not know allocators, nor time limits.
+
+    height - - - - - - - - - - - - - -      A buffer's domain is a set of offsets. The offset of a
+              :        : |########| c       neighbour i in [l, h] leaves to j what is within reach:
+              : b |####|########| :         [l, h] + the distances that i and j may have. Two large
+        a |####|####|    :        :         neighbours of b cut its domain from both sides; what is
+    0   - - - - - - - - - - - - - -         cut travels on along a chain of overlaps.
+
+Why it may be trusted as a bound: a legal plan below the height picks an offset from every first
+domain, [0, height - size]. A step removes from domain j only offsets that no offset left in
+domain i can legally go with; so by induction the plan's offsets are never removed. An empty
+domain hence disproves the height, however many steps were made and in whatever order.
+
+A pair's distances are those that are not forbidden, less those that leave no room for the rest:
+while both live, buffers with no permit to either need `crowd` bytes beside them, so the pair must
+share at least size + size + crowd - height bytes.
+
+For chains (each buffer live together with the next only, as in a model without branches) arc
+consistency is decisive: the graph of pairs is a tree, and from consistent domains offsets can be
+picked one after the other without backtracking (Freuder 1982). That is how whole runs of layers
+that slide through one buffer are found. Elsewhere picking is a heuristic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tflm_planner.planning.problem import Problem
+
+Interval = tuple[int, int]
+Span = list[Interval]
+"""Closed intervals, ascending, not adjacent."""
+
+_FAR = 1 << 62
+_PIECES = 24
+"""A domain of more intervals is rounded up: its narrowest gaps are filled."""
+
+
+def forbidden(problem: Problem, i: int, j: int) -> list[Interval]:
+    """Forbidden open intervals of `offset[j] - offset[i]` of two buffers live together."""
+    low, high = -problem.buffers[j].size, problem.buffers[i].size
+    permits = problem.permits.get((i, j))
+    if permits is None:
+        return [(low, high)]
+    found: list[Interval] = []
+    for free_low, free_high in sorted(permits):
+        if free_low > low:
+            found.append((low, min(free_low, high)))
+        low = max(low, free_high)
+        if low >= high:
+            return found
+    found.append((low, high))
+    return found
+
+
+@dataclass
+class _Arc:
+    """From one buffer to a neighbour: the distances that the neighbour may have."""
+
+    to: int
+    windows: Span
+    widest: int
+    """Width of the widest gap between two windows: a solid domain as wide prunes nothing."""
+
+
+@dataclass
+class Domains:
+    """The domains of all buffers below one height; all numbers in units of the problem's grid."""
+
+    arcs: list[list[_Arc]]
+    spans: list[Span]
+    possible: bool = True
+    steps: int = 0
+    _queue: deque[int] = field(default_factory=deque[int])
+
+    def copy(self) -> Domains:
+        """The same domains, to be narrowed independently."""
+        return Domains(self.arcs, list(self.spans), self.possible)
+
+    def propagate(self, changed: Iterable[int], budget: int) -> bool:
+        """Prune the neighbours of `changed`, theirs, and so on. False when a domain gets empty.
+
+        After `budget` steps domains may be left wider than need be.
+        """
+        spans, queue = self.spans, deque(changed)
+        waiting = set(queue)
+        stop = self.steps + budget
+        while queue and self.possible and self.steps < stop:
+            i = queue.popleft()
+            waiting.discard(i)
+            source = spans[i]
+            room = source[0][1] - source[0][0] if len(source) == 1 else -1
+            for arc in self.arcs[i]:
+                if arc.widest - 2 <= room:
+                    continue
+                self.steps += 1
+                j = arc.to
+                kept = _common(spans[j], _reach(source, arc.windows, spans[j][0][0], spans[j][-1][1]))
+                if kept == spans[j]:
+                    continue
+                spans[j] = kept
+                if not kept:
+                    self.possible = False
+                    break
+                if j not in waiting:
+                    waiting.add(j)
+                    queue.append(j)
+        return self.possible
+
+    def fix(self, i: int, offset: int, budget: int) -> bool:
+        """Place buffer i, and prune. Its neighbours are pruned whatever the budget."""
+        self.spans[i] = [(offset, offset)]
+        return self.propagate((i,), max(budget, 1))
+
+
+class Slide:
+    """The domains of one problem at any height. `unit`: bytes of the grid."""
+
+    def __init__(self, problem: Problem, crowd: dict[Interval, int]) -> None:
+        """crowd: for pairs with permits, i < j, bytes that others need beside them."""
+        finite = [d for o in problem.overlaps for d in (o.low, o.high) if abs(d) < _FAR]
+        self.unit = unit = math.gcd(*(b.size for b in problem.buffers), *finite) or 1
+        self.problem = problem
+        self.sizes = [b.size // unit for b in problem.buffers]
+        self._crowd = {pair: need // unit for pair, need in crowd.items()}
+        self._plain: list[list[_Arc]] = []
+        self._tight: list[tuple[int, int, list[Interval]]] = []
+        for i, near in enumerate(problem.neighbours):
+            self._plain.append([])
+            for j in near:
+                if (min(i, j), max(i, j)) in self._crowd:
+                    gaps = [(a // unit, b // unit) for a, b in forbidden(problem, i, j)]
+                    self._tight.append((i, j, gaps))
+                else:
+                    a, b = self.sizes[i], self.sizes[j]
+                    self._plain[i].append(_Arc(j, [(-_FAR, -b), (a, _FAR)], a + b))
+
+    def at(self, height: int, budget: int) -> Domains:
+        """Consistent domains below `height` bytes, as far as `budget` steps lead."""
+        top = height // self.unit
+        spans: list[Span] = [[(0, top - size)] for size in self.sizes]
+        if any(size > top for size in self.sizes):
+            return Domains([], spans, possible=False)
+        arcs = [list(arcs) for arcs in self._plain]
+        for i, j, gaps in self._tight:
+            a, b = self.sizes[i], self.sizes[j]
+            shared = a + b + self._crowd[min(i, j), max(i, j)] - top
+            windows = _windows(gaps, shared - b if shared > 0 else -_FAR,
+                               a - shared if shared > 0 else _FAR)
+            if not windows:
+                return Domains([], spans, possible=False)
+            widest = max((y - x for x, y in gaps), default=0) if shared <= 0 else _FAR
+            arcs[i].append(_Arc(j, windows, widest))
+        domains = Domains(arcs, spans)
+        domains.propagate(range(len(spans)), budget)
+        return domains
+
+
+def _windows(gaps: Sequence[Interval], low: int, high: int) -> Span:
+    """What open gaps leave of [low, high]."""
+    found: Span = []
+    start = low
+    for a, b in gaps:
+        if start <= min(a, high):
+            found.append((start, min(a, high)))
+        start = max(start, b)
+    if start <= high:
+        found.append((start, high))
+    return found
+
+
+def _reach(source: Span, windows: Span, low: int, high: int) -> Span:
+    """All sums of a member of `source` and one of `windows`, within [low, high]."""
+    sums: Span = []
+    for a, b in windows:
+        for x, y in source:
+            first, last = max(x + a, low), min(y + b, high)
+            if first <= last:
+                sums.append((first, last))
+    if len(sums) < 2:
+        return sums
+    sums.sort()
+    united = [sums[0]]
+    for first, last in sums[1:]:
+        if first <= united[-1][1] + 1:
+            if last > united[-1][1]:
+                united[-1] = (united[-1][0], last)
+        else:
+            united.append((first, last))
+    return united if len(united) <= _PIECES else _rounded(united)
+
+
+def _rounded(span: Span) -> Span:
+    """The span with its narrowest gaps filled, down to the number of pieces that is kept."""
+    gaps = sorted(range(1, len(span)), key=lambda k: (span[k - 1][1] - span[k][0], k))
+    cuts = sorted(gaps[: _PIECES - 1])
+    edges = [0, *cuts, len(span)]
+    return [(span[a][0], span[b - 1][1]) for a, b in zip(edges, edges[1:], strict=False)]
+
+
+def _common(one: Span, other: Span) -> Span:
+    """The intersection of two spans."""
+    found: Span = []
+    p = q = 0
+    while p < len(one) and q < len(other):
+        first = max(one[p][0], other[q][0])
+        last = min(one[p][1], other[q][1])
+        if first <= last:
+            found.append((first, last))
+        if one[p][1] < other[q][1]:
+            p += 1
+        else:
+            q += 1
+    return found
