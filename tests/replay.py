@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -188,7 +189,7 @@ class _Run:
     def _spoil_scratch(self, op: Place, around: list[Place], where: str) -> None:
         """Scratch is written at any time while its operator runs."""
         own = sorted(self.scratch.get(op, ()))
-        for (a, length), (b, _) in zip(own, own[1:], strict=False):
+        for (a, length), (b, _) in pairwise(own):
             if a + length > b:
                 raise ClobberedError(f"two scratch buffers of {where} overlap")
         for offset, size in own:

@@ -18,6 +18,7 @@ from tflm_planner.files import check_writable, read_file, write_file
 from tflm_planner.ir import Model, Tensor
 from tflm_planner.memory_map import live_between, memory_map
 from tflm_planner.passes.base import run
+from tflm_planner.passes.cleanup import entry_graphs
 from tflm_planner.passes.place import Place, carried_plan
 from tflm_planner.planning.bounds import live_bytes
 from tflm_planner.planning.lifetimes import (
@@ -168,7 +169,7 @@ def _seen(model: Model, on: Machine) -> Inspection:
         ),
         Wheel(here.head, here.tail),
         _limits(model, line),
-        (*figures.warnings, *(_notes_on_plan(line, placed, on) if offsets else ())),
+        (*figures.warnings, *(_notes_on_plan(model, offsets, on) if offsets else ())),
     )
 
 
@@ -210,7 +211,7 @@ def _written(candidate: Candidate, options: SearchOptions) -> tuple[bytes, Inspe
     data = write_model(candidate.model)
     model = read_model(data)
     offsets = carried_plan(model)
-    line = timeline(model, options.machine.scratch_of)
+    line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
     assert offsets is not None, "the plan was not written"
     placed = greedy.place(placement_requests(line, offsets))
     wrong = validate(planning_problem(line, options.trails_of), Plan(tuple(placed)))
@@ -255,10 +256,11 @@ def _distinct(tensors: list[Tensor]) -> list[Tensor]:
     return list({id(t): t for t in tensors}.values())
 
 
-def _notes_on_plan(line: Timeline, placed: list[int], on: Machine) -> tuple[str, ...]:
+def _notes_on_plan(model: Model, offsets: dict[int, int], on: Machine) -> tuple[str, ...]:
     """Warnings about a plan that a model already carries."""
-    problem = planning_problem(line, on.trails_of)
-    wrong = validate(problem, Plan(tuple(placed)))
+    line = timeline(model, on.scratch_of, entries=entry_graphs(model))
+    placed = greedy.place(placement_requests(line, offsets))
+    wrong = validate(planning_problem(line, on.trails_of), Plan(tuple(placed)))
     if not wrong:
         return ("the model carries an offline plan; it is shown",)
     return (

@@ -201,7 +201,18 @@ class Model:
         _check_calls(self)
         for graph in self.graphs:
             _check_tensors(graph)
+            _check_operators(graph)
             _check_order(graph)
+        total = sum(
+            t.elements * max(element_bits(t.type) or 0, 8) // 8
+            for t in self.tensors()
+            if not t.is_constant
+        )
+        if total >= LARGEST_TENSOR:  # an offset in a plan has 31 bits
+            raise ModelError(
+                f"the model's tensors declare {total:,} bytes in all; the file is damaged, or not "
+                "meant for a microcontroller"
+            )
 
 
 LARGEST_TENSOR = 1 << 31
@@ -269,14 +280,53 @@ def _check_tensors(graph: Graph) -> None:
             )
         if t.nbytes >= LARGEST_TENSOR:
             raise ModelError(
-                f"tensor {shown(t.name)} of shape {list(t.shape or ())} declares {t.nbytes:,} bytes; "
-                "the file is damaged, or not meant for a microcontroller"
+                f"tensor {shown(t.name)} of shape {list(t.shape or ())} declares {t.nbytes:,} "
+                "bytes; the file is damaged, or not meant for a microcontroller"
             )
         data = t.buffer.data
         if data is not None and 0 < data.size < t.nbytes and t.raw.sparsity is None:
             raise ModelError(
                 f"damaged model: constant tensor {shown(t.name)} needs {t.nbytes:,} bytes, "
                 f"its buffer holds {data.size:,}"
+            )
+
+
+_SHAPES_OF_OPERATORS = {
+    "CONV_2D": ("Conv2DOptions", True, 2),
+    "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", True, 2),
+    "TRANSPOSE_CONV": ("TransposeConvOptions", True, 3),
+    "AVERAGE_POOL_2D": ("Pool2DOptions", True, 1),
+    "MAX_POOL_2D": ("Pool2DOptions", True, 1),
+    "FULLY_CONNECTED": ("FullyConnectedOptions", False, 2),
+    "CONCATENATION": ("ConcatenationOptions", False, 1),
+    "PACK": ("PackOptions", False, 1),
+    "UNPACK": ("UnpackOptions", False, 1),
+    "SVDF": ("SVDFOptions", False, 2),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": ("UnidirectionalSequenceLSTMOptions", False, 1),
+    "BATCH_MATMUL": ("BatchMatMulOptions", False, 2),
+    "STRIDED_SLICE": ("StridedSliceOptions", False, 4),
+    "SOFTMAX": ("SoftmaxOptions", False, 1),
+    **dict.fromkeys(
+        ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ALL"), ("ReducerOptions", False, 2)
+    ),
+}
+"""Kind -> (its options, whether it cannot do without, how many first operands it needs)."""
+
+
+def _check_operators(graph: Graph) -> None:
+    """Operators whose meaning is looked at carry their own options, and operands enough."""
+    for i, op in enumerate(graph.ops):
+        if op.kind not in _SHAPES_OF_OPERATORS:
+            continue
+        wanted, needed, least = _SHAPES_OF_OPERATORS[op.kind]
+        found = "no options" if op.options is None else type(op.options).__name__.removesuffix("T")
+        if found != wanted and (needed or op.options is not None):
+            raise ModelError(f"damaged model: operator {i} ({op.label}) has {found}, not {wanted}")
+        present = sum(t is not None for t in op.inputs[:least])
+        if present < least or not op.outputs:
+            raise ModelError(
+                f"damaged model: operator {i} ({op.label}) has {present} of the {least} operands "
+                f"that it needs and {len(op.outputs)} results"
             )
 
 

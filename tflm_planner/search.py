@@ -8,7 +8,7 @@ the operators then stay as they were.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
@@ -28,7 +28,7 @@ from tflm_planner.planning.lifetimes import (
     timeline,
 )
 from tflm_planner.planning.order import Dag, Method, OrderResult, best_order
-from tflm_planner.planning.problem import Problem
+from tflm_planner.planning.problem import Plan, Problem
 from tflm_planner.proof import taken_trails
 from tflm_planner.rewriter import reorder
 from tflm_planner.tflm import greedy
@@ -123,17 +123,39 @@ def search(model: Model, options: SearchOptions, on_progress: Progress | None = 
     found = _order(model, options)
     wanted = {id(g): list(g.ops) for g in model.graphs}
     best = _plan(model, options, found, notes, deadline, say)
-    if found.changed:
-        for other in _fallbacks(best, options, deadline):
-            _apply(model, file_order)
-            result = _order(model, options, other)
-            rival = _plan(model, options, result, notes, deadline, say)
-            if rival.head < best.head or (rival.head == best.head and not result.changed):
-                best, wanted = rival, {id(g): list(g.ops) for g in model.graphs}
-        _apply(model, wanted)
+    for rival_options in _rivals(best, options, deadline):
+        _apply(model, file_order)
+        result = _order(model, rival_options)
+        rival = _plan(model, options, result, notes, deadline, say)
+        if rival.head < best.head or (rival.head == best.head and not result.changed):
+            outcome = replace(result, lower_bound=found.lower_bound, optimal=False)
+            best = replace(rival, order=outcome)
+            wanted = {id(g): list(g.ops) for g in model.graphs}
+    _apply(model, wanted)
     if options.dilate and options.overlap:
         best = _dilated(best, options, deadline, say)
-    return best
+    return _no_worse(best, file_order, options)
+
+
+def _no_worse(
+    best: Candidate, file_order: dict[int, list[Op]], options: SearchOptions
+) -> Candidate:
+    """The candidate, or what TFLM itself would do, should luck have been on its side."""
+    model = best.model
+    found = {id(g): list(g.ops) for g in model.graphs}
+    _apply(model, file_order)
+    line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
+    requests = placement_requests(line, {})
+    own = greedy.place(requests)
+    head = greedy.head(requests, own)
+    if head >= best.head:
+        _apply(model, found)
+        return best
+    plan = Plan(tuple(own))
+    problem = planning_problem(line)
+    solution = replace(best.solution, plan=plan, height=head, optimal=False, allocator="TFLM's own")
+    order = replace(best.order, changed=False, optimal=False)
+    return replace(best, line=line, problem=problem, solution=solution, order=order, head=head)
 
 
 def _dilated(best: Candidate, options: SearchOptions, deadline: float, say: Progress) -> Candidate:
@@ -151,7 +173,9 @@ def _dilated(best: Candidate, options: SearchOptions, deadline: float, say: Prog
         run(model, Undilate(everyone.keys()))
         note = "dilating 1x1 convolutions would save nothing; left as they were"
         return replace(best, notes=(*best.notes, note))
-    bounds = _order(model, options, "file")  # the order stays; what bounds it has changed
+    bounds = _order(
+        model, replace(options, order="file")
+    )  # the order stays; what bounds it has changed
     order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
     notes = (*best.notes, _price(everyone, trailing, options))
     return replace(frugal, order=order, notes=notes)
@@ -172,11 +196,13 @@ def lowest_peak(model: Model, options: SearchOptions) -> int:
     return _order(model, options).lower_bound
 
 
-def _fallbacks(best: Candidate, options: SearchOptions, deadline: float) -> list[Method]:
-    """Orders worth a plan besides the best one: file order, in case packing undoes the gain."""
-    if options.order != "best" or best.interrupted or time.monotonic() > deadline:
-        return []
-    return ["file"] if best.head > best.order.peak else []
+def _rivals(best: Candidate, options: SearchOptions, deadline: float) -> Iterator[SearchOptions]:
+    """Searches for other orders, while the best one is not what its order promised: file order,
+    in case packing undoes the gain, and the best order for a plan without trails."""
+    for rival in (replace(options, order="file"), replace(options, overlap=False)):
+        unkept = best.head > best.order.lower_bound
+        if options.order == "best" and unkept and time.monotonic() < deadline:
+            yield rival
 
 
 def _apply(model: Model, orders: dict[int, list[Op]]) -> None:
@@ -184,15 +210,12 @@ def _apply(model: Model, orders: dict[int, list[Op]]) -> None:
         reorder(graph, orders[id(graph)])
 
 
-def _order(model: Model, options: SearchOptions, method: Method | None = None) -> OrderOutcome:
+def _order(model: Model, options: SearchOptions) -> OrderOutcome:
     before = [op for g in model.graphs for op in g.ops]
 
     def find(dag: Dag) -> OrderResult:
         return best_order(
-            dag,
-            method=method or options.order,
-            time_limit=options.time_limit / 2,
-            seed=options.seed,
+            dag, method=options.order, time_limit=options.time_limit / 2, seed=options.seed
         )
 
     results = Reorder(find, options.machine.scratch_of, options.trails_of).results(model)
@@ -212,18 +235,32 @@ def _plan(
     say: Progress,
 ) -> Candidate:
     line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
-    problem = planning_problem(line, options.trails_of)
-    say(f"packing {len(problem.buffers)} buffers")
-    solution = best_of(
-        problem,
-        allocators=(options.allocator,),
-        time_limit=max(deadline - time.monotonic(), 1.0),
-        seed=options.seed,
-        on_progress=lambda name, height, bound: say(
-            f"packing: {height:,} B with {name}, bound {bound:,} B"
-        ),
+    best: Candidate | None = None
+    for trails_of in dict.fromkeys((options.trails_of, no_trails)):
+        problem = planning_problem(line, trails_of)
+        say(f"packing {len(problem.buffers)} buffers")
+        solution = best_of(
+            problem,
+            allocators=(options.allocator,),
+            time_limit=max((deadline - time.monotonic()) / 2, 0.5),  # leave some for rivals
+            seed=options.seed,
+            on_progress=lambda name, height, bound: say(
+                f"packing: {height:,} B with {name}, bound {bound:,} B"
+            ),
+        )
+        head = _head(line, solution.plan)
+        if best is None or head < best.head:
+            stop = solution.interrupted
+            best = Candidate(model, line, problem, solution, order, head, notes, stop)
+        if best.head == best.solution.lower_bound or best.interrupted:
+            break  # else freedom may have led the heuristics astray: try without trails
+    assert best is not None
+    return best
+
+
+def _head(line: Timeline, plan: Plan) -> int:
+    """The head that TFLM takes for a plan: its own placement of scratch included."""
+    requests = placement_requests(
+        line, dict(zip(map(id, line.planned), plan.offsets, strict=False))
     )
-    offsets = dict(zip(map(id, line.planned), solution.plan.offsets, strict=False))
-    requests = placement_requests(line, offsets)
-    head = greedy.head(requests, greedy.place(requests))
-    return Candidate(model, line, problem, solution, order, head, notes, solution.interrupted)
+    return greedy.head(requests, greedy.place(requests))

@@ -240,7 +240,7 @@ def flag_tensor(model: Any, rng: Rng) -> None:
 def odd_name(model: Any, rng: Rng) -> None:
     names = [None, b"", b"a\nb", b"\x1b[31m", b"\xff\xfe", b"x" * 5000, "ü→".encode(), b"\x00"]
     things = [_tensor(model, rng), _graph(model, rng)]
-    things += [m for m in model.metadata or []]
+    things += list(model.metadata or [])
     _pick(things, rng).name = _pick(names, rng)
     if rng.random() < 0.3 and model.operatorCodes:
         code = _pick(model.operatorCodes, rng)

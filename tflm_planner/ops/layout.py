@@ -71,8 +71,9 @@ def _sliced(op: Op) -> Iterator[Sharing]:
     if any(b < 0 or b + n > whole_n for b, n, whole_n in zip(begin, taken, shape, strict=True)):
         return
     skipped = begin[cut[0]] * math.prod(shape[cut[0] + 1 :]) if cut else 0
-    element = whole.nbytes // max(whole.elements, 1)
-    yield Sharing(whole, part, distance=skipped * element, exclusive=True)
+    element, rest = divmod(whole.nbytes, max(whole.elements, 1))
+    if not rest:  # not for types smaller than a byte
+        yield Sharing(whole, part, distance=skipped * element, exclusive=True)
 
 
 def _parts_of(whole: Tensor, parts: list[Tensor], *, parts_are_operands: bool) -> Iterator[Sharing]:

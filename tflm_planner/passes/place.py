@@ -14,12 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tflm_planner.errors import ModelError
 from tflm_planner.ir import Model
 from tflm_planner.rewriter import add_metadata, remove_metadata
 from tflm_planner.tflm.greedy import ONLINE
 
 PLAN_METADATA = "OfflineMemoryAllocation"
 _VERSION = 1
+_LARGEST = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,11 @@ class Place:
 
     def apply(self, model: Model) -> list[str]:
         """Replace whatever plan the model carries."""
+        if any(offset > _LARGEST for offset in self.offsets.values()):
+            raise ModelError(
+                "the plan needs offsets beyond 2 GiB, which TFLM's format cannot hold; "
+                "this model is not meant for a microcontroller"
+            )
         listed = [self.offsets.get(id(t), ONLINE) for t in model.tensors()]
         words = [_VERSION, len(model.graphs), len(listed), *listed]
         remove_metadata(model, PLAN_METADATA)

@@ -68,11 +68,12 @@ def dag_of(
     trails_of: TrailRule = no_trails,
 ) -> Dag:
     """The graph as the order search sees it. `peaks`: graph identity -> peak in bytes."""
-    inputs = {id(t) for t in graph.inputs}
-    written = [t for t in graph.tensors if t.producer is not None or id(t) in inputs]
-    tensors = [t for t in written if planned_bytes(t) > 0]
-    index = {id(t): i for i, t in enumerate(tensors)}
     kept = {id(t) for t in graph.outputs}
+    # An input that nobody reads is gone before the first operator runs.
+    read = {id(t) for t in graph.inputs if t.consumers or id(t) in kept}
+    alive = [t for t in graph.tensors if t.producer is not None or id(t) in read]
+    tensors = [t for t in alive if planned_bytes(t) > 0]
+    index = {id(t): i for i, t in enumerate(tensors)}
     last_effect: tuple[int, ...] = ()
     nodes: list[Node] = []
     for i, op in enumerate(graph.ops):

@@ -1,6 +1,8 @@
-"""How low any plan of a problem can be: lower bounds from sets of buffers that are live together.
+"""How low any plan of a problem can be.
 
-Knows intervals and bytes. It must not know allocators, and never looks at a plan.
+Lower bounds from sets of buffers that are live together, raised by what pairs of them in turn
+leave to each other over time (`domains`). Knows intervals and bytes. It must not know allocators,
+and never looks at a plan.
 
     live together:  a  b  c  d      permits join a-b and b-c, so {a, b, c} is a component:
                     |--|--|  |      b may lie inside a and c, but a and c still need their own
@@ -11,10 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tflm_planner.planning.domains import Pruner
 from tflm_planner.planning.problem import Problem
 
 _EXACT = 10
 """Largest component of permits that is bounded by enumeration."""
+
+_STEPS = 30_000
+"""Pairs looked at to disprove one height: under 50 ms."""
 
 
 def live_bytes(problem: Problem) -> list[tuple[int, int]]:
@@ -34,27 +40,71 @@ def live_bytes(problem: Problem) -> list[tuple[int, int]]:
 def lower_bound(problem: Problem) -> int:
     """Bytes that every legal plan needs, whatever overlaps it takes.
 
+    `live_bound`, raised by `pruned_bound` where there are overlaps.
+    """
+    low = live_bound(problem)
+    if not problem.overlaps:
+        return low
+    return pruned_bound(Pruner(problem, crowds(problem)), low)
+
+
+def live_bound(problem: Problem) -> int:
+    """What the buffers that live at one time need, at the worst time.
+
     At each time the live buffers fall into components joined by permits. Different components
     never share a byte, so their needs add up. A component needs the heaviest set of its buffers
     (or pairs of them, in their smallest footprint) that pairwise have no permit.
     """
     if not problem.overlaps:
         return max((total for _, total in live_bytes(problem)), default=0)
-    partners: dict[int, list[int]] = {}
-    for i, j in problem.permits:
-        partners.setdefault(i, []).append(j)
-    footprints = {pair: footprint(problem, *pair) for pair in problem.permits}
-    need: dict[frozenset[int], int] = {}
-    best = 0
+    needs = _Needs(problem)
+    return max(
+        (fixed + needs.of(live) for fixed, live in _linked_live_sets(problem, needs.partners)),
+        default=0,
+    )
+
+
+def pruned_bound(pruner: Pruner, low: int) -> int:
+    """The lowest height from the bound `low` on at which every buffer still has an offset.
+
+    `low` is returned where its own domains are not empty, as mostly. Else heights are doubled
+    away from it and then bisected: each that is disproved is a proof by itself (see `domains`),
+    so budgets and their order cost tightness, never validity.
+    """
+    unit = pruner.unit
+    low = -(-low // unit) * unit
+    if pruner.at(low, _STEPS).possible:
+        return low
+    step = unit
+    while not pruner.at(low + step, _STEPS).possible:
+        low, step = low + step, 2 * step
+    high = low + step
+    while low + unit < high:
+        middle = (low + high) // (2 * unit) * unit
+        if pruner.at(middle, _STEPS).possible:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def crowds(problem: Problem) -> dict[tuple[int, int], int]:
+    """(i, j), i < j -> the most bytes that buffers with no permit to either need while both live.
+
+    For every pair that has a permit. Those bytes are disjoint from the pair's at every moment.
+    """
+    needs = _Needs(problem)
+    partners = needs.partners
+    found = {(i, j): 0 for i, j in problem.permits if i < j}
     for fixed, live in _linked_live_sets(problem, partners):
-        total = fixed
-        for component in _components(partners, live):
-            key = frozenset(component)
-            if key not in need:
-                need[key] = _component_need(problem, component, footprints)
-            total += need[key]
-        best = max(best, total)
-    return best
+        present = set(live)
+        for i in live:
+            for j in partners[i]:
+                if i < j and j in present:
+                    near = {i, j, *partners[i], *partners[j]}
+                    rest = [k for k in live if k not in near]
+                    found[i, j] = max(found[i, j], fixed + needs.of(rest))
+    return found
 
 
 def footprint(problem: Problem, i: int, j: int) -> int:
@@ -95,6 +145,28 @@ def _linked_live_sets(
             fixed -= buffers[plain_ends[ended][1]].size
             ended += 1
         yield fixed, live
+
+
+class _Needs:
+    """Bytes that sets of buffers live together need, by components of permits, remembered."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.partners: dict[int, list[int]] = {}
+        for i, j in problem.permits:
+            self.partners.setdefault(i, []).append(j)
+        self._footprints = {pair: footprint(problem, *pair) for pair in problem.permits}
+        self._known: dict[frozenset[int], int] = {}
+
+    def of(self, live: Sequence[int]) -> int:
+        """Needs of different components add up: they never share a byte."""
+        total = 0
+        for component in _components(self.partners, live):
+            key = frozenset(component)
+            if key not in self._known:
+                self._known[key] = _component_need(self.problem, component, self._footprints)
+            total += self._known[key]
+        return total
 
 
 def _components(partners: Mapping[int, Sequence[int]], live: Sequence[int]) -> Iterator[list[int]]:
@@ -148,34 +220,3 @@ def _greedy_need(problem: Problem, component: Sequence[int]) -> int:
         if all((i, j) not in permits for j in chosen):
             chosen.append(i)
     return sum(problem.buffers[i].size for i in chosen)
-
-
-def crowds(problem: Problem) -> dict[tuple[int, int], int]:
-    """(i, j) with i < j -> the most bytes that live buffers with no permit to either need beside
-    the pair, while both live; for every pair that has a permit."""
-    partners = _partners(problem)
-    footprints = {pair: footprint(problem, *pair) for pair in problem.permits}
-    need: dict[frozenset[int], int] = {}
-    found = {(i, j): 0 for i, j in problem.permits if i < j}
-    for fixed, live in _linked_live_sets(problem, partners):
-        present = set(live)
-        for i in live:
-            for j in partners[i]:
-                if i < j and j in present:
-                    near = {i, j, *partners[i], *partners[j]}
-                    rest = [k for k in live if k not in near]
-                    total = fixed
-                    for component in _components(partners, rest):
-                        key = frozenset(component)
-                        if key not in need:
-                            need[key] = _component_need(problem, component, footprints)
-                        total += need[key]
-                    found[i, j] = max(found[i, j], total)
-    return found
-
-
-def _partners(problem: Problem) -> dict[int, list[int]]:
-    partners: dict[int, list[int]] = {}
-    for i, j in problem.permits:
-        partners.setdefault(i, []).append(j)
-    return partners

@@ -27,12 +27,14 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from tflm_planner.planning.problem import Problem
 
 Interval = tuple[int, int]
+"""Open where distances are forbidden, closed where offsets or distances are possible."""
 Span = list[Interval]
 """Closed intervals, ascending, not adjacent."""
 
@@ -58,7 +60,7 @@ def forbidden(problem: Problem, i: int, j: int) -> list[Interval]:
     return found
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class _Arc:
     """From one buffer to a neighbour: the distances that the neighbour may have."""
 
@@ -72,91 +74,118 @@ class _Arc:
 class Domains:
     """The domains of all buffers below one height; all numbers in units of the problem's grid."""
 
+    walls: list[list[tuple[int, int, int]]]
+    """For each buffer its neighbours without permit: (neighbour, its size, the buffer's size)."""
     arcs: list[list[_Arc]]
+    """For each buffer its neighbours with permits."""
     spans: list[Span]
     possible: bool = True
     steps: int = 0
-    _queue: deque[int] = field(default_factory=deque[int])
+    """Pairs looked at so far."""
 
     def copy(self) -> Domains:
         """The same domains, to be narrowed independently."""
-        return Domains(self.arcs, list(self.spans), self.possible)
+        return Domains(self.walls, self.arcs, list(self.spans), self.possible)
 
     def propagate(self, changed: Iterable[int], budget: int) -> bool:
         """Prune the neighbours of `changed`, theirs, and so on. False when a domain gets empty.
 
         After `budget` steps domains may be left wider than need be.
         """
-        spans, queue = self.spans, deque(changed)
+        queue = deque(changed)
         waiting = set(queue)
         stop = self.steps + budget
         while queue and self.possible and self.steps < stop:
             i = queue.popleft()
             waiting.discard(i)
-            source = spans[i]
-            room = source[0][1] - source[0][0] if len(source) == 1 else -1
-            for arc in self.arcs[i]:
-                if arc.widest - 2 <= room:
-                    continue
-                self.steps += 1
-                j = arc.to
-                kept = _common(spans[j], _reach(source, arc.windows, spans[j][0][0], spans[j][-1][1]))
-                if kept == spans[j]:
-                    continue
-                spans[j] = kept
-                if not kept:
-                    self.possible = False
-                    break
+            for j in self._prune_around(i):
                 if j not in waiting:
                     waiting.add(j)
                     queue.append(j)
         return self.possible
 
+    def _prune_around(self, i: int) -> Iterator[int]:
+        """Prune the neighbours of i; those that changed."""
+        spans = self.spans
+        source = spans[i]
+        least, most = source[0][0], source[-1][1]
+        for to, under, above in self.walls[i]:
+            below, over = most - under, least + above
+            old = spans[to]
+            if over - below > 1 and below < old[-1][1] and over > old[0][0]:
+                self.steps += 1
+                if self._narrow(to, _outside(old, below, over)):
+                    yield to
+                if not self.possible:
+                    return
+        room = most - least if len(source) == 1 else -1
+        for arc in self.arcs[i]:
+            if arc.widest - 2 >= room:
+                self.steps += 1
+                old = spans[arc.to]
+                reach = _reach(source, arc.windows, old[0][0], old[-1][1])
+                if self._narrow(arc.to, _common(old, reach)):
+                    yield arc.to
+                if not self.possible:
+                    return
+
+    def _narrow(self, i: int, span: Span) -> bool:
+        """Give buffer i a domain within its old one; whether that is a change."""
+        if span == self.spans[i]:
+            return False
+        self.spans[i] = span
+        self.possible = bool(span)
+        return True
+
     def fix(self, i: int, offset: int, budget: int) -> bool:
-        """Place buffer i, and prune. Its neighbours are pruned whatever the budget."""
+        """Place buffer i, and prune. Its neighbours are pruned exactly, whatever the budget: so
+        when all buffers are placed without emptying a domain, the plan is legal."""
         self.spans[i] = [(offset, offset)]
         return self.propagate((i,), max(budget, 1))
 
 
-class Slide:
-    """The domains of one problem at any height. `unit`: bytes of the grid."""
+class Pruner:
+    """Makes the domains of one problem, below any height. `unit`: bytes of the grid, which every
+    size and distance is a multiple of, and hence every height worth trying."""
 
-    def __init__(self, problem: Problem, crowd: dict[Interval, int]) -> None:
-        """crowd: for pairs with permits, i < j, bytes that others need beside them."""
+    def __init__(self, problem: Problem, crowd: Mapping[Interval, int]) -> None:
+        """crowd: for all pairs with permits, i < j, bytes that others need beside them."""
         finite = [d for o in problem.overlaps for d in (o.low, o.high) if abs(d) < _FAR]
         self.unit = unit = math.gcd(*(b.size for b in problem.buffers), *finite) or 1
         self.problem = problem
         self.sizes = [b.size // unit for b in problem.buffers]
         self._crowd = {pair: need // unit for pair, need in crowd.items()}
-        self._plain: list[list[_Arc]] = []
+        self._walls: list[list[tuple[int, int, int]]] = []
         self._tight: list[tuple[int, int, list[Interval]]] = []
         for i, near in enumerate(problem.neighbours):
-            self._plain.append([])
+            walls = list[tuple[int, int, int]]()
+            self._walls.append(walls)
             for j in near:
                 if (min(i, j), max(i, j)) in self._crowd:
                     gaps = [(a // unit, b // unit) for a, b in forbidden(problem, i, j)]
                     self._tight.append((i, j, gaps))
                 else:
-                    a, b = self.sizes[i], self.sizes[j]
-                    self._plain[i].append(_Arc(j, [(-_FAR, -b), (a, _FAR)], a + b))
+                    walls.append((j, self.sizes[j], self.sizes[i]))
 
     def at(self, height: int, budget: int) -> Domains:
         """Consistent domains below `height` bytes, as far as `budget` steps lead."""
         top = height // self.unit
         spans: list[Span] = [[(0, top - size)] for size in self.sizes]
         if any(size > top for size in self.sizes):
-            return Domains([], spans, possible=False)
-        arcs = [list(arcs) for arcs in self._plain]
+            return Domains([], [], spans, possible=False)
+        arcs: list[list[_Arc]] = [[] for _ in spans]
         for i, j, gaps in self._tight:
             a, b = self.sizes[i], self.sizes[j]
             shared = a + b + self._crowd[min(i, j), max(i, j)] - top
-            windows = _windows(gaps, shared - b if shared > 0 else -_FAR,
-                               a - shared if shared > 0 else _FAR)
+            if shared > 0:
+                windows, widest = _windows(gaps, shared - b, a - shared), _FAR
+            else:
+                windows = _windows(gaps, -_FAR, _FAR)
+                widest = max((y - x for x, y in gaps), default=0)
             if not windows:
-                return Domains([], spans, possible=False)
-            widest = max((y - x for x, y in gaps), default=0) if shared <= 0 else _FAR
+                return Domains([], [], spans, possible=False)
             arcs[i].append(_Arc(j, windows, widest))
-        domains = Domains(arcs, spans)
+        domains = Domains(self._walls, arcs, spans)
         domains.propagate(range(len(spans)), budget)
         return domains
 
@@ -192,7 +221,21 @@ def _reach(source: Span, windows: Span, low: int, high: int) -> Span:
                 united[-1] = (united[-1][0], last)
         else:
             united.append((first, last))
-    return united if len(united) <= _PIECES else _rounded(united)
+    return united if len(united) <= _PIECES or len(source) == 1 else _rounded(united)
+
+
+def _outside(span: Span, low: int, high: int) -> Span:
+    """The span without the open interval (low, high)."""
+    found: Span = []
+    for first, last in span:
+        if last <= low or first >= high:
+            found.append((first, last))
+            continue
+        if first <= low:
+            found.append((first, low))
+        if last >= high:
+            found.append((high, last))
+    return found
 
 
 def _rounded(span: Span) -> Span:
@@ -200,7 +243,7 @@ def _rounded(span: Span) -> Span:
     gaps = sorted(range(1, len(span)), key=lambda k: (span[k - 1][1] - span[k][0], k))
     cuts = sorted(gaps[: _PIECES - 1])
     edges = [0, *cuts, len(span)]
-    return [(span[a][0], span[b - 1][1]) for a, b in zip(edges, edges[1:], strict=False)]
+    return [(span[a][0], span[b - 1][1]) for a, b in pairwise(edges)]
 
 
 def _common(one: Span, other: Span) -> Span:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 
-from tflm_planner.ir import Op
+from tflm_planner.ir import Op, Tensor
 from tflm_planner.tflm.contracts import STUDIED, Library, Trail, contract
 from tflm_planner.tflm.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.targets import DEFAULT_TARGET, Target, load_target
@@ -20,6 +20,10 @@ class Machine:
 
     target: Target
     libraries: tuple[Library, ...]
+    _known: dict[Hashable, list[tuple[int, int, int, int]]] = field(
+        default_factory=dict[Hashable, list[tuple[int, int, int, int]]], compare=False, repr=False
+    )
+    """Form of an operator -> its trails: (input, output, low, high)."""
 
     @property
     def scratch_of(self) -> ScratchModel:
@@ -30,9 +34,50 @@ class Machine:
         """What the target's kernels allow beyond aliases.
 
         The reference kernels, which run on this machine, must allow it too: so that every plan
-        can be run here, and not only replayed.
+        can be run here, and not only replayed. Contracts are asked for many times and by many
+        operators of the same form, so they are remembered by form, never by identity: operators
+        may be changed in between.
         """
-        return contract(op, *self.libraries, Library.REFERENCE)
+        form = _form(op)
+        if form not in self._known:
+            found = contract(op, *dict.fromkeys((*self.libraries, Library.REFERENCE)))
+            self._known[form] = [
+                (_place(op.inputs, t.operand), _place(op.outputs, t.result), t.low, t.high)
+                for t in found
+            ]
+        for operand, result, low, high in self._known[form]:
+            data = op.inputs[operand]
+            assert data is not None
+            yield Trail(data, op.outputs[result], low, high)
+
+
+_SMALL = 256
+"""Constants of up to so many bytes (paddings, permutations, axes) belong to an operator's form:
+weights do not."""
+
+
+def _form(op: Op) -> Hashable:
+    """All that contracts look at: kind, options, types, shapes, which operands are constant or one
+    and the same, and small constants themselves."""
+    options: object = op.options
+    values = repr(vars(options)) if options is not None else ""
+    seen: dict[int, int] = {}
+    tensors = [
+        None if t is None else (seen.setdefault(id(t), len(seen)), t.type, t.shape, _constant(t))
+        for t in (*op.inputs, None, *op.outputs)
+    ]
+    return op.kind, type(options), values, tuple(tensors)
+
+
+def _constant(tensor: Tensor) -> Hashable:
+    if not tensor.is_constant:
+        return tensor.is_variable
+    data = tensor.buffer.data
+    return data.tobytes() if data is not None and data.size <= _SMALL else "large"
+
+
+def _place(tensors: Sequence[Tensor | None], tensor: Tensor) -> int:
+    return next(i for i, t in enumerate(tensors) if t is tensor)
 
 
 def machine(target: Target | None = None) -> Machine:

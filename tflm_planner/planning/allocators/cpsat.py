@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from tflm_planner.errors import UsageError
-from tflm_planner.planning.allocators.items import forbidden
+from tflm_planner.planning.domains import forbidden
 from tflm_planner.planning.problem import Plan, Problem, concurrent_pairs
 
 

@@ -13,10 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from tflm_planner.planning.domains import Interval, forbidden
 from tflm_planner.planning.problem import Overlap, Plan, Problem
-
-Interval = tuple[int, int]
-"""Open: low < distance < high is forbidden."""
 
 
 @dataclass(frozen=True)
@@ -83,23 +81,6 @@ class Items:
                 table[k][other] = united
                 table[other][k] = tuple((-high, -low) for low, high in reversed(united))
         return tuple(table)
-
-
-def forbidden(problem: Problem, i: int, j: int) -> list[Interval]:
-    """Forbidden open intervals of `offset[j] - offset[i]` of two buffers live together."""
-    low, high = -problem.buffers[j].size, problem.buffers[i].size
-    permits = problem.permits.get((i, j))
-    if permits is None:
-        return [(low, high)]
-    found: list[Interval] = []
-    for free_low, free_high in sorted(permits):
-        if free_low > low:
-            found.append((low, min(free_low, high)))
-        low = max(low, free_high)
-        if low >= high:
-            return found
-    found.append((low, high))
-    return found
 
 
 def _unite(intervals: Iterable[Interval]) -> Iterator[Interval]:

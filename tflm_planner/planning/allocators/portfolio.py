@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tflm_planner.errors import UsageError
-from tflm_planner.planning.allocators import greedy, local
+from tflm_planner.planning.allocators import greedy, local, slide
 from tflm_planner.planning.allocators.items import (
     Items,
     alias_sets,
@@ -25,7 +25,8 @@ from tflm_planner.planning.allocators.items import (
     isolated,
     without_aliases,
 )
-from tflm_planner.planning.bounds import lower_bound
+from tflm_planner.planning.bounds import crowds, live_bound, pruned_bound
+from tflm_planner.planning.domains import Pruner
 from tflm_planner.planning.problem import Overlap, Plan, Problem, validate
 
 if TYPE_CHECKING:
@@ -36,13 +37,19 @@ Progress = Callable[[str, int, int], None]
 
 DEFAULT = ("greedy", "local", "exact")
 NAMES = (*DEFAULT, "cpsat", "best")
-"""What `best_of` understands; "best" is the default, and "greedy" always goes first."""
+"""What `best_of` understands; "best" stands for `DEFAULT`, and "greedy" always goes first."""
 
 _CLIMB_WORK = 1_500_000
 """Rounds of local search times (items + conflicts): about a second."""
 _CLIMB_ROUNDS = 4_000
 _SLICES_PER_SECOND = 14
 """Budget of the exact search: less than a slow core does, so that the clock rarely decides."""
+_PATIENCE, _LITTLE_PATIENCE = 10.0, 2.0
+"""Seconds of exact search that nobody asked for by name, and those for little gain."""
+_LITTLE = 200
+"""One part in so many, 0.5 %, is a little gain."""
+_LITTLE_CLIMB = 4
+"""Local search for little gain does one round in so many."""
 _ALIAS_SETS = 64
 _LANES = 12
 """Alias sets that are searched when there are too many to search all."""
@@ -65,18 +72,20 @@ class Solution:
 def best_of(
     problem: Problem,
     *,
-    allocators: Sequence[str] = DEFAULT,
+    allocators: Sequence[str] = ("best",),
     time_limit: float = 10.0,
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> Solution:
     """The lowest plan that these allocators find within `time_limit` seconds.
 
-    The time to load (or, once, to compile) the exact search is not counted. Ctrl-C returns the
+    Effort follows what can be won: the exact search of "best" ends after some 10 s, or 2 s where
+    the plan is within 0.5 % of the bound; "exact" by name runs to the limit. The time to load
+    (or, once, to compile) the exact search is not counted. Ctrl-C returns the
     best plan so far. Raises `UsageError` for an unknown allocator.
     """
     wanted = _expand(allocators)
-    run = _Run(problem, time_limit, seed, on_progress)
+    run = _Run(problem, time_limit, seed, on_progress, patient="exact" in allocators)
     interrupted = False
     try:
         run.greedy()
@@ -119,6 +128,8 @@ class _Run:
     time_limit: float
     seed: int
     on_progress: Progress | None
+    patient: bool
+    """Search to the time limit, however little there is to gain."""
     bound: int = 0
     proved: bool = False
     allocator: str = "stack"
@@ -128,6 +139,7 @@ class _Run:
         self.started = time.perf_counter()
         self.deadline = self.started + self.time_limit
         self.aliases = any(o.is_alias for o in self.problem.overlaps)
+        self.loose = any(not o.is_alias for o in self.problem.overlaps)
         top, offsets = 0, list[int]()
         for b in self.problem.buffers:
             offsets.append(top)
@@ -138,6 +150,11 @@ class _Run:
     def over(self) -> bool:
         """Nothing is left to gain, or no time to gain it."""
         return self.height <= self.bound or self.proved or time.perf_counter() > self.deadline
+
+    @property
+    def little(self) -> bool:
+        """Whether hardly anything is left to gain."""
+        return (self.height - self.bound) * _LITTLE < self.height
 
     def offer(self, name: str, lane: _Lane, offsets: list[int]) -> None:
         """Keep a plan if it is lower than all before."""
@@ -161,24 +178,48 @@ class _Run:
         )
 
     def greedy(self) -> None:
-        """Without aliases; with all that agree; with all left open, taken where they fit."""
-        plain = without_aliases(self.problem) if self.aliases else self.problem
-        plain_bound = lower_bound(plain)
-        self.bound = lower_bound(self.problem) if self.aliases else plain_bound
-        self._greedy_lane(bind(plain, ()), plain_bound)
+        """Without overlaps where they cannot help; without aliases; sliding; with all aliases that
+        agree; with all left open, taken where they fit."""
+        problem = self.problem
+        bare = Problem(problem.buffers)
+        peak = live_bound(bare)
+        self.bound = live_bound(problem) if problem.overlaps else peak
+        if not self.loose or peak <= self.bound:
+            self._greedy_lane(bind(bare, ()), peak)
+        if self.loose and not self.over:
+            plain = without_aliases(problem) if self.aliases else problem
+            self._greedy_lane(bind(plain, ()), self.bound)
+        if not self.over:
+            self._slide()
         if self.aliases and not self.over:
-            self._greedy_lane(choose_all(self.problem), self.bound)
+            self._greedy_lane(choose_all(problem), self.bound)
         if self.aliases and not self.over:
-            self._greedy_lane(bind(self.problem, ()), self.bound)
+            self._greedy_lane(bind(problem, ()), self.bound)
         if self.aliases and not self.over:
-            self._greedy_lane(bind(self.problem, self._realised()), self.bound)
+            self._greedy_lane(bind(problem, self._realised()), self.bound)
+
+    def _slide(self) -> None:
+        """Raise the bound by what pairs leave to each other, and place along the way."""
+        problem = self.problem
+        if sum(map(len, problem.neighbours)) > 2 * slide.PAIRS:
+            return
+        pruner = Pruner(problem, crowds(problem))
+        self.bound = max(self.bound, pruned_bound(pruner, self.bound))
+        if self.over:
+            return
+        lane = _Lane(bind(problem, ()), self.bound)
+        self.lanes.append(lane)
+        for name, offsets in slide.attempts(problem, pruner, self.bound, self.height):
+            self.offer(name, lane, offsets)
+            if self.over:
+                break
 
     def _greedy_lane(self, items: Items, bound: int) -> None:
         lane = _Lane(items, bound)
         self.lanes.append(lane)
         for name, offsets in greedy.candidates(items, bound):
             self.offer(name, lane, offsets)
-            if lane.height <= bound or self.over:
+            if lane.height <= max(bound, self.bound) or self.over:
                 break
 
     def _realised(self) -> list[Overlap]:
@@ -199,10 +240,12 @@ class _Run:
             order = sorted(range(len(lane.items)), key=lambda k: (offsets[k], k))
             work = len(lane.items) + sum(map(len, lane.items.conflicts))
             rounds = min(_CLIMB_ROUNDS, _CLIMB_WORK // work)
+            if self.little:
+                rounds = rounds // _LITTLE_CLIMB + 1
             found = local.climb(
                 lane.items,
                 order,
-                bound=lane.bound,
+                bound=max(lane.bound, self.bound),
                 rounds=rounds,
                 seed=self.seed,
                 enough=lambda: time.perf_counter() > self.deadline,
@@ -230,7 +273,10 @@ class _Run:
                 lane.items, high=self.height, bound=lane.bound, seed=self.seed
             )
             searches.append((lane, minimiser))
-        slices, budget = 1, self.time_limit * _SLICES_PER_SECOND
+        patience = _LITTLE_PATIENCE if self.little else _PATIENCE
+        seconds = self.time_limit if self.patient else min(self.time_limit, patience)
+        slices, budget = 1, seconds * _SLICES_PER_SECOND
+        self.deadline = min(self.deadline, time.perf_counter() + seconds)
         while budget > 0 and not self.over:
             for lane, minimiser in searches:
                 budget -= self._advance(lane, minimiser, slices)
@@ -254,15 +300,14 @@ class _Run:
     def _exact_lanes(self) -> tuple[list[_Lane], bool]:
         """The alias sets that may still win, and whether the others certainly cannot."""
         if not self.aliases:
-            return [_Lane(isolated(self.lanes[0].items), self.bound)], True
+            return [_Lane(isolated(bind(self.problem, ())), self.bound)], True
         sets, every = alias_sets(self.problem, _ALIAS_SETS)
         realised = bind(self.problem, self._realised())
         ranked: list[_Lane] = []
         for items in (realised, *sets):
             alone = isolated(items)
             # Loose overlaps make the heaviest section no bound: `Minimiser` has its own.
-            loose = any(not o.is_alias for o in self.problem.overlaps)
-            weight = self.bound if loose else max(self.bound, heaviest(alone))
+            weight = self.bound if self.loose else max(self.bound, heaviest(alone))
             if weight < self.height:
                 ranked.append(_Lane(alone, weight))
         ranked.sort(key=lambda lane: lane.bound)
