@@ -108,7 +108,7 @@ _SHORT_ALIGNMENT = {"FULLY_CONNECTED"}
 """Enums and booleans only: alignment 1 where enums are short."""
 _ARDUINO_BUILTIN: dict[str, int] = {"CONV_2D": 24, "FULLY_CONNECTED": 4}
 _WHEEL_BUILTIN: dict[str, int] = {"FULLY_CONNECTED": 32}
-"""Measured: the wheel is two months younger than the sources."""
+"""Measured: the wheel is two months younger than the sources. These hold a pointer."""
 
 KNOWN = frozenset([*_NONE, *_BUILTIN])
 """Every operator with an entry."""
@@ -126,7 +126,8 @@ def _builtin(op: Op, target: Target, column: int) -> tuple[int, int] | None:
     enums = sizes in (_ENUM, _ENUM_BOOL) or op.kind in _SHORT_ALIGNMENT
     if op.kind in _BYTES_ONLY or (enums and column == 0):
         return size, 1
-    return size, 8 if op.kind == "VAR_HANDLE" and target.pointer == 8 else 4
+    pointers = op.kind == "VAR_HANDLE" or (target.recording and op.kind in _WHEEL_BUILTIN)
+    return size, 8 if pointers and target.pointer == 8 else 4
 
 
 # --- OpData ---------------------------------------------------------------------------------

@@ -101,15 +101,24 @@ def orders(items: Items) -> Iterator[tuple[str, Order]]:
     yield "degree", by(lambda k: (-len(conflicts[k]), -heights[k]))
 
 
-def candidates(items: Items, bound: int) -> Iterator[tuple[str, list[int]]]:
-    """(name, offsets) of every greedy allocator; the caller stops when it has seen enough."""
-    listed: list[tuple[str, Order]] = []
+def first_fits(items: Items) -> Iterator[tuple[str, list[int]]]:
+    """(name, offsets) of first fit in every order; the caller stops when it has seen enough."""
     for name, order in orders(items):
-        listed.append((name, order))
         offsets = first_fit(items, order)
         assert offsets is not None
         yield f"first fit by {name}", offsets
+
+
+def others(items: Items, bound: int) -> Iterator[tuple[str, list[int]]]:
+    """(name, offsets) of the other greedy allocators, which win less often."""
+    listed = list(orders(items))
     by_start = next(order for name, order in listed if name == "start")
     yield "pendulum", pendulum(items, by_start, bound)
     for name, order in listed:
         yield f"best fit by {name}", best_fit(items, order)
+
+
+def candidates(items: Items, bound: int) -> Iterator[tuple[str, list[int]]]:
+    """(name, offsets) of every greedy allocator."""
+    yield from first_fits(items)
+    yield from others(items, bound)

@@ -10,7 +10,7 @@ the clock is the outer limit only.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,8 @@ NAMES = (*DEFAULT, "cpsat", "best")
 _CLIMB_WORK = 1_500_000
 """Rounds of local search times (items + conflicts): about a second."""
 _CLIMB_ROUNDS = 4_000
+_CLIMBS = 4
+"""Lanes that are climbed, the lowest ones."""
 _SLICES_PER_SECOND = 14
 """Budget of the exact search: less than a slow core does, so that the clock rarely decides."""
 _PATIENCE, _LITTLE_PATIENCE = 10.0, 2.0
@@ -109,7 +111,7 @@ def _expand(allocators: Sequence[str]) -> set[str]:
     return wanted
 
 
-@dataclass
+@dataclass(eq=False)
 class _Lane:
     """One choice of aliases, with the best offsets found for its items."""
 
@@ -134,6 +136,8 @@ class _Run:
     proved: bool = False
     allocator: str = "stack"
     lanes: list[_Lane] = field(default_factory=list[_Lane])
+    free: _Lane | None = None
+    """The one that leaves every overlap open."""
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
@@ -178,49 +182,60 @@ class _Run:
         )
 
     def greedy(self) -> None:
-        """Without overlaps where they cannot help; without aliases; sliding; with all aliases that
-        agree; with all left open, taken where they fit."""
-        problem = self.problem
-        bare = Problem(problem.buffers)
+        """What takes milliseconds, from the plainest plans to the boldest."""
+        for step in (self._apart, self._sliding, self._sharing):
+            if not self.over:
+                step()
+
+    def _apart(self) -> None:
+        """Without any overlap, unless overlaps from a distance on promise more."""
+        bare = Problem(self.problem.buffers) if self.problem.overlaps else self.problem
         peak = live_bound(bare)
-        self.bound = live_bound(problem) if problem.overlaps else peak
+        self.bound = live_bound(self.problem) if self.problem.overlaps else peak
         if not self.loose or peak <= self.bound:
-            self._greedy_lane(bind(bare, ()), peak)
-        if self.loose and not self.over:
-            plain = without_aliases(problem) if self.aliases else problem
-            self._greedy_lane(bind(plain, ()), self.bound)
-        if not self.over:
-            self._slide()
-        if self.aliases and not self.over:
-            self._greedy_lane(choose_all(problem), self.bound)
-        if self.aliases and not self.over:
-            self._greedy_lane(bind(problem, ()), self.bound)
-        if self.aliases and not self.over:
-            self._greedy_lane(bind(problem, self._realised()), self.bound)
+            self._first_fits(_Lane(bind(bare, ()), peak))
 
-    def _slide(self) -> None:
-        """Raise the bound by what pairs leave to each other, and place along the way."""
-        problem = self.problem
-        if sum(map(len, problem.neighbours)) > 2 * slide.PAIRS:
+    def _sliding(self) -> None:
+        """Without aliases; then with everything, at heights that no pair of buffers forbids."""
+        if self.loose:
+            self._first_fits(_Lane(bind(without_aliases(self.problem), ()), self.bound))
+        if self.over or sum(map(len, self.problem.neighbours)) > 2 * slide.PAIRS:
             return
-        pruner = Pruner(problem, crowds(problem))
+        pruner = Pruner(self.problem, crowds(self.problem))
         self.bound = max(self.bound, pruned_bound(pruner, self.bound))
-        if self.over:
-            return
-        lane = _Lane(bind(problem, ()), self.bound)
-        self.lanes.append(lane)
-        for name, offsets in slide.attempts(problem, pruner, self.bound, self.height):
-            self.offer(name, lane, offsets)
-            if self.over:
-                break
+        if not self.over:
+            self.free = _Lane(bind(self.problem, ()), self.bound)
+            self._take(self.free, slide.attempts(self.problem, pruner, self.bound, self.height))
 
-    def _greedy_lane(self, items: Items, bound: int) -> None:
-        lane = _Lane(items, bound)
-        self.lanes.append(lane)
-        for name, offsets in greedy.candidates(items, bound):
-            self.offer(name, lane, offsets)
-            if lane.height <= max(bound, self.bound) or self.over:
+    def _sharing(self) -> None:
+        """The other ways to place; all aliases that agree; all left open, taken where they fit;
+        those taken so far."""
+        for lane in self.lanes:
+            if lane is not self.free:
+                self._take(lane, greedy.others(lane.items, self.bound))
+        if self.aliases and not self.over:
+            self._greedy_lane(_Lane(choose_all(self.problem), self.bound))
+        if self.aliases and not self.over:
+            self._greedy_lane(self.free or _Lane(bind(self.problem, ()), self.bound))
+        if self.aliases and not self.over:
+            self._greedy_lane(_Lane(bind(self.problem, self._realised()), self.bound))
+
+    def _first_fits(self, lane: _Lane) -> None:
+        self._take(lane, greedy.first_fits(lane.items))
+
+    def _greedy_lane(self, lane: _Lane) -> None:
+        self._first_fits(lane)
+        self._take(lane, greedy.others(lane.items, self.bound))
+
+    def _take(self, lane: _Lane, named: Iterator[tuple[str, list[int]]]) -> None:
+        """Offer a lane's candidates until one is good enough."""
+        if lane not in self.lanes:
+            self.lanes.append(lane)
+        while not (lane.height <= max(lane.bound, self.bound) or self.over):
+            candidate = next(named, None)
+            if candidate is None:
                 break
+            self.offer(candidate[0], lane, candidate[1])
 
     def _realised(self) -> list[Overlap]:
         """The aliases that the best plan so far takes."""
@@ -231,7 +246,7 @@ class _Run:
 
     def local(self) -> None:
         """Climb from the best plan of each lane, the lowest first."""
-        for lane in sorted(self.lanes, key=lambda lane: lane.height):
+        for lane in sorted(self.lanes, key=lambda lane: lane.height)[:_CLIMBS]:
             if self.over:
                 return
             if lane.offsets is None or lane.bound >= self.height:

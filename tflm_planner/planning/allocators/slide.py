@@ -24,7 +24,7 @@ from tflm_planner.planning.problem import Problem
 End = Literal["low", "high", "near"]
 """The end of its domain at which a buffer is placed; "near": the end closer to its wall."""
 
-_AROUND = 300
+_AROUND = 100
 """Pairs looked at after each placement."""
 _PRUNE = 30_000
 """Pairs looked at before the first one."""
