@@ -143,6 +143,16 @@ def inspect(source: Source, options: SearchOptions | None = None) -> Inspection:
     return replace(seen, limits=limits)
 
 
+def problem(source: Source, options: SearchOptions | None = None) -> tuple[Problem, Plan]:
+    """The planning problem of a model in its own order, and the plan that TFLM runs it with: the
+    one it carries, or TFLM's own."""
+    options = options or SearchOptions()
+    model = read_model(load(source))
+    line = timeline(model, options.machine.scratch_of)
+    placed = greedy.place(placement_requests(line, carried_plan(model) or {}))
+    return planning_problem(line, options.trails_of), Plan(tuple(placed))
+
+
 def arena(source: Source, target: Target | None = None) -> Arena:
     """The arena that a model needs on a target (Cortex-M4 with CMSIS-NN if none is given), with
     the plan that the model carries, if it does."""

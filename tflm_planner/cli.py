@@ -7,6 +7,7 @@ Exit codes: 0 done (and within budget), 1 internal, 2 usage, 3 over budget (best
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -150,26 +151,35 @@ def inspect_command(
         bool, typer.Option("--text", help="The model's text form: one operator a line.")
     ] = False,
     svg: Annotated[Path | None, typer.Option(help="Also draw the memory map.")] = None,
+    problem: Annotated[
+        Path | None,
+        typer.Option(help="Also write the planning problem as CSV, in MiniMalloc's columns."),
+    ] = None,
     target: TargetName = DEFAULT_TARGET,
     as_json: AsJson = False,
 ) -> None:
     """Show operators, live bytes, the peak and its tensors, and the limits."""
     with _errors_as_exit_codes():
         from tflm_planner import api, ir_text
+        from tflm_planner.files import check_writable, write_file
+        from tflm_planner.planning.minimalloc_csv import write_csv
         from tflm_planner.report.json_document import inspection_to_json
         from tflm_planner.report.memory_map_svg import memory_map_svg
         from tflm_planner.report.text import render_inspection
 
-        if svg is not None:
-            from tflm_planner.files import check_writable
-
-            check_writable(svg, force=True, inputs=(source,))
+        for path in (svg, problem):
+            if path is not None:
+                check_writable(path, force=True, inputs=(source,))
         on = api.machine(api.load_target(target))
-        seen = api.inspect(source, api.SearchOptions(time_limit=20.0, machine=on))
+        options = api.SearchOptions(time_limit=20.0, machine=on)
+        seen = api.inspect(source, options)
         if svg is not None:
-            from tflm_planner.files import write_file
-
             write_file(svg, memory_map_svg(seen.map, title=source.name).encode())
+        if problem is not None:
+            rows = io.StringIO()
+            posed, placed = api.problem(source, options)
+            write_csv(posed, rows, placed)
+            write_file(problem, rows.getvalue().encode("utf-8", "backslashreplace"))
         if text:
             typer.echo(ir_text.to_text(seen.model), nl=False)
         elif as_json:

@@ -104,6 +104,23 @@ def chain(sizes: list[int]) -> Problem:
     return Problem(tuple(Buffer(f"t{i}", size, i, i + 2) for i, size in enumerate(sizes)))
 
 
+@st.composite
+def sliding_chains(draw: st.DrawFn, most: int = 6, biggest: int = 5) -> Problem:
+    """A model without branches: each buffer is live together with the next, and may slide."""
+    sizes = draw(st.lists(st.integers(1, biggest), min_size=2, max_size=most))
+    overlaps: list[Overlap] = []
+    for i in range(len(sizes) - 1):
+        low = draw(st.integers(-2, 4))
+        kind = draw(st.sampled_from(["none", "alias", "below", "below", "above"]))
+        if kind == "alias":
+            overlaps.append(Overlap(i, i + 1, low, low))
+        elif kind == "below":
+            overlaps.append(Overlap(i + 1, i, low, UNBOUNDED))
+        elif kind == "above":
+            overlaps.append(Overlap(i, i + 1, low, UNBOUNDED))
+    return Problem(chain(sizes).buffers, tuple(overlaps))
+
+
 def mutations(plan: Plan) -> Iterator[Plan]:
     """The plan with one offset moved, a little or to the bottom."""
     for i, offset in enumerate(plan.offsets):

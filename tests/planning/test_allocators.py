@@ -11,14 +11,23 @@ import time
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_problems import brute_force, chain, paint, problems
+from random_problems import brute_force, chain, paint, problems, sliding_chains
 
 from tflm_planner.errors import UsageError
-from tflm_planner.planning.allocators import Solution, best_of, exact, greedy, local
+from tflm_planner.planning.allocators import (
+    Solution,
+    best_of,
+    exact,
+    greedy,
+    local,
+    portfolio,
+    slide,
+)
 from tflm_planner.planning.allocators.items import alias_sets, bind, choose_all, without_aliases
 from tflm_planner.planning.allocators.sections import sections_of
-from tflm_planner.planning.bounds import lower_bound
-from tflm_planner.planning.problem import UNBOUNDED, Buffer, Overlap, Problem, validate
+from tflm_planner.planning.bounds import crowds, lower_bound
+from tflm_planner.planning.domains import Pruner
+from tflm_planner.planning.problem import UNBOUNDED, Buffer, Overlap, Plan, Problem, validate
 
 SLOW = [HealthCheck.too_slow]
 HAS_ORTOOLS = importlib.util.find_spec("ortools") is not None
@@ -60,6 +69,39 @@ def test_best_is_what_brute_force_finds(problem: Problem) -> None:
         flat = all(o.low == 0 for o in problem.overlaps)
         assert solution.optimal or not flat
         assert solution.height == least or not flat
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=SLOW)
+@given(problems())
+def test_every_slide_is_legal_and_lower_than_the_one_before(problem: Problem) -> None:
+    bound, top = lower_bound(problem), sum(b.size for b in problem.buffers)
+    pruner = Pruner(problem, crowds(problem))
+    for name, offsets in slide.attempts(problem, pruner, bound, top):
+        plan = Plan(tuple(offsets))
+        assert validate(problem, plan) == [] and paint(problem, plan), name
+        assert bound <= plan.height(problem) < top
+        top = plan.height(problem)
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=SLOW)
+@given(sliding_chains())
+def test_chains_are_solved_without_the_compiled_search(problem: Problem) -> None:
+    solution = best_of(problem, allocators=["greedy"])
+    assert solution.optimal and solution.height == brute_force(problem, solution.height)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_of_a_hundred_layers_slides_through_one_buffer_at_once(seed: int) -> None:
+    chance = random.Random(seed)
+    sizes = [16 * chance.randint(1, 400) for _ in range(100)]
+    trails = tuple(
+        Overlap(i + 1, i, 16 * chance.randint(1, 40), UNBOUNDED)
+        for i in range(99) if chance.random() < 0.8
+    )  # fmt: skip
+    problem = Problem(chain(sizes).buffers, trails)
+    begun = time.process_time()
+    solution = best_of(problem)
+    assert solution.optimal and time.process_time() - begun < 0.5
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=SLOW)
@@ -184,6 +226,31 @@ def test_hard_problems_reach_their_bound(seed: int) -> None:
     solution = best_of(problem, time_limit=5)
     assert solution.height <= first.height
     assert solution.optimal
+
+
+def test_effort_follows_what_can_be_won(monkeypatch: pytest.MonkeyPatch) -> None:
+    granted: list[float] = []
+
+    class Idle:
+        """Searches nothing, and takes a slice each time."""
+
+        def __init__(self, items: object, *, high: int, bound: int = 0, seed: int = 0) -> None:
+            self.low, self.high, self.slices, self.offsets, self.sections = 0, high, 0.0, None, None
+
+        def advance(self, slices: int, enough: object) -> None:
+            self.slices += slices
+            granted[-1] += slices
+
+    monkeypatch.setattr(exact, "Minimiser", Idle)
+    monkeypatch.setattr(portfolio, "_CLIMB_ROUNDS", 0)
+    problem = hard(80, 0)
+    for allocators in (["best"], ["exact"]):
+        for little in (200, 1):
+            monkeypatch.setattr(portfolio, "_LITTLE", little)
+            granted.append(0)
+            best_of(problem, allocators=allocators, time_limit=100)
+    much, small, named, named_small = granted
+    assert small < much < named == named_small
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:

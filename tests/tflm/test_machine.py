@@ -1,0 +1,49 @@
+"""A machine remembers contracts by the form of operators: always what `contract` says now."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.models.generator import random_model
+from tflm_planner.ir import Model, Op
+from tflm_planner.reader import read_model
+from tflm_planner.tflm.contracts import Library, contract
+from tflm_planner.tflm.machine import Machine, machine
+from tflm_planner.tflm.targets import load_target
+
+TARGETS = ["x86-64/reference", "cortex-m4/cmsis-nn", "cortex-m55/cmsis-nn", "cortex-m/any"]
+
+
+def trails(on: Machine, op: Op) -> list[tuple[int, int, int, int]]:
+    return [(id(t.operand), id(t.result), t.low, t.high) for t in on.trails_of(op)]
+
+
+def fresh(on: Machine, op: Op) -> list[tuple[int, int, int, int]]:
+    found = contract(op, *on.libraries, Library.REFERENCE)
+    return [(id(t.operand), id(t.result), t.low, t.high) for t in found]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_is_remembered_is_what_the_contract_says(target: str) -> None:
+    on = machine(load_target(target))
+    some = 0
+    for seed in range(40):
+        model: Model = read_model(random_model(seed))
+        for op in model.ops():
+            for _ in range(2):
+                assert trails(on, op) == fresh(on, op)
+            some += len(trails(on, op))
+    assert some > 20
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_operator_that_was_changed_is_asked_for_again(target: str) -> None:
+    on, changed = machine(load_target(target)), 0
+    for seed in range(20):
+        for op in read_model(random_model(seed)).ops():
+            if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+                before = trails(on, op)
+                op.options.dilationHFactor += 1
+                assert trails(on, op) == fresh(on, op)
+                changed += trails(on, op) != before
+    assert changed
