@@ -10,7 +10,12 @@ import pytest
 from tests.conftest import ROOT, SHARED, needs_shared, needs_tflm
 from tests.models.handmade import MODELS
 from tflm_planner import api
-from tflm_planner.errors import ModelError, OutputsDifferError, UsageError
+from tflm_planner.errors import (
+    ModelError,
+    OutputsDifferError,
+    UnsoundPlanError,
+    UsageError,
+)
 from tflm_planner.passes import place
 from tflm_planner.passes.place import PLAN_METADATA, carried_plan
 from tflm_planner.report.json_document import to_json
@@ -157,7 +162,7 @@ def test_the_validator_stands_before_the_runtimes(cnn, tmp_path, monkeypatch):
         return original(place.Place(dict.fromkeys(self.offsets, 0)), model)
 
     monkeypatch.setattr(place.Place, "apply", corrupt)
-    with pytest.raises(AssertionError, match="share bytes"):
+    with pytest.raises(UnsoundPlanError, match="share bytes"):
         api.plan(cnn, tmp_path / "out.tflite")
     assert list(tmp_path.iterdir()) == []
 
@@ -171,7 +176,7 @@ def test_the_replay_stands_between_them(cnn, monkeypatch):
         return original(place.Place(dict.fromkeys(self.offsets, 0)), model)
 
     monkeypatch.setattr(place.Place, "apply", corrupt)
-    with pytest.raises(AssertionError, match="loses bytes with cmsis-nn kernels"):
+    with pytest.raises(UnsoundPlanError, match="loses bytes with cmsis-nn kernels"):
         api.plan(cnn)
 
 

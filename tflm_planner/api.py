@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tflm_planner import __version__
-from tflm_planner.errors import ModelError, OutputsDifferError
+from tflm_planner.errors import ModelError, OutputsDifferError, UnsoundPlanError
 from tflm_planner.files import check_writable, read_file, write_file
 from tflm_planner.ir import Model, Tensor
 from tflm_planner.memory_map import live_between, memory_map
@@ -222,10 +222,12 @@ def _written(candidate: Candidate, options: SearchOptions) -> tuple[bytes, Inspe
     model = read_model(data)
     offsets = carried_plan(model)
     line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
-    assert offsets is not None, "the plan was not written"
+    if offsets is None:
+        raise UnsoundPlanError("the plan is not in the file that was made; please report it")
     placed = greedy.place(placement_requests(line, offsets))
     wrong = validate(planning_problem(line, options.trails_of), Plan(tuple(placed)))
-    assert not wrong, f"the plan written is not legal: {wrong[0]}"
+    if wrong:
+        raise UnsoundPlanError(f"the plan made is not legal: {wrong[0]}; please report it")
     aliases = list(taken_aliases(line, offsets))
     trails = list(taken_trails(line, offsets, options.machine))
     replayed = replay_all(trails, options.machine)

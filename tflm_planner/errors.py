@@ -12,6 +12,13 @@ class PlannerError(Exception):
     exit_code = 1
 
 
+class UnsoundPlanError(PlannerError):
+    """A guard found that our own plan would corrupt memory: a bug of this tool. Nothing was
+    written."""
+
+    exit_code = 1
+
+
 class UsageError(PlannerError):
     """The call is wrong: a bad option, a missing or unwritable path."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tflm_planner.errors import UnsoundPlanError
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.planning.lifetimes import (
     Timeline,
@@ -57,12 +58,15 @@ def taken_trails(line: Timeline, offsets: dict[int, int], machine: Machine) -> I
 def replay_all(trails: list[Shared], machine: Machine) -> int:
     """Replay every trail on every kernel library that the machine may have; returns how many.
 
-    A trail that loses a byte is an internal error: the contract that allowed it is wrong.
+    Raises UnsoundPlanError for a trail that loses a byte: the contract that allowed it is wrong.
     """
     for trail in trails:
         for library in machine.libraries:
-            safe = replay_safe(trail.op, library, trail.distance)
-            assert safe, f"{trail.op.label}: {trail} loses bytes with {library.value} kernels"
+            if not replay_safe(trail.op, library, trail.distance):
+                raise UnsoundPlanError(
+                    f"{trail.op.label}: {trail} loses bytes with {library.value} kernels; "
+                    "please report it, and plan with --no-overlap until it is mended"
+                )
     return len(trails)
 
 

@@ -76,7 +76,7 @@ class OrderOutcome:
     """The order of one candidate: what the searches of all graphs said, the main graph's last.
 
     changed: whether any graph runs in another order than its file. peak, lower_bound: live bytes
-    of the main graph, bodies and scratch included.
+    of the main graph, bodies and scratch included. interrupted: whether Ctrl-C ended the search.
     """
 
     method: str
@@ -84,6 +84,7 @@ class OrderOutcome:
     peak: int
     lower_bound: int
     optimal: bool
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -173,9 +174,8 @@ def _dilated(best: Candidate, options: SearchOptions, deadline: float, say: Prog
         run(model, Undilate(everyone.keys()))
         note = "dilating 1x1 convolutions would save nothing; left as they were"
         return replace(best, notes=(*best.notes, note))
-    bounds = _order(
-        model, replace(options, order="file")
-    )  # the order stays; what bounds it has changed
+    # The order stays, but what bounds it has changed.
+    bounds = _order(model, replace(options, order="file"))
     order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
     notes = (*best.notes, _price(everyone, trailing, options))
     return replace(frugal, order=order, notes=notes)
@@ -223,7 +223,8 @@ def _order(model: Model, options: SearchOptions) -> OrderOutcome:
     changed = any(a is not b for a, b in zip(before, after, strict=True))
     main = results[id(model.main)]
     optimal = all(r.optimal for r in results.values())
-    return OrderOutcome(main.method, changed, main.peak, main.lower_bound, optimal)
+    stopped = any(r.interrupted for r in results.values())
+    return OrderOutcome(main.method, changed, main.peak, main.lower_bound, optimal, stopped)
 
 
 def _plan(
@@ -250,7 +251,7 @@ def _plan(
         )
         head = _head(line, solution.plan)
         if best is None or head < best.head:
-            stop = solution.interrupted
+            stop = solution.interrupted or order.interrupted
             best = Candidate(model, line, problem, solution, order, head, notes, stop)
         if best.head == best.solution.lower_bound or best.interrupted:
             break  # else freedom may have led the heuristics astray: try without trails

@@ -6,7 +6,7 @@ import pytest
 
 from tests.models.generator import random_model
 from tflm_planner.ir import Model, Op
-from tflm_planner.reader import read_model
+from tflm_planner.serde import read_model
 from tflm_planner.tflm.contracts import Library, contract
 from tflm_planner.tflm.machine import Machine, machine
 from tflm_planner.tflm.targets import load_target

@@ -83,8 +83,8 @@ def limit_rows(limits: Limits) -> tuple[tuple[str, str, int | None, str], ...]:
     return (
         ("L0", "inputs", limits.inputs, "all model inputs together"),
         ("L1", "file order", limits.order, "live bytes at the peak, operators in file order"),
-        ("L2", "best order", limits.best_order, "any order; in-place results and views allowed"),
-        ("L3", "overlap", limits.overlap, "this order; results may also trail their operands"),
+        ("L2", "best order", limits.best_order, "any order, all sharing that the target allows"),
+        ("L3", "overlap", limits.overlap, "this order, whatever operands and results may share"),
     )
 
 

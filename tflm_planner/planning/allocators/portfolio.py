@@ -198,20 +198,22 @@ class _Run:
     def _sliding(self) -> None:
         """Without aliases; then with everything, at heights that no pair of buffers forbids."""
         if self.loose:
-            self._first_fits(_Lane(bind(without_aliases(self.problem), ()), self.bound))
+            plain = without_aliases(self.problem) if self.aliases else self.problem
+            self._first_fits(_Lane(bind(plain, ()), self.bound))
         if self.over or sum(map(len, self.problem.neighbours)) > 2 * slide.PAIRS:
             return
         pruner = Pruner(self.problem, crowds(self.problem))
         self.bound = max(self.bound, pruned_bound(pruner, self.bound))
         if not self.over:
-            self.free = _Lane(bind(self.problem, ()), self.bound)
+            same = [lane for lane in self.lanes if lane.items.problem is self.problem]
+            self.free = same[0] if same else _Lane(bind(self.problem, ()), self.bound)
             self._take(self.free, slide.attempts(self.problem, pruner, self.bound, self.height))
 
     def _sharing(self) -> None:
         """The other ways to place; all aliases that agree; all left open, taken where they fit;
         those taken so far."""
         for lane in self.lanes:
-            if lane is not self.free:
+            if lane is not self.free or not self.aliases:
                 self._take(lane, greedy.others(lane.items, self.bound))
         if self.aliases and not self.over:
             self._greedy_lane(_Lane(choose_all(self.problem), self.bound))
