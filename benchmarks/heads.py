@@ -18,7 +18,7 @@ from tflm_planner.errors import PlannerError
 from tflm_planner.report.document import Report, Side
 
 COLUMNS = [
-    "model", "operators", "stock head", "planned head", "saved", "real", "lower bound", "gap",
+    "model", "operators", "stock head", "planned head", "saved", "real", "lower bound", "proof",
     "L3", "stock arena", "planned arena", "order", "aliases", "trails", "outputs", "plan s",
     "all s",
 ]  # fmt: skip
@@ -47,8 +47,13 @@ def real(*sides: Side) -> str:
 def row(path: Path, report: Report, seconds: float) -> str:
     """One line of the table."""
     before, after, plan = report.before, report.after, report.allocation
-    bound = min(plan.lower_bound, report.order.lower_bound)
+    bound = plan.lower_bound
     gap = after.head - bound
+    if plan.optimal or gap == 0:
+        any_order = after.head == report.order.lower_bound
+        proof = "optimal" if any_order else "optimal for its order"
+    else:
+        proof = f"gap {gap:,}"
     cells = [
         path.stem,
         f"{before.operators}",
@@ -57,7 +62,7 @@ def row(path: Path, report: Report, seconds: float) -> str:
         f"{100 * (before.head - after.head) / max(before.head, 1):.1f} %",
         real(before, after),
         f"{bound:,}",
-        "optimal" if gap == 0 or (plan.optimal and report.order.optimal) else f"{gap:,}",
+        proof,
         f"{report.limits.overlap:,}",
         f"{before.arena.arena:,}",
         f"{after.arena.arena:,}",

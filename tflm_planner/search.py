@@ -123,15 +123,20 @@ def search(model: Model, options: SearchOptions, on_progress: Progress | None = 
     say("ordering operators")
     found = _order(model, options)
     wanted = {id(g): list(g.ops) for g in model.graphs}
+    tried = [wanted]
     best = _plan(model, options, found, notes, deadline, say)
     for rival_options in _rivals(best, options, deadline):
         _apply(model, file_order)
         result = _order(model, rival_options)
+        ordered = {id(g): list(g.ops) for g in model.graphs}
+        if ordered in tried:
+            continue
+        tried.append(ordered)
         rival = _plan(model, options, result, notes, deadline, say)
         if rival.head < best.head or (rival.head == best.head and not result.changed):
             outcome = replace(result, lower_bound=found.lower_bound, optimal=False)
             best = replace(rival, order=outcome)
-            wanted = {id(g): list(g.ops) for g in model.graphs}
+            wanted = ordered
     _apply(model, wanted)
     if options.dilate and options.overlap:
         best = _dilated(best, options, deadline, say)

@@ -141,7 +141,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.started = time.perf_counter()
-        self.deadline = self.started + self.time_limit
+        self.deadline: float = self.started + self.time_limit
         self.aliases = any(o.is_alias for o in self.problem.overlaps)
         self.loose = any(not o.is_alias for o in self.problem.overlaps)
         top, offsets = 0, list[int]()
@@ -292,8 +292,16 @@ class _Run:
             searches.append((lane, minimiser))
         patience = _LITTLE_PATIENCE if self.little else _PATIENCE
         seconds = self.time_limit if self.patient else min(self.time_limit, patience)
-        slices, budget = 1, seconds * _SLICES_PER_SECOND
-        self.deadline = min(self.deadline, time.perf_counter() + seconds)
+        kept = self.deadline
+        self.deadline = min(kept, time.perf_counter() + seconds)
+        self._search(searches, every, seconds * _SLICES_PER_SECOND)
+        self.deadline = kept
+
+    def _search(
+        self, searches: list[tuple[_Lane, Minimiser]], every: bool, budget: float
+    ) -> None:  # fmt: skip
+        """Let all searches take turns until the budget of slices is spent."""
+        slices = 1
         while budget > 0 and not self.over:
             for lane, minimiser in searches:
                 budget -= self._advance(lane, minimiser, slices)

@@ -11,6 +11,7 @@ The reference TRANSPOSE_CONV sums up in scratch and writes its result when all i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,21 +20,25 @@ import numpy.typing as npt
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.tflm.contracts.kernels import Library
 
+Times = npt.NDArray[np.int64]
+
 _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 """The most axes that the PAD kernels understand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """Times of an operator's last read of each byte of `operand` and first write of each byte
-    of `result`; all distances in bytes from `least` to `most` are safe."""
+    """An operator that moves data: all distances in bytes from `least` to `most` are safe.
+
+    times: makes the times of its last read of each byte of `operand`, and of its first write of
+    each byte of `result` (made on demand: the bounds do not need them).
+    """
 
     operand: Tensor
     result: Tensor
     least: int
     most: int
-    last_read: npt.NDArray[np.int64]
-    first_write: npt.NDArray[np.int64]
+    times: Callable[[], tuple[Times, Times]]
 
 
 def movement_of(op: Op, library: Library) -> Movement | None:
@@ -57,8 +62,11 @@ def _transposed(op: Op) -> Movement | None:
         return None
     if not all(t.is_constant for t in others):
         return None
-    reads, writes = np.zeros(data.nbytes, np.int64), np.ones(result.nbytes, np.int64)
-    return Movement(data, result, -data.nbytes, result.nbytes, reads, writes)
+
+    def times() -> tuple[Times, Times]:
+        return np.zeros(data.nbytes, np.int64), np.ones(result.nbytes, np.int64)
+
+    return Movement(data, result, -data.nbytes, result.nbytes, times)
 
 
 def _padding(op: Op, library: Library) -> Movement | None:
@@ -76,28 +84,32 @@ def _padding(op: Op, library: Library) -> Movement | None:
     by_rows = library is not Library.REFERENCE and data.type_name == "int8"
     if len(shape) > (_AXES_OF_CMSIS_NN if by_rows else _AXES_OF_REFERENCE):
         return None
-    inside = np.zeros(larger, bool)
-    inside[tuple(slice(a, a + n) for n, (a, _) in zip(shape, pads, strict=True))] = True
     element = data.nbytes // data.elements
-    places = np.flatnonzero(np.repeat(inside.ravel(), element))
-    run = math.prod(shape[-2:] if pads[-1] == (0, 0) else shape[-1:])
-    return _copied(data, result, places, element, run if by_rows else 0)
-
-
-def _copied(
-    data: Tensor, result: Tensor, places: npt.NDArray[np.int64], element: int, run: int
-) -> Movement:
-    """`places`: where each byte of the operand goes. `run`: bytes that CMSIS-NN's arm_pad_s8
-    copies by one memcpy, which must not overlap itself; 0 for element by element."""
+    run = math.prod(shape[-2:] if pads[-1] == (0, 0) else shape[-1:]) if by_rows else 0
     # The last byte that has the most padding before it counts; see the drawing.
-    least = int(places[-1]) - (data.nbytes - 1) + run
-    times = 2 * np.arange(result.nbytes, dtype=np.int64)
-    reads, writes = times[places], times + 1
+    last = [a + n - 1 for n, (a, _) in zip(shape, pads, strict=True)]
+    least = (int(np.ravel_multi_index(last, larger)) + 1) * element - data.nbytes + run
+
+    def times() -> tuple[Times, Times]:
+        inside = np.zeros(larger, bool)
+        inside[tuple(slice(a, a + n) for n, (a, _) in zip(shape, pads, strict=True))] = True
+        places = np.flatnonzero(np.repeat(inside.ravel(), element))
+        return _copy_times(places, result.nbytes, element, run)
+
+    return Movement(data, result, least, result.nbytes, times)
+
+
+def _copy_times(places: Times, size: int, element: int, run: int) -> tuple[Times, Times]:
+    """`places`: where each byte of the operand goes in a result of `size` bytes. `run`: bytes
+    that CMSIS-NN's arm_pad_s8 copies by one memcpy, which must not overlap itself; 0 for element
+    by element."""
+    clock = 2 * np.arange(size, dtype=np.int64)
+    reads, writes = clock[places], clock + 1
     if run:  # the whole run counts as read after it was written
         reads = 2 * np.repeat(places[run - 1 :: run], run) + 2
     elif element > 1:
         reads, writes = reads - reads % (2 * element), writes - (writes - 1) % (2 * element)
-    return Movement(data, result, least, result.nbytes, reads, writes)
+    return reads, writes
 
 
 def _pairs(tensor: Tensor) -> list[tuple[int, int]] | None:

@@ -87,7 +87,7 @@ def replays(op: Op, library: Library) -> list[Replay]:
     """A replay for each order that the kernel may follow; none when no order is known."""
     movement = movement_of(op, library)
     if movement is not None:
-        return [Replay(movement.last_read, movement.first_write)]
+        return [Replay(*movement.times())]
     window = window_of(op)
     if window is None:
         return []
