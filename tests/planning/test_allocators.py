@@ -6,13 +6,13 @@ import importlib.util
 import random
 import subprocess
 import sys
-import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_problems import brute_force, chain, paint, problems, sliding_chains
 
+from tests.work import assert_near_linear
 from tflm_planner.errors import UsageError
 from tflm_planner.planning.allocators import (
     Solution,
@@ -99,9 +99,8 @@ def test_a_run_of_a_hundred_layers_slides_through_one_buffer_at_once(seed: int) 
         for i in range(99) if chance.random() < 0.8
     )  # fmt: skip
     problem = Problem(chain(sizes).buffers, trails)
-    begun = time.process_time()
-    solution = best_of(problem)
-    assert solution.optimal and time.process_time() - begun < 0.5
+    solution = best_of(problem, allocators=("greedy",))
+    assert solution.optimal, "without any search"
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=SLOW)
@@ -212,11 +211,13 @@ def test_small_chains_do_not_load_the_compiled_search() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_ten_thousand_buffers_in_a_chain() -> None:
-    problem = chain([16 * (1 + i * 7919 % 1999) for i in range(10_000)])
-    begun = time.perf_counter()
-    solution = best_of(problem)
-    assert solution.optimal and time.perf_counter() - begun < 3
+def test_planning_a_chain_is_near_linear() -> None:
+    def planning(length: int):
+        problem = chain([16 * (1 + i * 7919 % 1999) for i in range(length)])
+        return lambda: best_of(problem)
+
+    assert best_of(chain([16 * (1 + i * 7919 % 1999) for i in range(10_000)])).optimal
+    assert_near_linear(planning, 1_000, 5_000)
 
 
 @pytest.mark.parametrize("seed", range(3))

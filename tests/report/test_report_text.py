@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -124,14 +123,12 @@ def test_an_empty_model_is_not_an_error() -> None:
     assert "(no operators)" in text and "Peak" not in text
 
 
-def test_ten_thousand_operators_take_little_time() -> None:
+def test_ten_thousand_operators_are_shown() -> None:
     n = 10_000
     big = chain(
         [16 * (1 + i % 97) for i in range(n + 1)], 4096, [0] * (n + 1), "a/long/name/" * 20 + "{}"
     )
-    start = time.perf_counter()
     text = render_inspection("big", big, Limits(1, 1, 1, 1), [])
-    assert time.perf_counter() - start < 5
     assert text.count("\n") > n
     assert max(map(display_width, text.splitlines())) <= 120
 
