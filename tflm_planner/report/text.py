@@ -113,7 +113,7 @@ def plan_sentence(report: Report) -> str:
     if plan.trails:
         trails = count(len(plan.trails), "result", "results")
         shared += f"; {trails} trailing an operand inside an operator, {plan.replayed} replayed"
-    return f"{safe_text(plan.allocator)} allocator, {shared}"
+    return f"found by {safe_text(plan.allocator)}; {shared}"
 
 
 def budget_sentence(report: Report) -> str:
