@@ -32,7 +32,7 @@ def _is_readable(name: str) -> bool:
     return name.isprintable() and len(name) <= _LONGEST_SHOWN
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Buffer:
     """Bytes of constant tensors and metadata. `external`: stored behind the flatbuffer's end
     (the layout of large models)."""
@@ -42,7 +42,7 @@ class Buffer:
     raw: Any
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Tensor:
     """A tensor. `shape` is None where the file has none; TFLM takes that for a scalar.
 
@@ -60,6 +60,9 @@ class Tensor:
     raw: Any
     producer: Op | None = None
     consumers: list[Op] = field(default_factory=list["Op"])
+
+    def __repr__(self) -> str:
+        return f"<{self.type_name}{list(self.shape or ())} {self.name!r}>"
 
     @property
     def is_constant(self) -> bool:
@@ -84,7 +87,7 @@ class Tensor:
         return type_names().get(self.type, f"type {self.type}")
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class OpCode:
     """What kind of operator: a builtin code, or CUSTOM with a name."""
 
@@ -101,7 +104,7 @@ class OpCode:
         return readable if builtin == "CUSTOM" else builtin
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Op:
     """An operator. `inputs` may hold None (an omitted optional input).
 
@@ -117,6 +120,9 @@ class Op:
     custom_options: Bytes | None
     custom_options_external: bool
     raw: Any
+
+    def __repr__(self) -> str:
+        return f"<{self.label}>"
 
     @property
     def kind(self) -> str:
@@ -137,7 +143,7 @@ class Op:
         return [g for graphs in self.graphs.values() for g in graphs]
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Graph:
     """A sub-graph; `ops` run in this order."""
 
@@ -149,7 +155,7 @@ class Graph:
     raw: Any
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Signature:
     """A named entry point: names for tensors of one graph."""
 
@@ -160,7 +166,7 @@ class Signature:
     raw: Any
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Metadata:
     """A named blob."""
 
@@ -169,7 +175,7 @@ class Metadata:
     raw: Any
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Model:
     """A whole model; `graphs[0]` is the one that runs."""
 

@@ -24,6 +24,16 @@ class Result:
     optimal: bool
 
 
+def load() -> Any:
+    """OR-Tools' CP-SAT; UsageError where it is not installed."""
+    try:
+        return import_module("ortools.sat.python.cp_model")
+    except ImportError as error:
+        raise UsageError(
+            'allocator "cpsat" needs OR-Tools; install it with: pip install "tflm-planner[cpsat]"'
+        ) from error
+
+
 def solve(problem: Problem, hint: Plan, bound: int, *, time_limit: float, seed: int) -> Result:
     """Minimise the height, starting from a legal plan. One worker, so that runs repeat.
 
@@ -31,12 +41,7 @@ def solve(problem: Problem, hint: Plan, bound: int, *, time_limit: float, seed: 
     to it: one Boolean for each of the stretches that are left. Raises `UsageError` without
     OR-Tools.
     """
-    try:
-        library: Any = import_module("ortools.sat.python.cp_model")
-    except ImportError as error:
-        raise UsageError(
-            'allocator "cpsat" needs OR-Tools; install it with: pip install "tflm-planner[cpsat]"'
-        ) from error
+    library = load()
     unit = math.gcd(*(b.size for b in problem.buffers)) or 1
     bounded = [d for o in problem.overlaps for d in (o.low, o.high) if abs(d) < 1 << 60]
     unit = math.gcd(unit, *bounded)

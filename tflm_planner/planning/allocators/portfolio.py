@@ -108,6 +108,10 @@ def _expand(allocators: Sequence[str]) -> set[str]:
         if name not in NAMES:
             raise UsageError(f"allocator {name!r} is unknown; choose from {', '.join(NAMES)}")
         wanted.update(DEFAULT if name == "best" else (name,))
+    if "cpsat" in wanted:
+        from tflm_planner.planning.allocators import cpsat
+
+        cpsat.load()  # also when it would not be needed: the user asked for it
     return wanted
 
 
