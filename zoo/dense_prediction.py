@@ -21,6 +21,12 @@ def _heads(features, widths: tuple[int, ...], activation: str | None = None) -> 
     ]
 
 
+def _resize(x, factor: int, interpolation: str = "nearest"):
+    """Enlarge by one RESIZE operator; Keras's UpSampling2D repeats pixels with TILE instead."""
+    height, width = x.shape[1:3]
+    return layers.Resizing(height * factor, width * factor, interpolation=interpolation)(x)
+
+
 def _head_name(index: int) -> str:
     return f"predictions_{index}" if index else "predictions"
 
@@ -69,9 +75,9 @@ def yolov5n(size: int = 320) -> keras.Model:
     image = keras.Input((size, size, 3))
     fine, middle, coarse = _yolov5n_backbone(image)
     top = _conv_silu(coarse, 128)
-    x = layers.Concatenate()([layers.UpSampling2D()(top), middle])
+    x = layers.Concatenate()([_resize(top, 2), middle])
     side = _conv_silu(_c3(x, 128, 1, shortcut=False), 64)
-    x = layers.Concatenate()([layers.UpSampling2D()(side), fine])
+    x = layers.Concatenate()([_resize(side, 2), fine])
     maps = [_c3(x, 64, 1, shortcut=False)]
     x = layers.Concatenate()([_conv_silu(maps[0], 64, 3, 2), side])
     maps.append(_c3(x, 128, 1, shortcut=False))
@@ -116,7 +122,7 @@ def deeplabv3_mobilenet_v2(size: int = 257, classes: int = 21) -> keras.Model:
     x = _deeplab_backbone(image)
     whole = layers.GlobalAveragePooling2D(keepdims=True)(x)
     whole = conv_bn(whole, 256, 1)
-    whole = layers.UpSampling2D(x.shape[1], interpolation="bilinear")(whole)
+    whole = _resize(whole, x.shape[1], "bilinear")
     x = conv_bn(layers.Concatenate()([whole, conv_bn(x, 256, 1)]), 256, 1)
     x = layers.Conv2D(classes, 1, name="predictions")(x)
     x = layers.Resizing(size, size, interpolation="bilinear")(x)
@@ -158,7 +164,7 @@ def east_like(size: int = 320) -> keras.Model:
     features = [body.get_layer(name).output for name in EAST_TAPS]
     x = features[0]
     for filters, feature in zip((128, 64, 32), features[1:], strict=True):
-        up = layers.UpSampling2D(interpolation="bilinear")(x)
+        up = _resize(x, 2, "bilinear")
         x = conv_bn(layers.Concatenate()([up, feature]), filters, 1)
         x = conv_bn(x, filters, 3)
     x = conv_bn(x, 32, 3)

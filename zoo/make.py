@@ -17,17 +17,18 @@ SEED = 2024
 
 
 def build(name: str, folder: Path) -> int:
-    """Count, then build one model into `folder`; return the number of complaints."""
+    """Build one model into `folder`, then count; return the number of complaints."""
     # First of all, because it sets what TensorFlow reads while it is imported.
     from zoo.recipe import bake  # isort: skip
     from zoo.count import counts
     from zoo.networks import NETWORKS
 
     entry = NETWORKS[name]
-    facts = counts(entry)
-    print(json.dumps({"model": name, **facts}), flush=True)
     content = bake(entry.build, SEED, deviation=entry.deviation, quantised=entry.quantised)
     (folder / f"{name}.tflite").write_bytes(content)
+    # Afterwards, so that building more models cannot change the bytes of this one.
+    facts = counts(entry)
+    print(json.dumps({"model": name, **facts}), flush=True)
     return len(facts["wrong"])
 
 
