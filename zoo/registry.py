@@ -24,7 +24,6 @@ class Entry:
     tolerance: float = 0.03
     at: Mapping[str, Any] = field(default_factory=dict)
     quantised: bool = True
-    deviation: float = 2.0
 
 
 NETWORKS: dict[str, Entry] = {}
