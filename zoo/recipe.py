@@ -1,6 +1,6 @@
 """From an untrained Keras model to an int8 TFLite model whose outputs really vary.
 
-    keras model -> randomise_batch_norm -> spread_logits -> quantise -> bytes
+    keras model -> randomise_batch_norm -> spread_logits -> convert -> bytes
 
 Knows nothing of any particular network. Everything is drawn from a seeded generator, and
 TensorFlow is asked for deterministic kernels, so the same versions give the same bytes.
@@ -27,23 +27,24 @@ Images = np.ndarray
 """Batch of images, float32, shape (n, height, width, channels), values in [-1, 1]."""
 
 
-def structured_images(rng: np.random.Generator, n: int, shape: tuple[int, int, int]) -> Images:
+def structured_images(rng: np.random.Generator, n: int, shape: tuple[int, ...]) -> Images:
     """Draw images with edges, colours and texture: noise at several scales, random contrast.
 
     White noise alone would give every image the same statistics after the first pooling, and
-    hence nearly the same logits.
+    hence nearly the same logits. A sequence, shape (tokens, width), is an image of one channel.
     """
-    height, width, channels = shape
-    images = np.empty((n, *shape), np.float32)
+    height, width = shape[:2]
+    channels = shape[2] if len(shape) > 2 else 1
+    images = np.empty((n, height, width, channels), np.float32)
     for image in images:
         image[:] = rng.normal(0, 0.5, channels)
         for cells in (2, 3, 5, 9, 17):
             coarse = rng.normal(0, rng.uniform(0.1, 0.8), (1, cells, cells, channels))
             method = rng.choice(["nearest", "bilinear"])
             image += tf.image.resize(coarse, (height, width), method=str(method))[0].numpy()
-        image += rng.normal(0, rng.uniform(0.0, 0.3), shape)
+        image += rng.normal(0, rng.uniform(0.0, 0.3), image.shape)
         image *= rng.uniform(0.3, 1.2)
-    return np.clip(images, -1, 1)
+    return np.clip(images, -1, 1).reshape(n, *shape)
 
 
 def randomise_batch_norm(model: keras.Model, rng: np.random.Generator, images: Images) -> None:
@@ -69,23 +70,32 @@ def randomise_batch_norm(model: keras.Model, rng: np.random.Generator, images: I
         layer.momentum = 0.99
 
 
+def _heads(model: keras.Model) -> list[keras.layers.Layer]:
+    """The output layers: those called predictions..., or else the last Dense layer."""
+    dense, conv = keras.layers.Dense, keras.layers.Conv2D
+    named = [layer for layer in model.layers if layer.name.startswith("predictions")]
+    heads = [layer for layer in named if isinstance(layer, (dense, conv))]
+    return heads or [[layer for layer in model.layers if isinstance(layer, dense)][-1]]
+
+
 def spread_logits(model: keras.Model, images: Images, deviation: float = 2.0) -> None:
-    """Scale and centre the last Dense layer so that logits differ between images.
+    """Scale and centre the output layers so that their values differ between images.
 
-    After it, over `images`, each logit has mean 0 and the logits deviate by `deviation`.
+    An output layer is Dense or a 1x1 convolution. After it, over `images` and positions, each
+    logit has mean 0 and the logits deviate by `deviation`, before any activation.
     """
-    dense = next(layer for layer in reversed(model.layers) if isinstance(layer, keras.layers.Dense))
-    features = keras.Model(model.inputs, dense.input).predict(images, verbose=0)
-    features = features.reshape(-1, features.shape[-1])
-    kernel = dense.kernel.numpy()
-    logits = features @ kernel
-    kernel *= deviation / (logits - logits.mean(axis=0)).std()
-    dense.kernel.assign(kernel)
-    dense.bias.assign(-(features @ kernel).mean(axis=0))
+    for head in _heads(model):
+        features = keras.Model(model.inputs, head.input).predict(images, verbose=0)
+        features = features.reshape(-1, features.shape[-1])
+        kernel = head.kernel.numpy().reshape(features.shape[-1], -1)
+        logits = features @ kernel
+        kernel *= deviation / (logits - logits.mean(axis=0)).std()
+        head.kernel.assign(kernel.reshape(head.kernel.shape))
+        head.bias.assign(-(features @ kernel).mean(axis=0))
 
 
-def quantise(model: keras.Model, images: Images) -> bytes:
-    """Convert `model` at batch size 1 to full int8, inputs and outputs included.
+def convert(model: keras.Model, images: Images, quantised: bool = True) -> bytes:
+    """Convert `model` at batch size 1 to full int8, inputs and outputs included, or to float.
 
     `images` are the representative data set, one calibration run each.
     """
@@ -94,6 +104,8 @@ def quantise(model: keras.Model, images: Images) -> bytes:
     # Frozen here: the converter leaves Keras 3 variables as resources, which cannot be calibrated.
     frozen = convert_variables_to_constants_v2(function.get_concrete_function(signature))
     converter = tf.lite.TFLiteConverter.from_concrete_functions([frozen])
+    if not quantised:
+        return bytes(converter.convert())
     converter.optimizations = [tf.lite.Optimize.DEFAULT]
     converter.representative_dataset = lambda: ([image[np.newaxis]] for image in images)
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
@@ -103,9 +115,14 @@ def quantise(model: keras.Model, images: Images) -> bytes:
 
 
 def bake(
-    network: Callable[[], keras.Model], seed: int, *, batch: int = 8, deviation: float = 2.0
+    network: Callable[[], keras.Model],
+    seed: int,
+    *,
+    batch: int = 8,
+    deviation: float = 2.0,
+    quantised: bool = True,
 ) -> bytes:
-    """Build `network` under `seed` and return it as an int8 TFLite model."""
+    """Build `network` under `seed` and return it as a TFLite model, int8 unless told otherwise."""
     keras.backend.clear_session()
     keras.utils.set_random_seed(seed)
     tf.config.experimental.enable_op_determinism()
@@ -114,4 +131,4 @@ def bake(
     images = structured_images(rng, batch, model.input_shape[1:])
     randomise_batch_norm(model, rng, images)
     spread_logits(model, images, deviation)
-    return quantise(model, images)
+    return convert(model, images, quantised)
