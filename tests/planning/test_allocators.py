@@ -44,7 +44,7 @@ def hard(count: int, seed: int) -> Problem:
     return Problem(tuple(buffers))
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=SLOW)
+@settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
 @given(problems())
 def test_every_plan_is_legal_and_none_below_the_bound(problem: Problem) -> None:
     bound = lower_bound(problem)
@@ -58,7 +58,7 @@ def test_every_plan_is_legal_and_none_below_the_bound(problem: Problem) -> None:
         assert validate(problem, plan) == []
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=SLOW)
+@settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
 @given(problems(most=5, biggest=4))
 def test_best_is_what_brute_force_finds(problem: Problem) -> None:
     solution = best_of(problem, time_limit=2)
@@ -71,7 +71,7 @@ def test_best_is_what_brute_force_finds(problem: Problem) -> None:
         assert solution.height == least or not flat
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=SLOW)
+@settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
 @given(problems())
 def test_every_slide_is_legal_and_lower_than_the_one_before(problem: Problem) -> None:
     bound, top = lower_bound(problem), sum(b.size for b in problem.buffers)
@@ -83,7 +83,7 @@ def test_every_slide_is_legal_and_lower_than_the_one_before(problem: Problem) ->
         top = plan.height(problem)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=SLOW)
+@settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
 @given(sliding_chains())
 def test_chains_are_solved_without_the_compiled_search(problem: Problem) -> None:
     solution = best_of(problem, allocators=["greedy"])
@@ -103,7 +103,7 @@ def test_a_run_of_a_hundred_layers_slides_through_one_buffer_at_once(seed: int) 
     assert solution.optimal, "without any search"
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=SLOW)
+@settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
 @given(problems(most=7, biggest=9, aliases=False, trailing=False))
 def test_the_exact_search_proves_plain_problems(problem: Problem) -> None:
     items = bind(problem, ())
