@@ -1,0 +1,24 @@
+"""Latency: instructions, multiplications and bytes of operators and models on a target.
+
+    cost_of(op, target) -> Cost          latency_of(model, target) -> Latency
+    cost_of_case(case, target) -> Cost   of an operator that need not exist: a tile, say
+
+`case` says what a cost depends on, `products` and `moves` what kernels do, `profiles` what it
+takes, `model` adds up. Profiles measured on a device can take the place of these later. It must
+not know passes, plans or the arena.
+"""
+
+from tflm_planner.cost.case import Case, Operand, case_of
+from tflm_planner.cost.model import Cost, Latency, OpCost, cost_of, cost_of_case, latency_of
+
+__all__ = [
+    "Case",
+    "Cost",
+    "Latency",
+    "OpCost",
+    "Operand",
+    "case_of",
+    "cost_of",
+    "cost_of_case",
+    "latency_of",
+]

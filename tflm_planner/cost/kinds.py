@@ -1,0 +1,22 @@
+"""Words that the modules of this package share. It must not know operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Family = Literal["reference", "plain", "dsp", "mve"]
+"""Which kernels run: the reference ones, or CMSIS-NN for a core without vector instructions
+(Cortex-M0+, M3), with the DSP extension (M4, M7, M33), with MVE (M55, M85)."""
+Counts = dict[str, int]
+"""How often each piece of a kernel's code runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an operator makes a kernel do. path: which kernel. macs: multiplications that its
+    mathematics asks for, positions in the padding included."""
+
+    path: str
+    counts: Counts
+    macs: int

@@ -1,0 +1,221 @@
+"""What an operator, and a model, costs on a target: instructions, multiplications, bytes.
+
+    Op -> Case -> Work (path, counts) -> sum of counts x constants of the target's profile
+
+Instructions are those that a core executes, not cycles: no pipeline, no flash wait states, no
+cache. Ratios between plans of one model on one target are what they are good for; divided by a
+board's clock they give the order of magnitude of a time. This module must not know passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from tflm_planner.cost.case import Case, case_of
+from tflm_planner.cost.kinds import Family, Work
+from tflm_planner.cost.loops import turns
+from tflm_planner.cost.moves import MOVES, other
+from tflm_planner.cost.products import PRODUCTS
+from tflm_planner.cost.profiles import CALL, DISPATCH, Profile, profiles_of
+from tflm_planner.ir import Graph, Model, Op
+from tflm_planner.tflm.targets import Target
+
+CACHED = 1 << 16
+"""Cases whose cost is remembered."""
+IN_PLACE = frozenset(("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "DYNAMIC_UPDATE_SLICE"))
+"""Operators that copy their operand only if the result lies elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """instructions: executed, interpreter's share included. macs: multiplications of the
+    mathematics. bytes_read, bytes_written: of all operands and results once, constants included.
+    estimated: not fitted to this operator on this target, but to relatives of either."""
+
+    instructions: int
+    macs: int
+    bytes_read: int
+    bytes_written: int
+    estimated: bool = False
+
+    def __add__(self, more: Cost) -> Cost:
+        return Cost(
+            self.instructions + more.instructions,
+            self.macs + more.macs,
+            self.bytes_read + more.bytes_read,
+            self.bytes_written + more.bytes_written,
+            self.estimated or more.estimated,
+        )
+
+    def times(self, count: int) -> Cost:
+        """The cost of `count` runs."""
+        return Cost(
+            self.instructions * count,
+            self.macs * count,
+            self.bytes_read * count,
+            self.bytes_written * count,
+            self.estimated,
+        )
+
+
+BYTEWISE = frozenset(
+    ("reshape", "update", "update_1d", "update_all", "gather", "concatenation", "strided_slice")
+)
+"""Paths that copy runs of bytes, whatever they mean."""
+NOTHING = Cost(0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class OpCost:
+    """An operator's share of a model: `runs` runs of `each`, its called graphs not counted."""
+
+    op: Op
+    runs: int
+    each: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """One inference. by_op: in file order, graph by graph. unknown_loops: loops whose number of
+    turns the model does not say; they count one turn. clock: Hz of the target's board, or None."""
+
+    total: Cost
+    by_op: tuple[OpCost, ...]
+    unknown_loops: int
+    clock: int | None
+
+    @property
+    def instructions(self) -> int:
+        """Executed instructions."""
+        return self.total.instructions
+
+    @property
+    def rough_seconds(self) -> float | None:
+        """At one instruction a clock cycle: an order of magnitude only."""
+        return None if self.clock is None else self.total.instructions / self.clock
+
+
+def cost_of(op: Op, target: Target, *, in_place: bool = False) -> Cost:
+    """The cost of one run of `op`, without the graphs that it calls.
+
+    `in_place`: the result lies on the operand, so that operators that would only copy it
+    (IN_PLACE) do not. Raises nothing: an operator without a form of its own is bounded by its
+    sizes and `estimated`.
+    """
+    return cost_of_case(case_of(op), target, in_place and op.kind in IN_PLACE)
+
+
+@lru_cache(maxsize=CACHED)
+def cost_of_case(case: Case, target: Target, in_place: bool = False) -> Cost:
+    """The cost of an operator that need not exist: a tile, say. As `cost_of`; on the dearest of
+    the profiles that stand for the target."""
+    choice = profiles_of(target)
+    read = sum(t.nbytes for t in case.inputs if t is not None)
+    written = sum(t.nbytes for t in case.outputs)
+    worst, known, macs = 0.0, True, 0
+    for profile in choice.profiles:
+        work = work_of(case, profile.family)
+        found, certain = instructions(case, work, profile, in_place)
+        worst, known, macs = max(worst, found), known and certain, max(macs, work.macs)
+    return Cost(round(worst), macs, read, written, not (known and choice.measured))
+
+
+def work_of(case: Case, family: Family) -> Work:
+    """What the kernels of `family` do for a case."""
+    form = PRODUCTS.get(case.kind) or MOVES.get(case.kind) or other
+    return form(case, family)
+
+
+def key_of(case: Case, work: Work) -> str:
+    """Where a profile has the constants: kernel path and element type; copies know no type."""
+    untyped = work.path in BYTEWISE or work.path.startswith("fill_")
+    return work.path if untyped else f"{work.path}.{case.data.type}"
+
+
+def instructions(
+    case: Case, work: Work, profile: Profile, in_place: bool = False
+) -> tuple[float, bool]:
+    """Executed instructions, and whether the profile has constants for this very path."""
+    dispatch = profile.paths[DISPATCH]["operator"]
+    if case.kind in ("WHILE", "IF"):
+        return dispatch, True
+    constants = profile.paths.get(key_of(case, work))
+    if constants is None:
+        work = other(case, profile.family)
+        constants = profile.paths.get(f"other.{case.data.type}", profile.paths["other.int8"])
+        return dispatch + _sum(constants, work), False
+    if in_place:
+        moved = {k: v for k, v in work.counts.items() if k.startswith("part")}
+        work = replace(work, counts=moved)
+    return dispatch + _sum(constants, work), work.path != "other"
+
+
+def _sum(table: Mapping[str, float], work: Work) -> float:
+    return table.get(CALL, 0.0) + sum(
+        table[name] * count for name, count in work.counts.items() if name in table
+    )
+
+
+def latency_of(
+    model: Model, target: Target, *, in_place: Callable[[Op], bool] | None = None
+) -> Latency:
+    """One inference of `model`: every operator as often as it runs.
+
+    A WHILE runs its body as often as its counter says (see `loops`), an IF its dearer branch.
+    `in_place` says of an operator in IN_PLACE, and of a WHILE or IF, whether the plan puts its
+    results (a loop's variables, in caller and body) on its operands; without it all of them copy.
+    """
+    runs: dict[int, int] = {}
+    unknown = _count(model.main, 1, target, runs)
+    rows: list[OpCost] = []
+    total = NOTHING
+    for graph in model.graphs:
+        times = runs.get(id(graph), 0)
+        for op in graph.ops if times else ():
+            stays = in_place is not None and in_place(op)
+            each = cost_of(op, target, in_place=stays) + _control(op, target, stays)
+            rows.append(OpCost(op, times, each))
+            total += each.times(times)
+    started = Cost(round(_constant(target, "graph")), 0, 0, 0)
+    clock = target.board.clock if target.board is not None else None
+    return Latency(total + started, tuple(rows), unknown, clock)
+
+
+def _count(graph: Graph, times: int, target: Target, runs: dict[int, int]) -> int:
+    """Note how often each graph runs; return the loops of unknown length."""
+    runs[id(graph)] = runs.get(id(graph), 0) + times
+    unknown = 0
+    for op in graph.ops:
+        if op.kind == "WHILE":
+            found = turns(op)
+            unknown += found is None
+            for name, extra in (("condSubgraphIndex", 1), ("bodySubgraphIndex", 0)):
+                for called in op.graphs.get(name, []):
+                    often = (1 if found is None else found) + extra
+                    unknown += _count(called, times * often, target, runs)
+        elif op.called():
+            dearest = max(op.called(), key=lambda g: _own(g, target))
+            unknown += _count(dearest, times, target, runs)
+    return unknown
+
+
+def _own(graph: Graph, target: Target) -> int:
+    return sum(cost_of(op, target).instructions for op in graph.ops)
+
+
+def _control(op: Op, target: Target, in_place: bool) -> Cost:
+    """What control flow adds: starting its graphs, handling their variables at every turn, and
+    copying them unless the plan puts them at one place."""
+    if not op.called():
+        return NOTHING
+    often = (turns(op) or 1) if op.kind == "WHILE" else 1
+    moved = 0 if in_place else sum(t.nbytes for t in op.outputs) * (often + 1)
+    ran = often * (_constant(target, "turn") + len(op.outputs) * _constant(target, "turn_variable"))
+    spent = _constant(target, "loop") + ran + moved * _constant(target, "turn_byte")
+    return Cost(round(spent), 0, moved, moved)
+
+
+def _constant(target: Target, name: str) -> float:
+    return max(p.paths[DISPATCH].get(name, 0.0) for p in profiles_of(target).profiles)

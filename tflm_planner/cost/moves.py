@@ -1,0 +1,231 @@
+"""What loops element-wise operators, copies and reductions run: counts of loop bodies.
+
+Copies differ a hundredfold: CONCATENATION, GATHER and one-dimensional updates copy runs of bytes,
+SLICE and the reference PAD walk element by element. A `run` is a number of bytes that one copy
+moves; its length decides the cost. Read from TFLM 90b983c. This module must not know constants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from tflm_planner.cost.case import Case, Operand
+from tflm_planner.cost.kinds import Counts, Family, Work
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit)
+
+
+def _copies(runs: int, length: int) -> Counts:
+    """`runs` copies of `length` bytes each."""
+    return {"run": runs, "byte_64": runs * (length // 64), "byte_4": runs * (length % 64 // 4),
+            "byte": runs * (length % 4)}  # fmt: skip
+
+
+def _merge(*parts: Counts) -> Counts:
+    total: Counts = {}
+    for part in parts:
+        for name, value in part.items():
+            total[name] = total.get(name, 0) + value
+    return total
+
+
+def pointwise(case: Case, family: Family) -> Work:
+    """One or more operands, element by element; the smaller ones broadcast."""
+    n, wide = case.result.elements, family == "mve"
+    name = "less" if case.kind in _COMPARISONS else case.kind.lower()
+    operands = [t for t in case.inputs[:2] if t is not None]
+    if len(operands) > 1 and any(t.elements != n for t in operands):
+        last = case.result.shape[-1] if case.result.shape else 1
+        rows = n // max(1, last)
+        name = {"sub": "add", "minimum": "maximum"}.get(name, name)
+        name += "_scalar" if min(t.elements for t in operands) <= 1 else "_broadcast"
+        counts = {"element": n, "row": rows, **({"row_lane": rows * _up(last, 4)} if wide else {})}
+    else:
+        counts = {"element": n, "four": n // 4}
+        if wide:
+            counts = {"lane": _up(n, 4), "element": n, "lane_16": _up(n, 16)}
+    other = case.result.type
+    return Work(f"{name}_{other}" if other != case.data.type else name, counts, 0)
+
+
+def softmax(case: Case, family: Family) -> Work:
+    """SOFTMAX: rows of depth elements."""
+    n, depth = case.data.elements, (case.data.shape or (1,))[-1]
+    rows = n // max(1, depth)
+    return Work("softmax", {"element": n, "row": rows, "lane": rows * _up(depth, 4)}, 0)
+
+
+def reduction(case: Case, family: Family) -> Work:
+    """MEAN, SUM, REDUCE_*: over height and width, over the last axis, over another."""
+    rank = max(1, len(case.data.shape))
+    axes = {a % rank for a in case.numbers(1)}
+    image = axes == {1, 2} and rank == 4
+    name = "_image" if image else "_last" if rank - 1 in axes else "_other"
+    n, out = case.data.elements, case.result.elements
+    last = (case.data.shape or (1,))[-1]
+    return Work(
+        case.kind.lower() + name,
+        {"element": n, "output": out, "row": n // max(1, last), "last": last},
+        0,
+    )
+
+
+def element_slice(case: Case, family: Family) -> Work:
+    """SLICE: loops over five axes, one element at a time."""
+    shape = (1, 1, 1, 1, *case.result.shape)[-5:]
+    counts = {"element": case.result.elements, "row": math.prod(shape[:4]),
+              "plane": math.prod(shape[:3])}  # fmt: skip
+    return Work("slice", counts, 0)
+
+
+def strided_slice(case: Case, family: Family) -> Work:
+    """STRIDED_SLICE: the last axis by runs where its stride is 1."""
+    shape = (1, 1, 1, 1, *case.result.shape)[-5:]
+    steps = case.numbers(3)
+    runs = not steps or steps[-1] == 1
+    rows = math.prod(shape[:4])
+    counts = {"element": case.result.elements, "row": rows, "plane": math.prod(shape[:3])}
+    if runs:
+        counts = _merge(counts, _copies(rows, shape[4] * case.result.width))
+    return Work("strided_slice_runs" if runs else "strided_slice", counts, 0)
+
+
+def gather(case: Case, family: Family) -> Work:
+    """GATHER: one copy for every position and every outer index."""
+    axis, shape, width = case.option("axis"), case.data.shape, case.data.width
+    axis = axis % max(1, len(shape))
+    where = case.operand(1)
+    positions = where.elements if where is not None else 1
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :]) * width
+    return Work("gather", {"position": positions, **_copies(outer * positions, inner)}, 0)
+
+
+def concatenation(case: Case, family: Family) -> Work:
+    """CONCATENATION, PACK: one copy for every part and every outer index."""
+    axis = case.option("axis")
+    parts = [t for t in case.inputs if t is not None]
+    rank = max(1, len(case.result.shape))
+    outer = math.prod(case.result.shape[: axis % rank])
+    moved = _merge(*(_copies(outer, t.nbytes // max(1, outer)) for t in parts))
+    name = case.kind.lower()
+    elements = case.result.elements
+    return Work(name, {"part": len(parts), "outer": outer, "element": elements, **moved}, 0)
+
+
+def split(case: Case, family: Family) -> Work:
+    """SPLIT, SPLIT_V, UNPACK: one copy for every part and every outer index."""
+    at = 0 if case.kind == "SPLIT" else 2
+    given = case.numbers(at)
+    axis = case.option("axis") if case.kind == "UNPACK" else (given[0] if given else 0)
+    outer = math.prod(case.data.shape[: axis % max(1, len(case.data.shape))])
+    moved = _merge(*(_copies(outer, t.nbytes // max(1, outer)) for t in case.outputs))
+    elements = sum(t.elements for t in case.outputs)
+    return Work(
+        case.kind.lower(), {"part": len(case.outputs), "element": elements, **moved}, 0
+    )  # fmt: skip
+
+
+def pad(case: Case, family: Family) -> Work:
+    """PAD: by runs in CMSIS-NN (int8), element by element in the reference kernels."""
+    shape = (1, 1, 1, 1, *case.result.shape)[-4:]
+    inner = (1, 1, 1, 1, *case.data.shape)[-4:]
+    counts = {"element": case.result.elements, "place": math.prod(shape[:3]),
+              "line": math.prod(shape[:2])}  # fmt: skip
+    if family != "reference" and case.data.type == "int8" and case.kind == "PAD":
+        deep = shape[3] != inner[3]
+        rows = math.prod(inner[:3]) if deep else math.prod(inner[:2])
+        length = inner[3] if deep else inner[3] * inner[2]
+        added = case.result.elements - case.data.elements
+        lines = {"line": math.prod(inner[:2]), "added_4": _up(added, 4), "added_16": _up(added, 16)}
+        return Work("pad_runs", {**lines, **_copies(rows, length)}, 0)
+    counts["kept"] = case.data.elements
+    return Work("pad", counts, 0)
+
+
+def reshape(case: Case, family: Family) -> Work:
+    """RESHAPE, SQUEEZE: one copy. EXPAND_DIMS copies element by element."""
+    if case.kind == "EXPAND_DIMS":
+        return Work("expand_dims", {"element": case.result.elements}, 0)
+    moved = _copies(1, case.result.nbytes)
+    moved.pop("run")  # one, always: what remains in place is the call
+    return Work("reshape", moved, 0)
+
+
+def update(case: Case, family: Family) -> Work:
+    """DYNAMIC_UPDATE_SLICE: the operand copied, then the update by runs along its last axis;
+    only the update, if it covers everything."""
+    part, width = case.operand(1) or Operand(case.data.type, (0,)), case.data.width
+    last = (part.shape or (1,))[-1]
+    rows = part.elements // max(1, last)
+    if part.shape == case.data.shape:
+        return Work("update_all", {f"part_{k}": v for k, v in _copies(1, part.nbytes).items()}, 0)
+    runs = {f"part_{k}": v for k, v in _copies(rows, last * width).items()}
+    counts = {"whole_64": case.data.nbytes // 64, "whole_4": case.data.nbytes % 64 // 4, **runs}
+    return Work("update_1d" if len(case.data.shape) == 1 else "update", counts, 0)
+
+
+def transpose(case: Case, family: Family) -> Work:
+    """TRANSPOSE: by which axis comes last."""
+    order = case.numbers(1)
+    n, last = case.result.elements, (case.result.shape or (1,))[-1]
+    kept = bool(order) and order[-1] == len(order) - 1
+    rows = n // max(1, last)
+    plane = rows // max(1, (case.result.shape or (1,))[-2:][0])
+    counts = {"element": n, "row": rows, "plane": plane}
+    if kept:
+        counts["run_16"] = rows * _up(last, 16)
+    name = "transpose_kept" if kept else "transpose_" + "".join(map(str, order))
+    return Work(name, counts, 0)
+
+
+def resize(case: Case, family: Family) -> Work:
+    """RESIZE_*: every output pixel."""
+    n, depth = case.result.elements, (case.result.shape or (1,))[-1]
+    lines = math.prod((case.result.shape or (1,))[:2])
+    counts = {"element": n, "pixel": n // max(1, depth), "line": lines}
+    if "NEAREST" in case.kind:
+        counts = _merge(counts, _copies(n // max(1, depth), depth * case.result.width))
+    return Work(case.kind.lower(), counts, 0)
+
+
+def other(case: Case, family: Family) -> Work:
+    """Anything else: by its sizes."""
+    counts = {
+        "output": sum(t.elements for t in case.outputs),
+        "input": sum(t.elements for t in case.inputs if t is not None and not t.constant),
+    }
+    return Work("other", counts, 0)
+
+
+def fill(case: Case, family: Family) -> Work:
+    """FILL, ZEROS_LIKE."""
+    return Work(f"fill_{case.result.type}", {"element": case.result.elements}, 0)
+
+
+_COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")
+"""They share one loop."""
+_ELEMENTWISE = (
+    "ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "RELU", "RELU6", "LOGISTIC", "TANH", "HARD_SWISH",
+    "LEAKY_RELU", "ABS", "EXP", "SQRT", "QUANTIZE", "DEQUANTIZE",
+)  # fmt: skip
+
+MOVES: dict[str, Callable[[Case, Family], Work]] = {
+    **dict.fromkeys((*_ELEMENTWISE, *_COMPARISONS), pointwise),
+    **dict.fromkeys(("FILL", "ZEROS_LIKE"), fill),
+    **dict.fromkeys(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"), reduction),
+    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), reshape),
+    **dict.fromkeys(("CONCATENATION", "PACK"), concatenation),
+    **dict.fromkeys(("SPLIT", "SPLIT_V", "UNPACK"), split),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), resize),
+    "SOFTMAX": softmax,
+    "SLICE": element_slice,
+    "STRIDED_SLICE": strided_slice,
+    "GATHER": gather,
+    "PAD": pad,
+    "PADV2": pad,
+    "DYNAMIC_UPDATE_SLICE": update,
+    "TRANSPOSE": transpose,
+}

@@ -1,0 +1,134 @@
+"""Geometry of sliding windows: how many outputs, taps inside the image, taps in the padding.
+
+The taps under a window are separable: rows inside, times columns inside, so their sums over an
+image are products of two short sums. This module must not know kernels or targets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tflm_planner.cost.case import Case
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A convolution or pool. Sums run over all output pixels of all images.
+
+    pixels: output pixels. inside: taps (kernel positions) inside the image; rows_inside: kernel
+    rows inside. taps: kernel positions of one window. padded: whether any window leaves the image.
+    pad_low: padding before the first row, column.
+    """
+
+    batch: int
+    height: int
+    width: int
+    depth: int
+    out_height: int
+    out_width: int
+    out_depth: int
+    kernel_h: int
+    kernel_w: int
+    kernel_depth: int
+    stride_h: int
+    stride_w: int
+    dilation_h: int
+    dilation_w: int
+    pad_h: int
+    pad_w: int
+    inside: int
+    rows_inside: int
+
+    @property
+    def pixels(self) -> int:
+        """Output pixels of all images."""
+        return self.batch * self.out_height * self.out_width
+
+    @property
+    def taps(self) -> int:
+        """Positions of the kernel."""
+        return self.kernel_h * self.kernel_w
+
+    @property
+    def column(self) -> int:
+        """Elements under one window of one group."""
+        return self.taps * self.kernel_depth
+
+    @property
+    def groups(self) -> int:
+        """Groups of a grouped convolution."""
+        return max(1, self.depth // max(1, self.kernel_depth))
+
+    @property
+    def undilated(self) -> bool:
+        """Whether no dilation is asked for."""
+        return self.dilation_h == self.dilation_w == 1
+
+
+def window_of(case: Case) -> Window | None:
+    """The window of a convolution, depthwise convolution or pool; None for odd ranks."""
+    data, weights = case.operand(0), case.operand(1)
+    if data is None or len(data.shape) != 4 or len(case.result.shape) != 4:
+        return None
+    if case.kind.endswith("POOL_2D"):
+        kernel = (case.option("filterHeight", 1), case.option("filterWidth", 1), data.shape[3])
+    elif weights is not None and len(weights.shape) == 4:
+        kernel = weights.shape[1:]
+    else:
+        return None
+    batch, height, width, depth = data.shape
+    _, out_h, out_w, out_depth = case.result.shape
+    sh, sw = max(1, case.option("strideH", 1)), max(1, case.option("strideW", 1))
+    dh = max(1, case.option("dilationHFactor", 1))
+    dw = max(1, case.option("dilationWFactor", 1))
+    pad_h = low_padding(height, kernel[0], sh, dh, case.option("padding") == 1)
+    pad_w = low_padding(width, kernel[1], sw, dw, case.option("padding") == 1)
+    rows = _inside(height, out_h, kernel[0], sh, dh, pad_h)
+    columns = _inside(width, out_w, kernel[1], sw, dw, pad_w)
+    return Window(
+        batch, height, width, depth, out_h, out_w, out_depth, kernel[0], kernel[1], kernel[2],
+        sh, sw, dh, dw, pad_h, pad_w, batch * rows * columns, batch * rows * out_w,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=8192)
+def low_padding(size: int, kernel: int, stride: int, dilation: int, valid: bool) -> int:
+    """Rows before the first one, as TFLM's ComputePaddingHeightWidth has them."""
+    reach = (kernel - 1) * dilation + 1
+    steps = (size + stride - (reach if valid else 1)) // stride
+    return max((steps - 1) * stride + reach - size, 0) // 2
+
+
+@lru_cache(maxsize=8192)
+def _inside(size: int, out: int, kernel: int, stride: int, dilation: int, pad: int) -> int:
+    """Sum over outputs of kernel positions inside: positions k with 0 <= base + k * d < size."""
+    total = 0
+    for position in range(out):
+        base = position * stride - pad
+        first = max(0, -(base // dilation)) if base < 0 else 0
+        last = min(kernel, -(-(size - base) // dilation))
+        total += max(0, last - first)
+    return total
+
+
+def spread_inside(
+    data: tuple[int, ...], result: tuple[int, ...], kernel: tuple[int, int], case: Case
+) -> int:
+    """Taps of a transposed convolution that fall into the result, of all input pixels."""
+    if len(data) != 4 or len(result) != 4:
+        return 0
+    total, valid = data[0], case.option("padding") == 1
+    for axis, name in ((1, "strideH"), (2, "strideW")):
+        stride, size = max(1, case.option(name, 1)), kernel[axis - 1]
+        pad = low_padding(result[axis], size, stride, 1, valid)
+        total *= _inside(result[axis], data[axis], size, stride, 1, pad)
+    return total
+
+
+def rows_kept(case: Case, kernel: int) -> int:
+    """Kernel rows of a transposed convolution that fall into one image of the result."""
+    stride = max(1, case.option("strideH", 1))
+    size = case.result.shape[1]
+    pad = low_padding(size, kernel, stride, 1, case.option("padding") == 1)
+    return _inside(size, case.data.shape[1], kernel, stride, 1, pad)
