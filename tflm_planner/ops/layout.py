@@ -12,9 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import numpy as np
-
 from tflm_planner.ir import Op, Tensor
+from tflm_planner.ops.constants import integers
 from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 
@@ -51,7 +50,7 @@ def _split(op: Op) -> Iterator[Sharing]:
     axis_tensor, whole = (
         (operands[0], operands[1]) if op.kind == "SPLIT" else (operands[2], operands[0])
     )
-    axes = _integers(axis_tensor)
+    axes = integers(axis_tensor)
     if axes is None or len(axes) != 1:
         return
     axis = axes[0] + (len(whole.shape or ()) if axes[0] < 0 else 0)
@@ -62,7 +61,7 @@ def _split(op: Op) -> Iterator[Sharing]:
 def _sliced(op: Op) -> Iterator[Sharing]:
     whole, begin_tensor = op.operands()[:2]
     (part,) = op.outputs
-    begin, shape, taken = _integers(begin_tensor), whole.shape or (), part.shape or ()
+    begin, shape, taken = integers(begin_tensor), whole.shape or (), part.shape or ()
     if begin is None or len(begin) != len(shape) or len(taken) != len(shape):
         return
     cut = [i for i in range(len(shape)) if taken[i] != shape[i]]
@@ -87,15 +86,6 @@ def _parts_of(whole: Tensor, parts: list[Tensor], *, parts_are_operands: bool) -
         elif not parts_are_operands:
             yield Sharing(whole, part, distance=at, exclusive=False)
         at += part.nbytes
-
-
-def _integers(tensor: Tensor) -> list[int] | None:
-    """The values of a constant integer tensor; None when it is not one."""
-    dtype = {"int32": "<i4", "int64": "<i8"}.get(tensor.type_name)
-    if dtype is None or not tensor.is_constant or tensor.buffer.data is None:
-        return None
-    data = tensor.buffer.data[: tensor.nbytes].tobytes()
-    return [int(v) for v in np.frombuffer(data, dtype)]
 
 
 register(OpSpec(_same_bytes), "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
