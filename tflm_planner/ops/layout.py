@@ -20,7 +20,7 @@ from tflm_planner.ops.spec import OpSpec, Sharing, register
 def _same_bytes(op: Op) -> Iterator[Sharing]:
     operand, result = op.operands()[0], op.outputs[0]
     if operand.nbytes == result.nbytes and operand.type == result.type:
-        yield Sharing(operand, result, distance=0, exclusive=True)
+        yield Sharing(operand, result, distance=0, exclusive=True, same_bytes=True)
 
 
 def _is_outermost(shape: tuple[int, ...], axis: int) -> bool:
@@ -32,6 +32,8 @@ def _joined(op: Op) -> Iterator[Sharing]:
     """CONCATENATION along an axis; PACK makes a new one. Both count it in the result."""
     (out,) = op.outputs
     shape = out.shape or ()
+    if getattr(op.options, "fusedActivationFunction", 0):
+        return
     axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
     if _is_outermost(shape, axis):
         yield from _parts_of(out, op.operands(), parts_are_operands=True)
@@ -72,7 +74,7 @@ def _sliced(op: Op) -> Iterator[Sharing]:
     skipped = begin[cut[0]] * math.prod(shape[cut[0] + 1 :]) if cut else 0
     element, rest = divmod(whole.nbytes, max(whole.elements, 1))
     if not rest:  # not for types smaller than a byte
-        yield Sharing(whole, part, distance=skipped * element, exclusive=True)
+        yield Sharing(whole, part, distance=skipped * element, exclusive=True, same_bytes=True)
 
 
 def _parts_of(whole: Tensor, parts: list[Tensor], *, parts_are_operands: bool) -> Iterator[Sharing]:
@@ -82,9 +84,9 @@ def _parts_of(whole: Tensor, parts: list[Tensor], *, parts_are_operands: bool) -
     at = 0
     for part in parts:
         if parts_are_operands and not part.is_constant:
-            yield Sharing(part, whole, distance=-at, exclusive=False)
+            yield Sharing(part, whole, distance=-at, exclusive=False, same_bytes=True)
         elif not parts_are_operands:
-            yield Sharing(whole, part, distance=at, exclusive=False)
+            yield Sharing(whole, part, distance=at, exclusive=False, same_bytes=True)
         at += part.nbytes
 
 
