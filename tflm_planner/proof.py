@@ -42,7 +42,9 @@ def taken_aliases(line: Timeline, offsets: dict[int, int]) -> Iterator[Shared]:
     """The aliases that offsets (tensor identity -> bytes) take."""
     views = (s for op in line.ops if id(op) in line.scopes for s in copies(op))
     planned = (s for s in views if id(s.operand) in line.spans and id(s.result) in line.spans)
-    listed = {(id(s.operand), id(s.result), s.distance): s for s in (*legal_sharings(line), *planned)}
+    listed = {
+        (id(s.operand), id(s.result), s.distance): s for s in (*legal_sharings(line), *planned)
+    }
     for s in listed.values():
         shared = _shared(s.operand, s.result, offsets)
         if shared is not None and shared.distance == -s.distance:

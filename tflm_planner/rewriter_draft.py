@@ -93,7 +93,9 @@ class Draft:
         self.ops.append(made)
         return made
 
-    def op(self, kind: str, inputs: list[Tensor | None], outputs: list[Tensor], **fields: Any) -> Op:
+    def op(
+        self, kind: str, inputs: list[Tensor | None], outputs: list[Tensor], **fields: Any
+    ) -> Op:
         """Append a SLICE, CONCATENATION or PAD."""
         generated: Any = schema.generated
         name = _OPTIONS[kind]

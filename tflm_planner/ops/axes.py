@@ -92,7 +92,7 @@ class Link:
     operand: int
     axis: int
     out_axis: int
-    rule: Rule = Same()  # noqa: RUF009 (frozen)
+    rule: Rule = Same()
     result: int = 0
 
 

@@ -123,9 +123,7 @@ def _is_empty(box: Box | None) -> bool:
 
 
 def _reads(op: Op, links: AxisMap, wanted: Box) -> tuple[Box | None, ...]:
-    reads: list[list[Range] | None] = [
-        None if t is None else list(full_box(t)) for t in op.inputs
-    ]
+    reads: list[list[Range] | None] = [None if t is None else list(full_box(t)) for t in op.inputs]
     for link in links.links:
         operand, box = op.inputs[link.operand], reads[link.operand]
         if operand is not None and box is not None:

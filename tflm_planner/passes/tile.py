@@ -101,9 +101,7 @@ def drafted(model: Model, scheme: Scheme, region: Sequence[Op]) -> Draft:
             raise NotTileableError(f"{op.label} has side effects or unknown meaning")
     if not is_convex(model.main.ops, region):
         raise NotTileableError("a path leaves the region and comes back")
-    return Tiler(
-        model, model.main, region, scheme.splits, scheme.halo, scheme.border
-    ).build()
+    return Tiler(model, model.main, region, scheme.splits, scheme.halo, scheme.border).build()
 
 
 def _note(scheme: Scheme, region: Sequence[Op], draft: Draft) -> str:

@@ -163,7 +163,9 @@ class Tiler:
                     blocks = [full_box(t)]
                 elif self._halo == "merge":
                     ranges = cuts(cover[axis][1] - cover[axis][0], parts)
-                    blocks = _along(cover, axis, [(a + cover[axis][0], b + cover[axis][0]) for a, b in ranges])
+                    blocks = _along(
+                        cover, axis, [(a + cover[axis][0], b + cover[axis][0]) for a, b in ranges]
+                    )
                 else:
                     edges = sorted({e for box in reads for e in box[axis]})
                     blocks = _along(cover, axis, list(zip(edges, edges[1:], strict=False)))

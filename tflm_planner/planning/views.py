@@ -14,12 +14,13 @@ It knows tensors and operators; it must not know offsets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.ops import Sharing, sharings
-from tflm_planner.units import ALIGNMENT
+from tflm_planner.units import ALIGNMENT, align_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +78,75 @@ def _containers(
                 seen.add((id(whole), offset + more))
                 found.append((whole, offset + more))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ByteClasses:
+    """Bytes that are equal in several tensors, counted once.
+
+    sizes: bytes of each class, multiples of 16. of: tensor identity -> its classes, each once.
+    """
+
+    sizes: tuple[int, ...]
+    of: dict[int, tuple[int, ...]]
+
+
+def byte_classes(tensors: Sequence[tuple[Tensor, int]], ops: Iterable[Op]) -> ByteClasses:
+    """The classes of `tensors` (with their planned bytes, > 0) through the views of `ops`.
+
+    Every tensor is cut wherever a view of it starts or ends; equal pieces are one class.
+    """
+    size = {id(t): align_up(n) for t, n in tensors}
+    links = [
+        (id(s.operand), id(s.result), s.distance)
+        for op in ops
+        for s in copies(op)
+        if id(s.operand) in size and id(s.result) in size
+    ]
+    cuts = _cuts(size, links)
+    joint: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def root(piece: tuple[int, int]) -> tuple[int, int]:
+        while (above := joint.get(piece, piece)) != piece:
+            joint[piece] = joint.get(above, above)
+            piece = above
+        return piece
+
+    for a, b, distance in links:
+        for start in cuts[b]:
+            if start + distance in cuts[a] and start < size[b] and start + distance < size[a]:
+                one, other = root((a, start + distance)), root((b, start))
+                joint[max(one, other)] = min(one, other)
+    number: dict[tuple[int, int], int] = {}
+    sizes: list[int] = []
+    of: dict[int, tuple[int, ...]] = {}
+    for t, _ in tensors:
+        edges = sorted(cuts[id(t)])
+        mine: list[int] = []
+        for low, high in pairwise(edges):
+            key = root((id(t), low))
+            if key not in number:
+                number[key] = len(sizes)
+                sizes.append(high - low)
+            sizes[number[key]] = min(sizes[number[key]], high - low)
+            mine.append(number[key])
+        of[id(t)] = tuple(dict.fromkeys(mine))
+    return ByteClasses(tuple(sizes), of)
+
+
+def _cuts(size: dict[int, int], links: list[tuple[int, int, int]]) -> dict[int, set[int]]:
+    """Where each tensor is cut: its ends, the ends of its views, and what these are cut at."""
+    cuts = {key: {0, n} for key, n in size.items()}
+    near: dict[int, list[tuple[int, int]]] = {}
+    for a, b, distance in links:
+        near.setdefault(a, []).append((b, -distance))
+        near.setdefault(b, []).append((a, distance))
+    work = [(key, at) for key in near for at in (0, size[key])]
+    while work:
+        key, at = work.pop()
+        for other, shift in near.get(key, ()):
+            there = at + shift
+            if 0 <= there <= size[other] and there not in cuts[other]:
+                cuts[other].add(there)
+                work.append((other, there))
+    return cuts
