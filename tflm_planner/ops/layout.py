@@ -18,9 +18,12 @@ from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 
 def _same_bytes(op: Op) -> Iterator[Sharing]:
+    """Not marked as `same_bytes`: LiteRT keeps RESHAPE's result in its operand and computes in
+    place there though the operand is still needed, so that orders which make use of such views
+    differ on it. An operand that dies is handed over as ever."""
     operand, result = op.operands()[0], op.outputs[0]
     if operand.nbytes == result.nbytes and operand.type == result.type:
-        yield Sharing(operand, result, distance=0, exclusive=True, same_bytes=True)
+        yield Sharing(operand, result, distance=0, exclusive=True)
 
 
 def _is_outermost(shape: tuple[int, ...], axis: int) -> bool:

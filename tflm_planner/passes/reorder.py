@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tflm_planner.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops import has_side_effects, sharings
+from tflm_planner.ops.axes import ELEMENT_WISE
 from tflm_planner.planning.lifetimes import TrailRule, no_trails, planned_bytes
 from tflm_planner.planning.order import Absorb, Dag, Node, OrderResult
 from tflm_planner.planning.views import ByteClasses, byte_classes, copies
@@ -80,6 +81,7 @@ def dag_of(
     classes = byte_classes([(t, n) for t in alive if (n := planned_bytes(t)) > 0], graph.ops)
     position = {id(op): i for i, op in enumerate(graph.ops)}
     copied = {id(s.result) for op in graph.ops for s in copies(op)}
+    safe = _after_readers(graph)
     written = set(_indices(graph.inputs, classes))
     last_effect: tuple[int, ...] = ()
     nodes: list[Node] = []
@@ -95,7 +97,7 @@ def dag_of(
             Node(
                 reads=_indices(op.operands(), classes),
                 writes=writes,
-                after=tuple(dict.fromkeys((*(last_effect if effects else ()), *views))),
+                after=tuple(dict.fromkeys((*(last_effect if effects else ()), *views, *safe[i]))),
                 absorbs=absorbs,
                 exclusive=exclusive,
                 workspace=body + sum(map(align_up, scratch_of(op))),
@@ -108,6 +110,30 @@ def dag_of(
         _indices(graph.inputs, classes),
         _indices(graph.outputs, classes),
     )
+
+
+def _after_readers(graph: Graph) -> list[list[int]]:
+    """For each operator those that must stay before it so that LiteRT computes right.
+
+    LiteRT keeps the result of a RESHAPE in its operand, and computes element by element in place
+    even there: whoever reads the operand too must have run before. Only the file's own order is
+    kept, so that there are no cycles.
+    """
+    whole: dict[int, Tensor] = {}
+    members: dict[int, list[Tensor]] = {}
+    for op in graph.ops:
+        if op.kind in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS") and op.inputs and op.inputs[0]:
+            root = whole.get(id(op.inputs[0]), op.inputs[0])
+            whole[id(op.outputs[0])] = root
+            members.setdefault(id(root), [root]).append(op.outputs[0])
+    position = {id(op): i for i, op in enumerate(graph.ops)}
+    before: list[list[int]] = []
+    for i, op in enumerate(graph.ops):
+        roots = [whole[id(t)] for t in op.operands() if id(t) in whole]
+        in_place = op.kind in ELEMENT_WISE or op.kind == "SOFTMAX"
+        readers = {position[id(c)] for r in roots for m in members[id(r)] for c in m.consumers}
+        before.append(sorted(j for j in readers if j < i) if in_place else [])
+    return before
 
 
 def _indices(tensors: Sequence[Tensor], classes: ByteClasses) -> tuple[int, ...]:

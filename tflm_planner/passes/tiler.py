@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any, Literal
 
 import numpy as np
@@ -51,7 +51,7 @@ def cuts(size: int, parts: int, unit: int = 1) -> list[tuple[int, int]]:
     units = -(-size // unit)
     parts = min(parts, units)
     edges = [min(units * k // parts * unit, size) for k in range(parts + 1)]
-    return [(a, b) for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    return [(a, b) for a, b in pairwise(edges) if a < b]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,9 @@ class Tiler:
     ) -> None:
         """`ops`: the region, in running order. `splits`: (axis of the results, parts)."""
         self.draft = Draft(model, graph)
-        self._ops, self._splits, self._halo, self._border = ops, list(splits), halo, border
+        self._ops, self._splits = ops, list(splits)
+        self._halo: Halo = halo
+        self._border: Border = border
         self._producer = {id(t): op for op in ops for t in op.outputs}
         inner = {id(op) for op in ops}
         kept = {id(t) for t in graph.outputs}
@@ -162,13 +164,12 @@ class Tiler:
                 if axis >= len(cover):
                     blocks = [full_box(t)]
                 elif self._halo == "merge":
-                    ranges = cuts(cover[axis][1] - cover[axis][0], parts)
-                    blocks = _along(
-                        cover, axis, [(a + cover[axis][0], b + cover[axis][0]) for a, b in ranges]
-                    )
+                    low, high = cover[axis]
+                    ranges = [(a + low, b + low) for a, b in cuts(high - low, parts)]
+                    blocks = _along(cover, axis, ranges)
                 else:
                     edges = sorted({e for box in reads for e in box[axis]})
-                    blocks = _along(cover, axis, list(zip(edges, edges[1:], strict=False)))
+                    blocks = _along(cover, axis, list(pairwise(edges)))
                 self._blocks[id(t)] = blocks
                 for block in blocks:
                     how = recipe(op, block, self._border)
