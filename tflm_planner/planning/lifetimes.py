@@ -20,7 +20,7 @@ from tflm_planner.errors import ModelError
 from tflm_planner.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops import Sharing, sharings
 from tflm_planner.planning.problem import Buffer, Overlap, Problem
-from tflm_planner.planning.views import EqualPair, equal_tensors
+from tflm_planner.planning.views import EqualPair, copies, equal_tensors
 from tflm_planner.schema import element_bits
 from tflm_planner.tflm.contracts import Trail
 from tflm_planner.tflm.greedy import ONLINE, Request
@@ -204,6 +204,20 @@ def equal_pairs(line: Timeline) -> Iterator[EqualPair]:
         a, b = line.spans.get(id(pair.first)), line.spans.get(id(pair.second))
         if a is not None and b is not None and a.first <= b.last and b.first <= a.last:
             yield pair
+
+
+def view_aliases(line: Timeline) -> list[Overlap]:
+    """The overlaps that make every SLICE, SPLIT and CONCATENATION along the outermost axis copy
+    onto itself, indices as in `planning_problem`."""
+    index = {id(t): i for i, t in enumerate(line.planned)}
+    once = [op for op in line.ops if len(line.scopes.get(id(op), ())) == 1]
+    found = [
+        (index[id(s.operand)], index[id(s.result)], s.distance)
+        for op in once
+        for s in copies(op)
+        if id(s.operand) in index and id(s.result) in index
+    ]
+    return [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
 
 
 def legal_trails(line: Timeline, trails_of: TrailRule) -> Iterator[Trail]:

@@ -76,8 +76,11 @@ def best_of(
     time_limit: float = 10.0,
     seed: int = 0,
     on_progress: Progress | None = None,
+    required: Sequence[Overlap] = (),
 ) -> Solution:
     """The lowest plan that these allocators find within `time_limit` seconds.
+
+    `required`: aliases that every plan takes, as far as they agree with each other.
 
     Effort follows what can be won: the exact search of "best" ends after some 10 s, or 2 s where
     the plan is within 0.5 % of the bound; "exact" by name runs to the limit. The time to load
@@ -85,7 +88,8 @@ def best_of(
     best plan so far. Raises `UsageError` for an unknown allocator.
     """
     wanted = _expand(allocators)
-    run = _Run(problem, time_limit, seed, on_progress, patient="exact" in allocators)
+    patient = "exact" in allocators
+    run = _Run(problem, time_limit, seed, on_progress, patient, tuple(required))
     interrupted = False
     try:
         run.greedy()
@@ -130,6 +134,7 @@ class _Run:
     on_progress: Progress | None
     patient: bool
     """Search to the time limit, however little there is to gain."""
+    required: tuple[Overlap, ...] = ()
     bound: int = 0
     proved: bool = False
     allocator: str = "stack"
@@ -181,6 +186,9 @@ class _Run:
         """Without overlaps where they cannot help; without aliases; sliding; with all aliases that
         agree; with all left open, taken where they fit."""
         problem = self.problem
+        if self.required:
+            self._rigid()
+            return
         bare = Problem(problem.buffers)
         peak = live_bound(bare)
         self.bound = live_bound(problem) if problem.overlaps else peak
@@ -197,6 +205,15 @@ class _Run:
             self._greedy_lane(bind(problem, ()), self.bound)
         if self.aliases and not self.over:
             self._greedy_lane(bind(problem, self._realised()), self.bound)
+
+    def _rigid(self) -> None:
+        """Only with the required aliases: bound alone, then with all others that agree."""
+        self.bound = live_bound(self.problem)
+        self.height = 1 << 62  # the stack of all buffers takes none
+        self._greedy_lane(bind(self.problem, self.required), self.bound)
+        self._greedy_lane(choose_all(self.problem, self.required), self.bound)
+        realised = bind(self.problem, (*self.required, *self._realised()))
+        self._greedy_lane(realised, self.bound)
 
     def _slide(self) -> None:
         """Raise the bound by what pairs leave to each other, and place along the way."""
@@ -299,6 +316,9 @@ class _Run:
 
     def _exact_lanes(self) -> tuple[list[_Lane], bool]:
         """The alias sets that may still win, and whether the others certainly cannot."""
+        if self.required:
+            both = choose_all(self.problem, self.required), bind(self.problem, self.required)
+            return [_Lane(isolated(items), self.bound) for items in both], False
         if not self.aliases:
             return [_Lane(isolated(bind(self.problem, ())), self.bound)], True
         sets, every = alias_sets(self.problem, _ALIAS_SETS)
