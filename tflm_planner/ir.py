@@ -47,7 +47,8 @@ class Tensor:
     """A tensor. `shape` is None where the file has none; TFLM takes that for a scalar.
 
     `external_data`: from 1 on, its bytes lie in another file (an entry of the model's table of
-    external buffers).
+    external buffers). `is_view`: nothing writes it, because its bytes are those of other tensors
+    that the plan puts into the same memory (the TFLM dialect, `passes.dialect`).
     """
 
     name: str
@@ -60,6 +61,7 @@ class Tensor:
     raw: Any
     producer: Op | None = None
     consumers: list[Op] = field(default_factory=list["Op"])
+    is_view: bool = False
 
     def __repr__(self) -> str:
         return f"<{self.type_name}{list(self.shape or ())} {self.name!r}>"
@@ -371,7 +373,13 @@ def _check_order(graph: Graph) -> None:
 
 
 def _has_value(tensor: Tensor, inputs: set[int]) -> bool:
-    return id(tensor) in inputs or tensor.is_constant or tensor.is_variable or tensor.nbytes == 0
+    return (
+        id(tensor) in inputs
+        or tensor.is_constant
+        or tensor.is_variable
+        or tensor.is_view
+        or tensor.nbytes == 0
+    )
 
 
 def _unwritten(index: int, op: Op, tensor: Tensor) -> str:

@@ -18,6 +18,7 @@ from tflm_planner.planning.lifetimes import (
     legal_trails,
     planned_bytes,
 )
+from tflm_planner.planning.views import copies
 from tflm_planner.tflm.contracts import replay_safe
 from tflm_planner.tflm.machine import Machine
 
@@ -40,7 +41,12 @@ class Shared:
 
 def taken_aliases(line: Timeline, offsets: dict[int, int]) -> Iterator[Shared]:
     """The aliases that offsets (tensor identity -> bytes) take."""
-    for s in legal_sharings(line):
+    views = (s for op in line.ops if id(op) in line.scopes for s in copies(op))
+    planned = (s for s in views if id(s.operand) in line.spans and id(s.result) in line.spans)
+    listed = {
+        (id(s.operand), id(s.result), s.distance): s for s in (*legal_sharings(line), *planned)
+    }
+    for s in listed.values():
         shared = _shared(s.operand, s.result, offsets)
         if shared is not None and shared.distance == -s.distance:
             yield shared

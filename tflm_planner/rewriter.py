@@ -12,7 +12,8 @@ from copy import copy
 import numpy as np
 
 from tflm_planner import schema
-from tflm_planner.ir import Buffer, Graph, Metadata, Model, Op, Tensor
+from tflm_planner.ir import Buffer, Graph, Metadata, Model, Op, Tensor, link
+from tflm_planner.rewriter_draft import drop_unused
 
 
 def reorder(graph: Graph, ops: Sequence[Op]) -> None:
@@ -80,3 +81,27 @@ def used_buffers(model: Model) -> list[Buffer]:
     """Buffers that a tensor or metadata refers to."""
     of_tensors = [t.buffer for t in model.tensors()]
     return of_tensors + [m.buffer for m in model.metadata] + model.metadata_buffers
+
+
+def resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
+    """Give a tensor another shape."""
+    tensor.shape = shape
+    tensor.raw.shapeSignature = None
+
+
+def drop_views(
+    model: Model, graph: Graph, unwanted: Collection[Op], *, merge: bool = False
+) -> None:
+    """Remove operators that copy bytes onto themselves; their results become views.
+
+    `merge`: results are replaced by the first operand instead, which must be the same as they.
+    """
+    gone = {id(op) for op in unwanted}
+    for op in unwanted:
+        for t in op.outputs:
+            t.is_view = not merge
+            for consumer in t.consumers if merge else ():
+                consumer.inputs = [op.inputs[0] if x is t else x for x in consumer.inputs]
+    graph.ops = [op for op in graph.ops if id(op) not in gone]
+    link([graph])
+    drop_unused(model, graph)

@@ -26,6 +26,7 @@ from tflm_planner.planning.lifetimes import (
     placement_requests,
     planning_problem,
     timeline,
+    view_aliases,
 )
 from tflm_planner.planning.order import Dag, Method, OrderResult, best_order
 from tflm_planner.planning.problem import Plan, Problem
@@ -45,7 +46,8 @@ class SearchOptions:
     """order: one of ORDERS. allocator: one of ALLOCATORS. time_limit: seconds for all searching.
     seed: of every random choice. machine: the target; its scratch and contracts. overlap:
     whether results may trail operands where the target's contracts allow it. dilate: whether
-    1x1 convolutions may be dilated for that (`passes.dilate`)."""
+    1x1 convolutions may be dilated for that (`passes.dilate`). bind_views: whether views must be
+    taken (SLICE and CONCATENATION then copy onto themselves, and `passes.dialect` drops them)."""
 
     order: Method = "best"
     allocator: str = "best"
@@ -54,6 +56,7 @@ class SearchOptions:
     machine: Machine = field(default_factory=machine)
     overlap: bool = True
     dilate: bool = False
+    bind_views: bool = False
 
     @property
     def trails_of(self) -> TrailRule:
@@ -140,7 +143,7 @@ def search(model: Model, options: SearchOptions, on_progress: Progress | None = 
     _apply(model, wanted)
     if options.dilate and options.overlap:
         best = _dilated(best, options, deadline, say)
-    return _no_worse(best, file_order, options)
+    return best if options.bind_views else _no_worse(best, file_order, options)
 
 
 def _no_worse(
@@ -250,6 +253,7 @@ def _plan(
             allocators=(options.allocator,),
             time_limit=max((deadline - time.monotonic()) / 2, 0.5),  # leave some for rivals
             seed=options.seed,
+            required=view_aliases(line) if options.bind_views else (),
             on_progress=lambda name, height, bound: say(
                 f"packing: {height:,} B with {name}, bound {bound:,} B"
             ),

@@ -33,10 +33,18 @@ from tflm_planner.units import ALIGNMENT, align_up
 T = TypeVar("T")
 
 
-def read_model(data: bytes) -> Model:
-    """The model in `data`. Raises ModelError when it is damaged or could not run."""
+def read_model(data: bytes, *, dialect: bool = False) -> Model:
+    """The model in `data`. Raises ModelError when it is damaged or could not run.
+
+    `dialect`: tensors that nothing writes are views over others (see `passes.dialect`).
+    """
     check_flatbuffer(data)
     model = _Reader(data).model()
+    if dialect:
+        for graph in model.graphs:
+            inputs = {id(t) for t in graph.inputs}
+            for t in graph.tensors:
+                t.is_view = t.producer is None and id(t) not in inputs and not t.is_constant
     model.check()
     return model
 

@@ -12,13 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import numpy as np
-
 from tflm_planner.ir import Op, Tensor
+from tflm_planner.ops.constants import integers
 from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 
 def _same_bytes(op: Op) -> Iterator[Sharing]:
+    """Not marked as `same_bytes`: LiteRT keeps RESHAPE's result in its operand and computes in
+    place there though the operand is still needed, so that orders which make use of such views
+    differ on it. An operand that dies is handed over as ever."""
     operand, result = op.operands()[0], op.outputs[0]
     if operand.nbytes == result.nbytes and operand.type == result.type:
         yield Sharing(operand, result, distance=0, exclusive=True)
@@ -33,6 +35,8 @@ def _joined(op: Op) -> Iterator[Sharing]:
     """CONCATENATION along an axis; PACK makes a new one. Both count it in the result."""
     (out,) = op.outputs
     shape = out.shape or ()
+    if getattr(op.options, "fusedActivationFunction", 0):
+        return
     axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
     if _is_outermost(shape, axis):
         yield from _parts_of(out, op.operands(), parts_are_operands=True)
@@ -51,7 +55,7 @@ def _split(op: Op) -> Iterator[Sharing]:
     axis_tensor, whole = (
         (operands[0], operands[1]) if op.kind == "SPLIT" else (operands[2], operands[0])
     )
-    axes = _integers(axis_tensor)
+    axes = integers(axis_tensor)
     if axes is None or len(axes) != 1:
         return
     axis = axes[0] + (len(whole.shape or ()) if axes[0] < 0 else 0)
@@ -62,7 +66,7 @@ def _split(op: Op) -> Iterator[Sharing]:
 def _sliced(op: Op) -> Iterator[Sharing]:
     whole, begin_tensor = op.operands()[:2]
     (part,) = op.outputs
-    begin, shape, taken = _integers(begin_tensor), whole.shape or (), part.shape or ()
+    begin, shape, taken = integers(begin_tensor), whole.shape or (), part.shape or ()
     if begin is None or len(begin) != len(shape) or len(taken) != len(shape):
         return
     cut = [i for i in range(len(shape)) if taken[i] != shape[i]]
@@ -73,7 +77,7 @@ def _sliced(op: Op) -> Iterator[Sharing]:
     skipped = begin[cut[0]] * math.prod(shape[cut[0] + 1 :]) if cut else 0
     element, rest = divmod(whole.nbytes, max(whole.elements, 1))
     if not rest:  # not for types smaller than a byte
-        yield Sharing(whole, part, distance=skipped * element, exclusive=True)
+        yield Sharing(whole, part, distance=skipped * element, exclusive=True, same_bytes=True)
 
 
 def _parts_of(whole: Tensor, parts: list[Tensor], *, parts_are_operands: bool) -> Iterator[Sharing]:
@@ -83,19 +87,10 @@ def _parts_of(whole: Tensor, parts: list[Tensor], *, parts_are_operands: bool) -
     at = 0
     for part in parts:
         if parts_are_operands and not part.is_constant:
-            yield Sharing(part, whole, distance=-at, exclusive=False)
+            yield Sharing(part, whole, distance=-at, exclusive=False, same_bytes=True)
         elif not parts_are_operands:
-            yield Sharing(whole, part, distance=at, exclusive=False)
+            yield Sharing(whole, part, distance=at, exclusive=False, same_bytes=True)
         at += part.nbytes
-
-
-def _integers(tensor: Tensor) -> list[int] | None:
-    """The values of a constant integer tensor; None when it is not one."""
-    dtype = {"int32": "<i4", "int64": "<i8"}.get(tensor.type_name)
-    if dtype is None or not tensor.is_constant or tensor.buffer.data is None:
-        return None
-    data = tensor.buffer.data[: tensor.nbytes].tobytes()
-    return [int(v) for v in np.frombuffer(data, dtype)]
 
 
 register(OpSpec(_same_bytes), "RESHAPE", "SQUEEZE", "EXPAND_DIMS")

@@ -19,13 +19,15 @@ class Sharing:
     above `operand` (below, when negative) and the operand is not needed afterwards.
 
     `exclusive`: the result can use the memory of one such operand only (in-place ADD); otherwise
-    several hold at once (the parts of a CONCATENATION).
+    several hold at once (the parts of a CONCATENATION). `same_bytes`: the two then hold the same
+    bytes wherever they overlap, so that the operand may also be needed afterwards.
     """
 
     operand: Tensor
     result: Tensor
     distance: int
     exclusive: bool
+    same_bytes: bool = False
 
 
 SharingRule = Callable[[Op], Iterator[Sharing]]

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 from tflm_planner.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops import has_side_effects, sharings
+from tflm_planner.ops.axes import ELEMENT_WISE
 from tflm_planner.planning.lifetimes import TrailRule, no_trails, planned_bytes
 from tflm_planner.planning.order import Absorb, Dag, Node, OrderResult
+from tflm_planner.planning.views import ByteClasses, byte_classes, copies
 from tflm_planner.rewriter import reorder
 from tflm_planner.tflm.scratch import ScratchModel
 from tflm_planner.units import ALIGNMENT, align_up
@@ -67,24 +69,35 @@ def dag_of(
     scratch_of: ScratchModel,
     trails_of: TrailRule = no_trails,
 ) -> Dag:
-    """The graph as the order search sees it. `peaks`: graph identity -> peak in bytes."""
+    """The graph as the order search sees it. `peaks`: graph identity -> peak in bytes.
+
+    Its tensors are classes of bytes: what views share is there once, needed by whoever reads one
+    of them, so that a tensor whose parts were taken as views dies part by part.
+    """
     kept = {id(t) for t in graph.outputs}
     # An input that nobody reads is gone before the first operator runs.
     read = {id(t) for t in graph.inputs if t.consumers or id(t) in kept}
     alive = [t for t in graph.tensors if t.producer is not None or id(t) in read]
-    tensors = [t for t in alive if planned_bytes(t) > 0]
-    index = {id(t): i for i, t in enumerate(tensors)}
+    classes = byte_classes([(t, n) for t in alive if (n := planned_bytes(t)) > 0], graph.ops)
+    position = {id(op): i for i, op in enumerate(graph.ops)}
+    copied = {id(s.result) for op in graph.ops for s in copies(op)}
+    safe = _after_readers(graph)
+    written = set(_indices(graph.inputs, classes))
     last_effect: tuple[int, ...] = ()
     nodes: list[Node] = []
     for i, op in enumerate(graph.ops):
-        absorbs, exclusive = _absorbs(op, index, kept, trails_of)
+        absorbs, exclusive = _absorbs(op, classes, kept, trails_of)
         body = max((peaks[id(g)] for g in op.called()), default=0)
         effects = has_side_effects(op)
+        writes = tuple(c for c in _indices(op.outputs, classes) if c not in written)
+        written.update(writes)
+        # Nobody writes the bytes of a view: its readers must be told to wait for it.
+        views = (position[id(t.producer)] for t in op.operands() if id(t) in copied)
         nodes.append(
             Node(
-                reads=_indices(op.operands(), index),
-                writes=_indices(op.outputs, index),
-                after=last_effect if effects else (),
+                reads=_indices(op.operands(), classes),
+                writes=writes,
+                after=tuple(dict.fromkeys((*(last_effect if effects else ()), *views, *safe[i]))),
                 absorbs=absorbs,
                 exclusive=exclusive,
                 workspace=body + sum(map(align_up, scratch_of(op))),
@@ -92,44 +105,70 @@ def dag_of(
         )
         last_effect = (i,) if effects else last_effect
     return Dag(
-        tuple(align_up(planned_bytes(t)) for t in tensors),
+        classes.sizes,
         tuple(nodes),
-        _indices(graph.inputs, index),
-        _indices(graph.outputs, index),
+        _indices(graph.inputs, classes),
+        _indices(graph.outputs, classes),
     )
 
 
-def _indices(tensors: Sequence[object], index: dict[int, int]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(index[id(t)] for t in tensors if id(t) in index))
+def _after_readers(graph: Graph) -> list[list[int]]:
+    """For each operator those that must stay before it so that LiteRT computes right.
+
+    LiteRT keeps the result of a RESHAPE in its operand, and computes element by element in place
+    even there: whoever reads the operand too must have run before. Only the file's own order is
+    kept, so that there are no cycles.
+    """
+    whole: dict[int, Tensor] = {}
+    members: dict[int, list[Tensor]] = {}
+    for op in graph.ops:
+        if op.kind in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS") and op.inputs and op.inputs[0]:
+            root = whole.get(id(op.inputs[0]), op.inputs[0])
+            whole[id(op.outputs[0])] = root
+            members.setdefault(id(root), [root]).append(op.outputs[0])
+    position = {id(op): i for i, op in enumerate(graph.ops)}
+    before: list[list[int]] = []
+    for i, op in enumerate(graph.ops):
+        roots = [whole[id(t)] for t in op.operands() if id(t) in whole]
+        in_place = op.kind in ELEMENT_WISE or op.kind == "SOFTMAX"
+        readers = {position[id(c)] for r in roots for m in members[id(r)] for c in m.consumers}
+        before.append(sorted(j for j in readers if j < i) if in_place else [])
+    return before
+
+
+def _indices(tensors: Sequence[Tensor], classes: ByteClasses) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(c for t in tensors for c in classes.of.get(id(t), ())))
 
 
 def _absorbs(
-    op: Op, index: dict[int, int], kept: set[int], trails_of: TrailRule
+    op: Op, classes: ByteClasses, kept: set[int], trails_of: TrailRule
 ) -> tuple[tuple[Absorb, ...], bool]:
     """What the results of `op` may reuse of an operand that dies there, and whether of one
     operand only.
 
-    An alias saves the smaller of both tensors, parts of one operand (SPLIT) all together. A
-    result that trails its operand by D bytes saves what the two do not need side by side.
+    A result in place saves the smaller of both tensors. One that trails its operand by D bytes
+    saves what the two do not need side by side. Of an operand in several classes each may give
+    all that is saved: never too little, so that bounds hold.
     """
     saved: dict[int, int] = {}
     exclusive = False
 
+    def enter(operand: Tensor, bytes_saved: int) -> None:
+        for c in classes.of[id(operand)]:
+            saved[c] = max(saved.get(c, 0), min(bytes_saved, classes.sizes[c]))
+
     def usable(operand: Tensor, result: Tensor) -> bool:
-        return id(operand) in index and id(result) in index and id(operand) not in kept
+        of = classes.of
+        return id(operand) in of and id(result) in of and id(operand) not in kept
 
     for s in sharings(op):
-        if usable(s.operand, s.result) and s.distance % ALIGNMENT == 0:
+        if usable(s.operand, s.result) and s.distance % ALIGNMENT == 0 and not s.same_bytes:
             exclusive = exclusive or s.exclusive
-            size = align_up(min(planned_bytes(s.operand), planned_bytes(s.result)))
-            whole = align_up(planned_bytes(s.operand))
-            key = index[id(s.operand)]
-            saved[key] = min(saved.get(key, 0) + size, whole)
+            enter(s.operand, align_up(min(planned_bytes(s.operand), planned_bytes(s.result))))
     for t in trails_of(op):
         if usable(t.operand, t.result):
             operand, result = (align_up(planned_bytes(x)) for x in (t.operand, t.result))
-            together = max(operand + t.low, result)
-            key = index[id(t.operand)]
-            saved[key] = max(saved.get(key, 0), operand + result - together)
+            enter(t.operand, operand + result - max(operand + t.low, result))
             exclusive = True
-    return tuple(Absorb(t, b) for t, b in saved.items() if b > 0), exclusive
+    several = any(len(classes.of.get(id(t), ())) > 1 for t in op.operands())
+    return tuple(Absorb(t, b) for t, b in saved.items() if b > 0), exclusive and not several

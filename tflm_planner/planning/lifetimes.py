@@ -20,6 +20,7 @@ from tflm_planner.errors import ModelError
 from tflm_planner.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops import Sharing, sharings
 from tflm_planner.planning.problem import Buffer, Overlap, Problem
+from tflm_planner.planning.views import EqualPair, copies, equal_tensors
 from tflm_planner.schema import element_bits
 from tflm_planner.tflm.contracts import Trail
 from tflm_planner.tflm.greedy import ONLINE, Request
@@ -166,15 +167,19 @@ def planning_problem(line: Timeline, trails_of: TrailRule = no_trails) -> Proble
         Buffer(f"scratch of {s.op.label}", s.size, s.span.first, s.span.last + 1)
         for s in line.scratch
     ]
-    aliases = [
-        Overlap(index[id(s.operand)], index[id(s.result)], s.distance, s.distance)
-        for s in legal_sharings(line)
-    ]
+    found = [(index[id(s.operand)], index[id(s.result)], s.distance) for s in legal_sharings(line)]
+    found += [(index[id(v.first)], index[id(v.second)], v.distance) for v in equal_pairs(line)]
+    aliases = [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
     trails = [
         Overlap(index[id(t.result)], index[id(t.operand)], t.low, t.high)
         for t in legal_trails(line, trails_of)
     ]
     return Problem((*tensors, *scratch), (*aliases, *trails))
+
+
+def _canonical(pair: tuple[int, int, int]) -> tuple[int, int, int]:
+    i, j, distance = pair
+    return (i, j, distance) if i < j else (j, i, -distance)
 
 
 def legal_sharings(line: Timeline) -> Iterator[Sharing]:
@@ -187,6 +192,32 @@ def legal_sharings(line: Timeline) -> Iterator[Sharing]:
         for s in sharings(op):
             if s.distance % ALIGNMENT == 0 and _hands_over(op, s.operand, s.result, line):
                 yield s
+
+
+def equal_pairs(line: Timeline) -> Iterator[EqualPair]:
+    """Planned tensors that hold the same bytes and are live together at some time; see `views`.
+
+    Operators that two callers run are left out: their tensors live in between.
+    """
+    once = [op for op in line.ops if len(line.scopes.get(id(op), ())) == 1]
+    for pair in equal_tensors(once):
+        a, b = line.spans.get(id(pair.first)), line.spans.get(id(pair.second))
+        if a is not None and b is not None and a.first <= b.last and b.first <= a.last:
+            yield pair
+
+
+def view_aliases(line: Timeline) -> list[Overlap]:
+    """The overlaps that make every SLICE, SPLIT and CONCATENATION along the outermost axis copy
+    onto itself, indices as in `planning_problem`."""
+    index = {id(t): i for i, t in enumerate(line.planned)}
+    once = [op for op in line.ops if len(line.scopes.get(id(op), ())) == 1]
+    found = [
+        (index[id(s.operand)], index[id(s.result)], s.distance)
+        for op in once
+        for s in copies(op)
+        if id(s.operand) in index and id(s.result) in index
+    ]
+    return [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
 
 
 def legal_trails(line: Timeline, trails_of: TrailRule) -> Iterator[Trail]:

@@ -41,13 +41,15 @@ Progress = Callable[[str], None]
 class Options:
     """seed: of the random inputs. inputs: how many to compare. budget: seconds for a runtime
     after which no further input is started (two at least are compared). time_limit: seconds
-    that a runtime may take for one answer. arena: bytes for TFLM, 0 to choose."""
+    that a runtime may take for one answer. arena: bytes for TFLM, 0 to choose. runtimes: those
+    that take part (a result in the TFLM dialect runs on TFLM only)."""
 
     seed: int = 0
     inputs: int = 8
     budget: float = 20.0
     time_limit: float = 300.0
     arena: int = 0
+    runtimes: tuple[str, ...] = tuple(_PACKAGES)
 
 
 def verify(
@@ -61,11 +63,12 @@ def verify(
     Raises ModelError when their inputs do not match: then they are not versions of one model.
     """
     options = options or Options()
-    models = read_model(original), read_model(result)
+    models = read_model(original), read_model(result, dialect=True)
     _check_comparable(*models)
     arena = options.arena or _roomy_arena(original, models[0])
     outputs, limit = len(models[0].main.outputs), options.time_limit
-    runtimes = [name for name, package in _PACKAGES.items() if importlib.util.find_spec(package)]
+    wanted = {n: p for n, p in _PACKAGES.items() if n in options.runtimes}
+    runtimes = [name for name, package in wanted.items() if importlib.util.find_spec(package)]
     checks: list[RuntimeCheck] = []
     arenas: list[Allocation | None] = [None, None]
     with ExitStack() as stack:
@@ -81,7 +84,7 @@ def verify(
             ]
             for name in runtimes
         }
-        for name in _PACKAGES:
+        for name in wanted:
             if name not in pairs:
                 checks.append(RuntimeCheck(name, NOT_AVAILABLE, 0, False, "not installed here"))
                 continue

@@ -78,8 +78,11 @@ def best_of(
     time_limit: float = 10.0,
     seed: int = 0,
     on_progress: Progress | None = None,
+    required: Sequence[Overlap] = (),
 ) -> Solution:
     """The lowest plan that these allocators find within `time_limit` seconds.
+
+    `required`: aliases that every plan takes, as far as they agree with each other.
 
     Effort follows what can be won: the exact search of "best" ends after some 10 s, or 2 s where
     the plan is within 0.5 % of the bound; "exact" by name runs to the limit. The time to load
@@ -87,7 +90,8 @@ def best_of(
     best plan so far. Raises `UsageError` for an unknown allocator.
     """
     wanted = _expand(allocators)
-    run = _Run(problem, time_limit, seed, on_progress, patient="exact" in allocators)
+    patient = "exact" in allocators
+    run = _Run(problem, time_limit, seed, on_progress, patient, tuple(required))
     interrupted = False
     try:
         run.greedy()
@@ -136,6 +140,7 @@ class _Run:
     on_progress: Progress | None
     patient: bool
     """Search to the time limit, however little there is to gain."""
+    required: tuple[Overlap, ...] = ()
     bound: int = 0
     proved: bool = False
     allocator: str = "stack"
@@ -187,6 +192,9 @@ class _Run:
 
     def greedy(self) -> None:
         """What takes milliseconds, from the plainest plans to the boldest."""
+        if self.required:
+            self._rigid()
+            return
         for step in (self._apart, self._sliding, self._sharing):
             if not self.over:
                 step()
@@ -198,6 +206,15 @@ class _Run:
         self.bound = live_bound(self.problem) if self.problem.overlaps else peak
         if not self.loose or peak <= self.bound:
             self._first_fits(_Lane(bind(bare, ()), peak))
+
+    def _rigid(self) -> None:
+        """Only with the required aliases: bound alone, then with all others that agree."""
+        self.bound = live_bound(self.problem)
+        self.height = 1 << 62  # the stack of all buffers takes none
+        self._greedy_lane(_Lane(bind(self.problem, self.required), self.bound))
+        self._greedy_lane(_Lane(choose_all(self.problem, self.required), self.bound))
+        realised = bind(self.problem, (*self.required, *self._realised()))
+        self._greedy_lane(_Lane(realised, self.bound))
 
     def _sliding(self) -> None:
         """Without aliases; then with everything, at heights that no pair of buffers forbids."""
@@ -328,6 +345,9 @@ class _Run:
 
     def _exact_lanes(self) -> tuple[list[_Lane], bool]:
         """The alias sets that may still win, and whether the others certainly cannot."""
+        if self.required:
+            both = choose_all(self.problem, self.required), bind(self.problem, self.required)
+            return [_Lane(isolated(items), self.bound) for items in both], False
         if not self.aliases:
             return [_Lane(isolated(bind(self.problem, ())), self.bound)], True
         sets, every = alias_sets(self.problem, _ALIAS_SETS)

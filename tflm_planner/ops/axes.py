@@ -1,0 +1,335 @@
+"""How the axes of an operator's result depend on the axes of its operands.
+
+    CONV_2D   out (n, h, w, c)   n <- data n: Same    h <- data h: Slide    c <- filter 0: Same
+                                 data c: summed up (a reduce axis)
+
+What is not linked depends on all of the operand. An operator without an entry has no links: it
+cannot be split. Source of the idea: MOTES, section 4.3. This module must not know memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tflm_planner.ir import Op, Tensor
+from tflm_planner.ops.constants import integers
+from tflm_planner.ops.window import window_of
+
+Range = tuple[int, int]
+"""Half-open: from, to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Result index i comes from operand index i + shift, where the operand has one."""
+
+    shift: int = 0
+
+    def needs(self, wanted: Range, size: int) -> Range:
+        """The operand's range (of `size`) that a range of the result reads."""
+        return max(wanted[0] + self.shift, 0), min(wanted[1] + self.shift, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Slide:
+    """Result index i reads operand indices i * stride - pad + k * dilation, k < kernel."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    pad: int
+
+    @property
+    def reach(self) -> int:
+        """Operand indices from the first to the last that one window touches."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    def needs(self, wanted: Range, size: int) -> Range:
+        """See `Same.needs`."""
+        low, high = self.unclipped(wanted)
+        return max(low, 0), min(high, size)
+
+    def unclipped(self, wanted: Range) -> Range:
+        """The range with what lies in the padding."""
+        low = wanted[0] * self.stride - self.pad
+        return low, (wanted[1] - 1) * self.stride - self.pad + self.reach
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Result index i comes from operand index i // times (a depthwise multiplier)."""
+
+    times: int
+
+    def needs(self, wanted: Range, size: int) -> Range:
+        """See `Same.needs`."""
+        return wanted[0] // self.times, -(-wanted[1] // self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Operand index i adds to result indices i * stride - pad + k, k < kernel."""
+
+    kernel: int
+    stride: int
+    pad: int
+
+    def needs(self, wanted: Range, size: int) -> Range:
+        """See `Same.needs`."""
+        low = -(-(wanted[0] + self.pad - self.kernel + 1) // self.stride)
+        return max(low, 0), min((wanted[1] - 1 + self.pad) // self.stride + 1, size)
+
+
+Rule = Same | Slide | Repeat | Scatter
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Axis `out_axis` of result `result` follows axis `axis` of operand `operand` by `rule`."""
+
+    operand: int
+    axis: int
+    out_axis: int
+    rule: Rule = Same()
+    result: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AxisMap:
+    """links: axes that correspond. reduces: (operand, axis) over which results are summed up;
+    its pairs of one operator are one reduce axis."""
+
+    links: tuple[Link, ...] = ()
+    reduces: tuple[tuple[int, int], ...] = ()
+
+    def links_of(self, out_axis: int, result: int = 0) -> list[Link]:
+        """What an axis of a result follows."""
+        return [k for k in self.links if k.out_axis == out_axis and k.result == result]
+
+
+def axis_map(op: Op) -> AxisMap:
+    """The map of an operator; an empty one where nothing can be split."""
+    rule = _RULES.get(op.kind)
+    if rule is None or not op.outputs or not op.operands() or op.graphs:
+        return AxisMap()
+    return rule(op)
+
+
+def _shape(tensor: Tensor | None) -> tuple[int, ...]:
+    return () if tensor is None else tensor.shape or ()
+
+
+def _option(op: Op, name: str) -> int:
+    return int(getattr(op.options, name, 0) or 0)
+
+
+def _from_window(op: Op) -> AxisMap:
+    window = window_of(op)
+    if window is None:
+        return AxisMap()
+    slides = [
+        Link(0, 1 + i, 1 + i, Slide(window.kernel[i], window.stride[i], window.dilation[i], p))
+        for i, p in enumerate(window.pad)
+    ]
+    links = [Link(0, 0, 0), *slides]
+    if op.kind == "CONV_2D":
+        if window.groups > 1:
+            return AxisMap(tuple(links))
+        return AxisMap((*links, Link(1, 0, 3), *_bias(op, 2, 3)), ((0, 3), (1, 3)))
+    times = window.channels[1] // window.channels[0]
+    links.append(Link(0, 3, 3, Repeat(times) if times > 1 else Same()))
+    if op.kind == "DEPTHWISE_CONV_2D":
+        links += [Link(1, 3, 3), *_bias(op, 2, 3)]
+    return AxisMap(tuple(links))
+
+
+def _bias(op: Op, operand: int, out_axis: int) -> list[Link]:
+    there = len(op.inputs) > operand and op.inputs[operand] is not None
+    return [Link(operand, 0, out_axis)] if there else []
+
+
+def _element_wise(op: Op) -> AxisMap:
+    """Every operand broadcasts to the result, axes counted from the last."""
+    out = _shape(op.outputs[0])
+    links: list[Link] = []
+    for i, operand in enumerate(op.inputs):
+        shape = _shape(operand)
+        lead = len(out) - len(shape)
+        if lead < 0:
+            return AxisMap()
+        links += [Link(i, a, a + lead) for a, n in enumerate(shape) if n == out[a + lead]]
+    return AxisMap(tuple(links))
+
+
+def _softmax(op: Op) -> AxisMap:
+    """Every row of the last axis by itself."""
+    last = len(_shape(op.outputs[0])) - 1
+    return AxisMap(tuple(k for k in _element_wise(op).links if k.out_axis != last))
+
+
+def _padded(op: Op) -> AxisMap:
+    pads = integers(op.inputs[1])
+    shape = _shape(op.inputs[0])
+    if pads is None or len(pads) != 2 * len(shape):
+        return AxisMap()
+    return AxisMap(tuple(Link(0, a, a, Same(-pads[2 * a])) for a in range(len(shape))))
+
+
+def _joined(op: Op) -> AxisMap:
+    out = _shape(op.outputs[0])
+    axis = _option(op, "axis") % max(len(out), 1)
+    links: list[Link] = []
+    at = 0
+    for i, operand in enumerate(op.inputs):
+        shape = _shape(operand)
+        links += [Link(i, a, a, Same(-at if a == axis else 0)) for a in range(len(shape))]
+        at += shape[axis] if shape else 0
+    return AxisMap(tuple(links))
+
+
+def _split(op: Op) -> AxisMap:
+    first = 1 if op.kind == "SPLIT" else 0
+    axis = integers(op.inputs[0 if op.kind == "SPLIT" else 2])
+    shape = _shape(op.inputs[first])
+    if axis is None or not shape:
+        return AxisMap()
+    at, links = 0, list[Link]()
+    for r, result in enumerate(op.outputs):
+        for a in range(len(shape)):
+            shift = at if a == axis[0] % len(shape) else 0
+            links.append(Link(first, a, a, Same(shift), r))
+        at += _shape(result)[axis[0]]
+    return AxisMap(tuple(links))
+
+
+def _sliced(op: Op) -> AxisMap:
+    begin, rank = integers(op.inputs[1]), len(_shape(op.outputs[0]))
+    if begin is None or len(begin) != rank:
+        return AxisMap()
+    return AxisMap(tuple(Link(0, a, a, Same(begin[a])) for a in range(rank)))
+
+
+def _reshaped(op: Op) -> AxisMap:
+    """Axes that stay apart: of the same size, with as many elements before them."""
+    source, out = _shape(op.inputs[0]), _shape(op.outputs[0])
+    links = [
+        Link(0, i, j)
+        for i, n in enumerate(source)
+        for j, m in enumerate(out)
+        if n == m > 1 and math.prod(source[:i]) == math.prod(out[:j])
+    ]
+    return AxisMap(tuple(links))
+
+
+def _transposed(op: Op) -> AxisMap:
+    order = integers(op.inputs[1])
+    if order is None or len(order) != len(_shape(op.outputs[0])):
+        return AxisMap()
+    return AxisMap(tuple(Link(0, a, j) for j, a in enumerate(order)))
+
+
+def _fully_connected(op: Op) -> AxisMap:
+    """Data (.., Ci), weights (Co, Ci), result (.., Co)."""
+    data, out = _shape(op.inputs[0]), _shape(op.outputs[0])
+    rows = range(len(out) - 1) if data[:-1] == out[:-1] else ()
+    links = [Link(0, a, a) for a in rows]
+    last = len(out) - 1
+    reduces = ((0, len(data) - 1), (1, 1))
+    return AxisMap((*links, Link(1, 0, last), *_bias(op, 2, last)), reduces)
+
+
+def _batch_matmul(op: Op) -> AxisMap:
+    out = _shape(op.outputs[0])
+    rank = len(out)
+    links: list[Link] = []
+    reduces: list[tuple[int, int]] = []
+    turned = (_option(op, "adjX"), _option(op, "adjY"))
+    for i, own in enumerate((rank - 2, rank - 1)):
+        shape = _shape(op.inputs[i])
+        lead = rank - len(shape)
+        links += [Link(i, a, a + lead) for a in range(len(shape) - 2) if shape[a] == out[a + lead]]
+        kept = len(shape) - (1 + i if turned[i] else 2 - i)
+        links.append(Link(i, kept, own))
+        reduces.append((i, 2 * len(shape) - 3 - kept))
+    return AxisMap(tuple(links), tuple(reduces))
+
+
+def _reduced(op: Op) -> AxisMap:
+    axes, shape = integers(op.inputs[1]), _shape(op.inputs[0])
+    if axes is None:
+        return AxisMap()
+    gone = {a % len(shape) for a in axes}
+    keep = bool(_option(op, "keepDims"))
+    left = [a for a in range(len(shape)) if a not in gone]
+    links = [Link(0, a, a if keep else j) for j, a in enumerate(left)]
+    return AxisMap(tuple(links), tuple((0, a) for a in sorted(gone)))
+
+
+def _transposed_convolution(op: Op) -> AxisMap:
+    """Operands: result's shape, filter (Co, Kh, Kw, Ci), data, bias."""
+    if len(op.inputs) < 3 or len(_shape(op.inputs[1])) != 4 or len(_shape(op.inputs[2])) != 4:
+        return AxisMap()
+    kernel, data, out = (_shape(t) for t in (op.inputs[1], op.inputs[2], op.outputs[0]))
+    links = [Link(2, 0, 0), Link(1, 0, 3), *_bias(op, 3, 3)]
+    for axis, name in ((1, "strideH"), (2, "strideW")):
+        stride = max(_option(op, name), 1)
+        total = max((data[axis] - 1) * stride + kernel[axis] - out[axis], 0)
+        links.append(Link(2, axis, axis, Scatter(kernel[axis], stride, total // 2)))
+    return AxisMap(tuple(links), ((2, 3), (1, 3)))
+
+
+def _resized(op: Op) -> AxisMap:
+    """Batch and channels; rows and columns are stretched by a factor of their own."""
+    return AxisMap((Link(0, 0, 0), Link(0, 3, 3)))
+
+
+ELEMENT_WISE = frozenset({
+    "ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "RELU", "RELU6",
+    "RELU_N1_TO_1", "RELU_0_TO_1", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "PRELU", "ELU",
+    "QUANTIZE", "DEQUANTIZE", "ABS", "NEG", "SQRT", "RSQRT", "SQUARE", "EXP", "LOG", "ADD_N",
+})  # fmt: skip
+"""Kinds that compute each element from the elements at the same place."""
+
+_RULES: dict[str, Callable[[Op], AxisMap]] = {
+    **dict.fromkeys(ELEMENT_WISE, _element_wise),
+    **dict.fromkeys(
+        ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"), _from_window
+    ),
+    **dict.fromkeys(("PAD", "PADV2"), _padded),
+    **dict.fromkeys(("SPLIT", "SPLIT_V"), _split),
+    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshaped),
+    **dict.fromkeys(("MEAN", "SUM"), _reduced),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resized),
+    "SOFTMAX": _softmax,
+    "CONCATENATION": _joined,
+    "SLICE": _sliced,
+    "TRANSPOSE": _transposed,
+    "FULLY_CONNECTED": _fully_connected,
+    "BATCH_MATMUL": _batch_matmul,
+    "TRANSPOSE_CONV": _transposed_convolution,
+}
+
+
+def macs(op: Op) -> int:
+    """Multiply-accumulates of one run; 0 for operators that are not sums of products."""
+    if not op.outputs or len(op.inputs) < 2:
+        return 0
+    weights, out = _shape(op.inputs[1]), op.outputs[0].elements
+    if op.kind in ("CONV_2D", "FULLY_CONNECTED"):
+        return out * math.prod(weights[1:])
+    if op.kind == "DEPTHWISE_CONV_2D":
+        return out * math.prod(weights[1:3])
+    if op.kind == "TRANSPOSE_CONV" and len(op.inputs) > 2:
+        data = op.inputs[2]
+        return 0 if data is None else data.elements * math.prod(weights[:3])
+    if op.kind == "BATCH_MATMUL":
+        (operand, axis), *_ = axis_map(op).reduces
+        return out * _shape(op.inputs[operand])[axis]
+    return 0
+
+
+def total_macs(ops: Sequence[Op] | Iterator[Op]) -> int:
+    """Multiply-accumulates of operators that run once each."""
+    return sum(macs(op) for op in ops)

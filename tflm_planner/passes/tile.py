@@ -1,0 +1,115 @@
+"""Computes regions of the graph in tiles.
+
+    Scheme(ops=(2, 3, 4), splits=((1, 4),))    operators 2 to 4, results cut into 4 bands of rows
+    Scheme(ops=..., splits=((1, 3), (2, 3)))   3 x 3 patches
+    Scheme(ops=..., splits=((3, 2),))          output channels in two halves
+
+Exact for spatial and channel splits: every element is computed by the same sum as before. What
+to tile is the search's choice; this pass says only whether it can be done. Source: MOTES 4.3 and
+4.4, MCUNetV2 section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tflm_planner.ir import Model, Op
+from tflm_planner.ops import has_side_effects
+from tflm_planner.ops.axes import total_macs
+from tflm_planner.passes.recipes import BORDERS, Border, NotTileableError
+from tflm_planner.passes.tiler import HALOS, Halo, Tiler
+from tflm_planner.rewriter_draft import Draft, is_convex
+
+ROWS, COLUMNS, CHANNELS = 1, 2, 3
+"""Axes of an image tensor."""
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """What to tile, and how.
+
+    ops: positions in the main graph before the pass. splits: (axis of the region's results,
+    number of parts). halo: what to do where tiles read the same rows (see `tiler`). border: how
+    windows at a tile's edge get padding that only the image's edge has (see `recipes`).
+    """
+
+    ops: tuple[int, ...]
+    splits: tuple[tuple[int, int], ...]
+    halo: Halo = "recompute"
+    border: Border = "pad"
+
+    def __post_init__(self) -> None:
+        assert self.halo in HALOS and self.border in BORDERS, "unknown way to tile"
+        assert self.ops and all(parts > 0 for _, parts in self.splits), "nothing to tile"
+
+
+def band(first: int, last: int, rows: int, *, columns: int = 1, **more: str) -> Scheme:
+    """Operators `first` to `last` (both included) in bands of rows, or in patches."""
+    splits = ((ROWS, rows), (COLUMNS, columns)) if columns > 1 else ((ROWS, rows),)
+    return Scheme(tuple(range(first, last + 1)), splits, **more)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Applies schemes; regions that cannot be tiled stay as they are, with a note."""
+
+    schemes: tuple[Scheme, ...]
+
+    def apply(self, model: Model) -> list[str]:
+        """See the class."""
+        listed = list(model.main.ops)
+        regions = [[listed[i] for i in sorted(set(s.ops))] for s in self.schemes]
+        notes: list[str] = []
+        taken: set[int] = set()
+        for scheme, region in zip(self.schemes, regions, strict=True):
+            try:
+                if any(id(op) in taken for op in region):
+                    raise NotTileableError("regions share an operator")
+                draft = drafted(model, scheme, region)
+            except NotTileableError as error:
+                notes.append(f"not tiled: {error}")
+                continue
+            notes.append(_note(scheme, region, draft))
+            draft.commit(region)
+            taken |= {id(op) for op in region}
+        return notes
+
+
+@dataclass(frozen=True)
+class Patch:
+    """The patch stage of MCUNetV2: the first `ops` operators in p x p patches."""
+
+    p: int
+    ops: int
+    border: Border = "pad"
+
+    @property
+    def scheme(self) -> Scheme:
+        """The same as a scheme."""
+        return band(0, self.ops - 1, self.p, columns=self.p, border=self.border)
+
+    def apply(self, model: Model) -> list[str]:
+        """See the class."""
+        return Tile((self.scheme,)).apply(model)
+
+
+def drafted(model: Model, scheme: Scheme, region: Sequence[Op]) -> Draft:
+    """The tiles of a region, not yet in the model. Raises NotTileableError."""
+    for op in region:
+        if has_side_effects(op):
+            raise NotTileableError(f"{op.label} has side effects or unknown meaning")
+    if not is_convex(model.main.ops, region):
+        raise NotTileableError("a path leaves the region and comes back")
+    return Tiler(model, model.main, region, scheme.splits, scheme.halo, scheme.border).build()
+
+
+def _note(scheme: Scheme, region: Sequence[Op], draft: Draft) -> str:
+    before, after = total_macs(region), total_macs(draft.ops)
+    names = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels"}
+    how = " x ".join(f"{n} parts of {names.get(a, f'axis {a}')}" for a, n in scheme.splits)
+    more = f", {100 * (after - before) / before:+.1f} % MACs" if before else ""
+    return (
+        f"tiled {len(region)} operators from {region[0].label} to {region[-1].label}: {how}, "
+        f"{len(draft.ops)} operators{more}"
+    )

@@ -1,0 +1,207 @@
+"""Chooses what to tile: memory-bottleneck-aware beam search.
+
+    candidate: schemes, disjoint regions of the model as it was read, each in some number of parts
+    step:      find the operator at the peak of a candidate's plan; make every scheme that has it
+               in its region (or cuts its region finer, or longer); keep the best few candidates
+
+What is compared is the smallest arena of the target, tail and scratch and planning temp
+included: every tile of a convolution pays 140 + 8 * Cout bytes of tail again, so the best number
+of tiles is an interior optimum. Candidates slower than the overhead allows are dropped. Source:
+MOTES, Algorithm 1 (section 4.5); its GenSchemes, LessThen, beta and delta.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tflm_planner.cost import latency_of
+from tflm_planner.ir import Model
+from tflm_planner.passes.base import run
+from tflm_planner.passes.cleanup import Cleanup, entry_graphs
+from tflm_planner.passes.tile import Scheme, Tile, band
+from tflm_planner.planning.allocators import best_of
+from tflm_planner.planning.lifetimes import (
+    TrailRule,
+    placement_requests,
+    planning_problem,
+    timeline,
+)
+from tflm_planner.serde import read_model
+from tflm_planner.tflm import greedy
+from tflm_planner.tflm.arena import arena_of
+from tflm_planner.tflm.machine import Machine
+
+PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16)
+"""Numbers of bands that are tried."""
+LONGEST = 9
+"""Operators of a region at most: longer ones recompute more than they save."""
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class TileOptions:
+    """machine, trails_of: the target. overhead: instructions allowed, relative to the model as it
+    was read (delta). width: candidates kept a step (beta). time_limit: seconds. budget: bytes of
+    arena that are enough; the search stops at the fastest candidate found that keeps it."""
+
+    machine: Machine
+    trails_of: TrailRule
+    overhead: float = 1.10
+    width: int = 4
+    time_limit: float = 30.0
+    budget: int | None = None
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Schemes with what they lead to: bytes of arena by a quick plan, instructions relative to
+    the original, and the operator (of the original) at the peak."""
+
+    schemes: tuple[Scheme, ...]
+    arena: int
+    overhead: float
+    bottleneck: int | None
+
+    def beats(self, other: Tiling, budget: int | None) -> bool:
+        """LessThen: within the budget the faster one wins, otherwise the smaller one."""
+        if budget is not None and max(self.arena, other.arena) <= budget:
+            return (self.overhead, self.arena) < (other.overhead, other.arena)
+        return (self.arena, self.overhead) < (other.arena, other.overhead)
+
+
+def search_tiles(data: bytes, options: TileOptions, on_progress: Progress | None = None) -> Tiling:
+    """The best tiling found of the model in `data`; the empty one when nothing helps.
+
+    Deterministic but for the clock. Ctrl-C keeps the best so far.
+    """
+    search = _Search(data, options)
+    say = on_progress or (lambda message: None)
+    try:
+        search.run(say)
+    except KeyboardInterrupt:
+        say("interrupted: keeping the best tiling so far")
+    return search.best
+
+
+class _Search:
+    def __init__(self, data: bytes, options: TileOptions) -> None:
+        self._data = data
+        self._options = options
+        self._deadline = time.monotonic() + options.time_limit
+        model = self._fresh()
+        self._count = len(model.main.ops)
+        self._base = max(latency_of(model, options.machine.target).total.instructions, 1)
+        self._seen: set[tuple[Scheme, ...]] = set()
+        start = self._tried(())
+        assert start is not None
+        self.best = start
+
+    def run(self, say: Progress) -> None:
+        beam = [self.best]
+        while beam and not self._over():
+            found: list[Tiling] = []
+            for tiling in beam:
+                for schemes in self._moves(tiling):
+                    if self._over():
+                        break
+                    made = self._tried(schemes)
+                    if made is not None:
+                        found.append(made)
+            found.sort(key=lambda t: (t.arena, t.overhead))
+            for made in found:
+                if made.beats(self.best, self._options.budget):
+                    self.best = made
+            say(f"tiling: {self.best.arena:,} B of arena, {len(self._seen):,} tilings tried")
+            known = {t.arena for t in beam}
+            # A step that only moves the peak elsewhere may be what the next one needs.
+            beam = [t for t in found if t.arena <= max(known)][: self._options.width]
+
+    def _over(self) -> bool:
+        enough = self._options.budget is not None and self.best.arena <= self._options.budget
+        return time.monotonic() > self._deadline or (enough and not self.best.schemes)
+
+    def _fresh(self) -> Model:
+        model = read_model(self._data)
+        run(model, Cleanup())
+        return model
+
+    def _moves(self, tiling: Tiling) -> Iterator[tuple[Scheme, ...]]:
+        """GenSchemes: schemes with the bottleneck in their region, beside those that are there;
+        one that overlaps theirs takes their place."""
+        peak = tiling.bottleneck
+        if peak is None:
+            return
+        for first in range(max(peak - LONGEST + 1, 0), peak + 1):
+            for last in range(peak, min(first + LONGEST, self._count)):
+                region = set(range(first, last + 1))
+                rest = tuple(s for s in tiling.schemes if not region & set(s.ops))
+                for parts in PARTS:
+                    yield tuple(sorted((*rest, band(first, last, parts)), key=lambda s: s.ops))
+
+    def _tried(self, schemes: tuple[Scheme, ...]) -> Tiling | None:
+        """What the schemes lead to; None when seen before, impossible or too slow."""
+        if schemes in self._seen:
+            return None
+        self._seen.add(schemes)
+        model = self._fresh()
+        index = {id(op): i for i, op in enumerate(model.main.ops)}
+        if schemes:
+            notes = run(model, Tile(schemes))
+            if any(note.startswith("not tiled") for note in notes):
+                return None
+        target = self._options.machine.target
+        overhead = latency_of(model, target).total.instructions / self._base
+        if overhead > self._options.overhead:
+            return None
+        return self._planned(model, schemes, overhead, index)
+
+    def _planned(
+        self, model: Model, schemes: tuple[Scheme, ...], overhead: float, index: dict[int, int]
+    ) -> Tiling:
+        options = self._options
+        line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
+        problem = planning_problem(line, options.trails_of)
+        solution = best_of(problem, allocators=("greedy",))
+        offsets = dict(zip(map(id, line.planned), solution.plan.offsets, strict=False))
+        found = arena_of(model, options.machine.target, offsets)
+        requests = placement_requests(line, offsets)
+        placed = greedy.place(requests)
+        top = max(range(len(requests)), key=lambda i: placed[i] + requests[i].size, default=None)
+        peak = None
+        if top is not None:
+            high = requests[top]
+            # Of the operators while the highest buffer lives, the one with most live bytes.
+            live: dict[int, int] = {}
+            for request, offset in zip(requests, placed, strict=True):
+                for scope in range(
+                    max(request.first, high.first), min(request.last, high.last) + 1
+                ):
+                    live[scope] = live.get(scope, 0) + request.size
+            scope = max(live, key=lambda s: (live[s], -s))
+            peak = _origin(model, line.scopes, scope, index, schemes)
+        return Tiling(schemes, found.arena, overhead, peak)
+
+
+def _origin(
+    model: Model,
+    scopes: dict[int, list[tuple[int, int]]],
+    scope: int,
+    index: dict[int, int],
+    schemes: Sequence[Scheme],
+) -> int | None:
+    """The operator of the original that runs at `scope`; of a tile, one of its region: a tiled
+    operator is new, and lies between the untouched ones around its region."""
+    before = -1
+    for op in model.main.ops:
+        here = any(start <= scope <= end for start, end in scopes.get(id(op), ()))
+        if id(op) in index:
+            before = index[id(op)]
+        if here:
+            if id(op) in index:
+                return index[id(op)]
+            regions = [s for s in schemes if max(s.ops) > before]
+            return regions[0].ops[len(regions[0].ops) // 2] if regions else None
+    return 0 if model.main.ops else None
