@@ -149,6 +149,9 @@ def inspect_command(
     text: Annotated[
         bool, typer.Option("--text", help="The model's text form: one operator a line.")
     ] = False,
+    axes: Annotated[
+        bool, typer.Option("--axes", help="The axes along which each cell can be split.")
+    ] = False,
     svg: Annotated[Path | None, typer.Option(help="Also draw the memory map.")] = None,
     target: TargetName = DEFAULT_TARGET,
     as_json: AsJson = False,
@@ -170,7 +173,11 @@ def inspect_command(
             from tflm_planner.files import write_file
 
             write_file(svg, memory_map_svg(seen.map, title=source.name).encode())
-        if text:
+        if axes:
+            from tflm_planner.passes.axes import axes_text
+
+            typer.echo(axes_text(seen.model.main), nl=False)
+        elif text:
             typer.echo(ir_text.to_text(seen.model), nl=False)
         elif as_json:
             _print_json(inspection_to_json(seen.map, seen.limits, seen.notes))
