@@ -11,7 +11,7 @@ element by element and both lie exactly upon each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -57,10 +57,16 @@ CHOICES = (Choice(True, 0), Choice(False, 1), Choice(True, 2))
 
 
 def replay(
-    data: bytes, offsets: Mapping[Place, int] | None = None, scratch: Ranges | None = None
+    data: bytes,
+    offsets: Mapping[Place, int] | None = None,
+    scratch: Ranges | None = None,
+    dropped: Collection[int] = (),
 ) -> list[str]:
     """What goes wrong when the model in `data` runs with its plan (or with `offsets`: tensor ->
-    bytes). Empty when every reader finds what it needs."""
+    bytes). Empty when every reader finds what it needs.
+
+    `dropped`: operators of the first graph that do not run. What they would write must be there
+    already, byte by byte: so is the TFLM dialect replayed, by the portable model it came from."""
     model = schema.ModelT.InitFromPackedBuf(data, 0)
     offsets = offsets if offsets is not None else plan_in(model)
     roots = [0, *(s.subgraphIndex for s in model.signatureDefs or [] if s.subgraphIndex)]
@@ -68,7 +74,7 @@ def replay(
     for root in dict.fromkeys(roots):
         for choice in CHOICES:
             try:
-                _Run(model, offsets, scratch or {}, choice).start(root)
+                _Run(model, offsets, scratch or {}, choice, frozenset(dropped)).start(root)
             except ClobberedError as error:
                 found.append(str(error))
     return found
@@ -101,6 +107,7 @@ class _Run:
     offsets: Mapping[Place, int]
     scratch: Ranges
     choice: Choice
+    dropped: frozenset[int] = frozenset()
     memory: Tokens = field(default_factory=lambda: np.zeros(1 << 16, np.int64))
     contents: dict[Place, Tokens] = field(default_factory=dict[Place, Tokens])
     last_token: int = 0
@@ -125,7 +132,9 @@ class _Run:
             ins = [(g, t) for t in _list(op.inputs) if t >= 0]
             outs = [(g, t) for t in _list(op.outputs)]
             self._spoil_scratch((g, i), ins + outs, where)
-            if kind in ("IF", "WHILE", "CALL_ONCE"):
+            if g == 0 and i in self.dropped:
+                self._absent(kind, op, ins, outs, where)
+            elif kind in ("IF", "WHILE", "CALL_ONCE"):
                 self._flow(kind, op, ins, outs, where)
             else:
                 self._simple(kind, op, ins, outs, where)
@@ -145,6 +154,15 @@ class _Run:
             self._write(out, result)
         for out in outs:
             self._expect(out, f"{where}, after writing all its results,")
+
+    def _absent(self, kind: str, op: Any, ins: list[Place], outs: list[Place], where: str) -> None:
+        """Nothing is written: memory must hold the results by itself."""
+        results = self._moved(kind, op, ins, outs)
+        if results is None:
+            raise ClobberedError(f"{where} was dropped, though it does more than move bytes")
+        for out, result in zip(outs, results, strict=True):
+            self.contents[out] = result.copy()
+            self._expect(out, f"the place of the dropped {where}")
 
     def _check_hazard(
         self, kind: str, operand: Place, out: Place, result: Tokens, where: str, *, moves: bool

@@ -54,12 +54,28 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
+class TilePermission:
+    """What tiling may do. overhead: instructions allowed, relative to the original. dialect:
+    views that cost no operator, which only TFLM understands. new_kinds: operators that the
+    firmware may have to register in addition; None for all."""
+
+    overhead: float = 1.10
+    dialect: bool = True
+    new_kinds: frozenset[str] | None = frozenset()
+
+    def __post_init__(self) -> None:
+        if not self.overhead >= 1:
+            raise UsageError(f"latency overhead {self.overhead} is below 1")
+
+
+@dataclass(frozen=True)
 class PlanOptions:
-    """search: what may be tried and for how long. budget: bytes of arena that the model must fit
-    (None: as small as possible). verify: None writes the result unproved. force: replace an
-    existing file."""
+    """search: what may be tried and for how long. tiles: what tiling may do (None: no tiles).
+    budget: bytes of arena that the model must fit (None: as small as possible). verify: None
+    writes the result unproved. force: replace an existing file."""
 
     search: SearchOptions = field(default_factory=SearchOptions)
+    tiles: TilePermission | None = None
     budget: int | None = None
     verify: VerifyOptions | None = field(default_factory=VerifyOptions)
     force: bool = False

@@ -100,6 +100,20 @@ def plan_command(
         bool,
         typer.Option("--dilate", help="Let 1x1 convolutions overlap on CMSIS-NN, slower."),
     ] = False,
+    tile: Annotated[
+        bool, typer.Option("--tile", help="Also compute parts of the model in tiles.")
+    ] = False,
+    overhead: Annotated[
+        float, typer.Option("--latency-overhead", help="With --tile: instructions allowed, x.")
+    ] = 1.10,
+    portable: Annotated[
+        bool,
+        typer.Option("--portable", help="With --tile: a graph that every TFLite runtime runs."),
+    ] = False,
+    ops: Annotated[
+        str,
+        typer.Option(help="With --tile: operators the firmware may have to add, or 'all'."),
+    ] = "",
     report: Annotated[
         list[Path] | None,
         typer.Option(help="Also write a report: .json, .csv, .html or .svg; may be repeated."),
@@ -134,6 +148,7 @@ def plan_command(
             budget=None if budget is None else parse_size(budget),
             verify=None if no_verify else api.VerifyOptions(seed=seed, inputs=inputs),
             force=force,
+            tiles=api.TilePermission(overhead, not portable, _kinds(ops)) if tile else None,
         )
         with _progress(quiet, verbose) as say:
             result = api.plan(source, destination, options, say)
@@ -149,6 +164,9 @@ def inspect_command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")],
     text: Annotated[
         bool, typer.Option("--text", help="The model's text form: one operator a line.")
+    ] = False,
+    axes: Annotated[
+        bool, typer.Option("--axes", help="The axes along which each cell can be split.")
     ] = False,
     svg: Annotated[Path | None, typer.Option(help="Also draw the memory map.")] = None,
     problem: Annotated[
@@ -180,7 +198,11 @@ def inspect_command(
             posed, placed = api.problem(source, options)
             write_csv(posed, rows, placed)
             write_file(problem, rows.getvalue().encode("utf-8", "backslashreplace"))
-        if text:
+        if axes:
+            from tflm_planner.passes.axes import axes_text
+
+            typer.echo(axes_text(seen.model.main), nl=False)
+        elif text:
             typer.echo(ir_text.to_text(seen.model), nl=False)
         elif as_json:
             _print_json(inspection_to_json(seen.map, seen.limits, seen.notes))
@@ -311,6 +333,14 @@ def _one_of(option: str, value: str) -> Any:
     if not value.isidentifier():
         raise UsageError(f"--{option} {value!r} is not understood; see --help")
     return value
+
+
+def _kinds(text: str) -> frozenset[str] | None:
+    """Operator names of "+SLICE,CONCATENATION"; None for "all"."""
+    if text.strip().lower() == "all":
+        return None
+    names = (name.strip().lstrip("+").upper() for name in text.split(","))
+    return frozenset(name for name in names if name)
 
 
 def _print_report(report: Report, *, as_json: bool, quiet: bool) -> None:

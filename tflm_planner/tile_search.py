@@ -20,13 +20,17 @@ from tflm_planner.cost import latency_of
 from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup, entry_graphs
+from tflm_planner.passes.dialect import Crop, Dialect
+from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.tile import Scheme, Tile, band
 from tflm_planner.planning.allocators import best_of
 from tflm_planner.planning.lifetimes import (
+    Timeline,
     TrailRule,
     placement_requests,
     planning_problem,
     timeline,
+    view_aliases,
 )
 from tflm_planner.serde import read_model
 from tflm_planner.tflm import greedy
@@ -45,7 +49,9 @@ Progress = Callable[[str], None]
 class TileOptions:
     """machine, trails_of: the target. overhead: instructions allowed, relative to the model as it
     was read (delta). width: candidates kept a step (beta). time_limit: seconds. budget: bytes of
-    arena that are enough; the search stops at the fastest candidate found that keeps it."""
+    arena that are enough: of the candidates that keep it the fastest wins. dialect: whether views
+    may cost no operator (`passes.dialect`). new_kinds: operators that may be used although the
+    model does not use them, so that the firmware must register them; None for all."""
 
     machine: Machine
     trails_of: TrailRule
@@ -53,6 +59,13 @@ class TileOptions:
     width: int = 4
     time_limit: float = 30.0
     budget: int | None = None
+    dialect: bool = True
+    new_kinds: frozenset[str] | None = frozenset()
+
+    @property
+    def border(self) -> Border:
+        """How tiles get the padding of an image's edge: by PAD if that may be used."""
+        return "pad" if self.new_kinds is None or "PAD" in self.new_kinds else "waste"
 
 
 @dataclass(frozen=True)
@@ -78,12 +91,16 @@ def search_tiles(data: bytes, options: TileOptions, on_progress: Progress | None
     Deterministic but for the clock. Ctrl-C keeps the best so far.
     """
     search = _Search(data, options)
-    say = on_progress or (lambda message: None)
+    say = on_progress or _silent
     try:
         search.run(say)
     except KeyboardInterrupt:
         say("interrupted: keeping the best tiling so far")
     return search.best
+
+
+def _silent(_: str) -> None:
+    """A listener to progress that does nothing."""
 
 
 class _Search:
@@ -93,7 +110,9 @@ class _Search:
         self._deadline = time.monotonic() + options.time_limit
         model = self._fresh()
         self._count = len(model.main.ops)
-        self._base = max(latency_of(model, options.machine.target).total.instructions, 1)
+        self._base = max(latency_of(model, options.machine.target).instructions, 1)
+        used = frozenset(op.kind for op in model.ops())
+        self._kinds = None if options.new_kinds is None else used | options.new_kinds
         self._seen: set[tuple[Scheme, ...]] = set()
         start = self._tried(())
         assert start is not None
@@ -139,7 +158,8 @@ class _Search:
                 region = set(range(first, last + 1))
                 rest = tuple(s for s in tiling.schemes if not region & set(s.ops))
                 for parts in PARTS:
-                    yield tuple(sorted((*rest, band(first, last, parts)), key=lambda s: s.ops))
+                    made = band(first, last, parts, border=self._options.border)
+                    yield tuple(sorted((*rest, made), key=lambda s: s.ops))
 
     def _tried(self, schemes: tuple[Scheme, ...]) -> Tiling | None:
         """What the schemes lead to; None when seen before, impossible or too slow."""
@@ -152,37 +172,50 @@ class _Search:
             notes = run(model, Tile(schemes))
             if any(note.startswith("not tiled") for note in notes):
                 return None
-        target = self._options.machine.target
-        overhead = latency_of(model, target).total.instructions / self._base
-        if overhead > self._options.overhead:
-            return None
-        return self._planned(model, schemes, overhead, index)
+            if self._options.dialect:
+                run(model, Crop())
+        return self._planned(model, schemes, index)
 
     def _planned(
-        self, model: Model, schemes: tuple[Scheme, ...], overhead: float, index: dict[int, int]
-    ) -> Tiling:
-        options = self._options
+        self, model: Model, schemes: tuple[Scheme, ...], index: dict[int, int]
+    ) -> Tiling | None:
+        options, target = self._options, self._options.machine.target
         line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
         problem = planning_problem(line, options.trails_of)
-        solution = best_of(problem, allocators=("greedy",))
+        bound = view_aliases(line) if options.dialect and schemes else ()
+        solution = best_of(problem, allocators=("greedy",), required=bound)
         offsets = dict(zip(map(id, line.planned), solution.plan.offsets, strict=False))
-        found = arena_of(model, options.machine.target, offsets)
-        requests = placement_requests(line, offsets)
-        placed = greedy.place(requests)
-        top = max(range(len(requests)), key=lambda i: placed[i] + requests[i].size, default=None)
-        peak = None
-        if top is not None:
-            high = requests[top]
-            # Of the operators while the highest buffer lives, the one with most live bytes.
-            live: dict[int, int] = {}
-            for request, offset in zip(requests, placed, strict=True):
-                for scope in range(
-                    max(request.first, high.first), min(request.last, high.last) + 1
-                ):
-                    live[scope] = live.get(scope, 0) + request.size
-            scope = max(live, key=lambda s: (live[s], -s))
-            peak = _origin(model, line.scopes, scope, index, schemes)
-        return Tiling(schemes, found.arena, overhead, peak)
+        peak = _bottleneck(model, line, offsets, index, schemes)
+        if options.dialect and schemes:
+            run(model, Dialect(offsets))
+        if self._kinds is not None and {op.kind for op in model.ops()} - self._kinds:
+            return None
+        overhead = latency_of(model, target).instructions / self._base
+        if overhead > options.overhead:
+            return None
+        return Tiling(schemes, arena_of(model, target, offsets).arena, overhead, peak)
+
+
+def _bottleneck(
+    model: Model,
+    line: Timeline,
+    offsets: dict[int, int],
+    index: dict[int, int],
+    schemes: Sequence[Scheme],
+) -> int | None:
+    """The operator of the original that has most live bytes under the highest buffer."""
+    requests = placement_requests(line, offsets)
+    placed = greedy.place(requests)
+    tops = [o + r.size for o, r in zip(placed, requests, strict=True)]
+    if not tops:
+        return None
+    high = requests[tops.index(max(tops))]
+    live = dict.fromkeys(range(high.first, high.last + 1), 0)
+    for request in requests:
+        for scope in range(max(request.first, high.first), min(request.last, high.last) + 1):
+            live[scope] += request.size
+    scope = max(live, key=lambda s: (live[s], -s))
+    return _origin(model, line.scopes, scope, index, schemes)
 
 
 def _origin(

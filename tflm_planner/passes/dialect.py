@@ -76,7 +76,7 @@ class Crop:
         for op in list(model.main.ops):
             read = _rows_read(op, model)
             if read is not None:
-                shape = op.outputs[0].shape or ()
+                shape = op.outputs[0].shape or (0, 0)
                 rows += shape[1] - read
                 resize(op.outputs[0], (shape[0], read, *shape[2:]))
         idle = [op for op in model.main.ops if op.kind == "SLICE" and _is_identity(op, model)]
@@ -134,7 +134,7 @@ def _rows_read(op: Op, model: Model) -> int | None:
         if begin is None or len(begin) != 4 or len(taken) != 4:
             return None
         last = max(last, begin[1] + taken[1])
-    return last if last < (result.shape or ())[1] else None
+    return last if last < (result.shape or (0, 0))[1] else None
 
 
 def _is_identity(op: Op, model: Model) -> bool:

@@ -1,0 +1,82 @@
+"""Tiled models for tests: applied, planned, turned into the dialect, compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.fuzz.random_models import placement
+from tests.models.generator import KINDS as ALL_KINDS
+from tests.replay import Place as ReplayPlace
+from tests.replay import Ranges
+from tflm_planner import api
+from tflm_planner.passes.base import run
+from tflm_planner.passes.dialect import Dialect, scratch_faults
+from tflm_planner.passes.place import Place, carried_plan
+from tflm_planner.passes.tile import Scheme, Tile
+from tflm_planner.planning.lifetimes import placement_requests, timeline
+from tflm_planner.search import SearchOptions, search
+from tflm_planner.serde import read_model, write_model
+from tflm_planner.tflm import greedy
+from tflm_planner.verify import Options, verify
+
+KINDS = {**ALL_KINDS, "conv_2d": 9, "depthwise_conv_2d": 6, "pad": 3, "max_pool_2d": 2}
+"""More of what can be tiled."""
+
+
+def tiled(data: bytes, *schemes: Scheme) -> tuple[bytes, list[str]]:
+    """The model with the schemes applied, and the notes."""
+    model = read_model(data)
+    notes = run(model, Tile(schemes))
+    return write_model(model), notes
+
+
+def same_bits(
+    original: bytes, result: bytes, *, inputs: int = 4, runtimes: tuple[str, ...] | None = None
+) -> list[str]:
+    """What differs between two models on the runtimes that can run the original."""
+    more = {} if runtimes is None else {"runtimes": runtimes}
+    verdict = verify(original, result, Options(inputs=inputs, **more))
+    return [f"{c.runtime}: {c.detail}" for c in verdict.checks if c.status == "different"]
+
+
+@dataclass
+class Planned:
+    """A portable model with its plan, the dialect made from it, which operators were dropped
+    (indices in the portable model) and where the dialect's scratch lies."""
+
+    portable: bytes
+    dialect: bytes
+    dropped: frozenset[int]
+    scratch: Ranges
+
+
+def dialect_of(data: bytes) -> Planned:
+    """Plan with all views bound, for this machine's TFLM, and drop what copies onto itself."""
+    on = api.machine(api.load_target("x86-64/wheel"))
+    model = read_model(data)
+    options = SearchOptions(
+        order="file", time_limit=2.0, machine=on, overlap=False, bind_views=True
+    )
+    offsets = search(model, options).offsets
+    run(model, Place(offsets))
+    portable = write_model(model)
+    line = timeline(model, on.scratch_of)
+    listed = list(model.main.ops)
+    run(model, Dialect(offsets))
+    _, faults = scratch_faults(line, model, offsets, on.scratch_of)
+    assert faults == []
+    left = {id(op) for op in model.main.ops}
+    dropped = frozenset(i for i, op in enumerate(listed) if id(op) not in left)
+    made = timeline(model, on.scratch_of)
+    places = greedy.place(placement_requests(made, offsets))[len(made.planned) :]
+    at = {id(op): i for i, op in enumerate(listed)}
+    scratch: dict[ReplayPlace, list[tuple[int, int]]] = {}
+    for s, offset in zip(made.scratch, places, strict=True):
+        scratch.setdefault((0, at[id(s.op)]), []).append((offset, s.size))
+    run(model, Place(offsets))
+    dialect = write_model(model)
+    assert carried_plan(read_model(dialect, dialect=True)) is not None
+    return Planned(portable, dialect, dropped, scratch)
+
+
+__all__ = ["KINDS", "Planned", "dialect_of", "placement", "same_bits", "tiled"]
