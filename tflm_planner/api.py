@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tflm_planner import __version__
-from tflm_planner.errors import ModelError, OutputsDifferError, UnsoundPlanError
+from tflm_planner.errors import ModelError, OutputsDifferError, UnsoundPlanError, UsageError
 from tflm_planner.files import check_writable, read_file, write_file
 from tflm_planner.ir import Model, Tensor
 from tflm_planner.memory_map import live_between, memory_map
@@ -45,6 +45,8 @@ from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import Arena, arena_of
 from tflm_planner.tflm.machine import WHEEL, Machine, machine
 from tflm_planner.tflm.targets import Target, load_target
+from tflm_planner.tile_search import TileOptions, Tiling, search_tiles
+from tflm_planner.tiled import into_dialect, new_kinds, tiled_model
 from tflm_planner.units import align_up
 from tflm_planner.verify import Allocation, Verdict, verify
 from tflm_planner.verify import Options as VerifyOptions
@@ -124,11 +126,10 @@ def plan(
     model = read_model(original)
     seen = _seen(model, options.search.machine)
     before = _side(seen, len(original))
-    candidate = search(model, options.search, on_progress)
+    made = _made(original, model, options, say)
     searched = time.monotonic()
-    data, written, sharing = _written(candidate, options.search)
-    after = _side(written, len(data))
-    verdict = _proved(original, data, options.verify, say)
+    after = _side(made.inspection, len(made.data))
+    verdict = _proved(original, made, options.verify, say)
     seconds = {"plan": searched - started, "verify": time.monotonic() - searched}
     if verdict is not None:
         before = _measured(before, verdict.original_arena)
@@ -136,14 +137,14 @@ def plan(
     limits = Limits(
         inputs=seen.limits.inputs,
         order=seen.limits.order,
-        best_order=candidate.order.lower_bound,
-        overlap=written.limits.overlap,
+        best_order=made.candidate.order.lower_bound,
+        overlap=made.inspection.limits.overlap,
     )
-    made = _Run(source, destination, original, data, options)
-    report = _report(made, (before, after), limits, candidate, sharing, verdict, seconds)
+    ran = _Run(source, destination, original, options)
+    report = _report(ran, (before, after), limits, made, verdict, seconds)
     if destination is not None:
-        write_file(Path(destination), data)
-    return Result(data, report)
+        write_file(Path(destination), made.data)
+    return Result(made.data, report)
 
 
 def inspect(source: Source, options: SearchOptions | None = None) -> Inspection:
@@ -176,7 +177,7 @@ def arena(source: Source, target: Target | None = None) -> Arena:
     return arena_of(model, target or machine().target, carried_plan(model))
 
 
-def _seen(model: Model, on: Machine) -> Inspection:
+def _seen(model: Model, on: Machine, *, dialect: bool = False) -> Inspection:
     line = timeline(model, on.scratch_of)
     offsets = carried_plan(model)
     placed = greedy.place(placement_requests(line, offsets or {}))
@@ -195,7 +196,10 @@ def _seen(model: Model, on: Machine) -> Inspection:
         ),
         Wheel(here.head, here.tail),
         _limits(model, line),
-        (*figures.warnings, *(_notes_on_plan(model, offsets, on) if offsets else ())),
+        (
+            *figures.warnings,
+            *(_notes_on_plan(model, offsets, on) if offsets and not dialect else ()),
+        ),
     )
 
 
@@ -219,18 +223,105 @@ class _Run:
     source: Source
     destination: str | Path | None
     original: bytes
-    data: bytes
     options: PlanOptions
 
 
 @dataclass(frozen=True)
-class _Sharing:
+class _Made:
+    """The file that was made. twin: for the TFLM dialect, the portable model that computes the
+    same on every runtime."""
+
+    data: bytes
+    candidate: Candidate
+    inspection: Inspection
     aliases: tuple[str, ...]
     trails: tuple[str, ...]
     replayed: int
+    twin: bytes | None = None
+    notes: tuple[str, ...] = ()
 
 
-def _written(candidate: Candidate, options: SearchOptions) -> tuple[bytes, Inspection, _Sharing]:
+def _made(original: bytes, model: Model, options: PlanOptions, say: Progress) -> _Made:
+    """The smallest file: with tiles, if they are allowed and lower the arena."""
+    plain = _written(search(model, options.search, say), options.search)
+    permission = options.tiles
+    if permission is None:
+        return plain
+    wanted = TileOptions(
+        options.search.machine,
+        options.search.trails_of,
+        overhead=permission.overhead,
+        time_limit=options.search.time_limit,
+        budget=options.budget,
+        dialect=permission.dialect,
+        new_kinds=permission.new_kinds,
+    )
+    tiling = search_tiles(original, wanted, say)
+    if not tiling.schemes:
+        return replace(plain, notes=("no tiling lowers the arena within what is allowed",))
+    tiled = _tiled(original, tiling, permission, options.search, say)
+    if tiled.inspection.arena.arena < plain.inspection.arena.arena:
+        return tiled
+    return replace(plain, notes=("no tiling lowers the arena within what is allowed",))
+
+
+def _tiled(
+    original: bytes,
+    tiling: Tiling,
+    permission: TilePermission,
+    options: SearchOptions,
+    say: Progress,
+) -> _Made:
+    twin, notes = tiled_model(original, tiling.schemes, crop=False)
+    more = new_kinds(read_model(original), twin)
+    if not permission.dialect:
+        made = _written(search(twin, options, say), options)
+        registered = _registrations(more)
+        return replace(made, notes=(*notes, _speed(tiling), *registered))
+    cropped, notes = tiled_model(original, tiling.schemes, crop=True)
+    candidate = search(cropped, replace(options, bind_views=True), say)
+    _check_legal(candidate.problem, candidate.solution.plan)
+    trails = list(taken_trails(candidate.line, candidate.offsets, options.machine))
+    aliases = tuple(map(str, taken_aliases(candidate.line, candidate.offsets)))
+    replayed = replay_all(trails, options.machine)
+    notes += into_dialect(candidate, options)
+    run(candidate.model, Place(candidate.offsets))
+    data = write_model(candidate.model)
+    back = read_model(data, dialect=True)
+    if _listed(back, carried_plan(back)) != _listed(candidate.model, candidate.offsets):
+        raise UnsoundPlanError("the plan in the file that was made is another; please report it")
+    registered = _registrations(new_kinds(read_model(original), back))
+    return _Made(
+        data,
+        candidate,
+        _seen(back, options.machine, dialect=True),
+        aliases,
+        tuple(map(str, trails)),
+        replayed,
+        twin=write_model(twin),
+        notes=(*notes, _speed(tiling), *registered),
+    )
+
+
+def _listed(model: Model, offsets: Mapping[int, int] | None) -> list[int | None]:
+    return [(offsets or {}).get(id(t)) for t in model.tensors()]
+
+
+def _speed(tiling: Tiling) -> str:
+    return f"predicted instructions: {100 * (tiling.overhead - 1):+.1f} %"
+
+
+def _registrations(kinds: list[str]) -> list[str]:
+    return [f"the firmware must also register {', '.join(kinds)}"] if kinds else []
+
+
+def _check_legal(problem: Problem, plan: Plan) -> None:
+    wrong = validate(problem, plan)
+    if wrong:
+        raise UnsoundPlanError(f"the plan made is not legal: {wrong[0]}; please report it")
+
+
+def _written(candidate: Candidate, options: SearchOptions) -> _Made:
     """The candidate's file, read back: the plan found in it is validated and its overlaps are
     replayed, not those meant."""
     run(candidate.model, Place(candidate.offsets))
@@ -241,22 +332,20 @@ def _written(candidate: Candidate, options: SearchOptions) -> tuple[bytes, Inspe
     if offsets is None:
         raise UnsoundPlanError("the plan is not in the file that was made; please report it")
     placed = greedy.place(placement_requests(line, offsets))
-    wrong = validate(planning_problem(line, options.trails_of), Plan(tuple(placed)))
-    if wrong:
-        raise UnsoundPlanError(f"the plan made is not legal: {wrong[0]}; please report it")
-    aliases = list(taken_aliases(line, offsets))
+    _check_legal(planning_problem(line, options.trails_of), Plan(tuple(placed)))
+    aliases = tuple(map(str, taken_aliases(line, offsets)))
     trails = list(taken_trails(line, offsets, options.machine))
     replayed = replay_all(trails, options.machine)
-    sharing = _Sharing(tuple(map(str, aliases)), tuple(map(str, trails)), replayed)
-    return data, _seen(model, options.machine), sharing
+    seen = _seen(model, options.machine)
+    return _Made(data, candidate, seen, aliases, tuple(map(str, trails)), replayed)
 
 
 def _proved(
-    original: bytes, data: bytes, options: VerifyOptions | None, say: Progress
+    original: bytes, made: _Made, options: VerifyOptions | None, say: Progress
 ) -> Verdict | None:
     if options is None:
         return None
-    verdict = verify(original, data, options, say)
+    verdict = _compared(original, made, options, say)
     if verdict.differs:
         found = next(c for c in verdict.checks if c.status == "different")
         raise OutputsDifferError(
@@ -270,6 +359,19 @@ def _proved(
             "nothing was written. --no-verify writes it unproved"
         )
     return verdict
+
+
+def _compared(original: bytes, made: _Made, options: VerifyOptions, say: Progress) -> Verdict:
+    """The result against the original. A result in the TFLM dialect runs on TFLM only: its
+    portable twin is compared as well, on every runtime, and must not differ either."""
+    if made.twin is None:
+        return verify(original, made.data, options, say)
+    twin = verify(original, made.twin, options, say)
+    checks = [replace(c, runtime=f"{c.runtime}, portable twin") for c in twin.checks]
+    verdict = verify(original, made.data, replace(options, runtimes=("TFLM",)), say)
+    if not verdict.proved:  # what only the twin proves is not enough
+        checks = [c for c in checks if c.status != "equal"]
+    return replace(verdict, checks=(*checks, *verdict.checks))
 
 
 def _limits(model: Model, line: Timeline) -> Limits:
@@ -298,22 +400,22 @@ def _notes_on_plan(model: Model, offsets: dict[int, int], on: Machine) -> tuple[
 
 
 def _report(
-    made: _Run,
+    ran: _Run,
     sides: tuple[Side, Side],
     limits: Limits,
-    candidate: Candidate,
-    sharing: _Sharing,
+    made: _Made,
     verdict: Verdict | None,
     seconds: dict[str, float],
 ) -> Report:
+    candidate = made.candidate
     order, solution = candidate.order, candidate.solution
-    name = "model" if isinstance(made.source, bytes) else str(made.source)
+    name = "model" if isinstance(ran.source, bytes) else str(ran.source)
     return Report(
         version=__version__,
-        target=made.options.search.machine.target.id,
+        target=ran.options.search.machine.target.id,
         source=name,
-        destination="" if made.destination is None else str(made.destination),
-        sha256_before=hashlib.sha256(made.original).hexdigest(),
+        destination="" if ran.destination is None else str(ran.destination),
+        sha256_before=hashlib.sha256(ran.original).hexdigest(),
         sha256_after=hashlib.sha256(made.data).hexdigest(),
         before=sides[0],
         after=sides[1],
@@ -326,14 +428,14 @@ def _report(
             solution.height,
             solution.lower_bound,
             solution.optimal,
-            sharing.aliases,
-            sharing.trails,
-            sharing.replayed,
+            made.aliases,
+            made.trails,
+            made.replayed,
         ),
         checks=() if verdict is None else verdict.checks,
         verified=verdict is not None and verdict.proved,
-        budget=made.options.budget,
-        notes=(*candidate.notes, *_interruption(candidate)),
+        budget=ran.options.budget,
+        notes=(*candidate.notes, *made.notes, *_interruption(candidate)),
         seconds={**seconds, "total": sum(seconds.values())},
     )
 
