@@ -183,6 +183,7 @@ def _seen(model: Model, on: Machine, *, dialect: bool = False) -> Inspection:
     placed = greedy.place(placement_requests(line, offsets or {}))
     figures = arena_of(model, on.target, offsets)
     here = arena_of(model, load_target(WHEEL), offsets)
+    notes = _notes_on_plan(model, offsets, on) if offsets and not dialect else ()
     return Inspection(
         model,
         memory_map(model, line, placed, figures.head),
@@ -196,10 +197,7 @@ def _seen(model: Model, on: Machine, *, dialect: bool = False) -> Inspection:
         ),
         Wheel(here.head, here.tail),
         _limits(model, line),
-        (
-            *figures.warnings,
-            *(_notes_on_plan(model, offsets, on) if offsets and not dialect else ()),
-        ),
+        (*figures.warnings, *notes),
     )
 
 
@@ -279,7 +277,7 @@ def _tiled(
         registered = _registrations(more)
         return replace(made, notes=(*notes, _speed(tiling), *registered))
     cropped, notes = tiled_model(original, tiling.schemes, crop=True)
-    candidate = search(cropped, replace(options, bind_views=True), say)
+    candidate = search(cropped, replace(options, bind_views=tiling.bound), say)
     _check_legal(candidate.problem, candidate.solution.plan)
     trails = list(taken_trails(candidate.line, candidate.offsets, options.machine))
     aliases = tuple(map(str, taken_aliases(candidate.line, candidate.offsets)))

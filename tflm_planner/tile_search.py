@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from tflm_planner.cost import latency_of
 from tflm_planner.ir import Model
@@ -41,6 +42,10 @@ PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16)
 """Numbers of bands that are tried."""
 LONGEST = 9
 """Operators of a region at most: longer ones recompute more than they save."""
+
+PATIENCE = 3
+"""Steps without a gain before the search ends: a step that only moves the peak elsewhere may be
+what the next one needs."""
 
 Progress = Callable[[str], None]
 
@@ -71,12 +76,14 @@ class TileOptions:
 @dataclass(frozen=True)
 class Tiling:
     """Schemes with what they lead to: bytes of arena by a quick plan, instructions relative to
-    the original, and the operator (of the original) at the peak."""
+    the original, the operator (of the original) at the peak, and whether all views are bound to
+    their parents (none is a copy then)."""
 
     schemes: tuple[Scheme, ...]
     arena: int
     overhead: float
     bottleneck: int | None
+    bound: bool
 
     def beats(self, other: Tiling, budget: int | None) -> bool:
         """LessThen: within the budget the faster one wins, otherwise the smaller one."""
@@ -96,11 +103,19 @@ def search_tiles(data: bytes, options: TileOptions, on_progress: Progress | None
         search.run(say)
     except KeyboardInterrupt:
         say("interrupted: keeping the best tiling so far")
-    return search.best
+    return search.winner()
+
+
+FINALISTS = 8
+"""Candidates that are planned with care at the end; before, first fits rank them."""
 
 
 def _silent(_: str) -> None:
     """A listener to progress that does nothing."""
+
+
+def _rank(tiling: Tiling) -> tuple[int, float]:
+    return tiling.arena, tiling.overhead
 
 
 class _Search:
@@ -117,26 +132,26 @@ class _Search:
         start = self._tried(())
         assert start is not None
         self.best = start
+        self._ranked = [start]
 
     def run(self, say: Progress) -> None:
-        beam = [self.best]
-        while beam and not self._over():
+        beam, idle = [self.best], 0
+        while beam and idle < PATIENCE and not self._over():
             found: list[Tiling] = []
-            for tiling in beam:
-                for schemes in self._moves(tiling):
-                    if self._over():
-                        break
-                    made = self._tried(schemes)
-                    if made is not None:
-                        found.append(made)
-            found.sort(key=lambda t: (t.arena, t.overhead))
+            for schemes in self._next(beam):
+                if self._over():
+                    break
+                made = self._tried(schemes)
+                if made is not None:
+                    found.append(made)
+            found.sort(key=_rank)
+            idle += 1
+            self._ranked = sorted({*self._ranked, *found}, key=_rank)[:FINALISTS]
             for made in found:
                 if made.beats(self.best, self._options.budget):
-                    self.best = made
+                    self.best, idle = made, 0
             say(f"tiling: {self.best.arena:,} B of arena, {len(self._seen):,} tilings tried")
-            known = {t.arena for t in beam}
-            # A step that only moves the peak elsewhere may be what the next one needs.
-            beam = [t for t in found if t.arena <= max(known)][: self._options.width]
+            beam = found[: self._options.width]
 
     def _over(self) -> bool:
         enough = self._options.budget is not None and self.best.arena <= self._options.budget
@@ -146,6 +161,12 @@ class _Search:
         model = read_model(self._data)
         run(model, Cleanup())
         return model
+
+    def _next(self, beam: list[Tiling]) -> Iterator[tuple[Scheme, ...]]:
+        """The moves of all candidates by turns, so that running out of time is fair to them."""
+        turns = [self._moves(tiling) for tiling in beam]
+        for made in zip_longest(*turns):
+            yield from (schemes for schemes in made if schemes is not None)
 
     def _moves(self, tiling: Tiling) -> Iterator[tuple[Scheme, ...]]:
         """GenSchemes: schemes with the bottleneck in their region, beside those that are there;
@@ -166,24 +187,37 @@ class _Search:
         if schemes in self._seen:
             return None
         self._seen.add(schemes)
+        ways = (True, False) if schemes and self._options.dialect else (False,)
+        tried = [self._planned(schemes, bound) for bound in ways]
+        possible = [t for t in tried if t is not None]
+        return min(possible, key=_rank, default=None)
+
+    def winner(self) -> Tiling:
+        """The best of the finalists, the empty tiling among them, planned with care."""
+        finalists = {self.best, *self._ranked}
+        careful = [self._planned(t.schemes, t.bound, quick=False) for t in finalists]
+        careful.append(self._planned((), False, quick=False))
+        best, *others = sorted((t for t in careful if t is not None), key=_rank)
+        for other in others:
+            best = other if other.beats(best, self._options.budget) else best
+        return best
+
+    def _planned(
+        self, schemes: tuple[Scheme, ...], bound: bool, *, quick: bool = True
+    ) -> Tiling | None:
+        options, target = self._options, self._options.machine.target
         model = self._fresh()
         index = {id(op): i for i, op in enumerate(model.main.ops)}
         if schemes:
             notes = run(model, Tile(schemes))
             if any(note.startswith("not tiled") for note in notes):
                 return None
-            if self._options.dialect:
+            if options.dialect:
                 run(model, Crop())
-        return self._planned(model, schemes, index)
-
-    def _planned(
-        self, model: Model, schemes: tuple[Scheme, ...], index: dict[int, int]
-    ) -> Tiling | None:
-        options, target = self._options, self._options.machine.target
         line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
         problem = planning_problem(line, options.trails_of)
-        bound = view_aliases(line) if options.dialect and schemes else ()
-        solution = best_of(problem, allocators=("greedy",), required=bound)
+        required = view_aliases(line) if bound else ()
+        solution = best_of(problem, allocators=("greedy",), required=required, quick=quick)
         offsets = dict(zip(map(id, line.planned), solution.plan.offsets, strict=False))
         peak = _bottleneck(model, line, offsets, index, schemes)
         if options.dialect and schemes:
@@ -193,7 +227,8 @@ class _Search:
         overhead = latency_of(model, target).instructions / self._base
         if overhead > options.overhead:
             return None
-        return Tiling(schemes, arena_of(model, target, offsets).arena, overhead, peak)
+        arena = arena_of(model, target, offsets).arena
+        return Tiling(schemes, arena, overhead, peak, bound)
 
 
 def _bottleneck(

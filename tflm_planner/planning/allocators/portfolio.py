@@ -79,10 +79,12 @@ def best_of(
     seed: int = 0,
     on_progress: Progress | None = None,
     required: Sequence[Overlap] = (),
+    quick: bool = False,
 ) -> Solution:
     """The lowest plan that these allocators find within `time_limit` seconds.
 
-    `required`: aliases that every plan takes, as far as they agree with each other.
+    `required`: aliases that every plan takes, as far as they agree with each other. `quick`:
+    first fits alone, to rank problems against each other.
 
     Effort follows what can be won: the exact search of "best" ends after some 10 s, or 2 s where
     the plan is within 0.5 % of the bound; "exact" by name runs to the limit. The time to load
@@ -94,6 +96,9 @@ def best_of(
     run = _Run(problem, time_limit, seed, on_progress, patient, tuple(required))
     interrupted = False
     try:
+        if quick:
+            run.first()
+            return run.solution(interrupted)
         run.greedy()
         if "local" in wanted and not run.over:
             run.local()
@@ -189,6 +194,17 @@ class _Run:
         return Solution(
             self.plan, self.height, self.bound, optimal, self.allocator, seconds, interrupted
         )
+
+    def first(self) -> None:
+        """First fits: without overlaps, with all left open, with all aliases that agree."""
+        self.bound = live_bound(self.problem)
+        if self.required:
+            self.height = 1 << 62
+            self._first_fits(_Lane(bind(self.problem, self.required), self.bound))
+        else:
+            self._first_fits(_Lane(bind(self.problem, ()), self.bound))
+        if not self.over:
+            self._first_fits(_Lane(choose_all(self.problem, self.required), self.bound))
 
     def greedy(self) -> None:
         """What takes milliseconds, from the plainest plans to the boldest."""
