@@ -90,7 +90,9 @@ class Tiler:
             for t in op.outputs
             if id(t) in kept or any(id(c) not in inner for c in t.consumers)
         ]
+        self._written: set[int] = set()  # results made whole
         self._made: dict[tuple[int, Box], Part] = {}
+        self._computed: dict[tuple[object, ...], Tensor] = {}
         self._slices: dict[tuple[int, Box], Tensor] = {}
         self._padded: dict[tuple[int, object], Tensor] = {}
         self._views: list[Op] = []
@@ -114,10 +116,21 @@ class Tiler:
                 if k < len(pieces[id(t)]):
                     made[id(t)].append(self._fetch(t, pieces[id(t)][k], k))
         for t in self._results:
-            if made[id(t)] != [t]:
+            if id(t) not in self._written:
                 self._join(t, made[id(t)])
         self.draft.ops[:0] = self._views
+        self._drop_unread()
         return self.draft
+
+    def _drop_unread(self) -> None:
+        """Pieces of a result that some tile needed, and so made, as a whole."""
+        read = {id(t) for t in self._results}
+        kept: list[Op] = []
+        for op in reversed(self.draft.ops):
+            if any(id(t) in read for t in op.outputs):
+                kept.append(op)
+                read |= {id(t) for t in op.operands()}
+        self.draft.ops = kept[::-1]
 
     # --- which boxes ---
 
@@ -213,11 +226,19 @@ class Tiler:
         key = (id(tensor), box)
         if key not in self._made:
             how = recipe(op, box, self._border)
-            operands = [
-                None if t is None or r is None else self._fetch(t, r, k)
-                for t, r in zip(op.inputs, how.reads, strict=True)
-            ]
-            self._made[key] = Part(box, how.out, self._emit(op, tensor, how, operands, box))
+            # With wasted rows two wants may come to the same computation; and a result is whole
+            # once only.
+            form = (id(tensor), how.out, how.reads, how.pads)
+            if id(tensor) in self._written:
+                self._made[key] = Part(box, full_box(tensor), tensor)
+                return self._made[key]
+            if form not in self._computed:
+                operands = [
+                    None if t is None or r is None else self._fetch(t, r, k)
+                    for t, r in zip(op.inputs, how.reads, strict=True)
+                ]
+                self._computed[form] = self._emit(op, tensor, how, operands, box)
+            self._made[key] = Part(box, how.out, self._computed[form])
         return self._made[key]
 
     def _emit(
@@ -247,6 +268,7 @@ class Tiler:
             operands[2] = self.draft.integers("size", extents(how.out))
         if whole and any(t is tensor for t in self._results):
             result = tensor
+            self._written.add(id(tensor))
         else:
             result = self.draft.tensor(tensor, _named(tensor, box), extents(how.out))
         self.draft.clone(op, operands, [result], **changed)
