@@ -244,7 +244,7 @@ class Tiler:
     def _emit(
         self, op: Op, tensor: Tensor, how: Recipe, operands: list[Tensor | None], box: Box
     ) -> Tensor:
-        whole = how.out == full_box(tensor)
+        whole = box == full_box(tensor)
         if op.kind == "CONCATENATION" and not whole:
             kept = [t for t in operands if t is not None]
             if len(kept) == 1:
@@ -335,9 +335,9 @@ class Tiler:
 
     def _join(self, tensor: Tensor, pieces: list[Tensor]) -> None:
         """CONCATENATION along every axis that was cut, the innermost one first."""
-        shape = tensor.shape or ()
-        counts = [(axis, len(cuts(shape[axis], parts))) for axis, parts in self._splits]
-        order = sorted((a, len({b[a] for b in self._pieces(tensor)})) for a, _ in counts)
+        boxes = self._pieces(tensor)
+        starts = [(axis, len({b[axis] for b in boxes})) for axis in range(len(boxes[0]))]
+        order = [(axis, count) for axis, count in starts if count > 1]
         while len(order) > 1:
             axis, count = order.pop()
             rows: list[Tensor] = []
