@@ -39,9 +39,8 @@ class TiledPlan:
 def portable_plan(
     original: bytes, schemes: Sequence[Scheme], options: SearchOptions | None = None
 ) -> TiledPlan:
-    """Tiled and planned, valid for every runtime. In file order unless `options` say else: tiles
-    are laid depth first."""
-    options = options or SearchOptions(order="file")
+    """Tiled and planned, valid for every runtime."""
+    options = options or SearchOptions()
     model = read_model(original)
     kinds = {op.kind for op in model.ops()}
     macs = total_macs(model.ops())
@@ -62,7 +61,7 @@ def dialect_plan(
     Falls back to the operators (`new_kinds` then says so) where scratch, placed by TFLM without
     them, would overwrite a view.
     """
-    options = replace(options or SearchOptions(order="file"), bind_views=True)
+    options = replace(options or SearchOptions(), bind_views=True)
     model = read_model(original)
     kinds = {op.kind for op in model.ops()}
     macs = total_macs(model.ops())

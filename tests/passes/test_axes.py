@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.conftest import SHARED, needs_shared
 from tests.models.build import Net
+from tflm_planner.cli import app
 from tflm_planner.ops.axes import Same, Scatter, Slide, axis_map, macs, total_macs
 from tflm_planner.passes.axes import REDUCE, axes_text, axis_graph, cells, schemes_along
 from tflm_planner.serde import read_model
@@ -77,3 +79,10 @@ def test_maps_of_the_operators_of_vww():
 )
 def test_what_a_range_needs(rule, wanted, size, needs):
     assert rule.needs(wanted, size) == needs
+
+
+def test_inspect_axes(cnn, tmp_path):
+    path = tmp_path / "cnn.tflite"
+    path.write_bytes(cnn)
+    shown = CliRunner().invoke(app, ["inspect", str(path), "--axes"])
+    assert shown.exit_code == 0 and shown.output.startswith("cell 0: ")

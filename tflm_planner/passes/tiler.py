@@ -264,7 +264,8 @@ class Tiler:
         if not whole and op.kind == "RESHAPE":
             changed |= self._reshaped(op, operands, how.out)
         if not whole and op.kind == "SLICE" and operands[0] is not None:
-            operands[1] = self.draft.integers("begin", self._begin(op, how))
+            # Nothing more is read than is wanted.
+            operands[1] = self.draft.integers("begin", [0] * len(how.out))
             operands[2] = self.draft.integers("size", extents(how.out))
         if whole and any(t is tensor for t in self._results):
             result = tensor
@@ -273,11 +274,6 @@ class Tiler:
             result = self.draft.tensor(tensor, _named(tensor, box), extents(how.out))
         self.draft.clone(op, operands, [result], **changed)
         return result
-
-    def _begin(self, op: Op, how: Recipe) -> list[int]:
-        """Where the box of a SLICE starts in the box of its operand: always at its start, since
-        nothing more is read than is wanted."""
-        return [0] * len(how.out)
 
     def _reshaped(self, op: Op, operands: list[Tensor | None], out: Box) -> dict[str, Any]:
         if len(operands) > 1:
@@ -306,10 +302,10 @@ class Tiler:
             cut = self.draft.tensor(part.tensor, _named(part.tensor, box), extents(box))
             constants = [self.draft.integers("begin", begin)]
             constants.append(self.draft.integers("size", extents(box)))
-            op = self.draft.op("SLICE", [part.tensor, *constants], [cut])
+            self.draft.op("SLICE", [part.tensor, *constants], [cut])
             if of_outside and _is_run(part.actual, box):
-                self.draft.ops.remove(op) if self.draft.ops[-1] is not op else self.draft.ops.pop()
-                self._views.append(op)  # all before the first tile: the whole then dies by rows
+                # All before the first tile, so that the whole tensor dies row by row.
+                self._views.append(self.draft.ops.pop())
             self._slices[key] = cut
         return self._slices[key]
 
