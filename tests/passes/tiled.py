@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
-from tests.fuzz.random_models import placement
 from tests.models.generator import KINDS as ALL_KINDS
 from tests.replay import Place as ReplayPlace
 from tests.replay import Ranges
@@ -18,6 +19,8 @@ from tflm_planner.search import SearchOptions, search
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.tflm import greedy
 from tflm_planner.verify import Options, verify
+from tflm_planner.verify.inputs import input_sets
+from tflm_planner.verify.worker import load_litert, load_tflm
 
 KINDS = {**ALL_KINDS, "conv_2d": 9, "depthwise_conv_2d": 6, "pad": 3, "max_pool_2d": 2}
 """More of what can be tiled."""
@@ -37,6 +40,26 @@ def same_bits(
     more = {} if runtimes is None else {"runtimes": runtimes}
     verdict = verify(original, result, Options(inputs=inputs, **more))
     return [f"{c.runtime}: {c.detail}" for c in verdict.checks if c.status == "different"]
+
+
+def quick_differences(
+    original: bytes, result: bytes, runtimes: tuple[str, ...] = ("LiteRT", "TFLM")
+) -> list[str]:
+    """As `same_bits`, in this process: for random models, which are known to run."""
+    loaders = {"LiteRT": load_litert, "TFLM": load_tflm}
+    graph = read_model(original).main
+    wrong: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        paths = Path(folder) / "original.tflite", Path(folder) / "result.tflite"
+        paths[0].write_bytes(original)
+        paths[1].write_bytes(result)
+        for name in runtimes:
+            first, second = (loaders[name](str(p), 1 << 22, len(graph.outputs))[1] for p in paths)
+            for label, values in input_sets(graph, 3, count=4):
+                pairs = zip(first(values), second(values), strict=True)
+                if any(a.tobytes() != b.tobytes() for a, b in pairs):
+                    wrong.append(f"{name}: {label} input")
+    return wrong
 
 
 @dataclass
@@ -79,4 +102,4 @@ def dialect_of(data: bytes) -> Planned:
     return Planned(portable, dialect, dropped, scratch)
 
 
-__all__ = ["KINDS", "Planned", "dialect_of", "placement", "same_bits", "tiled"]
+__all__ = ["KINDS", "Planned", "dialect_of", "quick_differences", "same_bits", "tiled"]

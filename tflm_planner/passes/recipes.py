@@ -146,7 +146,7 @@ class _Form:
     pads: Range = (0, 0)
 
     @property
-    def waste(self) -> int:
+    def rows(self) -> int:
         return self.out[1] - self.out[0]
 
 
@@ -207,18 +207,18 @@ def _as_same(slide: Slide, wanted: Range, size: int) -> _Form | None:
             first = origin + pad
             if not 0 <= first <= max(low, 0):
                 continue
-            for last in _ends(first, max(min(high, size), first + 1), size, slide):
+            for last in _ends(max(min(high, size), first + 1), size, slide):
                 form = _same_form(slide, wanted[0] - skip, first, last, pad)
-                better = form and form.out[1] >= wanted[1]
-                if form and better and (best is None or form.waste < best.waste):
+                if form is None or form.out[1] < wanted[1]:
+                    continue
+                if best is None or form.rows < best.rows:
                     best = form
     return best
 
 
-def _ends(first: int, least: int, size: int, slide: Slide) -> Iterator[int]:
+def _ends(least: int, size: int, slide: Slide) -> Iterator[int]:
+    """Ends to try: a few rows more than needed may make SAME pad as it must."""
     yield from range(least, min(size, least + 2 * slide.stride + slide.reach) + 1)
-    if least + 2 * slide.stride + slide.reach < size:
-        return
 
 
 def _same_form(slide: Slide, start: int, first: int, last: int, pad: int) -> _Form | None:

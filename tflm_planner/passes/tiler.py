@@ -90,7 +90,9 @@ class Tiler:
             for t in op.outputs
             if id(t) in kept or any(id(c) not in inner for c in t.consumers)
         ]
+        self._written: set[int] = set()  # results made whole
         self._made: dict[tuple[int, Box], Part] = {}
+        self._computed: dict[tuple[object, ...], Tensor] = {}
         self._slices: dict[tuple[int, Box], Tensor] = {}
         self._padded: dict[tuple[int, object], Tensor] = {}
         self._views: list[Op] = []
@@ -114,10 +116,21 @@ class Tiler:
                 if k < len(pieces[id(t)]):
                     made[id(t)].append(self._fetch(t, pieces[id(t)][k], k))
         for t in self._results:
-            if made[id(t)] != [t]:
+            if id(t) not in self._written:
                 self._join(t, made[id(t)])
         self.draft.ops[:0] = self._views
+        self._drop_unread()
         return self.draft
+
+    def _drop_unread(self) -> None:
+        """Pieces of a result that some tile needed, and so made, as a whole."""
+        read = {id(t) for t in self._results}
+        kept: list[Op] = []
+        for op in reversed(self.draft.ops):
+            if any(id(t) in read for t in op.outputs):
+                kept.append(op)
+                read |= {id(t) for t in op.operands()}
+        self.draft.ops = kept[::-1]
 
     # --- which boxes ---
 
@@ -213,17 +226,25 @@ class Tiler:
         key = (id(tensor), box)
         if key not in self._made:
             how = recipe(op, box, self._border)
-            operands = [
-                None if t is None or r is None else self._fetch(t, r, k)
-                for t, r in zip(op.inputs, how.reads, strict=True)
-            ]
-            self._made[key] = Part(box, how.out, self._emit(op, tensor, how, operands, box))
+            # With wasted rows two wants may come to the same computation; and a result is whole
+            # once only.
+            form = (id(tensor), how.out, how.reads, how.pads)
+            if id(tensor) in self._written:
+                self._made[key] = Part(box, full_box(tensor), tensor)
+                return self._made[key]
+            if form not in self._computed:
+                operands = [
+                    None if t is None or r is None else self._fetch(t, r, k)
+                    for t, r in zip(op.inputs, how.reads, strict=True)
+                ]
+                self._computed[form] = self._emit(op, tensor, how, operands, box)
+            self._made[key] = Part(box, how.out, self._computed[form])
         return self._made[key]
 
     def _emit(
         self, op: Op, tensor: Tensor, how: Recipe, operands: list[Tensor | None], box: Box
     ) -> Tensor:
-        whole = how.out == full_box(tensor)
+        whole = box == full_box(tensor)
         if op.kind == "CONCATENATION" and not whole:
             kept = [t for t in operands if t is not None]
             if len(kept) == 1:
@@ -243,19 +264,16 @@ class Tiler:
         if not whole and op.kind == "RESHAPE":
             changed |= self._reshaped(op, operands, how.out)
         if not whole and op.kind == "SLICE" and operands[0] is not None:
-            operands[1] = self.draft.integers("begin", self._begin(op, how))
+            # Nothing more is read than is wanted.
+            operands[1] = self.draft.integers("begin", [0] * len(how.out))
             operands[2] = self.draft.integers("size", extents(how.out))
         if whole and any(t is tensor for t in self._results):
             result = tensor
+            self._written.add(id(tensor))
         else:
             result = self.draft.tensor(tensor, _named(tensor, box), extents(how.out))
         self.draft.clone(op, operands, [result], **changed)
         return result
-
-    def _begin(self, op: Op, how: Recipe) -> list[int]:
-        """Where the box of a SLICE starts in the box of its operand: always at its start, since
-        nothing more is read than is wanted."""
-        return [0] * len(how.out)
 
     def _reshaped(self, op: Op, operands: list[Tensor | None], out: Box) -> dict[str, Any]:
         if len(operands) > 1:
@@ -284,10 +302,10 @@ class Tiler:
             cut = self.draft.tensor(part.tensor, _named(part.tensor, box), extents(box))
             constants = [self.draft.integers("begin", begin)]
             constants.append(self.draft.integers("size", extents(box)))
-            op = self.draft.op("SLICE", [part.tensor, *constants], [cut])
+            self.draft.op("SLICE", [part.tensor, *constants], [cut])
             if of_outside and _is_run(part.actual, box):
-                self.draft.ops.remove(op) if self.draft.ops[-1] is not op else self.draft.ops.pop()
-                self._views.append(op)  # all before the first tile: the whole then dies by rows
+                # All before the first tile, so that the whole tensor dies row by row.
+                self._views.append(self.draft.ops.pop())
             self._slices[key] = cut
         return self._slices[key]
 
@@ -313,9 +331,9 @@ class Tiler:
 
     def _join(self, tensor: Tensor, pieces: list[Tensor]) -> None:
         """CONCATENATION along every axis that was cut, the innermost one first."""
-        shape = tensor.shape or ()
-        counts = [(axis, len(cuts(shape[axis], parts))) for axis, parts in self._splits]
-        order = sorted((a, len({b[a] for b in self._pieces(tensor)})) for a, _ in counts)
+        boxes = self._pieces(tensor)
+        starts = [(axis, len({b[axis] for b in boxes})) for axis in range(len(boxes[0]))]
+        order = [(axis, count) for axis, count in starts if count > 1]
         while len(order) > 1:
             axis, count = order.pop()
             rows: list[Tensor] = []

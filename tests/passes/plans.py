@@ -1,0 +1,84 @@
+"""A model in tiles chosen by hand: applied, planned, and turned into the TFLM dialect.
+
+    bytes --Tile--> portable --search--> portable with a plan      runs on every TFLite runtime
+                        |
+                        +--Crop--> search, views bound --Dialect--> TFLM alone; same operator types
+
+Prove the portable model against the original on LiteRT and TFLM, the dialect on TFLM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tflm_planner.ops.axes import total_macs
+from tflm_planner.passes.base import run
+from tflm_planner.passes.dialect import Crop, Dialect, scratch_faults
+from tflm_planner.passes.place import Place, carried_plan
+from tflm_planner.passes.tile import Scheme, Tile
+from tflm_planner.planning.lifetimes import timeline
+from tflm_planner.search import SearchOptions, search
+from tflm_planner.serde import read_model, write_model
+from tflm_planner.tflm.arena import Arena, arena_of
+
+
+@dataclass(frozen=True)
+class TiledPlan:
+    """A planned file, its arena on the target, the operator types it uses beyond those of the
+    original (what the firmware must register besides), multiply-accumulates of the original and
+    of the result, and notes."""
+
+    data: bytes
+    arena: Arena
+    new_kinds: tuple[str, ...]
+    macs: tuple[int, int]
+    notes: tuple[str, ...]
+
+
+def portable_plan(
+    original: bytes, schemes: Sequence[Scheme], options: SearchOptions | None = None
+) -> TiledPlan:
+    """Tiled and planned, valid for every runtime."""
+    options = options or SearchOptions()
+    model = read_model(original)
+    kinds = {op.kind for op in model.ops()}
+    macs = total_macs(model.ops())
+    notes = run(model, Tile(tuple(schemes)))
+    candidate = search(model, options)
+    run(model, Place(candidate.offsets))
+    new = tuple(sorted({op.kind for op in model.ops()} - kinds))
+    found = arena_of(model, options.machine.target, carried_plan(model))
+    done = (macs, total_macs(model.ops()))
+    return TiledPlan(write_model(model), found, new, done, (*notes, *candidate.notes))
+
+
+def dialect_plan(
+    original: bytes, schemes: Sequence[Scheme], options: SearchOptions | None = None
+) -> TiledPlan:
+    """Tiled and planned for TFLM alone: views cost no operator.
+
+    Falls back to the operators (`new_kinds` then says so) where scratch, placed by TFLM without
+    them, would overwrite a view.
+    """
+    options = replace(options or SearchOptions(), bind_views=True)
+    model = read_model(original)
+    kinds = {op.kind for op in model.ops()}
+    macs = total_macs(model.ops())
+    notes = run(model, Tile(tuple(schemes)), Crop())
+    candidate = search(model, options)
+    offsets, on = candidate.offsets, options.machine
+    run(model, Place(offsets))
+    with_operators = write_model(model)
+    line = timeline(model, on.scratch_of)
+    notes += run(model, Dialect(offsets))
+    _, faults = scratch_faults(line, model, offsets, on.scratch_of, options.trails_of)
+    if faults:
+        model = read_model(with_operators)
+        notes.append(f"not in the TFLM dialect: {faults[0]}")
+    else:
+        run(model, Place(offsets))
+    new = tuple(sorted({op.kind for op in model.ops()} - kinds))
+    found = arena_of(model, on.target, carried_plan(model))
+    done = (macs, total_macs(model.ops()))
+    return TiledPlan(write_model(model), found, new, done, (*notes, *candidate.notes))

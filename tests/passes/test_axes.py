@@ -1,0 +1,88 @@
+"""Axis maps, the axis connecting graph, and which splits are exact."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.conftest import SHARED, needs_shared
+from tests.models.build import Net
+from tflm_planner.cli import app
+from tflm_planner.ops.axes import Same, Scatter, Slide, axis_map, macs, total_macs
+from tflm_planner.passes.axes import REDUCE, axes_text, axis_graph, cells, schemes_along
+from tflm_planner.serde import read_model
+
+
+def perceptron():
+    """(N, C) = (2, 12) through FULLY_CONNECTED to (2, 5), then SOFTMAX."""
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (2, 12), scale=0.1)
+    weights = graph.constant("w", [[1] * 12] * 5, "int8", scale=0.1)
+    y, z = graph.tensor("y", (2, 5), scale=0.1), graph.tensor("z", (2, 5), scale=1 / 256)
+    graph.op("FULLY_CONNECTED", [x, weights], [y], "FullyConnectedOptions")
+    graph.op("SOFTMAX", [y], [z], "SoftmaxOptions", beta=1.0)
+    graph.outputs(z)
+    return read_model(net.finish())
+
+
+def test_the_example_of_the_paper():
+    """Linear: u@1 -- v@1 is spatial, u@2 -- v@0 the reduce axis."""
+    model = perceptron()
+    names = [axis.names for axis in axis_graph(model.main.ops[:1]).connected()]
+    assert sorted(names) == [("x@1", "y@1"), ("x@2", f"y@{REDUCE}")]
+
+
+def test_the_two_conditions_of_a_scheme():
+    model = perceptron()
+    ops = model.main.ops
+    rows, reduce = sorted(axis_graph(ops).connected(), key=lambda a: a.names)
+    assert rows.names == ("x@1", "y@1", "z@1")
+    good = schemes_along(model.main, ops, rows, 2)
+    assert good.faults() == [] and good.exact
+    bad = schemes_along(model.main, ops, reduce, 2)
+    assert len(bad.faults()) == 2 and bad.exact  # z untouched, y reduced inside
+    alone = schemes_along(model.main, ops[:1], reduce, 2)
+    assert alone.faults() == [] and not alone.exact
+
+
+@needs_shared
+def test_axes_of_a_residual_cell():
+    model = read_model((SHARED / "models" / "pretrainedResnet_quant.tflite").read_bytes())
+    assert [len(c) for c in cells(model.main)] == [4, 4, 4, 4]
+    axes = axis_graph(cells(model.main)[1]).connected()
+    assert [(len(a.names), a.sizes) for a in axes[:3]] == [(5, (1,)), (5, (32, 16)), (5, (32, 16))]
+    assert "5 axes of length 32 16" in axes_text(model.main)
+    assert total_macs(model.main.ops) == 12_501_632
+
+
+@needs_shared
+def test_maps_of_the_operators_of_vww():
+    ops = read_model((SHARED / "models" / "vww_96_int8.tflite").read_bytes()).main.ops
+    first = axis_map(ops[0])
+    assert first.links_of(1)[0].rule == Slide(3, 2, 1, 0)
+    assert first.reduces == ((0, 3), (1, 3))
+    assert [k.operand for k in axis_map(ops[1]).links_of(3)] == [0, 1, 2]
+    assert not axis_map(ops[-1]).links_of(1)
+    assert macs(ops[0]) == 48 * 48 * 8 * 27
+
+
+@pytest.mark.parametrize(
+    ("rule", "wanted", "size", "needs"),
+    [
+        (Same(-2), (0, 5), 9, (0, 3)),
+        (Slide(3, 2, 1, 0), (4, 6), 96, (8, 13)),
+        (Slide(3, 1, 2, 2), (0, 2), 10, (0, 4)),
+        (Slide(1, 4, 1, 0), (1, 3), 9, (4, 9)),
+        (Scatter(3, 2, 0), (3, 5), 8, (1, 3)),
+    ],
+)
+def test_what_a_range_needs(rule, wanted, size, needs):
+    assert rule.needs(wanted, size) == needs
+
+
+def test_inspect_axes(cnn, tmp_path):
+    path = tmp_path / "cnn.tflite"
+    path.write_bytes(cnn)
+    shown = CliRunner().invoke(app, ["inspect", str(path), "--axes"])
+    assert shown.exit_code == 0 and shown.output.startswith("cell 0: ")
