@@ -38,10 +38,13 @@ from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import arena_of
 from tflm_planner.tflm.machine import Machine
 
-PARTS = (2, 3, 4, 5, 6, 8, 10, 12, 16)
+PARTS = (2, 3, 4, 6, 8, 12)
 """Numbers of bands that are tried."""
 LONGEST = 9
 """Operators of a region at most: longer ones recompute more than they save."""
+MOST_TILINGS = 1500
+"""Candidates of one search: a budget that does not depend on the machine. The clock is the outer
+limit."""
 
 PATIENCE = 3
 """Steps without a gain before the search ends: a step that only moves the peak elsewhere may be
@@ -155,7 +158,8 @@ class _Search:
 
     def _over(self) -> bool:
         enough = self._options.budget is not None and self.best.arena <= self._options.budget
-        return time.monotonic() > self._deadline or (enough and not self.best.schemes)
+        spent = time.monotonic() > self._deadline or len(self._seen) >= MOST_TILINGS
+        return spent or (enough and not self.best.schemes)
 
     def _fresh(self) -> Model:
         model = read_model(self._data)
@@ -174,12 +178,12 @@ class _Search:
         peak = tiling.bottleneck
         if peak is None:
             return
-        for first in range(max(peak - LONGEST + 1, 0), peak + 1):
-            for last in range(peak, min(first + LONGEST, self._count)):
-                region = set(range(first, last + 1))
-                rest = tuple(s for s in tiling.schemes if not region & set(s.ops))
+        for length in range(1, LONGEST + 1):  # short regions recompute least
+            for first in range(max(peak - length + 1, 0), min(peak, self._count - length) + 1):
+                region = range(first, first + length)
+                rest = tuple(s for s in tiling.schemes if not {*region} & {*s.ops})
                 for parts in PARTS:
-                    made = band(first, last, parts, border=self._options.border)
+                    made = band(first, first + length - 1, parts, border=self._options.border)
                     yield tuple(sorted((*rest, made), key=lambda s: s.ops))
 
     def _tried(self, schemes: tuple[Scheme, ...]) -> Tiling | None:
