@@ -23,6 +23,7 @@ from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup, entry_graphs
 from tflm_planner.passes.dialect import Crop, Dialect
 from tflm_planner.passes.recipes import Border
+from tflm_planner.passes.reorder import Reorder
 from tflm_planner.passes.tile import Scheme, Tile, band
 from tflm_planner.planning.allocators import best_of
 from tflm_planner.planning.lifetimes import (
@@ -33,6 +34,7 @@ from tflm_planner.planning.lifetimes import (
     timeline,
     view_aliases,
 )
+from tflm_planner.planning.order import Dag, OrderResult, best_order
 from tflm_planner.serde import read_model
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import arena_of
@@ -42,6 +44,7 @@ PARTS = (2, 3, 4, 6, 8, 12)
 """Numbers of bands that are tried."""
 LONGEST = 9
 """Operators of a region at most: longer ones recompute more than they save."""
+_STATES = 5_000
 MOST_TILINGS = 1500
 """Candidates of one search: a budget that does not depend on the machine. The clock is the outer
 limit."""
@@ -115,6 +118,11 @@ FINALISTS = 8
 
 def _silent(_: str) -> None:
     """A listener to progress that does nothing."""
+
+
+def _ordered(dag: Dag) -> OrderResult:
+    """An order in milliseconds: the search looks at hundreds of candidates."""
+    return best_order(dag, budget=_STATES, time_limit=1.0)
 
 
 def _rank(tiling: Tiling) -> tuple[int, float]:
@@ -199,7 +207,11 @@ class _Search:
     def winner(self) -> Tiling:
         """The best of the finalists, the empty tiling among them, planned with care."""
         finalists = {self.best, *self._ranked}
-        careful = [self._planned(t.schemes, t.bound, quick=False) for t in finalists]
+        careful = [
+            self._planned(t.schemes, t.bound, quick=False, reordered=reordered)
+            for t in finalists
+            for reordered in (False, True)
+        ]
         careful.append(self._planned((), False, quick=False))
         best, *others = sorted((t for t in careful if t is not None), key=_rank)
         for other in others:
@@ -207,7 +219,12 @@ class _Search:
         return best
 
     def _planned(
-        self, schemes: tuple[Scheme, ...], bound: bool, *, quick: bool = True
+        self,
+        schemes: tuple[Scheme, ...],
+        bound: bool,
+        *,
+        quick: bool = True,
+        reordered: bool = False,
     ) -> Tiling | None:
         options, target = self._options, self._options.machine.target
         model = self._fresh()
@@ -218,6 +235,8 @@ class _Search:
                 return None
             if options.dialect:
                 run(model, Crop())
+        if reordered:
+            Reorder(_ordered, options.machine.scratch_of, options.trails_of).results(model)
         line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
         problem = planning_problem(line, options.trails_of)
         required = view_aliases(line) if bound else ()
