@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import ROOT, SHARED, needs_shared, needs_tflm
 from tests.models.handmade import MODELS
-from tflm_planner import api
+from tflm_planner import api, making
 from tflm_planner.errors import (
     ModelError,
     OutputsDifferError,
@@ -141,8 +141,8 @@ def test_the_plan_lists_every_tensor_of_every_graph():
 @needs_tflm
 def test_a_corrupting_plan_is_never_written(cnn, tmp_path, monkeypatch):
     """All tensors at offset 0: LiteRT does not care, real TFLM computes something else."""
-    monkeypatch.setattr(api, "validate", lambda problem, plan: [])
-    monkeypatch.setattr(api, "replay_all", lambda trails, machine: 0)
+    monkeypatch.setattr(making, "validate", lambda problem, plan: [])
+    monkeypatch.setattr(making, "replay_all", lambda trails, machine: 0)
     original = place.Place.apply
 
     def corrupt(self, model):
@@ -169,7 +169,7 @@ def test_the_validator_stands_before_the_runtimes(cnn, tmp_path, monkeypatch):
 
 def test_the_replay_stands_between_them(cnn, monkeypatch):
     """A contract that allowed too much would be found by replaying the kernels."""
-    monkeypatch.setattr(api, "validate", lambda problem, plan: [])
+    monkeypatch.setattr(making, "validate", lambda problem, plan: [])
     original = place.Place.apply
 
     def corrupt(self, model):

@@ -1,0 +1,161 @@
+"""Makes the planned file: orders, tiles if they are allowed, places, writes, and reads back.
+
+Every guard before the runtimes stands here: the plan found in the file is validated, its overlaps
+are replayed, the scratch of the dialect is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tflm_planner.errors import UnsoundPlanError, UsageError
+from tflm_planner.inspection import Inspection, seen
+from tflm_planner.ir import Model
+from tflm_planner.passes.base import run
+from tflm_planner.passes.cleanup import entry_graphs
+from tflm_planner.passes.place import Place, carried_plan
+from tflm_planner.planning.lifetimes import placement_requests, planning_problem, timeline
+from tflm_planner.planning.problem import Plan, Problem, validate
+from tflm_planner.proof import replay_all, taken_aliases, taken_trails
+from tflm_planner.search import Candidate, Progress, SearchOptions, search
+from tflm_planner.serde import read_model, write_model
+from tflm_planner.tflm import greedy
+from tflm_planner.tile_search import TileOptions, Tiling, search_tiles
+from tflm_planner.tiled import into_dialect, new_kinds, tiled_model
+
+
+@dataclass(frozen=True)
+class TilePermission:
+    """What tiling may do. overhead: instructions allowed, relative to the original. dialect:
+    views that cost no operator, which only TFLM understands. new_kinds: operators that the
+    firmware may have to register in addition; None for all."""
+
+    overhead: float = 1.10
+    dialect: bool = True
+    new_kinds: frozenset[str] | None = frozenset()
+
+    def __post_init__(self) -> None:
+        if not self.overhead >= 1:
+            raise UsageError(f"latency overhead {self.overhead} is below 1")
+
+
+@dataclass(frozen=True)
+class Made:
+    """The file that was made. twin: for the TFLM dialect, the portable model that computes the
+    same on every runtime."""
+
+    data: bytes
+    candidate: Candidate
+    inspection: Inspection
+    aliases: tuple[str, ...]
+    trails: tuple[str, ...]
+    replayed: int
+    twin: bytes | None = None
+    notes: tuple[str, ...] = ()
+
+
+def make(
+    original: bytes,
+    model: Model,
+    options: SearchOptions,
+    permission: TilePermission | None,
+    budget: int | None,
+    say: Progress,
+) -> Made:
+    """The smallest file: with tiles, if they are allowed and lower the arena. `model` is the one
+    in `original`, and is changed. `budget`: bytes of arena; tiles that keep it may be fewer."""
+    plain = _written(search(model, options, say), options)
+    if permission is None:
+        return plain
+    wanted = TileOptions(
+        options.machine,
+        options.trails_of,
+        overhead=permission.overhead,
+        time_limit=options.time_limit,
+        budget=budget,
+        dialect=permission.dialect,
+        new_kinds=permission.new_kinds,
+    )
+    tiling = search_tiles(original, wanted, say)
+    if not tiling.schemes:
+        return replace(plain, notes=("no tiling lowers the arena within what is allowed",))
+    tiled = _tiled(original, tiling, permission, options, say)
+    if tiled.inspection.arena.arena < plain.inspection.arena.arena:
+        return tiled
+    return replace(plain, notes=("no tiling lowers the arena within what is allowed",))
+
+
+def _tiled(
+    original: bytes,
+    tiling: Tiling,
+    permission: TilePermission,
+    options: SearchOptions,
+    say: Progress,
+) -> Made:
+    twin, notes = tiled_model(original, tiling.schemes, crop=False)
+    more = new_kinds(read_model(original), twin)
+    if not permission.dialect:
+        made = _written(search(twin, options, say), options)
+        registered = _registrations(more)
+        return replace(made, notes=(*notes, _speed(tiling), *registered))
+    cropped, notes = tiled_model(original, tiling.schemes, crop=True)
+    candidate = search(cropped, replace(options, bind_views=tiling.bound), say)
+    _check_legal(candidate.problem, candidate.solution.plan)
+    trails = list(taken_trails(candidate.line, candidate.offsets, options.machine))
+    aliases = tuple(map(str, taken_aliases(candidate.line, candidate.offsets)))
+    replayed = replay_all(trails, options.machine)
+    notes += into_dialect(candidate, options)
+    run(candidate.model, Place(candidate.offsets))
+    data = write_model(candidate.model)
+    back = read_model(data, dialect=True)
+    if _listed(back, carried_plan(back)) != _listed(candidate.model, candidate.offsets):
+        raise UnsoundPlanError("the plan in the file that was made is another; please report it")
+    registered = _registrations(new_kinds(read_model(original), back))
+    return Made(
+        data,
+        candidate,
+        seen(back, options.machine, dialect=True),
+        aliases,
+        tuple(map(str, trails)),
+        replayed,
+        twin=write_model(twin),
+        notes=(*notes, _speed(tiling), *registered),
+    )
+
+
+def _listed(model: Model, offsets: Mapping[int, int] | None) -> list[int | None]:
+    return [(offsets or {}).get(id(t)) for t in model.tensors()]
+
+
+def _speed(tiling: Tiling) -> str:
+    return f"predicted instructions: {100 * (tiling.overhead - 1):+.1f} %"
+
+
+def _registrations(kinds: list[str]) -> list[str]:
+    return [f"the firmware must also register {', '.join(kinds)}"] if kinds else []
+
+
+def _check_legal(problem: Problem, plan: Plan) -> None:
+    wrong = validate(problem, plan)
+    if wrong:
+        raise UnsoundPlanError(f"the plan made is not legal: {wrong[0]}; please report it")
+
+
+def _written(candidate: Candidate, options: SearchOptions) -> Made:
+    """The candidate's file, read back: the plan found in it is validated and its overlaps are
+    replayed, not those meant."""
+    run(candidate.model, Place(candidate.offsets))
+    data = write_model(candidate.model)
+    model = read_model(data)
+    offsets = carried_plan(model)
+    line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
+    if offsets is None:
+        raise UnsoundPlanError("the plan is not in the file that was made; please report it")
+    placed = greedy.place(placement_requests(line, offsets))
+    _check_legal(planning_problem(line, options.trails_of), Plan(tuple(placed)))
+    aliases = tuple(map(str, taken_aliases(line, offsets)))
+    trails = list(taken_trails(line, offsets, options.machine))
+    replayed = replay_all(trails, options.machine)
+    found = seen(model, options.machine)
+    return Made(data, candidate, found, aliases, tuple(map(str, trails)), replayed)
