@@ -10,7 +10,7 @@ import flatbuffers
 import numpy as np
 import pytest
 
-from tests.fuzz.mutated_files import examine, try_all
+from tests.fuzz.mutated_files import examine, load_exact_search, try_all
 from tests.fuzz.mutations import packed
 from tests.models.build import Net, fill, schema
 from tests.models.handmade import MODELS
@@ -195,6 +195,7 @@ def test_odd_names_do_not_reach_the_terminal(name: bytes) -> None:
 
 def bounded(data: bytes, seconds: float = 5.0) -> None:
     """Refused or planned, in bounded time."""
+    load_exact_search()
     started = time.process_time()
     status, detail = try_all(data)
     assert status != "finding", detail
