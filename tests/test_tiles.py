@@ -7,8 +7,10 @@ import pytest
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.generator import random_model
 from tests.models.registry import conv, relu, start
+from tests.passes.plans import dialect_plan
 from tflm_planner import api
-from tflm_planner.errors import UsageError
+from tflm_planner.errors import ModelError, UsageError
+from tflm_planner.passes.tile import band
 from tflm_planner.serde import read_model
 
 
@@ -52,6 +54,28 @@ def test_vww_fits_in_less_on_the_firmware_as_it_is():
     before, after = read_model(path.read_bytes()), read_model(result.data, dialect=True)
     assert {op.kind for op in after.ops()} <= {op.kind for op in before.ops()}
     assert not any("register" in note for note in report.notes)
+
+
+@needs_tflm
+def test_the_dialect_is_understood_by_every_command(tmp_path):
+    """Planned by hand-chosen bands; then inspected, measured and compared as a file."""
+    data = wide()
+    plan = dialect_plan(data, [band(0, 3, 3, border="waste")])
+    model = read_model(plan.data, dialect=True)
+    assert any(t.is_view for t in model.tensors())
+    path = tmp_path / "dialect.tflite"
+    path.write_bytes(plan.data)
+    assert api.arena(path).arena == plan.arena.arena
+    seen = api.inspect(path)
+    assert seen.arena.arena == plan.arena.arena and any("dialect" in n for n in seen.notes)
+    verdict = api.check_equal(data, path)
+    assert verdict.proved
+    assert {c.runtime: c.status for c in verdict.checks} == {
+        "LiteRT": "not available",
+        "TFLM": "equal",
+    }
+    with pytest.raises(ModelError, match="give the original model"):
+        api.plan(path)
 
 
 @needs_tflm

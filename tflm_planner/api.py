@@ -15,7 +15,7 @@ from pathlib import Path
 from tflm_planner import __version__
 from tflm_planner.errors import ModelError, OutputsDifferError
 from tflm_planner.files import check_writable, read_file, write_file
-from tflm_planner.inspection import Inspection, seen
+from tflm_planner.inspection import Inspection, read_any, seen
 from tflm_planner.making import Made, TilePermission, make
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.planning.lifetimes import (
@@ -122,7 +122,10 @@ def inspect(source: Source, options: SearchOptions | None = None) -> Inspection:
     """
     options = options or SearchOptions(time_limit=20.0)
     data = load(source)
-    found = seen(read_model(data), options.machine)
+    model, dialect = read_any(data)
+    found = seen(model, options.machine, dialect=dialect)
+    if dialect:
+        return replace(found, notes=(*found.notes, "the model is in the TFLM dialect"))
     limits = replace(found.limits, best_order=lowest_peak(read_model(data), options))
     return replace(found, limits=limits)
 
@@ -140,7 +143,7 @@ def problem(source: Source, options: SearchOptions | None = None) -> tuple[Probl
 def arena(source: Source, target: Target | None = None) -> Arena:
     """The arena that a model needs on a target (Cortex-M4 with CMSIS-NN if none is given), with
     the plan that the model carries, if it does."""
-    model = read_model(load(source))
+    model, _ = read_any(load(source))
     return arena_of(model, target or machine().target, carried_plan(model))
 
 

@@ -17,6 +17,7 @@ from tflm_planner.planning.lifetimes import (
 )
 from tflm_planner.planning.problem import Plan, Problem, validate
 from tflm_planner.report.document import ArenaFigures, Limits, MemoryMap, Wheel
+from tflm_planner.serde import read_model
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import arena_of
 from tflm_planner.tflm.machine import WHEEL, Machine
@@ -35,6 +36,16 @@ class Inspection:
     wheel: Wheel
     limits: Limits
     notes: tuple[str, ...]
+
+
+def read_any(data: bytes) -> tuple[Model, bool]:
+    """The model in `data`, and whether it is in the TFLM dialect: views over other tensors are
+    taken for what they are where a plan says where they lie. Raises ModelError otherwise."""
+    model = read_model(data, dialect=True)
+    dialect = any(t.is_view and (t.consumers or t.producer) for t in model.tensors())
+    if dialect and carried_plan(model) is None:
+        return read_model(data), False  # which says what is wrong with it
+    return model, dialect
 
 
 def seen(model: Model, on: Machine, *, dialect: bool = False) -> Inspection:
@@ -58,15 +69,17 @@ def seen(model: Model, on: Machine, *, dialect: bool = False) -> Inspection:
             figures.alignment_slack,
         ),
         Wheel(here.head, here.tail),
-        _limits(model, line),
+        _limits(model, line, dialect=dialect),
         (*figures.warnings, *notes),
     )
 
 
-def _limits(model: Model, line: Timeline) -> Limits:
-    problem = planning_problem(line)
-    whole = Problem(problem.buffers)
+def _limits(model: Model, line: Timeline, *, dialect: bool) -> Limits:
+    """Floors of the head. Views count beside their parents, so of the dialect little is known."""
+    whole = Problem(planning_problem(line).buffers)
     inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if id(t) in line.spans)
+    if dialect:
+        return Limits(inputs=inputs, order=None, best_order=None, overlap=None)
     peak = max((size for _, size in live_bytes(whole)), default=0)
     return Limits(inputs=inputs, order=peak, best_order=None, overlap=live_between(line))
 

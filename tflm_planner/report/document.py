@@ -76,7 +76,7 @@ class Limits:
     """
 
     inputs: int
-    order: int
+    order: int | None
     best_order: int | None
     overlap: int | None
 
