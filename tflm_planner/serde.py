@@ -44,7 +44,8 @@ def read_model(data: bytes, *, dialect: bool = False) -> Model:
         for graph in model.graphs:
             inputs = {id(t) for t in graph.inputs}
             for t in graph.tensors:
-                t.is_view = t.producer is None and id(t) not in inputs and not t.is_constant
+                empty = t.is_constant or t.is_variable or t.nbytes == 0
+                t.is_view = t.producer is None and id(t) not in inputs and not empty
     model.check()
     return model
 
