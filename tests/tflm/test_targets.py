@@ -109,3 +109,7 @@ def test_the_schema_knows_the_keys() -> None:
     assert set(schema["properties"]["target"]["properties"]) == keys | {"base"}
     board = {f.name for f in dataclasses.fields(Board)}
     assert set(schema["properties"]["board"]["properties"]) == board
+
+
+def test_any_is_short_for_any_known_library() -> None:
+    assert load_target("any") is load_target("cortex-m/any")

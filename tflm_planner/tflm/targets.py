@@ -33,6 +33,7 @@ Optimized = Literal["speed", "size"]
 
 CONSERVATIVE: tuple[Kernels, ...] = ("any", "unknown")
 DEFAULT_TARGET = "cortex-m4/cmsis-nn"
+_SHORT = {"any": "cortex-m/any"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def load_target(name_or_path: str | Path) -> Target:
     that names a built-in target of which it changes some keys, and may have a table `board`.
     Raises UsageError for unknown ids and wrong files.
     """
-    name = str(name_or_path)
+    name = _SHORT.get(str(name_or_path), str(name_or_path))
     if name in all_targets():
         return all_targets()[name]
     if name in all_boards():
