@@ -81,7 +81,7 @@ def dag_of(
     classes = byte_classes([(t, n) for t in alive if (n := planned_bytes(t)) > 0], graph.ops)
     position = {id(op): i for i, op in enumerate(graph.ops)}
     copied = {id(s.result) for op in graph.ops for s in copies(op)}
-    safe = _after_readers(graph)
+    safe = _as_litert_runs(graph)
     written = set(_indices(graph.inputs, classes))
     last_effect: tuple[int, ...] = ()
     nodes: list[Node] = []
@@ -112,12 +112,12 @@ def dag_of(
     )
 
 
-def _after_readers(graph: Graph) -> list[list[int]]:
-    """For each operator those that must stay before it so that LiteRT computes right.
+def _as_litert_runs(graph: Graph) -> list[list[int]]:
+    """For each operator those that must stay before it so that LiteRT computes what it did.
 
     LiteRT keeps the result of a RESHAPE in its operand, and computes element by element in place
-    even there: whoever reads the operand too must have run before. Only the file's own order is
-    kept, so that there are no cycles.
+    even there: whoever reads the operand too gets other values before than after. Pairs of such
+    operators stay in the file's order, right or wrong, so that there are no cycles.
     """
     whole: dict[int, Tensor] = {}
     members: dict[int, list[Tensor]] = {}
@@ -127,13 +127,15 @@ def _after_readers(graph: Graph) -> list[list[int]]:
             whole[id(op.outputs[0])] = root
             members.setdefault(id(root), [root]).append(op.outputs[0])
     position = {id(op): i for i, op in enumerate(graph.ops)}
-    before: list[list[int]] = []
+    before: list[set[int]] = [set() for _ in graph.ops]
     for i, op in enumerate(graph.ops):
+        if not (op.kind in ELEMENT_WISE or op.kind == "SOFTMAX"):
+            continue
         roots = [whole[id(t)] for t in op.operands() if id(t) in whole]
-        in_place = op.kind in ELEMENT_WISE or op.kind == "SOFTMAX"
-        readers = {position[id(c)] for r in roots for m in members[id(r)] for c in m.consumers}
-        before.append(sorted(j for j in readers if j < i) if in_place else [])
-    return before
+        for j in {position[id(c)] for r in roots for m in members[id(r)] for c in m.consumers}:
+            if j != i:
+                before[max(i, j)].add(min(i, j))
+    return [sorted(earlier) for earlier in before]
 
 
 def _indices(tensors: Sequence[Tensor], classes: ByteClasses) -> tuple[int, ...]:
