@@ -15,9 +15,10 @@ from tests.passes.tiled import KINDS, dialect_of, quick_differences, same_bits, 
 from tests.replay import replay
 from tflm_planner import api
 from tflm_planner.ir_text import to_text
+from tflm_planner.passes.boxes import cuts
 from tflm_planner.passes.recipes import BORDERS
 from tflm_planner.passes.tile import CHANNELS, COLUMNS, ROWS, Patch, Scheme, Tile, band
-from tflm_planner.passes.tiler import HALOS, cuts
+from tflm_planner.passes.tiler import HALOS
 from tflm_planner.rewriter_draft import is_convex
 from tflm_planner.serde import read_model, write_model
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from tflm_planner.ir import Model, Op
 from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.axes import total_macs
-from tflm_planner.passes.recipes import BORDERS, Border, NotTileableError
-from tflm_planner.passes.tiler import HALOS, Halo, Tiler
+from tflm_planner.passes.boxes import NotTileableError
+from tflm_planner.passes.recipes import BORDERS, Border
+from tflm_planner.passes.tiler import HALOS, Cutting, Halo, Tiler
 from tflm_planner.rewriter_draft import Draft, is_convex
 
 ROWS, COLUMNS, CHANNELS = 1, 2, 3
@@ -31,13 +32,15 @@ class Scheme:
 
     ops: positions in the main graph before the pass. splits: (axis of the region's results,
     number of parts). halo: what to do where tiles read the same rows (see `tiler`). border: how
-    windows at a tile's edge get padding that only the image's edge has (see `recipes`).
+    windows at a tile's edge get padding that only the image's edge has (see `windows`).
+    backward: the last tile first, so that tiles can trail their input in the other direction.
     """
 
     ops: tuple[int, ...]
     splits: tuple[tuple[int, int], ...]
     halo: Halo = "recompute"
     border: Border = "pad"
+    backward: bool = False
 
     def __post_init__(self) -> None:
         assert self.halo in HALOS and self.border in BORDERS, "unknown way to tile"
@@ -101,7 +104,8 @@ def drafted(model: Model, scheme: Scheme, region: Sequence[Op]) -> Draft:
             raise NotTileableError(f"{op.label} has side effects or unknown meaning")
     if not is_convex(model.main.ops, region):
         raise NotTileableError("a path leaves the region and comes back")
-    return Tiler(model, model.main, region, scheme.splits, scheme.halo, scheme.border).build()
+    how = Cutting(scheme.splits, scheme.halo, scheme.border, scheme.backward)
+    return Tiler(model, model.main, region, how).build()
 
 
 def _note(scheme: Scheme, region: Sequence[Op], draft: Draft) -> str:
