@@ -24,6 +24,12 @@ from tflm_planner.verify.worker import load_litert, load_tflm
 
 KINDS = {**ALL_KINDS, "conv_2d": 9, "depthwise_conv_2d": 6, "pad": 3, "max_pool_2d": 2}
 """More of what can be tiled."""
+RARE_KINDS = {
+    **KINDS, "strided_slice": 4, "transpose_conv": 4, "resize_bilinear": 4,
+    "resize_nearest_neighbor": 4, "batch_matmul": 3, "sum": 3, "transpose": 3, "softmax": 2,
+    "split": 4, "split_v": 3, "unpack": 3, "pack": 3, "mean": 2, "fully_connected": 3,
+}  # fmt: skip
+"""And what is rare in convolutional networks."""
 
 
 def tiled(data: bytes, *schemes: Scheme) -> tuple[bytes, list[str]]:
@@ -102,4 +108,12 @@ def dialect_of(data: bytes) -> Planned:
     return Planned(portable, dialect, dropped, scratch)
 
 
-__all__ = ["KINDS", "Planned", "dialect_of", "quick_differences", "same_bits", "tiled"]
+__all__ = [
+    "KINDS",
+    "RARE_KINDS",
+    "Planned",
+    "dialect_of",
+    "quick_differences",
+    "same_bits",
+    "tiled",
+]

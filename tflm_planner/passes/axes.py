@@ -56,17 +56,24 @@ class AxisGraph:
         found: list[Axis] = []
         seen: set[Vertex] = set()
         for start in self.edges:
-            if start in seen:
-                continue
-            group = [start]
-            seen.add(start)
-            for vertex in group:
-                fresh = sorted(self.edges[vertex] - seen, key=self._rank)
-                seen.update(fresh)
-                group += fresh
-            if len(group) > 1:
-                found.append(self._axis(group))
+            if start not in seen:
+                group = self._reached(start)
+                seen.update(group)
+                if len(group) > 1:
+                    found.append(self._axis(group))
         return sorted(found, key=lambda a: -len(a.vertices))
+
+    def axis_of(self, vertex: Vertex) -> Axis | None:
+        """The axis that a vertex belongs to; None for one that is connected to nothing."""
+        return self._axis(self._reached(vertex)) if self.edges.get(vertex) else None
+
+    def _reached(self, start: Vertex) -> list[Vertex]:
+        group, seen = [start], {start}
+        for vertex in group:
+            fresh = sorted(self.edges[vertex] - seen, key=self._rank)
+            seen.update(fresh)
+            group += fresh
+        return group
 
     def _rank(self, vertex: Vertex) -> tuple[int, int]:
         return self._positions[vertex.tensor], vertex.axis

@@ -3,8 +3,10 @@
     Scheme(ops=(2, 3, 4), splits=((1, 4),))    operators 2 to 4, results cut into 4 bands of rows
     Scheme(ops=..., splits=((1, 3), (2, 3)))   3 x 3 patches
     Scheme(ops=..., splits=((3, 2),))          output channels in two halves
+    Scheme(ops=..., splits=((SUM, 4),))        the sum over input channels in four shares
 
-Exact for spatial and channel splits: every element is computed by the same sum as before. What
+Exact for spatial and channel splits: every element is computed by the same sum as before. Shares
+of a sum are not (`shares`): they have to be allowed. What
 to tile is the search's choice; this pass says only whether it can be done. Source: MOTES 4.3 and
 4.4, MCUNetV2 section 3.
 """
@@ -19,6 +21,7 @@ from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.axes import total_macs
 from tflm_planner.passes.boxes import NotTileableError
 from tflm_planner.passes.recipes import BORDERS, Border
+from tflm_planner.passes.shares import SUM, Shares
 from tflm_planner.passes.tiler import HALOS, Cutting, Halo, Tiler
 from tflm_planner.rewriter_draft import Draft, is_convex
 
@@ -45,6 +48,12 @@ class Scheme:
     def __post_init__(self) -> None:
         assert self.halo in HALOS and self.border in BORDERS, "unknown way to tile"
         assert self.ops and all(parts > 0 for _, parts in self.splits), "nothing to tile"
+        assert self.exact or len(self.splits) == 1, "a sum is split alone"
+
+    @property
+    def exact(self) -> bool:
+        """Whether every element is computed by one sum, as before."""
+        return all(axis != SUM for axis, _ in self.splits)
 
 
 def band(first: int, last: int, rows: int, *, columns: int = 1, **more: str) -> Scheme:
@@ -55,9 +64,13 @@ def band(first: int, last: int, rows: int, *, columns: int = 1, **more: str) -> 
 
 @dataclass(frozen=True)
 class Tile:
-    """Applies schemes; regions that cannot be tiled stay as they are, with a note."""
+    """Applies schemes; regions that cannot be tiled stay as they are, with a note.
+
+    inexact: whether sums may be split, which changes bits.
+    """
 
     schemes: tuple[Scheme, ...]
+    inexact: bool = False
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
@@ -69,6 +82,8 @@ class Tile:
             try:
                 if any(id(op) in taken for op in region):
                     raise NotTileableError("regions share an operator")
+                if not (scheme.exact or self.inexact):
+                    raise NotTileableError("to split a sum changes bits; --allow-inexact does it")
                 draft = drafted(model, scheme, region)
             except NotTileableError as error:
                 notes.append(f"not tiled: {error}")
@@ -105,12 +120,13 @@ def drafted(model: Model, scheme: Scheme, region: Sequence[Op]) -> Draft:
     if not is_convex(model.main.ops, region):
         raise NotTileableError("a path leaves the region and comes back")
     how = Cutting(scheme.splits, scheme.halo, scheme.border, scheme.backward)
-    return Tiler(model, model.main, region, how).build()
+    maker = Tiler if scheme.exact else Shares
+    return maker(model, model.main, region, how).build()
 
 
 def _note(scheme: Scheme, region: Sequence[Op], draft: Draft) -> str:
     before, after = total_macs(region), total_macs(draft.ops)
-    names = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels"}
+    names = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels", SUM: "a sum (NOT exact)"}
     how = " x ".join(f"{n} parts of {names.get(a, f'axis {a}')}" for a, n in scheme.splits)
     more = f", {100 * (after - before) / before:+.1f} % MACs" if before else ""
     return (
