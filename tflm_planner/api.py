@@ -37,13 +37,14 @@ from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import Arena, arena_of
 from tflm_planner.tflm.machine import machine
 from tflm_planner.tflm.targets import Target, load_target
-from tflm_planner.verify import Allocation, Verdict, verify
+from tflm_planner.verify import Allocation, Tolerance, Verdict, verify
 from tflm_planner.verify import Options as VerifyOptions
+from tflm_planner.verify.verdict import CLOSE, EQUAL
 
 __all__ = [
-    "Inspection", "PlanOptions", "Result", "SearchOptions", "TilePermission", "VerifyOptions",
-    "arena", "check_equal", "inspect", "load", "load_target", "machine", "plan", "problem",
-    "read_model",
+    "Inspection", "PlanOptions", "Result", "SearchOptions", "TilePermission", "Tolerance",
+    "VerifyOptions", "arena", "check_equal", "inspect", "load", "load_target", "machine", "plan",
+    "problem", "read_model",
 ]  # fmt: skip
 
 Source = str | Path | bytes
@@ -175,6 +176,8 @@ def _proved(
 ) -> Verdict | None:
     if options is None:
         return None
+    tolerance = None if made.exact else options.tolerance or Tolerance()
+    options = replace(options, tolerance=tolerance)
     verdict = _compared(original, made, options, say)
     if verdict.differs:
         found = next(c for c in verdict.checks if c.status == "different")
@@ -199,8 +202,12 @@ def _compared(original: bytes, made: Made, options: VerifyOptions, say: Progress
     twin = verify(original, made.twin, options, say)
     checks = [replace(c, runtime=f"{c.runtime}, portable twin") for c in twin.checks]
     verdict = verify(original, made.data, replace(options, runtimes=("TFLM",)), say)
+    if not made.exact:  # the dialect must be its twin, bit by bit
+        strict = replace(options, runtimes=("TFLM",), tolerance=None)
+        same = verify(made.twin, made.data, strict, say)
+        checks += [replace(c, runtime=f"{c.runtime}, against the twin") for c in same.checks]
     if not verdict.proved:  # what only the twin proves is not enough
-        checks = [c for c in checks if c.status != "equal"]
+        checks = [c for c in checks if c.status not in (EQUAL, CLOSE)]
     return replace(verdict, checks=(*checks, *verdict.checks))
 
 
@@ -238,11 +245,17 @@ def _report(
             made.replayed,
         ),
         checks=() if verdict is None else verdict.checks,
-        verified=verdict is not None and verdict.proved,
+        verified=verdict is not None and verdict.proved and verdict.exact,
         budget=ran.options.budget,
-        notes=(*candidate.notes, *made.notes, *_interruption(candidate)),
+        notes=(*_inexact(made), *candidate.notes, *made.notes, *_interruption(candidate)),
         seconds={**seconds, "total": sum(seconds.values())},
     )
+
+
+def _inexact(made: Made) -> tuple[str, ...]:
+    if made.exact:
+        return ()
+    return ("NOT EXACT: a sum was split, as --allow-inexact permits; see the checks for how far",)
 
 
 def _interruption(candidate: Candidate) -> tuple[str, ...]:

@@ -202,6 +202,12 @@ class Model:
         """All tensors of all graphs, in file order."""
         return (t for graph in self.graphs for t in graph.tensors)
 
+    @property
+    def has_views(self) -> bool:
+        """Whether something needs a tensor that nothing writes: the TFLM dialect."""
+        given = {id(t) for graph in self.graphs for t in graph.outputs}
+        return any(t.is_view and (t.consumers or id(t) in given) for t in self.tensors())
+
     def check(self) -> None:
         """Raise ModelError unless the model could run: see the functions below."""
         if not self.graphs:

@@ -22,10 +22,13 @@ from tflm_planner.search import Candidate, SearchOptions
 from tflm_planner.serde import read_model
 
 
-def tiled_model(data: bytes, schemes: Sequence[Scheme], *, crop: bool) -> tuple[Model, list[str]]:
-    """The model in `data`, cleaned up and tiled, with notes. `crop`: for the dialect."""
+def tiled_model(
+    data: bytes, schemes: Sequence[Scheme], *, crop: bool, inexact: bool = False
+) -> tuple[Model, list[str]]:
+    """The model in `data`, cleaned up and tiled, with notes. `crop`: for the dialect. `inexact`:
+    sums may be split."""
     model = read_model(data)
-    notes = run(model, Cleanup(), Tile(tuple(schemes)))
+    notes = run(model, Cleanup(), Tile(tuple(schemes), inexact))
     return model, notes + (run(model, Crop()) if crop else [])
 
 

@@ -179,11 +179,7 @@ def schemes_along(graph: Graph, ops: Sequence[Op], axis: Axis, parts: int) -> Pa
 def cells(graph: Graph) -> list[list[Op]]:
     """The operators in running order, cut wherever a single tensor is all that goes on: between
     cuts lie the cells, of which those without branches in a row are one."""
-    last_use: dict[int, int] = {}
-    for i, op in enumerate(graph.ops):
-        for t in op.operands():
-            last_use[id(t)] = i
-    last_use |= {id(t): len(graph.ops) for t in graph.outputs}
+    last_use = _last_uses(graph)
     alive: set[int] = set()
     found: list[list[Op]] = [[]]
     branching = False
@@ -197,6 +193,46 @@ def cells(graph: Graph) -> list[list[Op]]:
             found.append([])
             branching = False
     return [cell for cell in found if cell]
+
+
+def blocks(graph: Graph) -> list[list[Op]]:
+    """The operators in running order, cut where a single tensor goes on that is no larger than
+    those before and after it: an inverted bottleneck is a block, with its residual or without."""
+    ends = _cut_points(graph)
+    sizes = [graph.ops[i].outputs[0].nbytes for i in ends]
+    narrow = [
+        end
+        for k, end in enumerate(ends[:-1])
+        if sizes[k] <= min(sizes[max(k - 1, 0)], sizes[k + 1]) and (k or sizes[0] < sizes[1])
+    ]
+    found: list[list[Op]] = []
+    start = 0
+    for end in (*narrow, len(graph.ops) - 1):
+        found.append(graph.ops[start : end + 1])
+        start = end + 1
+    return [block for block in found if block]
+
+
+def _cut_points(graph: Graph) -> list[int]:
+    """Positions of operators after which only one tensor, their result, is needed."""
+    last_use = _last_uses(graph)
+    alive: set[int] = set()
+    found: list[int] = []
+    for i, op in enumerate(graph.ops):
+        alive |= {id(t) for t in op.outputs}
+        alive = {t for t in alive if last_use.get(t, -1) > i}
+        waiting = any(last_use.get(id(t), -1) > i for t in graph.inputs)
+        if len(alive) == 1 and id(op.outputs[0]) in alive and not waiting:
+            found.append(i)
+    return found
+
+
+def _last_uses(graph: Graph) -> dict[int, int]:
+    last_use: dict[int, int] = {}
+    for i, op in enumerate(graph.ops):
+        for t in op.operands():
+            last_use[id(t)] = i
+    return last_use | {id(t): len(graph.ops) for t in graph.outputs}
 
 
 def axes_text(graph: Graph) -> str:

@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tflm_planner.ir import Model, Op
+from tflm_planner.ir import Graph, Model, Op
 from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.axes import total_macs
+from tflm_planner.passes.axes import blocks
 from tflm_planner.passes.boxes import NotTileableError
 from tflm_planner.passes.recipes import BORDERS, Border
 from tflm_planner.passes.shares import SUM, Shares
@@ -96,20 +97,25 @@ class Tile:
 
 @dataclass(frozen=True)
 class Patch:
-    """The patch stage of MCUNetV2: the first `ops` operators in p x p patches."""
+    """The patch stage of MCUNetV2: the first `stage` operators in p x p patches, the others one by
+    one. blocks: `stage` counts blocks instead (`axes.blocks`)."""
 
     p: int
-    ops: int
+    stage: int
+    blocks: bool = False
     border: Border = "pad"
 
-    @property
-    def scheme(self) -> Scheme:
-        """The same as a scheme."""
-        return band(0, self.ops - 1, self.p, columns=self.p, border=self.border)
+    def scheme(self, graph: Graph) -> Scheme:
+        """The same as a scheme for a graph."""
+        count = self.stage
+        if self.blocks:
+            count = sum(len(b) for b in blocks(graph)[: self.stage])
+        count = min(count, len(graph.ops))
+        return band(0, count - 1, self.p, columns=self.p, border=self.border)
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
-        return Tile((self.scheme,)).apply(model)
+        return Tile((self.scheme(model.main),)).apply(model)
 
 
 def drafted(model: Model, scheme: Scheme, region: Sequence[Op]) -> Draft:
