@@ -17,7 +17,7 @@ from tflm_planner import api
 from tflm_planner.ir_text import to_text
 from tflm_planner.passes.boxes import cuts
 from tflm_planner.passes.recipes import BORDERS
-from tflm_planner.passes.tile import CHANNELS, COLUMNS, ROWS, Patch, Scheme, Tile, band
+from tflm_planner.passes.tile import CHANNELS, COLUMNS, ROWS, SUM, Patch, Scheme, Tile, band
 from tflm_planner.passes.tiler import HALOS
 from tflm_planner.rewriter_draft import is_convex
 from tflm_planner.serde import read_model, write_model
@@ -40,10 +40,19 @@ def random_scheme(data: bytes, seed: int) -> Scheme | None:
     if not is_convex(ops, [ops[i] for i in chosen]):
         chosen = list(range(first, last + 1))
     halo = rng.choice(HALOS)
-    axes = [(ROWS,), (ROWS,), (COLUMNS,), (CHANNELS,), (ROWS, COLUMNS)]
-    picked = rng.choice(axes if halo == "recompute" else axes[:4])
+    axes = [(ROWS,), (ROWS,), (COLUMNS,), (CHANNELS,), (0,), (ROWS, COLUMNS), (ROWS, CHANNELS)]
+    picked = rng.choice(axes if halo == "recompute" else axes[:5])
     splits = tuple((a, rng.randint(2, 4 if len(picked) > 1 else 12)) for a in picked)
-    return Scheme(tuple(chosen), splits, halo, rng.choice(BORDERS))
+    return Scheme(tuple(chosen), splits, halo, rng.choice(BORDERS), rng.random() < 0.3)
+
+
+def random_sum(data: bytes, seed: int) -> Scheme:
+    """A short run of operators whose results, with luck, are sums, in shares."""
+    rng = random.Random(seed)
+    count = len(read_model(data).main.ops)
+    last = rng.randrange(count)
+    return Scheme(tuple(range(rng.randrange(max(0, last - 2), last + 1), last + 1)),
+                  ((SUM, rng.randint(2, 5)),))  # fmt: skip
 
 
 @needs_tflm

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.models.generator import KINDS as ALL_KINDS
 from tests.replay import Place as ReplayPlace
@@ -32,10 +34,17 @@ RARE_KINDS = {
 """And what is rare in convolutional networks."""
 
 
-def tiled(data: bytes, *schemes: Scheme) -> tuple[bytes, list[str]]:
+SUM_KINDS = {
+    "conv_2d": 6, "fully_connected": 6, "sum": 2, "mean": 2, "transpose_conv": 2,
+    "depthwise_conv_2d": 3, "batch_matmul": 2, "relu": 1, "add": 1,
+}  # fmt: skip
+"""What sums up."""
+
+
+def tiled(data: bytes, *schemes: Scheme, inexact: bool = False) -> tuple[bytes, list[str]]:
     """The model with the schemes applied, and the notes."""
     model = read_model(data)
-    notes = run(model, Tile(schemes))
+    notes = run(model, Tile(schemes, inexact))
     return write_model(model), notes
 
 
@@ -52,9 +61,19 @@ def quick_differences(
     original: bytes, result: bytes, runtimes: tuple[str, ...] = ("LiteRT", "TFLM")
 ) -> list[str]:
     """As `same_bits`, in this process: for random models, which are known to run."""
+    return [
+        f"{name}: {label} input"
+        for name, label, a, b in outputs_of_both(original, result, runtimes)
+        if a.tobytes() != b.tobytes()
+    ]
+
+
+def outputs_of_both(
+    original: bytes, result: bytes, runtimes: tuple[str, ...] = ("LiteRT", "TFLM")
+) -> Iterator[tuple[str, str, Any, Any]]:
+    """(runtime, which input, an output of the original, the same of the result)."""
     loaders = {"LiteRT": load_litert, "TFLM": load_tflm}
     graph = read_model(original).main
-    wrong: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         paths = Path(folder) / "original.tflite", Path(folder) / "result.tflite"
         paths[0].write_bytes(original)
@@ -62,10 +81,8 @@ def quick_differences(
         for name in runtimes:
             first, second = (loaders[name](str(p), 1 << 22, len(graph.outputs))[1] for p in paths)
             for label, values in input_sets(graph, 3, count=4):
-                pairs = zip(first(values), second(values), strict=True)
-                if any(a.tobytes() != b.tobytes() for a, b in pairs):
-                    wrong.append(f"{name}: {label} input")
-    return wrong
+                for a, b in zip(first(values), second(values), strict=True):
+                    yield name, label, a, b
 
 
 @dataclass
@@ -111,8 +128,10 @@ def dialect_of(data: bytes) -> Planned:
 __all__ = [
     "KINDS",
     "RARE_KINDS",
+    "SUM_KINDS",
     "Planned",
     "dialect_of",
+    "outputs_of_both",
     "quick_differences",
     "same_bits",
     "tiled",

@@ -132,7 +132,8 @@ class PartitionScheme:
     parts: int
 
     def faults(self) -> list[str]:
-        """Why the scheme is not valid; empty when both conditions of MOTES hold."""
+        """Why the scheme is not valid; empty when both conditions of MOTES hold, and every
+        operator can compute a part of what it makes along the axis."""
         final = {id(t) for t in self.outputs}
         touched = {v.tensor for v in self.axis.vertices}
         found = [
@@ -146,12 +147,23 @@ class PartitionScheme:
             for t in op.outputs
             if id(t) not in final and Vertex(id(t), REDUCE) in self.axis.vertices
         ]
-        return found
+        return found + [
+            f"{op.label} cannot compute a part of axis {v.axis} of its result"
+            for op in self.ops
+            for i, t in enumerate(op.outputs)
+            for v in sorted(self.axis.vertices & _vertices(t), key=lambda v: v.axis)
+            if v.axis != REDUCE and not axis_map(op).links_of(v.axis - 1, i)
+        ]
 
     @property
     def exact(self) -> bool:
         """Whether every element is computed by one sum as before: no reduce axis is split."""
         return not any(Vertex(id(t), REDUCE) in self.axis.vertices for t in self.outputs)
+
+
+def _vertices(tensor: Tensor) -> frozenset[Vertex]:
+    rank = len(tensor.shape or ())
+    return frozenset(Vertex(id(tensor), axis) for axis in range(REDUCE, rank + 1))
 
 
 def schemes_along(graph: Graph, ops: Sequence[Op], axis: Axis, parts: int) -> PartitionScheme:
