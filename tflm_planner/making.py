@@ -88,7 +88,10 @@ def make(
     tiling = search_tiles(original, wanted, say)
     if not tiling.schemes:
         return replace(plain, notes=("no tiling lowers the arena within what is allowed",))
-    tiled = _tiled(original, tiling, permission, options, say)
+    try:
+        tiled = _tiled(original, tiling, permission, options, say)
+    except UnsoundPlanError as error:
+        return replace(plain, notes=(f"not tiled: {error}",))
     if tiled.inspection.arena.arena < plain.inspection.arena.arena:
         return tiled
     return replace(plain, notes=("no tiling lowers the arena within what is allowed",))
@@ -97,13 +100,23 @@ def make(
 def _by_hand(
     original: bytes, permission: TilePermission, options: SearchOptions, say: Progress
 ) -> Made:
-    """What was asked for, whether it pays or not; of both ways to treat views the smaller one."""
+    """What was asked for, whether it pays or not. Of both ways to treat views the one that needs
+    no operator which the firmware may not have, and then the smaller one."""
     tiling = tiling_by_hand(original, permission.by_hand, options.machine, permission.inexact)
-    made = [
-        _tiled(original, replace(tiling, bound=bound), permission, options, say)
-        for bound in ((True, False) if permission.dialect else (False,))
-    ]
-    return min(made, key=lambda m: m.inspection.arena.arena)
+    made: list[Made] = []
+    for bound in (True, False) if permission.dialect else (False,):
+        try:
+            made.append(_tiled(original, replace(tiling, bound=bound), permission, options, say))
+        except UnsoundPlanError:
+            if not made and not bound:
+                raise
+    used, more = read_model(original), permission.new_kinds
+
+    def rank(m: Made) -> tuple[bool, int]:
+        beyond = more is not None and {*new_kinds(used, m.inspection.model)} - more
+        return bool(beyond), m.inspection.arena.arena
+
+    return min(made, key=rank)
 
 
 def _tiled(

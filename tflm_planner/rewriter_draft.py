@@ -135,7 +135,8 @@ class Draft:
         """Put the drafted operators in place of `replaced`, and drop tensors and buffers that
         nothing mentions any more. `replaced` must be convex: no path leaves and re-enters it."""
         model, graph = self._model, self._graph
-        graph.ops = _placed(graph.ops, replaced, self.ops)
+        if replaced:
+            graph.ops = _placed(graph.ops, replaced, self.ops)
         model.codes += [c for c in self._codes if any(op.code is c for op in self.ops)]
         model.buffers += self._buffers
         known = {id(t) for t in graph.tensors}
@@ -154,6 +155,22 @@ def scales(values: npt.NDArray[Any]) -> Any:
 
 def _number_of(type_name: str) -> int:
     return {v: k for k, v in schema.type_names().items()}[type_name]
+
+
+def reshape_output(model: Model, graph: Graph, output: Tensor) -> None:
+    """Let a graph output be made by a RESHAPE of what makes it now, as the last operator."""
+    maker = output.producer
+    assert maker is not None, "an output that nothing makes"
+    draft = Draft(model, graph)
+    before = draft.tensor(output, f"{output.name}/joined", output.shape or ())
+    shape = draft.integers("shape", output.shape or ())
+    fields = {"newShape": np.array(output.shape or (), np.int32)}
+    reshape = draft.op("RESHAPE", [before, shape], [output], **fields)
+    maker.outputs = [before if t is output else t for t in maker.outputs]
+    for op in graph.ops:
+        op.inputs = [before if t is output else t for t in op.inputs]
+    graph.ops.append(reshape)
+    draft.commit(())
 
 
 def drop_unused(model: Model, graph: Graph) -> None:

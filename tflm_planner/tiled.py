@@ -18,8 +18,14 @@ from tflm_planner.passes.cleanup import Cleanup, entry_graphs
 from tflm_planner.passes.dialect import Crop, Dialect, scratch_faults
 from tflm_planner.passes.tile import Scheme, Tile
 from tflm_planner.planning.lifetimes import timeline
+from tflm_planner.rewriter import Snapshot
 from tflm_planner.search import Candidate, SearchOptions
 from tflm_planner.serde import read_model
+
+_OUTPUTS_STAY = (
+    "TFLM dialect: what puts the outputs together stays, as TFLM would place scratch over them "
+    "before the end; with a RESHAPE anywhere in the model it could be dropped"
+)
 
 
 def tiled_model(
@@ -40,11 +46,15 @@ def into_dialect(candidate: Candidate, options: SearchOptions) -> list[str]:
     model, offsets = candidate.model, candidate.offsets
     machine = options.machine
     portable = timeline(model, machine.scratch_of, entries=entry_graphs(model))
-    notes = run(model, Dialect(offsets))
-    _, faults = scratch_faults(portable, model, offsets, machine.scratch_of, options.trails_of)
-    if faults:
-        raise UnsoundPlanError(f"scratch of the TFLM dialect: {faults[0]}; use --portable")
-    return notes
+    faults: list[str] = []
+    for outputs in (True, False):
+        before = Snapshot(model)
+        notes = run(model, Dialect(offsets, outputs=outputs))
+        _, faults = scratch_faults(portable, model, offsets, machine.scratch_of, options.trails_of)
+        if not faults:
+            return notes if outputs else [*notes, _OUTPUTS_STAY]
+        before.restore()
+    raise UnsoundPlanError(f"scratch of the TFLM dialect: {faults[0]}; use --portable")
 
 
 def new_kinds(before: Model, after: Model) -> list[str]:

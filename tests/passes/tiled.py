@@ -17,6 +17,7 @@ from tflm_planner.passes.dialect import Dialect, scratch_faults
 from tflm_planner.passes.place import Place, carried_plan
 from tflm_planner.passes.tile import Scheme, Tile
 from tflm_planner.planning.lifetimes import placement_requests, timeline
+from tflm_planner.rewriter import Snapshot
 from tflm_planner.search import SearchOptions, search
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.tflm import greedy
@@ -108,8 +109,13 @@ def dialect_of(data: bytes) -> Planned:
     portable = write_model(model)
     line = timeline(model, on.scratch_of)
     listed = list(model.main.ops)
+    before = Snapshot(model)
     run(model, Dialect(offsets))
     _, faults = scratch_faults(line, model, offsets, on.scratch_of)
+    if faults:  # then outputs must keep what makes them
+        before.restore()
+        run(model, Dialect(offsets, outputs=False))
+        _, faults = scratch_faults(line, model, offsets, on.scratch_of)
     assert faults == []
     left = {id(op) for op in model.main.ops}
     dropped = frozenset(i for i, op in enumerate(listed) if id(op) not in left)
