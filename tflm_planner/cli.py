@@ -220,7 +220,7 @@ def inspect_command(
             write_csv(posed, rows, placed)
             write_file(problem, rows.getvalue().encode("utf-8", "backslashreplace"))
         if axes:
-            from tflm_planner.passes.axes import axes_text
+            from tflm_planner.report.axes_text import axes_text
 
             typer.echo(axes_text(seen.model.main), nl=False)
         elif text:

@@ -38,17 +38,15 @@ def parse_patch(text: str) -> Patch:
 
 
 def parse_split(text: str) -> Scheme:
-    """ "FIRST-LAST:rows=4,columns=2": operators in file order, in parts of rows, columns,
-    channels, of axis N ("axis0=2"), or of their sum; with halo=, border= and order=backward."""
-    found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*:(.+)", text)
+    """ "2-7:rows=4,columns=2": operators in file order, in parts of rows, columns, channels, of
+    axis N ("axis0=2"), or of their sum; with halo=, border= and order=backward."""
+    found = re.fullmatch(r"([\s\d,-]+):(.+)", text)
     if found is None:
         raise UsageError(f"--split {text!r}: give operators and parts, e.g. 2-7:rows=4")
-    first, last = int(found[1]), int(found[2] or found[1])
-    if last < first:
-        raise UsageError(f"--split {text!r}: operator {last} comes before {first}")
+    ops = _operators(text, found[1])
     splits: list[tuple[int, int]] = []
     more: dict[str, Any] = {}
-    for item in found[3].split(","):
+    for item in found[2].split(","):
         name, _, value = (part.strip() for part in item.partition("="))
         axis = _axis(name)
         if axis is not None and value.isdecimal() and int(value) > 0:
@@ -67,7 +65,19 @@ def parse_split(text: str) -> Scheme:
         raise UsageError(f"--split {text!r}: give each axis to be split once")
     if len(splits) > 1 and any(axis == SUM for axis, _ in splits):
         raise UsageError(f"--split {text!r}: a sum is split alone")
-    return Scheme(tuple(range(first, last + 1)), tuple(splits), **more)
+    return Scheme(ops, tuple(splits), **more)
+
+
+def _operators(text: str, spans: str) -> tuple[int, ...]:
+    """The positions in "2-5,7"."""
+    ops: set[int] = set()
+    for span in spans.split(","):
+        found = re.fullmatch(r"\s*(\d{1,6})(?:-(\d{1,6}))?\s*", span)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        if last < first:
+            raise UsageError(f"--split {text!r}: {span!r} is no range of operators")
+        ops |= {*range(first, last + 1)}
+    return tuple(sorted(ops))
 
 
 def _axis(name: str) -> int | None:

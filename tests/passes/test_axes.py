@@ -9,7 +9,8 @@ from tests.conftest import SHARED, needs_shared
 from tests.models.build import Net
 from tflm_planner.cli import app
 from tflm_planner.ops.axes import Same, Scatter, Slide, axis_map, macs, total_macs
-from tflm_planner.passes.axes import REDUCE, axes_text, axis_graph, cells, schemes_along
+from tflm_planner.passes.axes import REDUCE, axis_graph, cells, schemes_along
+from tflm_planner.report.axes_text import axes_text
 from tflm_planner.serde import read_model
 
 

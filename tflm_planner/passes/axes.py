@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tflm_planner.ir import Graph, Op, Tensor, shown
+from tflm_planner.ir import Graph, Op, Tensor
 from tflm_planner.ops.axes import axis_map
 
 REDUCE = 0
@@ -245,18 +245,3 @@ def _last_uses(graph: Graph) -> dict[int, int]:
         for t in op.operands():
             last_use[id(t)] = i
     return last_use | {id(t): len(graph.ops) for t in graph.outputs}
-
-
-def axes_text(graph: Graph) -> str:
-    """The axes of each cell of a graph, for people."""
-    lines: list[str] = []
-    for number, cell in enumerate(cells(graph)):
-        lines.append(f"cell {number}: {len(cell)} operators, {cell[0].label} to {cell[-1].label}")
-        for axis in axis_graph(cell).connected():
-            if axis.sizes == (1,):
-                continue
-            span = " ".join(map(str, axis.sizes))
-            first, last = shown(axis.names[0]), shown(axis.names[-1])
-            summed = f", summed up by {len(axis.reduces)}" if axis.reduces else ""
-            lines.append(f"  {len(axis.names)} axes of length {span}{summed}: {first} .. {last}")
-    return "\n".join(lines) + "\n"
