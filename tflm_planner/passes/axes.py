@@ -152,7 +152,9 @@ class PartitionScheme:
             for op in self.ops
             for i, t in enumerate(op.outputs)
             for v in sorted(self.axis.vertices & _vertices(t), key=lambda v: v.axis)
-            if v.axis != REDUCE and not axis_map(op).links_of(v.axis - 1, i)
+            if v.axis != REDUCE
+            and (t.shape or ())[v.axis - 1] > 1
+            and not axis_map(op).links_of(v.axis - 1, i)
         ]
 
     @property

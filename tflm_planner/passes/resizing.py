@@ -31,7 +31,7 @@ def resized(whole: Resize, wanted: Range) -> Form:
     best: Form | None = None
     for start in _starts(whole, wanted[0]):
         for form in _forms(whole, start, wanted[1]):
-            smaller = best is None or form.rows < best.rows
+            smaller = form.rows < (whole.out if best is None else best.rows)
             if smaller and _is_right(whole, form, wanted):
                 best = form
     if best is None:
