@@ -67,7 +67,7 @@ def recipe(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -> Recip
     `border`: what to do where the padding of a window is not that of a whole tile. Raises
     NotTileableError.
     """
-    index = next(i for i, t in enumerate(op.outputs) if t is result)
+    index = _index(op, result)
     cut = [a for a, r in enumerate(wanted) if r != (0, (result.shape or ())[a])]
     if not cut and len(op.outputs) == 1:
         return Recipe(wanted, tuple(None if t is None else full_box(t) for t in op.inputs))
@@ -79,8 +79,12 @@ def recipe(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -> Recip
         if not links.links_of(axis, index):
             raise NotTileableError(_mixed(op, result, axis))
     _check_scales(op, result, wanted, cut)
-    plain = Recipe(wanted, _reads(op, index, links, wanted))
+    plain = Recipe(wanted, boxes_read(op, result, wanted))
     return form(_Wanted(op, result, links, cut, border), plain)
+
+
+def _index(op: Op, result: Tensor) -> int:
+    return next(i for i, t in enumerate(op.outputs) if t is result)
 
 
 @dataclass(frozen=True)
@@ -123,8 +127,9 @@ def _check_scales(op: Op, result: Tensor, wanted: Box, cut: Sequence[int]) -> No
             )
 
 
-def _reads(op: Op, index: int, links: AxisMap, wanted: Box) -> tuple[Box | None, ...]:
-    result = op.outputs[index]
+def boxes_read(op: Op, result: Tensor, wanted: Box) -> tuple[Box | None, ...]:
+    """What a box of a result depends on, of each operand; all of it where that is not known."""
+    index, links = _index(op, result), axis_map(op)
     reads: list[list[Range] | None] = [None if t is None else list(full_box(t)) for t in op.inputs]
     for link in (k for k in links.links if k.result == index):
         operand, box = op.inputs[link.operand], reads[link.operand]
@@ -302,4 +307,4 @@ _FORMS: dict[str, Callable[[_Wanted, Recipe], Recipe]] = {
     "UNPACK": _unpacked,
 }  # fmt: skip
 
-__all__ = ["BORDERS", "Border", "Recipe", "recipe"]
+__all__ = ["BORDERS", "Border", "Recipe", "boxes_read", "recipe"]

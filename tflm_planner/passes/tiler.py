@@ -32,7 +32,7 @@ from tflm_planner.passes.boxes import (
     view_unit,
 )
 from tflm_planner.passes.pieces import Part, Pieces
-from tflm_planner.passes.recipes import Border, Recipe, recipe
+from tflm_planner.passes.recipes import Border, Recipe, boxes_read, recipe
 from tflm_planner.rewriter_draft import Draft
 
 Halo = Literal["recompute", "blocks", "merge"]
@@ -66,6 +66,8 @@ class Tiler:
         self._plans: dict[int, dict[int, Box]] = {}
         self._blocks: dict[int, list[Box]] = {}
         self._axes: dict[int, int] = {}
+        self._used: dict[int, Box] | None = None
+        self._used = self._plan({id(t): [full_box(t)] for t in self.results})
 
     def build(self) -> Draft:
         """Draw up everything. Raises NotTileableError."""
@@ -117,17 +119,38 @@ class Tiler:
 
     def plan(self, k: int, needs: dict[int, list[Box]]) -> None:
         """Find the box of every tensor that tile `k` needs, from those that it is asked for."""
+        self._plans[k] = self._plan(needs)
+
+    def _plan(self, needs: dict[int, list[Box]]) -> dict[int, Box]:
+        """The box of every tensor of the region; while it is not known what of a tensor is used
+        at all, just that, and then what is computed for it."""
         wanted: dict[int, Box] = {}
         for op in reversed(self._ops):
             for t in op.outputs:
                 if id(t) in needs:
-                    wanted[id(t)] = hull(needs[id(t)])
-                    self._demand(op, t, wanted[id(t)], needs)
-        self._plans[k] = wanted
+                    box = hull(needs[id(t)])
+                    wide = self._widened(op, t, box)
+                    wanted[id(t)] = box if self._used is None else wide
+                    self._demand(op, t, wide, needs)
+        return wanted
+
+    def _widened(self, op: Op, tensor: Tensor, box: Box) -> Box:
+        """All of an axis of which a part is used, no more by the whole than by this tile, but
+        which the operator cannot compute in parts: a slice of what SOFTMAX makes."""
+        index = next(i for i, t in enumerate(op.outputs) if t is tensor)
+        links, whole = axis_map(op), full_box(tensor)
+        used = box if self._used is None else self._used[id(tensor)]
+        return tuple(
+            whole[a] if r == used[a] and not links.links_of(a, index) else r
+            for a, r in enumerate(box)
+        )
 
     def _demand(self, op: Op, tensor: Tensor, box: Box, needs: dict[int, list[Box]]) -> None:
-        how = recipe(op, tensor, box, self._how.border)
-        for operand, read in zip(op.inputs, how.reads, strict=True):
+        if self._used is None:
+            reads = boxes_read(op, tensor, box)
+        else:
+            reads = recipe(op, tensor, box, self._how.border).reads
+        for operand, read in zip(op.inputs, reads, strict=True):
             if operand is not None and read is not None:
                 needs.setdefault(id(operand), []).append(read)
 
@@ -143,15 +166,15 @@ class Tiler:
                 if id(t) not in needs:
                     continue
                 axis = self._axes.get(id(t))
-                self._blocks[id(t)] = self._blocks_of(t, axis, parts, needs[id(t)])
+                cover = self._widened(op, t, hull(needs[id(t)]))
+                self._blocks[id(t)] = self._blocks_of(t, axis, parts, cover, needs[id(t)])
                 self._follow(op, t, axis)
                 for block in self._blocks[id(t)]:
                     self._demand(op, t, block, needs)
 
     def _blocks_of(
-        self, tensor: Tensor, axis: int | None, parts: int, reads: Sequence[Box]
+        self, tensor: Tensor, axis: int | None, parts: int, cover: Box, reads: Sequence[Box]
     ) -> list[Box]:
-        cover = hull(reads)
         if axis is None or axis >= len(cover):
             return [full_box(tensor)]
         if self._how.halo == "merge":
