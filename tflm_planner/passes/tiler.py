@@ -66,6 +66,7 @@ class Tiler:
         self._plans: dict[int, dict[int, Box]] = {}
         self._blocks: dict[int, list[Box]] = {}
         self._axes: dict[int, int] = {}
+        self._recipes: dict[tuple[int, Box], Recipe] = {}
         self._used: dict[int, Box] | None = None
         self._used = self._plan({id(t): [full_box(t)] for t in self.results})
 
@@ -149,10 +150,17 @@ class Tiler:
         if self._used is None:
             reads = boxes_read(op, tensor, box)
         else:
-            reads = recipe(op, tensor, box, self._how.border).reads
+            reads = self._recipe(op, tensor, box).reads
         for operand, read in zip(op.inputs, reads, strict=True):
             if operand is not None and read is not None:
                 needs.setdefault(id(operand), []).append(read)
+
+    def _recipe(self, op: Op, tensor: Tensor, box: Box) -> Recipe:
+        """Found once: planning asks for it, and making it."""
+        key = (id(tensor), box)
+        if key not in self._recipes:
+            self._recipes[key] = recipe(op, tensor, box, self._how.border)
+        return self._recipes[key]
 
     def _lay_blocks(self, boxes: dict[int, list[Box]]) -> None:
         """The blocks of every tensor of the region, for the ways without recomputation."""
@@ -221,7 +229,7 @@ class Tiler:
             if id(tensor) in self._written:
                 self._made[key] = Part(box, full_box(tensor), tensor)
                 return self._made[key]
-            how = recipe(op, tensor, box, self._how.border)
+            how = self._recipe(op, tensor, box)
             # With wasted rows two wants may come to the same computation; and a result is whole
             # once only.
             form = (id(tensor), how.out, how.reads, how.pads)
