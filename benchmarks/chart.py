@@ -23,7 +23,7 @@ fill:#4b5563}
 .ch .s3{stroke:#f0b252;fill:#f0b252}.ch .s4{stroke:#bd93ea;fill:#bd93ea}
 .ch .s5{stroke:#ff8fb3;fill:#ff8fb3}}
 """
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 128, 44, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 128, 58, 44
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,12 @@ def _chart(chart: Chart, width: int, height: int) -> str:
     middle = (_LEFT + right) / 2
     parts.append(f'<text x="{middle:.0f}" y="{height - 10}" text-anchor="middle">'
                  f"{escape(chart.x)}</text>")  # fmt: skip
-    parts.append(f'<text x="14" y="{_TOP - 6}">{escape(chart.y)}</text>')
+    parts.append(f'<text x="14" y="{_TOP - 14}">{escape(chart.y)}</text>')
     for name, y in chart.marks:
         parts.append(f'<line class="mark" x1="{_LEFT}" x2="{right}" y1="{up(y):.1f}" '
                      f'y2="{up(y):.1f}"/>')  # fmt: skip
-        parts.append(f'<text class="markt" x="{right - 4}" y="{up(y) - 5:.1f}" '
-                     f'text-anchor="end">{escape(name)}</text>')  # fmt: skip
+        parts.append(f'<text class="markt" x="{right + 8}" y="{up(y) + 4:.1f}">'
+                     f"{escape(name)}</text>")  # fmt: skip
     for i, line in enumerate(chart.lines):
         parts += _line(i, line, [(across(x), up(y)) for x, y in line.points], right)
     return "".join(parts)
