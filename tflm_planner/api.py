@@ -18,6 +18,7 @@ from tflm_planner.files import check_writable, read_file, write_file
 from tflm_planner.inspection import Inspection, read_any, seen
 from tflm_planner.making import Made, TilePermission, make
 from tflm_planner.passes.place import carried_plan
+from tflm_planner.passes.tile import Patch, Scheme
 from tflm_planner.planning.lifetimes import (
     placement_requests,
     planning_problem,
@@ -42,9 +43,9 @@ from tflm_planner.verify import Options as VerifyOptions
 from tflm_planner.verify.verdict import CLOSE, EQUAL
 
 __all__ = [
-    "Inspection", "PlanOptions", "Result", "SearchOptions", "TilePermission", "Tolerance",
-    "VerifyOptions", "arena", "check_equal", "inspect", "load", "load_target", "machine", "plan",
-    "problem", "read_model",
+    "Inspection", "Patch", "PlanOptions", "Result", "Scheme", "SearchOptions", "TilePermission",
+    "Tolerance", "VerifyOptions", "arena", "check_equal", "inspect", "load", "load_target",
+    "machine", "plan", "problem", "read_model",
 ]  # fmt: skip
 
 Source = str | Path | bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -132,6 +133,22 @@ def test_what_cannot_be_tiled_is_said():
     assert notes[0] == "not tiled: SOFTMAX 'Identity_int8' mixes axis 1"
     assert notes[1] == "not tiled: a path leaves the region and comes back"
     assert to_text(model) == before
+
+
+@needs_tflm
+@pytest.mark.parametrize("halo", HALOS)
+def test_the_last_band_first(cnn, halo):
+    """The same tiles in the other order, with the same bits."""
+    scheme = band(0, 1, 4, halo=halo)
+    forward, _ = tiled(cnn, scheme)
+    backward, _ = tiled(cnn, replace(scheme, backward=True))
+    assert quick_differences(cnn, backward) == []
+
+    def bands(data: bytes) -> list[str]:
+        ops = read_model(data).main.ops
+        return [op.outputs[0].name for op in ops if op.kind == "CONV_2D"]
+
+    assert bands(forward) != bands(backward) and set(bands(forward)) == set(bands(backward))
 
 
 def test_weights_are_shared_between_bands(cnn):

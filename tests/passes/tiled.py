@@ -116,7 +116,8 @@ def dialect_of(data: bytes) -> Planned:
         before.restore()
         run(model, Dialect(offsets, outputs=False))
         _, faults = scratch_faults(line, model, offsets, on.scratch_of)
-    assert faults == []
+    if faults:  # no dialect: scratch would lie over a view
+        before.restore()
     left = {id(op) for op in model.main.ops}
     dropped = frozenset(i for i, op in enumerate(listed) if id(op) not in left)
     made = timeline(model, on.scratch_of)
