@@ -124,7 +124,7 @@ def plan_command(
     ] = None,
     allow_inexact: Annotated[
         bool,
-        typer.Option("--allow-inexact", help="Let sums be split: outputs may NOT be equal."),
+        typer.Option("--allow-inexact", help="Let --split split sums: outputs may NOT be equal."),
     ] = False,
     report: Annotated[
         list[Path] | None,

@@ -190,18 +190,33 @@ def schemes_along(graph: Graph, ops: Sequence[Op], axis: Axis, parts: int) -> Pa
     return PartitionScheme(tuple(ops), axis, tuple(inputs.values()), tuple(outputs), parts)
 
 
+LONGEST_CELL = 40
+"""Operators. Cells of networks whose cells read the two before them are found below this."""
+
+
 def cells(graph: Graph) -> list[list[Op]]:
     """The operators in running order, cut wherever a single tensor is all that goes on: between
-    cuts lie the cells, of which those without branches in a row are one."""
+    cuts lie the cells, of which those without branches in a row are one. Longer ones than
+    LONGEST_CELL are cut where two tensors go on (NASNet), where that makes them shorter."""
+    found: list[list[Op]] = []
+    for cell in _cut_where(graph, graph.ops, 1):
+        finer = _cut_where(graph, cell, 2) if len(cell) > LONGEST_CELL else [cell]
+        found += finer
+    return found
+
+
+def _cut_where(graph: Graph, ops: Sequence[Op], width: int) -> list[list[Op]]:
+    """Operators in a row, cut behind branches where at most `width` of their results go on."""
     last_use = _last_uses(graph)
+    position = {id(op): i for i, op in enumerate(graph.ops)}
     alive: set[int] = set()
     found: list[list[Op]] = [[]]
     branching = False
-    for i, op in enumerate(graph.ops):
+    for op in ops:
         found[-1].append(op)
         alive |= {id(t) for t in op.outputs}
-        alive = {t for t in alive if last_use.get(t, -1) > i}
-        if len(alive) > 1:
+        alive = {t for t in alive if last_use.get(t, -1) > position[id(op)]}
+        if len(alive) > width:
             branching = True
         elif branching:
             found.append([])
