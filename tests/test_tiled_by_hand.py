@@ -128,6 +128,8 @@ def test_a_split_sum_is_written_only_if_allowed_and_said_aloud(tmp_path):
     assert CliRunner().invoke(app, ["verify", source, str(out)]).exit_code == 4
     near = CliRunner().invoke(app, ["verify", source, str(out), "--allow-inexact"])
     assert near.exit_code == 0 and "NOT equal, but within tolerance" in near.output
+    said = CliRunner().invoke(app, ["verify", source, str(out), "--allow-inexact", "--json"])
+    assert json.loads(said.stdout)["equal"] is False
 
 
 @needs_tflm
