@@ -179,7 +179,10 @@ class Metadata:
 
 @dataclass(eq=False, slots=True, repr=False)
 class Model:
-    """A whole model; `graphs[0]` is the one that runs."""
+    """A whole model; `graphs[0]` is the one that runs.
+
+    file_size: bytes of the file that it was read from; 0 for a model that was made.
+    """
 
     graphs: list[Graph]
     codes: list[OpCode]
@@ -188,6 +191,7 @@ class Model:
     metadata_buffers: list[Buffer]
     signatures: list[Signature]
     raw: Any
+    file_size: int = 0
 
     @property
     def main(self) -> Graph:

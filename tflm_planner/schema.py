@@ -138,8 +138,23 @@ def unpack(data: bytes) -> Any:
     return generated.ModelT.InitFromPackedBuf(data, 0)
 
 
-def pack(model: Any, aligned: list[Bytes]) -> bytes:
-    """The flatbuffer of a `ModelT`, with the arrays in `aligned` at multiples of 16."""
+def pack(model: Any, aligned: list[Bytes], at_most: int = 0) -> bytes:
+    """The flatbuffer of a `ModelT`, with the arrays in `aligned` at multiples of 16.
+
+    `at_most`: bytes that it should not exceed, if that can be. Flatbuffers are built from their
+    end, so that one with aligned arrays is a multiple of 16 long; bytes that nobody needs at the
+    end, cut off again, let it end anywhere.
+    """
+    packed = _packed(model, aligned, 0)
+    if not at_most < len(packed) < at_most + ALIGNMENT:
+        return packed
+    return min((packed, *(_packed(model, aligned, n) for n in (4, 8, 12))), key=len)
+
+
+def _packed(model: Any, aligned: list[Bytes], cut: int) -> bytes:
+    """The flatbuffer, built before `cut` bytes that are then left out."""
     builder: Any = Builder(aligned)
+    builder.Pad(cut)
     builder.Finish(model.Pack(builder), FILE_IDENTIFIER)
-    return bytes(builder.Output())
+    packed = bytes(builder.Output())
+    return packed[: len(packed) - cut]

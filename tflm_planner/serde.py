@@ -96,7 +96,10 @@ class _Reader:
         metadata = [self._metadata(m) for m in _listed(raw.metadata)]
         legacy = [_at(self._buffers, i, "metadata_buffer") for i in _listed(raw.metadataBuffer)]
         signatures = [self._signature(s) for s in _listed(raw.signatureDefs)]
-        model = Model(self._graphs, self._codes, self._buffers, metadata, legacy, signatures, raw)
+        model = Model(
+            self._graphs, self._codes, self._buffers, metadata, legacy, signatures, raw,
+            file_size=len(self._data),
+        )  # fmt: skip
         _blank(raw, "buffers", "operatorCodes", "subgraphs", "metadata", "metadataBuffer",
                "signatureDefs")  # fmt: skip
         link(model.graphs)
@@ -225,7 +228,7 @@ class _Writer:
     def bytes(self) -> bytes:
         """The file: the flatbuffer, then the external buffers, each at a multiple of 16."""
         raw = self._raw_model()
-        packed = schema.pack(raw, self._aligned)
+        packed = schema.pack(raw, self._aligned, self._model.file_size)
         if not self._external:
             return packed
         end = align_up(len(packed))
