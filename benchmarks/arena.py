@@ -33,8 +33,20 @@ TRUTH_TARGETS = {
 }
 
 PROBE = r"""
-import os, re, sys, tempfile
+import hashlib, os, re, sys, tempfile
+import numpy as np
 from tflite_micro import runtime
+def compute(it):
+    # Small inputs, which are legal as indices too; a digest of all outputs.
+    for i in range(int(sys.argv[2])):
+        about = it.get_input_details(i)
+        values = np.arange(int(np.prod(about["shape"]))) % 2
+        it.set_input(values.reshape(about["shape"]).astype(about["dtype"]), i)
+    it.invoke()
+    digest = hashlib.sha256()
+    for i in range(int(sys.argv[3])):
+        digest.update(it.get_output(i).tobytes())
+    return digest.hexdigest()
 data = open(sys.argv[1], "rb").read()
 out = os.fdopen(os.dup(1), "w"); os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 sink = tempfile.TemporaryFile(); os.dup2(sink.fileno(), 2)
@@ -49,30 +61,39 @@ for line in sys.stdin:
         sink.seek(0); sink.truncate()
         try:
             it = runtime.Interpreter.from_bytes(data, arena_size=size)
-            it.invoke()
+            outputs = compute(it)
             it.print_allocations()
             sink.seek(0)
             text = sink.read().decode("utf-8", "replace")
             found = dict(re.findall(r"Arena allocation (head|tail) (\d+) bytes", text))
-            os.write(write, f"{found['head']} {found['tail']}".encode())
+            os.write(write, f"{found['head']} {found['tail']} {outputs}".encode())
         except BaseException as error:
             os.write(write, b"")
         os._exit(0)
     os.close(write)
-    answer = os.read(read, 100).decode(); os.close(read); os.waitpid(child, 0)
+    answer = os.read(read, 200).decode(); os.close(read); os.waitpid(child, 0)
     print(answer or "-", file=out, flush=True)
 """
 
 
 class Wheel:
-    """The wheel in a child process, one model, any arena sizes."""
+    """The wheel in a child process, one model, any arena sizes.
+
+    An arena works if allocation and inference succeed and the outputs are those of a large one:
+    TFLM does not notice everything that it overwrites.
+    """
 
     def __init__(self, data: bytes) -> None:
+        main = read_model(data).main
+        self._outputs: str | None = None
         self._file = tempfile.NamedTemporaryFile(suffix=".tflite")  # noqa: SIM115 (closed in close)
         self._file.write(data)
         self._file.flush()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", PROBE, self._file.name],
+            [
+                sys.executable, "-c", PROBE, self._file.name,
+                str(len(main.inputs)), str(len(main.outputs)),
+            ],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
 
@@ -85,20 +106,32 @@ class Wheel:
             answer = self._process.stdout.readline().split()
         except BrokenPipeError:
             return None
-        return (int(answer[0]), int(answer[1])) if len(answer) == 2 else None
+        if len(answer) != 3:
+            return None
+        if self._outputs is None:  # the first size that is tried must be ample
+            self._outputs = answer[2]
+        return (int(answer[0]), int(answer[1])) if answer[2] == self._outputs else None
 
     def smallest(self, guess: int, largest: int) -> int:
-        """The smallest arena that works and below which none of the 16 sizes does."""
-        if self.run(guess) is not None and all(
-            self.run(guess - lost) is None for lost in range(1, 17)
-        ):
+        """The smallest arena that works, as do those some 16 bytes larger, and below which none
+        of the 16 sizes does.
+
+        Still smaller ones may work: a few kernels overwrite some of their own structures, and
+        whether those bytes matter need not depend on the size in one direction only.
+        """
+        if self._is_smallest(guess):
             return guess
         low, high = 0, largest
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if self.run(middle) else (middle, high)
         below = [size for size in range(max(high - 16, 1), high) if self.run(size)]
-        return below[0] if below else high
+        found = below[0] if below else high
+        return next((size for size in range(found, found + 128) if self._is_smallest(size)), found)
+
+    def _is_smallest(self, size: int) -> bool:
+        above = all(self.run(size + 16 * more) is not None for more in range(6))
+        return above and all(self.run(size - lost) is None for lost in range(1, 17))
 
     def close(self) -> None:
         """End the child."""
@@ -176,7 +209,7 @@ def generated(count: int) -> dict[str, bytes]:
     import tests.models.handmade  # noqa: F401
     from tests.models.generator import random_model
     from tests.models.registry import MODELS
-    from tests.tflm.operator_models import MODELS as OPERATORS
+    from tests.tflm.custom_models import MODELS as OPERATORS
 
     made = {f"hand-made {name}": h.make() for name, h in MODELS.items() if h.runs_on_tflm}
     made |= {f"operator {name}": make() for name, make in OPERATORS.items()}

@@ -9,7 +9,7 @@ from tests.models import handmade  # noqa: F401  (fills the registry)
 from tests.models.build import Net
 from tests.models.generator import random_model
 from tests.models.registry import MODELS as HANDMADE
-from tests.tflm.operator_models import MODELS as OPERATORS
+from tests.tflm.custom_models import MODELS as OPERATORS
 from tests.work import assert_near_linear
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.serde import read_model
