@@ -71,7 +71,7 @@ def _filter_banks() -> None:
         "window", "SignalWindow", [(INT16, (3, 16)), (INT16, (16,))], [(INT16, (3, 16))], shift=12
     )
     custom(
-        "energy", "SignalEnergy", [(INT16, (34,))], [(UINT32, (17,))], end_index=16, start_index=1
+        "energy", "SignalEnergy", [(INT16, (34,))], [(UINT32, (17,))], end_index=17, start_index=0
     )
     custom(
         "filter_bank_log", "SignalFilterBankLog", banks, [(INT16, (9,))],
@@ -154,7 +154,7 @@ def _detection(graph: Graph) -> list[int]:
     outputs = [value(graph, FLOAT, shape) for shape in ((1, 3, 4), (1, 3), (1, 3), (1,))]
     options = {
         "max_detections": 3, "max_classes_per_detection": 1, "detections_per_class": 1,
-        "use_regular_nms": False, "nms_score_threshold": 0.0, "nms_iou_threshold": 0.5,
+        "use_regular_nms": False, "nms_score_threshold": 0.0, "nms_iou_threshold": 1.0,
         "num_classes": 2, "y_scale": 10.0, "x_scale": 10.0, "h_scale": 5.0, "w_scale": 5.0,
     }  # fmt: skip
     inputs, given = [boxes, scores, anchors], bytes(flexbuffers.Dumps(options))
@@ -162,15 +162,20 @@ def _detection(graph: Graph) -> list[int]:
     return outputs
 
 
+def _circular_buffer(graph: Graph) -> list[int]:
+    x = value(graph, INT8, (1, 1, 1, 12), given=True)
+    output = graph.tensor("y", (1, 3, 1, 12), INT8, scale=0.0625, isVariable=True)
+    options = bytes(flexbuffers.Dumps({"cycles_max": 1}))
+    graph.custom("CIRCULAR_BUFFER", [x], [output], options)
+    return [output]
+
+
 _transforms()
 _streams()
 _filter_banks()
 _decoders()
 register("detection_postprocess", _detection)
-custom(
-    "circular_buffer", "CIRCULAR_BUFFER", [(INT8, (1, 1, 1, 12))], [(INT8, (1, 3, 1, 12))],
-    cycles_max=1,
-)  # fmt: skip
+register("circular_buffer", _circular_buffer)
 custom("ethos_u", "ethos-u", [("uint8", (64,)), (INT8, (4, 4))], [(INT8, (4, 4))])
 
 __all__ = ["MODELS"]

@@ -64,7 +64,9 @@ def _elementwise() -> None:
     _operator("ABS", [FLOAT, INT8, INT16], [IMAGE], IMAGE)
     _operator("RSQRT", [FLOAT, INT8], [IMAGE], IMAGE)
     for name in ("ELU", "LOGISTIC", "TANH", "RELU", "RELU6", "ZEROS_LIKE", "HARD_SWISH"):
-        _operator(name, [FLOAT, INT8] if name != "ZEROS_LIKE" else [FLOAT], [IMAGE], IMAGE)
+        integers = [] if name in ("LOGISTIC", "ZEROS_LIKE") else [INT8]
+        _operator(name, [FLOAT, *integers], [IMAGE], IMAGE)
+    register("logistic_int8", _logistic)
     _operator("LEAKY_RELU", [FLOAT, INT8, INT16], [IMAGE], IMAGE, "LeakyReluOptions", alpha=0.1)
     _operator("SOFTMAX", [FLOAT], [(1, 12)], (1, 12), "SoftmaxOptions", beta=1.0)
     _operator("LOG_SOFTMAX", [FLOAT], [(1, 12)], (1, 12))
@@ -74,6 +76,13 @@ def _elementwise() -> None:
     _operator("QUANTIZE", [FLOAT], [IMAGE], IMAGE, to=INT8)
     _operator("LOGICAL_NOT", [BOOL], [IMAGE], IMAGE)
     _operator("SHAPE", [INT8], [IMAGE], (4,), "ShapeOptions", to=INT32, outType=2)
+
+
+def _logistic(graph: Graph) -> list[int]:
+    x = value(graph, INT8, IMAGE, given=True)
+    output = graph.tensor("y", IMAGE, INT8, scale=1 / 256, zero=-128)
+    graph.op("LOGISTIC", [x], [output])
+    return [output]
 
 
 def _pairs() -> None:

@@ -158,6 +158,11 @@ class _Replay:
                 f"{label}: no entry for this operator, or its parameters cannot be read; its share "
                 "of the tail and its scratch are assumed: a word for each element it touches"
             )
+        if any(op.kind == "ethos-u" for op in self._ops):
+            self.warnings.append(
+                "ethos-u: the NPU driver is taken to have its own memory outside the arena, as "
+                "Arm's does; what the NPU itself uses of the arena are tensors of the model"
+            )
         if self._target.kernels in CONSERVATIVE:
             self.warnings.append(
                 f"kernel library {self._target.kernels!r}: scratch and tail are the largest of the "

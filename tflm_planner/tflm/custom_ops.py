@@ -197,9 +197,12 @@ def _decode(op: Op, pointer: int) -> list[Step]:
     steps: list[Step] = [Piece(pointer * len(op.outputs), "all")]
     for k, output in enumerate(op.outputs):
         encoded, ancillary = op.inputs[2 * k : 2 * k + 2]
-        if encoded is None or ancillary is None or ancillary.buffer.data is None:
+        data = None if ancillary is None else ancillary.buffer.data
+        if encoded is None or not encoded.is_constant or ancillary is None or data is None:
             raise ValueError(op.kind)
-        kind = int(ancillary.buffer.data[0])
+        kind, version = int(data[0]), int(data[1])
+        if version != 1:
+            raise ValueError(version)
         sizes, keeps = _DECODERS[kind]
         steps += [encoded, ancillary, output, Piece(sizes[pointer == 8], keeps)]
         if kind == _PRUNED and scales(output) > 1 and _has_zero_points(output):
