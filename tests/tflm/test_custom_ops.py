@@ -96,6 +96,16 @@ def test_the_driver_of_ethos_u_is_said_to_be_apart() -> None:
     assert any("driver" in warning for warning in arena.warnings)
 
 
+def test_operators_newer_than_the_library_of_2023_are_said_to_fail() -> None:
+    old = load_target("arduino-2023")
+    for name in ("window", "decode_lut", "batch_matmul_int8_00"):
+        model = read_model(MODELS[name]())
+        assert any("library of 2023" in w for w in arena_of(model, old).warnings)
+        assert arena_of(model, M4).warnings == ()
+    for name in ("conv_int8_3x3_1", "circular_buffer"):
+        assert arena_of(read_model(MODELS[name]()), old).warnings == ()
+
+
 def random_stream(seed: int) -> bytes:
     """A chain of signal operators of random sizes, as a microphone's front end has."""
     rng = np.random.default_rng(seed)

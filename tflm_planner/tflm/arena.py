@@ -25,7 +25,7 @@ from tflm_planner.planning.lifetimes import (
 from tflm_planner.tflm import greedy, ledger
 from tflm_planner.tflm.layout import Layout, layout
 from tflm_planner.tflm.ledger import Log
-from tflm_planner.tflm.persistent import cost
+from tflm_planner.tflm.persistent import cost, is_missing
 from tflm_planner.tflm.prepare import Keeps, Piece, Step, scales
 from tflm_planner.tflm.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.targets import CONSERVATIVE, Target
@@ -157,6 +157,10 @@ class _Replay:
             self.warnings.append(
                 f"{label}: no entry for this operator, or its parameters cannot be read; its share "
                 "of the tail and its scratch are assumed: a word for each element it touches"
+            )
+        for label in sorted({op.label for op in self._ops if is_missing(op, self._target)}):
+            self.warnings.append(
+                f"{label}: the library of 2023 has no such operator: it fails there"
             )
         if any(op.kind == "ethos-u" for op in self._ops):
             self.warnings.append(

@@ -51,6 +51,10 @@ _ELEMENT = {"int16": 2, "int32": 4, "float32": 4}
 """Bytes of the element types that transforms are compiled for."""
 
 
+_MOST_STREAMS = 1 << 16
+"""Independent streams of one operator that are worth counting."""
+
+
 def _element_name(op: Op) -> str:
     """The element type that the parameter "T" names."""
     return type_names()[int(flexbuffer_map(op.custom_options)["T"])]
@@ -67,8 +71,11 @@ def _shape(op: Op) -> list[int]:
 
 
 def _outer(op: Op, axes: int) -> int:
-    """Elements of the first operand without its last axes."""
-    return prod(_shape(op)[:-axes])
+    """Elements of the first operand without its last axes. TFLM allocates for each of them."""
+    outer = prod(_shape(op)[:-axes])
+    if not 0 < outer <= _MOST_STREAMS:
+        raise ValueError(outer)
+    return outer
 
 
 # --- Init -----------------------------------------------------------------------------------

@@ -23,6 +23,12 @@ from tflm_planner.tflm.targets import Target
 KNOWN = BUILTINS | custom_ops.REGISTERED
 """Every operator with an entry."""
 
+_NEW = {
+    "BATCH_MATMUL", "DYNAMIC_UPDATE_SLICE", "EMBEDDING_LOOKUP", "REDUCE_ALL", "REDUCE_MIN",
+    "REVERSE_V2", *custom_ops.REGISTERED - {"ethos-u"},
+}  # fmt: skip
+"""Operators that the Arduino library of 2023 does not have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -49,6 +55,11 @@ def cost(op: Op, target: Target) -> Cost:
         return Cost(None, custom_ops.init(op, pointer), custom_ops.prepare(op, pointer))
     data = opdata(op, target)
     return Cost(builtin(op, target), (data,) if data else (), steps(op, target))
+
+
+def is_missing(op: Op, target: Target) -> bool:
+    """Whether TFLM registers the operator today, but not in the target's version."""
+    return target.version == "arduino-2023" and op.kind in _NEW
 
 
 def _unknown(op: Op) -> Cost:
