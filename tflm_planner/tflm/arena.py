@@ -12,9 +12,9 @@ micro_interpreter.cc, tflite-micro 90b983c. This module must not change models.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tflm_planner.ir import Model, Op, Tensor
 from tflm_planner.planning.lifetimes import (
@@ -114,8 +114,7 @@ def head_of(model: Model, target: Target, offsets: Mapping[int, int] | None = No
     return _Replay(model, target, offsets or {}).head()[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(NamedTuple):
     """A tensor in temporary memory: ends, above the arena's start, of what a kernel still uses
     (see prepare.Keeps), and of all of it."""
 
@@ -268,12 +267,13 @@ class _Replay:
             ((tails[made] + top, top) for made, top in extents), default=(0, 0)
         )
 
-    def _prepare(self, log: Log, steps: Iterable[Step], base: int) -> int:
+    def _prepare(self, log: Log, steps: Sequence[Step], base: int) -> int:
         """One operator's Prepare above `base`. Returns temporary memory in use at its end."""
         fetched: list[Fetched] = []
         top = base
-        for step in steps:
+        for step in steps:  # of fetches in a row, the last needs most
             if isinstance(step, Piece):
+                log.floors.append((len(log.pieces), top, False))
                 log.pieces.append((_PREPARE, step.size, ALIGNMENT))
                 used = fetched[: step.used]
                 kept = used[-1].kept(step.keeps, self._target) if used else base
@@ -281,7 +281,8 @@ class _Replay:
             else:
                 fetched.append(self._fetch(top, step))
                 top = fetched[-1].top
-                log.floors.append((len(log.pieces), top, False))
+        if not steps or not isinstance(steps[-1], Piece):
+            log.floors.append((len(log.pieces), top, False))
         return top
 
     def _fetch(self, top: int, tensor: Tensor) -> Fetched:
