@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from tflm_planner.errors import ModelError
@@ -81,7 +82,7 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """Bytes of its data as TFLM counts them; 0 for types without a fixed size."""
-        return -(-self.elements * (element_bits(self.type) or 0) // 8)
+        return -(-math.prod(self.shape or ()) * (element_bits(self.type) or 0) // 8)
 
     @property
     def type_name(self) -> str:
@@ -100,10 +101,16 @@ class OpCode:
     @property
     def name(self) -> str:
         """The builtin's name ("CONV_2D"), or the custom operator's own, fit to be printed."""
-        builtin = operator_names().get(self.builtin, f"BUILTIN_{self.builtin}")
-        custom = self.custom or ""
-        readable = custom if _is_readable(custom) else shown(custom)
-        return readable if builtin == "CUSTOM" else builtin
+        return operator_name(self.builtin, self.custom)
+
+
+@lru_cache(maxsize=1 << 12)
+def operator_name(builtin: int, custom: str | None) -> str:
+    """The name of a builtin code, or a custom operator's own, fit to be printed."""
+    known = operator_names().get(builtin, f"BUILTIN_{builtin}")
+    custom = custom or ""
+    readable = custom if _is_readable(custom) else shown(custom)
+    return readable if known == "CUSTOM" else known
 
 
 @dataclass(eq=False, slots=True, repr=False)

@@ -61,6 +61,7 @@ _BITS = {
 }  # fmt: skip
 
 
+@cache
 def element_bits(tensor_type: int) -> int | None:
     """Bits of one element; None for types without a fixed size (strings, unknown types)."""
     return _BITS.get(type_names().get(tensor_type, ""))
@@ -134,7 +135,8 @@ class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
 
 
 def unpack(data: bytes) -> Any:
-    """A `ModelT` over `data`; arrays are views of it. The file must have been checked before."""
+    """A `ModelT` over `data`, by the generated code, which trusts the file; arrays are views of it.
+    `flatbuffer_read` makes the same."""
     return generated.ModelT.InitFromPackedBuf(data, 0)
 
 
