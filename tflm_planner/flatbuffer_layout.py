@@ -166,7 +166,7 @@ class _Probe:
         self.asked["Vector"] = True
         return 0
 
-    def Union(self, *_: Any) -> None:
+    def Union(self, *_: Any) -> None:  # noqa: N802
         """A union."""
         self.asked["Union"] = True
 

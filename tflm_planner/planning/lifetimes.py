@@ -170,11 +170,18 @@ def planning_problem(line: Timeline, trails_of: TrailRule = no_trails) -> Proble
     found = [(index[id(s.operand)], index[id(s.result)], s.distance) for s in legal_sharings(line)]
     found += [(index[id(v.first)], index[id(v.second)], v.distance) for v in equal_pairs(line)]
     aliases = [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
-    trails = [
+    plain = Problem((*tensors, *scratch), tuple(aliases))
+    return plain if trails_of is no_trails else with_trails(plain, line, trails_of)
+
+
+def with_trails(plain: Problem, line: Timeline, trails_of: TrailRule) -> Problem:
+    """The problem of `planning_problem` without trails, and the trails of `trails_of`."""
+    index = {id(t): i for i, t in enumerate(line.planned)}
+    trails = tuple(
         Overlap(index[id(t.result)], index[id(t.operand)], t.low, t.high)
         for t in legal_trails(line, trails_of)
-    ]
-    return Problem((*tensors, *scratch), (*aliases, *trails))
+    )
+    return plain.permitting((*plain.overlaps, *trails)) if trails else plain
 
 
 def _canonical(pair: tuple[int, int, int]) -> tuple[int, int, int]:

@@ -105,12 +105,12 @@ def isolated(items: Items) -> Items:
     """
     bound = set(items.aliases)
     kept = tuple(o for o in items.problem.overlaps if not o.is_alias or o in bound)
-    return replace(items, problem=Problem(items.problem.buffers, kept))
+    return replace(items, problem=items.problem.permitting(kept))
 
 
 def without_aliases(problem: Problem) -> Problem:
     """The same buffers without any alias; overlaps from a distance on stay."""
-    return Problem(problem.buffers, tuple(o for o in problem.overlaps if not o.is_alias))
+    return problem.permitting(tuple(o for o in problem.overlaps if not o.is_alias))
 
 
 def bind(problem: Problem, aliases: Iterable[Overlap]) -> Items:

@@ -217,7 +217,7 @@ class _Run:
 
     def _apart(self) -> None:
         """Without any overlap, unless overlaps from a distance on promise more."""
-        bare = Problem(self.problem.buffers) if self.problem.overlaps else self.problem
+        bare = self.problem.permitting(()) if self.problem.overlaps else self.problem
         peak = live_bound(bare)
         self.bound = live_bound(self.problem) if self.problem.overlaps else peak
         if not self.loose or peak <= self.bound:
