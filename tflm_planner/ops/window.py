@@ -118,6 +118,8 @@ _READERS = {
     "AVERAGE_POOL_2D": _pool,
     "MAX_POOL_2D": _pool,
 }
+WINDOWS = frozenset(_READERS)
+"""The kinds that may have a window."""
 
 
 def _filter_shape(op: Op) -> tuple[int, ...] | None:

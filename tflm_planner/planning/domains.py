@@ -154,6 +154,7 @@ class Pruner:
         self.unit = unit = math.gcd(*(b.size for b in problem.buffers), *finite) or 1
         self.problem = problem
         self.sizes = [b.size // unit for b in problem.buffers]
+        self._last = (-1, -1), Domains([], [], [])
         self._crowd = {pair: need // unit for pair, need in crowd.items()}
         self._walls: list[list[tuple[int, int, int]]] = []
         self._tight: list[tuple[int, int, list[Interval]]] = []
@@ -168,7 +169,13 @@ class Pruner:
                     walls.append((j, self.sizes[j], self.sizes[i]))
 
     def at(self, height: int, budget: int) -> Domains:
-        """Consistent domains below `height` bytes, as far as `budget` steps lead."""
+        """Consistent domains below `height` bytes, as far as `budget` steps lead. Not to be
+        narrowed but in a copy: they are given out again."""
+        if (height, budget) != self._last[0]:
+            self._last = (height, budget), self._below(height, budget)
+        return self._last[1]
+
+    def _below(self, height: int, budget: int) -> Domains:
         top = height // self.unit
         spans: list[Span] = [[(0, top - size)] for size in self.sizes]
         if any(size > top for size in self.sizes):
