@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from tflm_planner.errors import UsageError
+from tflm_planner.garbage import no_collection
 from tflm_planner.ir import Model, Op
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup, entry_graphs
@@ -120,7 +121,11 @@ def search(model: Model, options: SearchOptions, on_progress: Progress | None = 
 
     Ctrl-C ends the step under way and keeps the best so far.
     """
-    say = on_progress or silent
+    with no_collection():
+        return _searched(model, options, on_progress or silent)
+
+
+def _searched(model: Model, options: SearchOptions, say: Progress) -> Candidate:
     deadline = time.monotonic() + options.time_limit
     notes = tuple(run(model, Cleanup()))
     file_order = {id(g): list(g.ops) for g in model.graphs}

@@ -134,7 +134,10 @@ class Frame:
         for t in trails:
             operand, result = (align_up(planned_bytes(x)) for x in (t.operand, t.result))
             saved.enter(t.operand, operand + result - max(operand + t.low, result))
-        return replace(node, absorbs=saved.absorbs(), exclusive=not saved.several(op))
+        exclusive = not saved.several(op)
+        return Node(
+            node.reads, node.writes, node.after, saved.absorbs(), exclusive, node.workspace
+        )  # fmt: skip
 
 
 def _as_litert_runs(graph: Graph) -> list[list[int]]:

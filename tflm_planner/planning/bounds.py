@@ -197,6 +197,10 @@ def _component_need(
 ) -> int:
     if len(component) > _EXACT:
         return _greedy_need(problem, component)
+    if len(component) == 1:
+        return problem.buffers[component[0]].size
+    if len(component) == 2:
+        return footprints[component[0], component[1]]
     best = 0
 
     def take(left: frozenset[int], weight: int) -> None:
