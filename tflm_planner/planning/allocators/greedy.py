@@ -91,8 +91,8 @@ def orders(items: Items) -> Iterator[tuple[str, Order]]:
     def by(key: Callable[[int], object]) -> Order:
         return sorted(range(len(items)), key=lambda k: (key(k), spans[k][0], k))
 
-    crowd = [heights[k] + sum(heights[j] for j in conflicts[k]) for k in range(len(items))]
     yield "size", by(lambda k: -heights[k])
+    crowd = [heights[k] + sum(heights[j] for j in conflicts[k]) for k in range(len(items))]
     yield "conflict", by(lambda k: (-crowd[k], -heights[k]))
     yield "area", by(lambda k: -areas[k])
     yield "span", by(lambda k: (spans[k][0] - spans[k][1], -heights[k]))

@@ -64,6 +64,8 @@ class Items:
     @cached_property
     def conflicts(self) -> tuple[dict[int, tuple[Interval, ...]], ...]:
         """Item -> other item -> forbidden intervals of `offset[other] - offset[item]`, sorted."""
+        if len(self.members) == len(self.owner):
+            return self._conflicts_alone()
         raw: dict[tuple[int, int], list[Interval]] = {}
         owner, shift = self.owner, self.shift
         for i, near in enumerate(self.problem.neighbours):
@@ -80,6 +82,24 @@ class Items:
             if united:
                 table[k][other] = united
                 table[other][k] = tuple((-high, -low) for low, high in reversed(united))
+        return tuple(table)
+
+    def _conflicts_alone(self) -> tuple[dict[int, tuple[Interval, ...]], ...]:
+        """`conflicts` where every item is one buffer."""
+        buffers, permits = self.problem.buffers, self.problem.permits
+        table: list[dict[int, tuple[Interval, ...]]] = [{} for _ in buffers]
+        for i, near in enumerate(self.problem.neighbours):
+            size, mine = buffers[i].size, table[i]
+            for j in near:
+                if i >= j:
+                    continue
+                if (i, j) not in permits:
+                    other = buffers[j].size
+                    mine[j], table[j][i] = ((-other, size),), ((-size, other),)
+                elif stretches := forbidden(self.problem, i, j):
+                    united = tuple(_unite(stretches))
+                    mine[j] = united
+                    table[j][i] = tuple((-high, -low) for low, high in reversed(united))
         return tuple(table)
 
 
