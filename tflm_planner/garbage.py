@@ -7,12 +7,12 @@ moments of its own choosing, for a plan that takes as long.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
 @contextmanager
-def no_collection() -> Iterator[None]:
+def no_collection() -> Generator[None]:
     """No cycles are collected inside; afterwards all is as it was before."""
     enabled = gc.isenabled()
     gc.disable()

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from tflm_planner.errors import ModelError
-from tflm_planner.schema import Bytes, element_bits, operator_names, type_names
+from tflm_planner.schema import Bytes, element_bits, operator_names, type_name
 
 _LONGEST_SHOWN = 100
 
@@ -87,7 +87,7 @@ class Tensor:
     @property
     def type_name(self) -> str:
         """Lower-case type name, e.g. "int8"."""
-        return type_names().get(self.type, f"type {self.type}")
+        return type_name(self.type)
 
 
 @dataclass(eq=False, slots=True, repr=False)

@@ -53,6 +53,12 @@ def type_names() -> dict[int, str]:
     return {k: v.lower() for k, v in value_names(generated.TensorType).items()}
 
 
+@cache
+def type_name(tensor_type: int) -> str:
+    """The lower-case name of a tensor type, known or not."""
+    return type_names().get(tensor_type, f"type {tensor_type}")
+
+
 _BITS = {
     "float64": 64, "int64": 64, "uint64": 64, "complex64": 64, "complex128": 128,
     "float32": 32, "int32": 32, "uint32": 32, "resource": 32, "variant": 32,

@@ -77,7 +77,7 @@ def _listed(vector: Any) -> list[Any]:
 
 def _graph_fields(options: Any) -> list[str]:
     """Fields of an options object that hold sub-graph indices."""
-    return [] if options is None else _graph_fields_of(type(options))
+    return [] if options is None else _graph_fields_of(options.__class__)
 
 
 @cache

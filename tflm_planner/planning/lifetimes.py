@@ -93,8 +93,9 @@ class Timeline:
 def planned_bytes(tensor: Tensor) -> int:
     """Bytes that TFLM's planner gives the tensor: 0 for constants, variables and the results of
     VAR_HANDLE (they lie in the tail), and empty tensors. int4 takes a byte an element there."""
-    handle = tensor.producer is not None and tensor.producer.kind == "VAR_HANDLE"
-    if tensor.is_constant or tensor.is_variable or handle:
+    if tensor.is_constant or tensor.is_variable:
+        return 0
+    if tensor.producer is not None and tensor.producer.kind == "VAR_HANDLE":
         return 0
     bits = element_bits(tensor.type)
     if bits is None:

@@ -119,6 +119,7 @@ class _Replay:
     def __init__(self, model: Model, target: Target, offsets: Mapping[int, int]) -> None:
         self._model, self._target, self._offsets = model, target, offsets
         self._layout: Layout = layout(target)
+        self._channels: dict[int, int] = {}
         self.warnings: list[str] = []
         self._scratch: ScratchModel = scratch_model(target)
         self._ops = list(model.ops())
@@ -244,10 +245,12 @@ class _Replay:
 
     def _fetch(self, top: int, one: Cost) -> int:
         """Temporary memory in use when Prepare has fetched all its tensors."""
-        sizes, pointer = self._layout, self._layout.pointer
+        sizes, pointer, known = self._layout, self._layout.pointer, self._channels
         for tensor in one.fetched:
             top = align_up(top, pointer) + sizes.tensor
-            channels = scales(tensor)
+            channels = known.get(id(tensor))
+            if channels is None:
+                channels = known[id(tensor)] = scales(tensor)
             if channels:
                 top = align_up(top, pointer) + sizes.quantization + 4 + 4 * channels
         return top

@@ -76,7 +76,7 @@ def _form(op: Op) -> Hashable:
                                     _constant(t))
             for t in tensors
         ]  # fmt: skip
-    return op.kind, type(op.options), _values(op.options), tuple(forms)
+    return op.kind, op.options.__class__, _values(op.options), tuple(forms)
 
 
 def _values(options: object) -> Hashable:
