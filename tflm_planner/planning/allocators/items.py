@@ -68,12 +68,16 @@ class Items:
             return self._conflicts_alone()
         raw: dict[tuple[int, int], list[Interval]] = {}
         owner, shift = self.owner, self.shift
+        buffers, permits = self.problem.buffers, self.problem.permits
         for i, near in enumerate(self.problem.neighbours):
-            k = owner[i]
+            k, size, up = owner[i], buffers[i].size, shift[i]
             for j in near:
                 if k < owner[j]:
-                    move = shift[i] - shift[j]
+                    move = up - shift[j]
                     stretches = raw.setdefault((k, owner[j]), [])
+                    if (i, j) not in permits:
+                        stretches.append((move - buffers[j].size, move + size))
+                        continue
                     for low, high in forbidden(self.problem, i, j):
                         stretches.append((low + move, high + move))
         table: list[dict[int, tuple[Interval, ...]]] = [{} for _ in self.members]
