@@ -89,11 +89,12 @@ class Frame:
 
     Its tensors are classes of bytes: what views share is there once, needed by whoever reads one
     of them, so that a tensor whose parts were taken as views dies part by part. `plain` knows
-    neither trails nor the peaks of called graphs.
+    neither trails nor the peaks of called graphs. sizes: bytes of tensors, rounded up to 16.
     """
 
     ops: tuple[Op, ...]
     classes: ByteClasses
+    sizes: dict[int, int]
     kept: frozenset[int]
     plain: Dag
 
@@ -106,11 +107,13 @@ class Frame:
         alive = [t for t in graph.tensors if t.producer is not None or id(t) in read]
         shared = [list(sharings(op)) for op in graph.ops]
         views = [s for found in shared for s in found if is_view(s)]
-        classes = classes_of([(t, n) for t in alive if (n := planned_bytes(t)) > 0], views)
+        sized = [(t, n) for t in alive if (n := planned_bytes(t)) > 0]
+        classes = classes_of(sized, views)
         nodes = _nodes(graph, classes, kept, shared, scratch_of)
         inputs, outputs = (_indices(t, classes) for t in (graph.inputs, graph.outputs))
         plain = Dag(classes.sizes, nodes, inputs, outputs)
-        return Frame(tuple(graph.ops), classes, kept, plain)
+        sizes = {id(t): align_up(n) for t, n in sized}
+        return Frame(tuple(graph.ops), classes, sizes, kept, plain)
 
     def dag(self, peaks: dict[int, int], trails_of: TrailRule) -> Dag:
         """The graph with what `trails_of` allows. `peaks`: graph identity -> peak in bytes."""
@@ -132,7 +135,7 @@ class Frame:
         side."""
         saved = _Saved(self.classes, {a.tensor: a.saved for a in node.absorbs})
         for t in trails:
-            operand, result = (align_up(planned_bytes(x)) for x in (t.operand, t.result))
+            operand, result = self.sizes[id(t.operand)], self.sizes[id(t.result)]
             saved.enter(t.operand, operand + result - max(operand + t.low, result))
         exclusive = not saved.several(op)
         return Node(

@@ -266,7 +266,7 @@ class _Run:
             self._greedy_lane(_Lane(bind(self.problem, self._realised()), self.bound))
 
     def _first_fits(self, lane: _Lane) -> None:
-        self._take(lane, greedy.first_fits(lane.items))
+        self._take(lane, greedy.first_fits(lane.items, lambda: lane.height))
 
     def _greedy_lane(self, lane: _Lane) -> None:
         self._first_fits(lane)
