@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tflm_planner import schema
 from tflm_planner.errors import ModelError
-from tflm_planner.flatbuffer_check import check_flatbuffer
+from tflm_planner.flatbuffer_read import read_flatbuffer
 from tflm_planner.ir import (
     Buffer,
     Graph,
@@ -38,7 +39,6 @@ def read_model(data: bytes, *, dialect: bool = False) -> Model:
 
     `dialect`: tensors that nothing writes are views over others (see `passes.dialect`).
     """
-    check_flatbuffer(data)
     model = _Reader(data).model()
     if dialect:
         for graph in model.graphs:
@@ -77,14 +77,19 @@ def _listed(vector: Any) -> list[Any]:
 
 def _graph_fields(options: Any) -> list[str]:
     """Fields of an options object that hold sub-graph indices."""
-    names = schema.members(options) if options is not None else {}
+    return [] if options is None else _graph_fields_of(options.__class__)
+
+
+@cache
+def _graph_fields_of(kind: Any) -> list[str]:
+    names = schema.members(kind())
     return [n for n in names if n == "subgraph" or n.endswith(("SubgraphIndex", "SubgraphIndices"))]
 
 
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._raw = schema.unpack(data)
+        self._raw = read_flatbuffer(data)
 
     def model(self) -> Model:
         raw = self._raw

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import subprocess
 import sys
 from itertools import permutations
@@ -404,3 +405,19 @@ def test_numba_stays_unloaded() -> None:
         "assert not {'numba', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_a_graph_is_free_when_it_has_a_second_order() -> None:
+    chance = random.Random(3)
+    seen = {True: 0, False: 0}
+    for _ in range(300):
+        count = chance.randint(1, 5)
+        nodes = tuple(
+            Node(tuple({chance.randrange(i + 1) for _ in range(chance.randint(1, 2))}), (i + 1,))
+            for i in range(count)
+        )
+        dag = Dag((1,) * (count + 1), nodes, (0,), (count,))
+        orders = sum(is_valid(dag, p) for p in permutations(range(count)))
+        assert dag.is_free == (orders > 1)
+        seen[dag.is_free] += 1
+    assert min(seen.values()) > 20

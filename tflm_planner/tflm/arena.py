@@ -136,18 +136,18 @@ class _Replay:
     def __init__(self, model: Model, target: Target, offsets: Mapping[int, int]) -> None:
         self._model, self._target, self._offsets = model, target, offsets
         self._layout: Layout = layout(target)
+        self._channels: dict[int, int] = {}
         self.warnings: list[str] = []
         self._scratch: ScratchModel = scratch_model(target)
         self._ops = list(model.ops())
         self._costs = [cost(op, target) for op in self._ops]
         self._requests = [self._scratch(op) for op in self._ops]
-        by_op = {id(op): r for op, r in zip(self._ops, self._requests, strict=True)}
-        line = timeline(model, lambda op: by_op[id(op)])
+        self._by_op = {id(op): r for op, r in zip(self._ops, self._requests, strict=True)}
+        line = timeline(model, lambda op: self._by_op[id(op)])
         handles = {id(op.outputs[0]) for op in self._ops if op.kind == "VAR_HANDLE" and op.outputs}
         # VAR_HANDLE points its output to its own OpData, so the planner never sees it.
-        self._line: Timeline = replace(
-            line, planned=[t for t in line.planned if id(t) not in handles]
-        )
+        kept = [t for t in line.planned if id(t) not in handles] if handles else line.planned
+        self._line: Timeline = replace(line, planned=kept)
         self._warn()
 
     def _warn(self) -> None:
@@ -192,7 +192,7 @@ class _Replay:
         return head, tuple(ScratchUse(s.op.label, size, at) for s, size, at in uses)
 
     def _asked(self, op: Op) -> list[int]:
-        return [s for s in self._scratch(op) if s > 0]
+        return [s for s in self._by_op[id(op)] if s > 0]
 
     def _planned_variables(self) -> list[Tensor]:
         """Variables that the plan puts into the head."""
@@ -290,7 +290,9 @@ class _Replay:
         sizes, pointer = self._layout, self._layout.pointer
         start = align_up(top, pointer)
         dims, top = start + sizes.dims_end, start + sizes.tensor
-        channels = scales(tensor)
+        channels = self._channels.get(id(tensor))
+        if channels is None:
+            channels = self._channels[id(tensor)] = scales(tensor)
         if not channels:
             return Fetched(dims, top, top, top)
         start = align_up(top, pointer)
