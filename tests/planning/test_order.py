@@ -52,14 +52,14 @@ def dags(draw: st.DrawFn, most: int = 7, *, plain: bool = False) -> Dag:
             nodes.append(Node(reads, writes))
             continue
         after = tuple(draw(st.lists(st.integers(0, i - 1), max_size=1))) if i else ()
-        most_saved = sum(sizes[t] for t in writes)
-        absorbs = tuple(
-            Absorb(t, draw(st.integers(0, min(sizes[t], most_saved) // 16)) * 16)
-            for t in dict.fromkeys(reads)
-            if draw(st.booleans())
-        )
+        room = sum(sizes[t] for t in writes)
+        absorbs: list[Absorb] = []
+        for t in dict.fromkeys(reads):  # all together save no more than is written
+            if draw(st.booleans()):
+                absorbs.append(Absorb(t, draw(st.integers(0, min(sizes[t], room) // 16)) * 16))
+                room -= absorbs[-1].saved
         workspace = draw(st.sampled_from([0, 0, 16, 64]))
-        nodes.append(Node(reads, writes, after, absorbs, draw(st.booleans()), workspace))
+        nodes.append(Node(reads, writes, after, tuple(absorbs), draw(st.booleans()), workspace))
     outputs = tuple(draw(st.lists(st.sampled_from(range(len(sizes))), max_size=2))) if sizes else ()
     return Dag(tuple(sizes), tuple(nodes), inputs, outputs)
 
