@@ -271,7 +271,7 @@ class _Replay:
         """One operator's Prepare above `base`. Returns temporary memory in use at its end."""
         fetched: list[Fetched] = []
         top = base
-        for step, after in zip(steps, (*steps[1:], None), strict=True):
+        for i, step in enumerate(steps):
             if isinstance(step, Piece):
                 log.pieces.append((_PREPARE, step.size, ALIGNMENT))
                 used = fetched[: step.used]
@@ -280,7 +280,7 @@ class _Replay:
                 continue
             fetched.append(self._fetch(top, step))
             top = fetched[-1].top
-            if after is None or isinstance(after, Piece):  # the last of several needs most
+            if i + 1 == len(steps) or isinstance(steps[i + 1], Piece):  # of several, the last
                 log.floors.append((len(log.pieces), top, False))
         return top
 
