@@ -271,18 +271,17 @@ class _Replay:
         """One operator's Prepare above `base`. Returns temporary memory in use at its end."""
         fetched: list[Fetched] = []
         top = base
-        for step in steps:  # of fetches in a row, the last needs most
+        for i, step in enumerate(steps):
             if isinstance(step, Piece):
-                log.floors.append((len(log.pieces), top, False))
                 log.pieces.append((_PREPARE, step.size, ALIGNMENT))
                 used = fetched[: step.used]
                 kept = used[-1].kept(step.keeps, self._target) if used else base
                 log.floors.append((len(log.pieces), kept, False))
-            else:
-                fetched.append(self._fetch(top, step))
-                top = fetched[-1].top
-        if not steps or not isinstance(steps[-1], Piece):
-            log.floors.append((len(log.pieces), top, False))
+                continue
+            fetched.append(self._fetch(top, step))
+            top = fetched[-1].top
+            if i + 1 == len(steps) or isinstance(steps[i + 1], Piece):  # of several, the last
+                log.floors.append((len(log.pieces), top, False))
         return top
 
     def _fetch(self, top: int, tensor: Tensor) -> Fetched:
