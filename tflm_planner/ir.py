@@ -230,6 +230,8 @@ class Model:
             )
 
 
+ETHOS_U = "ethos-u"
+"""The custom operator that Vela compiles a graph into."""
 LARGEST_TENSOR = 1 << 31
 """Bytes. A declared size from here on cannot be meant for a microcontroller."""
 MOST_AXES = 32
@@ -398,6 +400,7 @@ def _has_value(tensor: Tensor, inputs: set[int]) -> bool:
         or tensor.is_variable
         or tensor.is_view
         or tensor.nbytes == 0
+        or {op.kind for op in tensor.consumers} == {ETHOS_U}  # the NPU's own memory
     )
 
 

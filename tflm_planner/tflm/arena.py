@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from tflm_planner.ir import Model, Op, Tensor
+from tflm_planner.ir import ETHOS_U, Model, Op, Tensor
 from tflm_planner.planning.lifetimes import (
     Timeline,
     placement_requests,
@@ -161,7 +161,7 @@ class _Replay:
             self.warnings.append(
                 f"{label}: the library of 2023 has no such operator: it fails there"
             )
-        if any(op.kind == "ethos-u" for op in self._ops):
+        if any(op.kind == ETHOS_U for op in self._ops):
             self.warnings.append(
                 "ethos-u: the NPU driver is taken to have its own memory outside the arena, as "
                 "Arm's does; what the NPU itself uses of the arena are tensors of the model"
