@@ -86,6 +86,7 @@ def used_buffers(model: Model) -> list[Buffer]:
 def resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
     """Give a tensor another shape."""
     tensor.shape = shape
+    tensor.raw = copy(tensor.raw)  # clones of the model share it
     tensor.raw.shapeSignature = None
 
 

@@ -193,6 +193,10 @@ class _Pair:
                 reason = f"stopped at {label} input: {failure}"
                 return self._check(CLOSE if found.any else EQUAL, done, len(seen) > 1, reason)
             if isinstance(got, RuntimeFailureError):
+                crash = self._sessions[0].crash()
+                if crash is not None:
+                    detail = f"the runtime damages its own memory on it ({crash})"
+                    return self._check(CANNOT_RUN, done, len(seen) > 1, detail)
                 detail = f"{label} input: the result fails where the original runs: {got}"
                 return self._check(DIFFERENT, done, len(seen) > 1, detail)
             done += 1

@@ -87,6 +87,20 @@ class Session:
         lines = [line.strip() for line in printed if not line.startswith(("INFO", "WARNING"))]
         return f": {lines[-1][:200]}" if lines else ""
 
+    def crash(self) -> str | None:
+        """Let the runtime end in good order; the name of the signal that ended it otherwise.
+
+        A runtime that writes outside its memory may compute all that is asked, and die later.
+        """
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            code = self._process.wait(timeout=self._limit)
+        except subprocess.TimeoutExpired:
+            return None
+        return signal.Signals(-code).name if code < 0 else None
+
     def close(self) -> None:
         """End the child process."""
         self._process.kill()
