@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
+
+from tflm_planner.report.svg import line, number, text
 
 _STYLE = """
 .ch text{font:12px ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;
@@ -62,7 +63,7 @@ def svg(charts: Sequence[Chart], *, width: int = 460, height: int = 330) -> str:
 
 
 def _chart(chart: Chart, width: int, height: int) -> str:
-    points = [p for line in chart.lines for p in line.points]
+    points = [p for curve in chart.lines for p in curve.points]
     values = [y for _, y in points] + [y for _, y in chart.marks]
     xs = sorted({x for x, _ in points})
     ticks = _ticks(values, chart.logarithmic)
@@ -76,39 +77,34 @@ def _chart(chart: Chart, width: int, height: int) -> str:
         a, b, c = (math.log2(v) for v in (low, high, y)) if chart.logarithmic else (low, high, y)
         return bottom - (c - a) / max(b - a, 1e-9) * (bottom - _TOP)
 
-    parts = [f'<text class="h1" x="{_LEFT}" y="24">{escape(chart.title)}</text>']
+    parts = [text(_LEFT, 24, chart.title, "h1"), text(14, _TOP - 14, chart.y, "")]
     for y in ticks:
-        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{up(y):.1f}" '
-                     f'y2="{up(y):.1f}"/>')  # fmt: skip
-        parts.append(f'<text x="{_LEFT - 6}" y="{up(y) + 4:.1f}" text-anchor="end">{y:g}</text>')
-    for x in xs:
-        parts.append(
-            f'<text x="{across(x):.1f}" y="{bottom + 16}" text-anchor="middle">{x:g}</text>'
-        )
-    parts.append(f'<line class="axis" x1="{_LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>')
-    middle = (_LEFT + right) / 2
-    parts.append(f'<text x="{middle:.0f}" y="{height - 10}" text-anchor="middle">'
-                 f"{escape(chart.x)}</text>")  # fmt: skip
-    parts.append(f'<text x="14" y="{_TOP - 14}">{escape(chart.y)}</text>')
+        parts.append(line("grid", _LEFT, up(y), right, up(y)))
+        parts.append(text(_LEFT - 6, up(y) + 4, f"{y:g}", "", "end"))
+    parts += [text(across(x), bottom + 16, f"{x:g}", "", "middle") for x in xs]
+    parts.append(line("axis", _LEFT, bottom, right, bottom))
+    parts.append(text((_LEFT + right) / 2, height - 10, chart.x, "", "middle"))
     for name, y in chart.marks:
-        parts.append(f'<line class="mark" x1="{_LEFT}" x2="{right}" y1="{up(y):.1f}" '
-                     f'y2="{up(y):.1f}"/>')  # fmt: skip
-        parts.append(f'<text class="markt" x="{right + 8}" y="{up(y) + 4:.1f}">'
-                     f"{escape(name)}</text>")  # fmt: skip
-    for i, line in enumerate(chart.lines):
-        parts += _line(i, line, [(across(x), up(y)) for x, y in line.points], right)
+        parts.append(line("mark", _LEFT, up(y), right, up(y)))
+        parts.append(text(right + 8, up(y) + 4, name, "markt"))
+    for i, curve in enumerate(chart.lines):
+        parts += _curve(i, curve, [(across(x), up(y)) for x, y in curve.points], right)
     return "".join(parts)
 
 
-def _line(index: int, line: Line, places: Sequence[tuple[float, float]], right: int) -> list[str]:
-    path = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-    dots = [f'<circle class="s{index}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in places]
+def _curve(index: int, curve: Line, places: Sequence[tuple[float, float]], right: int) -> list[str]:
+    path = "M" + " L".join(f"{number(x)} {number(y)}" for x, y in places)
     y = _TOP + 10 + 18 * index
-    key = (
-        f'<circle class="s{index}" cx="{right + 14}" cy="{y - 4}" r="5"/>'
-        f'<text x="{right + 24}" y="{y}">{escape(line.name)}</text>'
-    )
-    return [f'<path class="s{index}" style="fill:none" d="{path}"/>', *dots, key]
+    return [
+        f'<path class="s{index}" style="fill:none" d="{path}"/>',
+        *(_dot(index, x, y, 3) for x, y in places),
+        _dot(index, right + 14, y - 4, 5),
+        text(right + 24, y, curve.name, ""),
+    ]
+
+
+def _dot(index: int, x: float, y: float, radius: int) -> str:
+    return f'<circle class="s{index}" cx="{number(x)}" cy="{number(y)}" r="{radius}"/>'
 
 
 def _ticks(values: Sequence[float], logarithmic: bool) -> list[float]:
