@@ -21,6 +21,7 @@ from tflm_planner.planning.lifetimes import timeline
 from tflm_planner.rewriter import Snapshot
 from tflm_planner.search import Candidate, SearchOptions
 from tflm_planner.serde import read_model
+from tflm_planner.tflm.scratch import reference_scratch
 
 _OUTPUTS_STAY = (
     "TFLM dialect: what puts the outputs together stays, as TFLM would place scratch over them "
@@ -41,16 +42,21 @@ def tiled_model(
 def into_dialect(candidate: Candidate, options: SearchOptions) -> list[str]:
     """Turn a candidate planned with `bind_views` into the dialect, in place; notes.
 
-    Raises UnsoundPlanError when TFLM would place scratch over bytes that are still needed.
+    Raises UnsoundPlanError when TFLM would place scratch over bytes that are still needed: on the
+    target, or with the reference kernels, by which the file is proved on this machine.
     """
     model, offsets = candidate.model, candidate.offsets
-    machine = options.machine
-    portable = timeline(model, machine.scratch_of, entries=entry_graphs(model))
+    rules = (options.machine.scratch_of, reference_scratch)
+    before_dialect = [timeline(model, rule, entries=entry_graphs(model)) for rule in rules]
     faults: list[str] = []
     for outputs in (True, False):
         before = Snapshot(model)
         notes = run(model, Dialect(offsets, outputs=outputs))
-        _, faults = scratch_faults(portable, model, offsets, machine.scratch_of, options.trails_of)
+        faults = [
+            fault
+            for line, rule in zip(before_dialect, rules, strict=True)
+            for fault in scratch_faults(line, model, offsets, rule, options.trails_of)[1]
+        ]
         if not faults:
             return notes if outputs else [*notes, _OUTPUTS_STAY]
         before.restore()
