@@ -1,0 +1,336 @@
+"""Draws up a loop: the body and the condition as graphs, and what the main graph runs instead.
+
+    main   X -RESHAPE- z -+        +- z' -STRIDED_SLICE-RESHAPE- Y
+           counters, first halos  -+ WHILE +
+    body   z -RESHAPE-GATHER(rows)- x - ... - y -RESHAPE-+
+           z -------------------------------------DYNAMIC_UPDATE_SLICE(z, y, at)- z'
+    a use  new rows -PAD-GATHER(mask)-CONCATENATION(halo, .)- tile - the operator, VALID
+                                                               +- GATHER - the next halo
+
+The order of rows inside a tile is the image's, whichever way the loop runs: from the bottom up
+the halo is joined below. It knows a `Geometry`; whether it is worth while is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.ir import Model, Op, Tensor
+from tflm_planner.ops.window import window_of
+from tflm_planner.passes.stream.geometry import Geometry, Use, height, row_elements
+from tflm_planner.passes.stream.readings import DTYPES, ROWS, Reading
+from tflm_planner.rewriter_draft import Draft, new_graph
+
+_VALID = 1
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """A variable of the loop: what it starts with in the main graph, and its two ends in the
+    body."""
+
+    start: Tensor
+    inside: Tensor
+    after: Tensor
+
+
+class Writer:
+    """The drafts of one loop."""
+
+    def __init__(self, model: Model, shape: Geometry) -> None:
+        self._shape = shape
+        self._main = Draft(model, model.main)
+        self._body = Draft(model, new_graph("body"), self._main)
+        self._test = Draft(model, new_graph("condition"), self._main)
+        self._variables: list[_Variable] = []
+        self._tables: dict[bytes, Tensor] = {}
+        self._gathers: dict[bytes, Tensor] = {}
+        self._turn: Tensor | None = None
+        self._rows: dict[int, Tensor] = {}
+        self._steps: dict[int, int] = {}
+        wide = [u.tile if u.again else shape.rows[id(u.reading.tensor)] for u in shape.uses]
+        self._width = max(wide)
+
+    def commit(self) -> list[Op]:
+        """Put the loop into the model in place of the region; its operators in the main graph."""
+        self._draw()
+        ends = [v.inside for v in self._variables], [v.after for v in self._variables]
+        body = self._body.commit_graph(*ends)
+        test = self._test.commit_graph(self._tested, [self._verdict])
+        self._while.graphs = {"condSubgraphIndex": [test], "bodySubgraphIndex": [body]}
+        self._main.commit(self._shape.ops)
+        return self._main.ops
+
+    def _draw(self) -> None:
+        store, result = self._shape.store, self._shape.result
+        flat = self._opened()
+        self._store_in = self._body.tensor(flat, "z", flat.shape or ())
+        store_out = self._body.tensor(flat, "z", flat.shape or ())
+        self._variables.append(_Variable(flat, self._store_in, store_out))
+        if not store.shared:
+            self._source_in = self._body.tensor(
+                self._shape.source, "x", self._shape.source.shape or ()
+            )
+            self._variables.append(
+                _Variable(self._shape.source, self._source_in, self._source_in)
+            )
+        step = self._shape.rows[id(result)] * row_elements(result)
+        at = self._counter("at", [self._position(store.first, step)],
+                           -step if self._shape.backwards else step)  # fmt: skip
+        made = self._region()
+        update = self._body.tensor(result, "y", (step,))
+        self._reshape(self._body, made, update)
+        self._body.op("DYNAMIC_UPDATE_SLICE", [self._store_in, update, at.inside], [store_out])
+        self._count()
+        self._condition(at, step)
+        self._closed()
+
+    # --- counters ---
+
+    def _counter(self, name: str, start: Sequence[int], step: int) -> _Variable:
+        """A variable that grows by `step` each turn."""
+        first = self._main.integers(name, start)
+        inside = self._body.tensor(first, name, (len(start),))
+        after = self._body.tensor(first, name, (len(start),))
+        made = _Variable(first, inside, after)
+        self._variables.append(made)
+        self._steps[id(inside)] = step
+        return made
+
+    def _count(self) -> None:
+        for v in self._variables:
+            step = self._steps.get(id(v.inside))
+            if step is not None:
+                self._body.op("ADD", [v.inside, self._body.integers("step", [step])], [v.after])
+
+    def _condition(self, at: _Variable, step: int) -> None:
+        """While the place to write to has not passed the last one."""
+        tested = [self._test.tensor(v.inside, "v", v.inside.shape or ()) for v in self._variables]
+        place = tested[self._variables.index(at)]
+        start = self._position(self._shape.store.first, step)
+        if self._shape.backwards:
+            limit = self._test.integers("limit", [start - self._shape.turns * step])
+            operands = [limit, place]
+        else:
+            limit = self._test.integers("limit", [start + self._shape.turns * step])
+            operands = [place, limit]
+        self._verdict = self._test.value("go", "bool", (1,))
+        self._test.op("LESS", operands, [self._verdict])
+        self._tested = tested
+
+    def _position(self, running: int, length: int) -> int:
+        """Where a stretch of the result's store lies, from where it lies in running direction."""
+        size = self._shape.store.size
+        return size - running - length if self._shape.backwards else running
+
+    # --- the store, before and after ---
+
+    def _opened(self) -> Tensor:
+        """The store as a flat tensor of the main graph, with the input in it if it is shared."""
+        shape, store = self._shape, self._shape.store
+        like = shape.source if store.shared else shape.result
+        flat = self._main.tensor(like, "z", (store.size,))
+        image = shape.source
+        if not store.shared:
+            seed = self._filled(self._main, like, (1, 1, 1, 1), None)
+            image = self._main.tensor(like, "room", (1, 1, 1, store.size))
+            pads = self._main.integers("pads", [[0, 0], [0, 0], [0, 0], [0, store.size - 1]])
+            self._main.op("PAD", [seed, pads], [image])
+        elif store.rows > height(image):
+            behind = store.rows - store.lead - height(image)
+            ends = (behind, store.lead) if shape.backwards else (store.lead, behind)
+            room = self._main.tensor(like, "room", _with_rows(image, store.rows))
+            pads = self._main.integers("pads", [[0, 0], ends, [0, 0], [0, 0]])
+            self._main.op("PAD", [image, pads], [room])
+            image = room
+        self._reshape(self._main, image, flat)
+        return flat
+
+    def _closed(self) -> None:
+        """WHILE, and the result taken out of the store."""
+        shape, store = self._shape, self._shape.store
+        after = [self._main.tensor(v.inside, "w", v.inside.shape or ()) for v in self._variables]
+        self._while = self._main.op("WHILE", [v.start for v in self._variables], after)
+        flat = after[0]
+        begin = self._position(store.start, shape.result.elements)
+        if store.size != shape.result.elements:
+            part = self._main.tensor(flat, "part", (shape.result.elements,))
+            ends = [[begin], [begin + shape.result.elements], [1]]
+            limits = [self._main.integers("part", e) for e in ends]
+            self._main.op("STRIDED_SLICE", [flat, *limits], [part])
+            flat = part
+        self._reshape(self._main, flat, shape.result)
+
+    # --- the region ---
+
+    def _region(self) -> Tensor:
+        """Every operator on the rows of one turn; the last one's result."""
+        shape = self._shape
+        made = self._rows
+        for op in shape.ops:
+            out = op.outputs[0]
+            tiles = {u.reading.operand: self._tile(u) for u in shape.uses_of(op)}
+            if op.kind in ("PAD", "PADV2"):
+                made[id(out)] = tiles[0]
+                continue
+            operands: list[Tensor | None] = []
+            for i, t in enumerate(op.inputs):
+                same = None if t is None else self._body.same(t) if t.is_constant else tiles[i]
+                operands.append(same)
+            result = self._body.tensor(out, out.name, _with_rows(out, shape.rows[id(out)]))
+            changed = {"padding": _VALID} if window_of(op) is not None else {}
+            self._body.clone(op, operands, [result], **changed)
+            made[id(out)] = result
+        return made[id(shape.result)]
+
+    def _tile(self, use: Use) -> Tensor:
+        """The rows that an operator needs in this turn, padded."""
+        r, late = use.reading, self._shape.delays[id(use.reading.tensor)]
+        count = self._shape.rows[id(r.tensor)]
+        if use.again or r.tensor is self._shape.source:
+            late, count = (use.halo, use.tile) if use.again else (0, count)
+            new = self._taken(late, count)
+        else:
+            new = self._rows[id(r.tensor)]
+        if r.padded or use.masked:
+            new = self._padded(use, new, count)
+        if use.masked:
+            new = self._gather(new, self._mask(use, count))
+        if use.carried:
+            new = self._joined(use, new, count)
+        if not use.again and use.carried + count > use.tile:
+            rows = self._edge(use.carried + count, use.tile, first=True)
+            new = self._gather(new, self._body.integers("rows", rows))
+        return new
+
+    def _edge(self, total: int, wanted: int, *, first: bool) -> list[int]:
+        """The `wanted` rows of `total` that come first in running direction, or last."""
+        top = first is not self._shape.backwards
+        return list(range(wanted)) if top else list(range(total - wanted, total))
+
+    def _taken(self, late: int, count: int) -> Tensor:
+        """Rows of the region's input, `late` before those that are new."""
+        store, source = self._shape.store, self._shape.source
+        taken = self._shape.rows[id(source)]
+        turns = np.arange(self._shape.turns)[:, None]
+        rows = store.lead + turns * taken - late + np.arange(count)[None, :]
+        fits = rows.min() >= 0 and rows.max() < store.rows
+        rows = np.clip(rows, 0 if fits else store.lead, store.rows - 1)
+        if not fits:
+            rows = np.minimum(rows, store.lead + height(source) - 1)
+        if self._shape.backwards:
+            rows = store.rows - 1 - rows[:, ::-1]
+        key = rows.tobytes()
+        if key not in self._gathers:
+            self._gathers[key] = self._gather(self._image(), self._positions(rows, fits))
+        return self._gathers[key]
+
+    def _image(self) -> Tensor:
+        """The store of the input, in rows."""
+        if not self._shape.store.shared:
+            return self._source_in
+        key = b"image"
+        if key not in self._gathers:
+            source = self._shape.source
+            image = self._body.tensor(source, "rows", _with_rows(source, self._shape.store.rows))
+            self._reshape(self._body, self._store_in, image)
+            self._gathers[key] = image
+        return self._gathers[key]
+
+    def _positions(self, rows: npt.NDArray[np.int64], regular: bool) -> Tensor:
+        """The rows of each turn as a variable that grows, or from a table."""
+        if not regular:
+            return self._looked_up(rows)
+        step = int(rows[1, 0] - rows[0, 0])
+        return self._counter("rows", rows[0].tolist(), step).inside
+
+    def _looked_up(self, rows: npt.NDArray[np.int64]) -> Tensor:
+        """Row `turn` of a constant table (turns, n)."""
+        key = rows.tobytes()
+        if key not in self._tables:
+            wide = np.zeros((rows.shape[0], self._width), np.int32)
+            wide[:, : rows.shape[1]] = rows
+            if self._turn is None:
+                self._turn = self._counter("turn", [0], self._width).inside
+            table = self._body.integers("table", wide.reshape(-1))
+            size = self._body.integers("size", [rows.shape[1]])
+            found = self._body.tensor(table, "row", (rows.shape[1],))
+            self._body.op("SLICE", [table, self._turn, size], [found])
+            self._tables[key] = found
+        return self._tables[key]
+
+    def _mask(self, use: Use, count: int) -> Tensor:
+        """For each new row its own place, or that of the row of padding where it is outside."""
+        r = use.reading
+        turns = np.arange(self._shape.turns)[:, None]
+        late = self._shape.delays[id(r.tensor)]
+        rows = turns * self._shape.rows[id(r.tensor)] - late + np.arange(count)[None, :]
+        inside = (rows >= 0) & (rows < height(r.tensor))
+        if self._shape.backwards:
+            inside = inside[:, ::-1]
+        return self._looked_up(np.where(inside, np.arange(count)[None, :], count))
+
+    def _padded(self, use: Use, rows: Tensor, count: int) -> Tensor:
+        """Columns and channels padded, and a row of padding below if a mask needs it."""
+        r = use.reading
+        pads = [[0, 0], [0, int(use.masked)], r.columns, r.channels]
+        wide = _padded_shape(r, count + use.masked)
+        made = self._body.tensor(r.tensor, "padded", wide)
+        paddings = self._body.integers("pads", pads)
+        if r.value is None:
+            self._body.op("PAD", [rows, paddings], [made])
+        else:
+            value = self._filled(self._body, r.tensor, (), r.value)
+            self._body.op("PADV2", [rows, paddings, value], [made])
+        return made
+
+    def _joined(self, use: Use, new: Tensor, count: int) -> Tensor:
+        """The halo before the new rows; the last rows of both are the next halo."""
+        r, halo = use.reading, use.carried
+        first = self._filled(self._main, r.tensor, _padded_shape(r, halo), r.value)
+        inside = self._body.tensor(r.tensor, "halo", first.shape or ())
+        tile = self._body.tensor(r.tensor, "tile", _padded_shape(r, halo + count))
+        parts = [new, inside] if self._shape.backwards else [inside, new]
+        self._body.op("CONCATENATION", parts, [tile], axis=ROWS)
+        kept = self._edge(halo + count, halo, first=False)
+        after = self._gather(tile, self._body.integers("rows", kept), "halo")
+        self._variables.append(_Variable(first, inside, after))
+        return tile
+
+    # --- small things ---
+
+    def _gather(self, rows: Tensor, positions: Tensor, name: str = "rows") -> Tensor:
+        made = self._body.tensor(rows, name, _with_rows(rows, positions.elements))
+        self._body.op("GATHER", [rows, positions], [made], axis=ROWS)
+        return made
+
+    def _reshape(self, draft: Draft, source: Tensor, into: Tensor) -> None:
+        new = np.array(into.shape or (), np.int32)
+        draft.op("RESHAPE", [source], [into], newShape=new)
+
+    def _filled(
+        self, draft: Draft, like: Tensor, shape: tuple[int, ...], value: int | float | None
+    ) -> Tensor:
+        """A constant of one value, quantised like `like`; None: what stands for zero."""
+        values = np.full(shape, _zero(like) if value is None else value, DTYPES[like.type_name])
+        return draft.constant("filled", values, like.type_name, like, like.quantization)
+
+
+def _zero(t: Tensor) -> int:
+    """What stands for zero."""
+    points = None if t.quantization is None else t.quantization.zeroPoint
+    return 0 if points is None or not len(points) or t.type_name == "float32" else int(points[0])
+
+
+def _with_rows(t: Tensor, rows: int) -> tuple[int, ...]:
+    batch, _, *rest = t.shape or ()
+    return (batch, rows, *rest)
+
+
+def _padded_shape(r: Reading, rows: int) -> tuple[int, ...]:
+    _, _, columns, channels = r.tensor.shape or (0, 0, 0, 0)
+    return (1, rows, columns + sum(r.columns), channels + sum(r.channels))
