@@ -63,11 +63,34 @@ def _split(op: Op) -> Iterator[Sharing]:
         yield from _parts_of(whole, op.outputs, parts_are_operands=False)
 
 
+def _strided(op: Op) -> Iterator[Sharing]:
+    """STRIDED_SLICE in steps of one, with its limits written out."""
+    begin, end, steps = (integers(t) for t in op.operands()[1:4])
+    shape = op.operands()[0].shape or ()
+    masks = ("beginMask", "endMask", "ellipsisMask", "newAxisMask", "shrinkAxisMask", "offset")
+    if any(getattr(op.options, name, 0) for name in masks):
+        return
+    if begin is None or end is None or steps is None or set(steps) - {1}:
+        return
+    if len({len(begin), len(end), len(shape)}) != 1 or min(begin, default=0) < 0:
+        return
+    taken = tuple(e - b for b, e in zip(begin, end, strict=True))
+    if taken == op.outputs[0].shape and all(e <= n for e, n in zip(end, shape, strict=True)):
+        yield from _part(op.operands()[0], op.outputs[0], begin)
+
+
 def _sliced(op: Op) -> Iterator[Sharing]:
     whole, begin_tensor = op.operands()[:2]
     (part,) = op.outputs
-    begin, shape, taken = integers(begin_tensor), whole.shape or (), part.shape or ()
-    if begin is None or len(begin) != len(shape) or len(taken) != len(shape):
+    begin = integers(begin_tensor)
+    if begin is not None:
+        yield from _part(whole, part, begin)
+
+
+def _part(whole: Tensor, part: Tensor, begin: list[int]) -> Iterator[Sharing]:
+    """`part` is the box of `whole` that starts at `begin`."""
+    shape, taken = whole.shape or (), part.shape or ()
+    if len(begin) != len(shape) or len(taken) != len(shape):
         return
     cut = [i for i in range(len(shape)) if taken[i] != shape[i]]
     if len(cut) > 1 or not _is_outermost(shape, cut[0] if cut else 0):
@@ -93,9 +116,18 @@ def _parts_of(whole: Tensor, parts: list[Tensor], *, parts_are_operands: bool) -
         at += part.nbytes
 
 
+def _updated(op: Op) -> Iterator[Sharing]:
+    """DYNAMIC_UPDATE_SLICE: the operand is copied only where the result lies elsewhere."""
+    operand, result = op.operands()[0], op.outputs[0]
+    if operand.shape == result.shape and operand.type == result.type:
+        yield Sharing(operand, result, distance=0, exclusive=True)
+
+
+register(OpSpec(_updated, operands=3), "DYNAMIC_UPDATE_SLICE")
 register(OpSpec(_same_bytes), "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 register(OpSpec(_joined, needs_options=True), "CONCATENATION", "PACK")
 register(OpSpec(_unpacked, many_results=True, needs_options=True), "UNPACK")
 register(OpSpec(_split, operands=2, many_results=True), "SPLIT")
 register(OpSpec(_split, operands=3, many_results=True), "SPLIT_V")
 register(OpSpec(_sliced, operands=3), "SLICE")
+register(OpSpec(_strided, operands=4, needs_options=True), "STRIDED_SLICE")

@@ -87,7 +87,7 @@ def dag_of(
     nodes: list[Node] = []
     for i, op in enumerate(graph.ops):
         absorbs, exclusive = _absorbs(op, classes, kept, trails_of)
-        body = max((peaks[id(g)] for g in op.called()), default=0)
+        body = _body_bytes(op, peaks)
         effects = has_side_effects(op)
         writes = tuple(c for c in _indices(op.outputs, classes) if c not in written)
         written.update(writes)
@@ -110,6 +110,14 @@ def dag_of(
         _indices(graph.inputs, classes),
         _indices(graph.outputs, classes),
     )
+
+
+def _body_bytes(op: Op, peaks: dict[int, int]) -> int:
+    """Bytes that the graphs of a control-flow operator need at least beside its results. Those of
+    WHILE hold nothing while its body runs: the body's inputs and outputs may take their place."""
+    most = max((peaks[id(g)] for g in op.called()), default=0)
+    own = sum(align_up(planned_bytes(t)) for t in op.outputs) if op.kind == "WHILE" else 0
+    return max(most - own, 0)
 
 
 def _as_litert_runs(graph: Graph) -> list[list[int]]:

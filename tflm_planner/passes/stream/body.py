@@ -1,13 +1,13 @@
 """Draws up a loop: the body and the condition as graphs, and what the main graph runs instead.
 
-    main   X -RESHAPE- z -+        +- z' -STRIDED_SLICE-RESHAPE- Y
-           counters, first halos  -+ WHILE +
-    body   z -RESHAPE-GATHER(rows)- x - ... - y -RESHAPE-+
-           z -------------------------------------DYNAMIC_UPDATE_SLICE(z, y, at)- z'
+    main   X = z, counters, first halos -WHILE- z' -STRIDED_SLICE-RESHAPE- Y
+    body   z -GATHER(rows)- x - ... - y -RESHAPE-+
+           z -RESHAPE-----------DYNAMIC_UPDATE_SLICE(., y, at)-RESHAPE- z'
     a use  new rows -PAD-GATHER(mask)-CONCATENATION(halo, .)- tile - the operator, VALID
                                                                +- GATHER - the next halo
 
-The order of rows inside a tile is the image's, whichever way the loop runs: from the bottom up
+Every tensor in the place of z takes the place of one that nobody reads any more, so that all of
+them can be the same memory. The order of rows inside a tile is the image's, whichever way the loop runs: from the bottom up
 the halo is joined below. It knows a `Geometry`; whether it is worth while is decided elsewhere.
 """
 
@@ -66,25 +66,25 @@ class Writer:
         return self._main.ops
 
     def _draw(self) -> None:
-        store, result = self._shape.store, self._shape.result
-        flat = self._opened()
-        self._store_in = self._body.tensor(flat, "z", flat.shape or ())
-        store_out = self._body.tensor(flat, "z", flat.shape or ())
-        self._variables.append(_Variable(flat, self._store_in, store_out))
-        if not store.shared:
-            self._source_in = self._body.tensor(
-                self._shape.source, "x", self._shape.source.shape or ()
-            )
-            self._variables.append(
-                _Variable(self._shape.source, self._source_in, self._source_in)
-            )
-        step = self._shape.rows[id(result)] * row_elements(result)
-        at = self._counter("at", [self._position(store.first, step)],
-                           -step if self._shape.backwards else step)  # fmt: skip
-        made = self._region()
-        update = self._body.tensor(result, "y", (step,))
-        self._reshape(self._body, made, update)
-        self._body.op("DYNAMIC_UPDATE_SLICE", [self._store_in, update, at.inside], [store_out])
+        shape, result = self._shape, self._shape.result
+        start = self._opened()
+        inside = self._body.tensor(start, "z", start.shape or ())
+        after = self._body.tensor(start, "z", start.shape or ())
+        self._variables.append(_Variable(start, inside, after))
+        self._source = inside
+        if not shape.store.shared:
+            self._source = self._body.tensor(shape.source, "x", shape.source.shape or ())
+            self._variables.append(_Variable(shape.source, self._source, self._source))
+        step = shape.rows[id(result)] * row_elements(result)
+        at = self._counter("at", [self._position(shape.store.first, step)],
+                           -step if shape.backwards else step)  # fmt: skip
+        update = self._reshaped(self._body, self._region(), (step,))
+        flat = (shape.store.size,)
+        whole = self._reshaped(self._body, inside, flat)
+        updated = after if after.shape == flat else self._body.tensor(whole, "z", flat)
+        self._body.op("DYNAMIC_UPDATE_SLICE", [whole, update, at.inside], [updated])
+        if updated is not after:
+            self._reshape(self._body, updated, after)
         self._count()
         self._condition(at, step)
         self._closed()
@@ -130,40 +130,37 @@ class Writer:
     # --- the store, before and after ---
 
     def _opened(self) -> Tensor:
-        """The store as a flat tensor of the main graph, with the input in it if it is shared."""
+        """The store in the main graph: the input, with more room if need be; or room alone."""
         shape, store = self._shape, self._shape.store
-        like = shape.source if store.shared else shape.result
-        flat = self._main.tensor(like, "z", (store.size,))
-        image = shape.source
         if not store.shared:
+            like = shape.result
             seed = self._filled(self._main, like, (1, 1, 1, 1), None)
-            image = self._main.tensor(like, "room", (1, 1, 1, store.size))
-            pads = self._main.integers("pads", [[0, 0], [0, 0], [0, 0], [0, store.size - 1]])
-            self._main.op("PAD", [seed, pads], [image])
-        elif store.rows > height(image):
-            behind = store.rows - store.lead - height(image)
-            ends = (behind, store.lead) if shape.backwards else (store.lead, behind)
-            room = self._main.tensor(like, "room", _with_rows(image, store.rows))
-            pads = self._main.integers("pads", [[0, 0], ends, [0, 0], [0, 0]])
-            self._main.op("PAD", [image, pads], [room])
-            image = room
-        self._reshape(self._main, image, flat)
-        return flat
+            pads = [[0, 0], [0, 0], [0, 0], [0, store.size - 1]]
+            room = self._main.tensor(like, "room", (1, 1, 1, store.size))
+            self._main.op("PAD", [seed, self._main.integers("pads", pads)], [room])
+            return self._reshaped(self._main, room, (store.size,))
+        if store.rows == height(shape.source):
+            return shape.source
+        behind = store.rows - store.lead - height(shape.source)
+        ends = (behind, store.lead) if shape.backwards else (store.lead, behind)
+        pads = self._main.integers("pads", [[0, 0], ends, [0, 0], [0, 0]])
+        room = self._main.tensor(shape.source, "room", _with_rows(shape.source, store.rows))
+        self._main.op("PAD", [shape.source, pads], [room])
+        return room
 
     def _closed(self) -> None:
         """WHILE, and the result taken out of the store."""
         shape, store = self._shape, self._shape.store
         after = [self._main.tensor(v.inside, "w", v.inside.shape or ()) for v in self._variables]
         self._while = self._main.op("WHILE", [v.start for v in self._variables], after)
-        flat = after[0]
-        begin = self._position(store.start, shape.result.elements)
-        if store.size != shape.result.elements:
-            part = self._main.tensor(flat, "part", (shape.result.elements,))
-            ends = [[begin], [begin + shape.result.elements], [1]]
-            limits = [self._main.integers("part", e) for e in ends]
-            self._main.op("STRIDED_SLICE", [flat, *limits], [part])
-            flat = part
-        self._reshape(self._main, flat, shape.result)
+        left, size = after[0], shape.result.elements
+        begin = self._position(store.start, size)
+        if store.size != size:
+            row = row_elements(shape.source) if store.shared else 1
+            if begin % row or size % row:
+                left, row = self._reshaped(self._main, left, (store.size,)), 1
+            left = self._rows_of(self._main, left, begin // row, size // row)
+        self._reshape(self._main, left, shape.result)
 
     # --- the region ---
 
@@ -226,19 +223,7 @@ class Writer:
             rows = store.rows - 1 - rows[:, ::-1]
         key = rows.tobytes()
         if key not in self._gathers:
-            self._gathers[key] = self._gather(self._image(), self._positions(rows, fits))
-        return self._gathers[key]
-
-    def _image(self) -> Tensor:
-        """The store of the input, in rows."""
-        if not self._shape.store.shared:
-            return self._source_in
-        key = b"image"
-        if key not in self._gathers:
-            source = self._shape.source
-            image = self._body.tensor(source, "rows", _with_rows(source, self._shape.store.rows))
-            self._reshape(self._body, self._store_in, image)
-            self._gathers[key] = image
+            self._gathers[key] = self._gather(self._source, self._positions(rows, fits))
         return self._gathers[key]
 
     def _positions(self, rows: npt.NDArray[np.int64], regular: bool) -> Tensor:
@@ -306,6 +291,26 @@ class Writer:
     def _gather(self, rows: Tensor, positions: Tensor, name: str = "rows") -> Tensor:
         made = self._body.tensor(rows, name, _with_rows(rows, positions.elements))
         self._body.op("GATHER", [rows, positions], [made], axis=ROWS)
+        return made
+
+    def _rows_of(self, draft: Draft, t: Tensor, begin: int, count: int) -> Tensor:
+        """Consecutive rows of an image, or a stretch of a flat tensor, by STRIDED_SLICE."""
+        sizes = list(t.shape or ())
+        axis = ROWS if len(sizes) == 4 else 0
+        first, behind = [0] * len(sizes), list(sizes)
+        first[axis], behind[axis] = begin, begin + count
+        sizes[axis] = count
+        limits = [draft.integers("part", v) for v in (first, behind, [1] * len(sizes))]
+        made = draft.tensor(t, "part", sizes)
+        draft.op("STRIDED_SLICE", [t, *limits], [made])
+        return made
+
+    def _reshaped(self, draft: Draft, source: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """`source` in another shape."""
+        if source.shape == shape:
+            return source
+        made = draft.tensor(source, "flat", shape)
+        self._reshape(draft, source, made)
         return made
 
     def _reshape(self, draft: Draft, source: Tensor, into: Tensor) -> None:
