@@ -219,6 +219,13 @@ def new_graph(name: str) -> Graph:
     return Graph(name, [], [], [], [], schema.generated.SubGraphT())
 
 
+def unit_scale() -> Any:
+    """The quantisation of plain numbers: scale 1, zero point 0."""
+    made = schema.generated.QuantizationParametersT()
+    made.scale, made.zeroPoint = np.ones(1, np.float32), np.zeros(1, np.int64)
+    return made
+
+
 def is_convex(ops: Sequence[Op], chosen: Collection[Op]) -> bool:
     """Whether no path leaves the chosen operators and comes back to them."""
     inner = {id(op) for op in chosen}

@@ -15,17 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.ir import Model, Op, Tensor
 from tflm_planner.ops.window import window_of
-from tflm_planner.passes.stream.geometry import Geometry, Use, height, row_elements
+from tflm_planner.passes.stream.geometry import Geometry, Use, gathers, height, row_elements
 from tflm_planner.passes.stream.readings import DTYPES, ROWS, Reading
-from tflm_planner.rewriter_draft import Draft, new_graph
+from tflm_planner.rewriter_draft import Draft, new_graph, unit_scale
 
 _VALID = 1
+_AXES = 4
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Writer:
         self._rows: dict[int, Tensor] = {}
         self._steps: dict[int, int] = {}
         wide = [u.tile if u.again else shape.rows[id(u.reading.tensor)] for u in shape.uses]
-        self._width = max(wide)
+        self._width = max(*wide, 1 if gathers(shape.source) else _AXES)
 
     def commit(self) -> list[Op]:
         """Put the loop into the model in place of the region; its operators in the main graph."""
@@ -193,21 +195,24 @@ class Writer:
             new = self._taken(late, count)
         else:
             new = self._rows[id(r.tensor)]
-        if r.padded or use.masked:
+        if r.padded or (use.masked and gathers(r.tensor)):
             new = self._padded(use, new, count)
         if use.masked:
-            new = self._gather(new, self._mask(use, count))
+            new = self._mask(use, new, count)
         if use.carried:
             new = self._joined(use, new, count)
         if not use.again and use.carried + count > use.tile:
-            rows = self._edge(use.carried + count, use.tile, first=True)
-            new = self._gather(new, self._body.integers("rows", rows))
+            new = self._edge(new, use.tile, first=True)
         return new
 
-    def _edge(self, total: int, wanted: int, *, first: bool) -> list[int]:
-        """The `wanted` rows of `total` that come first in running direction, or last."""
+    def _edge(self, rows: Tensor, wanted: int, *, first: bool) -> Tensor:
+        """The `wanted` rows that come first in running direction, or last."""
         top = first is not self._shape.backwards
-        return list(range(wanted)) if top else list(range(total - wanted, total))
+        begin = 0 if top else height(rows) - wanted
+        if not gathers(rows):
+            return self._rows_of(self._body, rows, begin, wanted)
+        kept = self._body.integers("rows", range(begin, begin + wanted))
+        return self._gather(rows, kept)
 
     def _taken(self, late: int, count: int) -> Tensor:
         """Rows of the region's input, `late` before those that are new."""
@@ -223,47 +228,70 @@ class Writer:
             rows = store.rows - 1 - rows[:, ::-1]
         key = rows.tobytes()
         if key not in self._gathers:
-            self._gathers[key] = self._gather(self._source, self._positions(rows, fits))
+            self._gathers[key] = self._fetched(rows.astype(np.int32), fits)
         return self._gathers[key]
 
-    def _positions(self, rows: npt.NDArray[np.int64], regular: bool) -> Tensor:
+    def _fetched(self, rows: npt.NDArray[np.int32], regular: bool) -> Tensor:
+        """The rows of each turn by GATHER, or where its type has none, by SLICE."""
+        source = self._source
+        if gathers(source):
+            return self._gather(source, self._positions(rows, regular))
+        assert regular, "SLICE takes consecutive rows only"
+        zeros = np.zeros_like(rows[:, :1])
+        begin = self._looked_up(np.concatenate([zeros, rows[:, :1], zeros, zeros], axis=1))
+        sizes = _with_rows(source, rows.shape[1])
+        made = self._body.tensor(source, "rows", sizes)
+        self._body.op("SLICE", [source, begin, self._body.integers("size", sizes)], [made])
+        return made
+
+    def _positions(self, rows: npt.NDArray[np.int32], regular: bool) -> Tensor:
         """The rows of each turn as a variable that grows, or from a table."""
         if not regular:
             return self._looked_up(rows)
         step = int(rows[1, 0] - rows[0, 0])
         return self._counter("rows", rows[0].tolist(), step).inside
 
-    def _looked_up(self, rows: npt.NDArray[np.int64]) -> Tensor:
-        """Row `turn` of a constant table (turns, n)."""
-        key = rows.tobytes()
+    def _looked_up(self, values: npt.NDArray[Any], unit: Any = None) -> Tensor:
+        """Row `turn` of a constant table (turns, n). unit: quantisation of its values."""
+        key = values.tobytes()
         if key not in self._tables:
-            wide = np.zeros((rows.shape[0], self._width), np.int32)
-            wide[:, : rows.shape[1]] = rows
+            wide = np.zeros((values.shape[0], self._width), values.dtype)
+            wide[:, : values.shape[1]] = values
             if self._turn is None:
                 self._turn = self._counter("turn", [0], self._width).inside
-            table = self._body.integers("table", wide.reshape(-1))
-            size = self._body.integers("size", [rows.shape[1]])
-            found = self._body.tensor(table, "row", (rows.shape[1],))
+            kind = values.dtype.name
+            table = self._body.constant("table", wide.reshape(-1), kind, None, unit)
+            size = self._body.integers("size", [values.shape[1]])
+            found = self._body.tensor(table, "row", (values.shape[1],))
             self._body.op("SLICE", [table, self._turn, size], [found])
             self._tables[key] = found
         return self._tables[key]
 
-    def _mask(self, use: Use, count: int) -> Tensor:
-        """For each new row its own place, or that of the row of padding where it is outside."""
+    def _mask(self, use: Use, rows: Tensor, count: int) -> Tensor:
+        """Rows that lie outside the image replaced by padding: the row of padding below is taken
+        in their place, or they are multiplied by zero."""
         r = use.reading
-        turns = np.arange(self._shape.turns)[:, None]
         late = self._shape.delays[id(r.tensor)]
-        rows = turns * self._shape.rows[id(r.tensor)] - late + np.arange(count)[None, :]
-        inside = (rows >= 0) & (rows < height(r.tensor))
+        turns = np.arange(self._shape.turns)[:, None]
+        index = turns * self._shape.rows[id(r.tensor)] - late + np.arange(count)[None, :]
+        inside = (index >= 0) & (index < height(r.tensor))
         if self._shape.backwards:
             inside = inside[:, ::-1]
-        return self._looked_up(np.where(inside, np.arange(count)[None, :], count))
+        if gathers(r.tensor):
+            places = np.where(inside, np.arange(count)[None, :], count)
+            return self._gather(rows, self._looked_up(places.astype(np.int32)))
+        factors = self._looked_up(inside.astype(np.int16), unit_scale())
+        made = self._body.tensor(rows, "masked", rows.shape or ())
+        column = self._reshaped(self._body, factors, (1, count, 1, 1))
+        self._body.op("MUL", [rows, column], [made])
+        return made
 
     def _padded(self, use: Use, rows: Tensor, count: int) -> Tensor:
         """Columns and channels padded, and a row of padding below if a mask needs it."""
         r = use.reading
-        pads = [[0, 0], [0, int(use.masked)], r.columns, r.channels]
-        wide = _padded_shape(r, count + use.masked)
+        below = int(use.masked and gathers(r.tensor))
+        pads = [[0, 0], [0, below], r.columns, r.channels]
+        wide = _padded_shape(r, count + below)
         made = self._body.tensor(r.tensor, "padded", wide)
         paddings = self._body.integers("pads", pads)
         if r.value is None:
@@ -281,15 +309,14 @@ class Writer:
         tile = self._body.tensor(r.tensor, "tile", _padded_shape(r, halo + count))
         parts = [new, inside] if self._shape.backwards else [inside, new]
         self._body.op("CONCATENATION", parts, [tile], axis=ROWS)
-        kept = self._edge(halo + count, halo, first=False)
-        after = self._gather(tile, self._body.integers("rows", kept), "halo")
+        after = self._edge(tile, halo, first=False)
         self._variables.append(_Variable(first, inside, after))
         return tile
 
     # --- small things ---
 
-    def _gather(self, rows: Tensor, positions: Tensor, name: str = "rows") -> Tensor:
-        made = self._body.tensor(rows, name, _with_rows(rows, positions.elements))
+    def _gather(self, rows: Tensor, positions: Tensor) -> Tensor:
+        made = self._body.tensor(rows, "rows", _with_rows(rows, positions.elements))
         self._body.op("GATHER", [rows, positions], [made], axis=ROWS)
         return made
 

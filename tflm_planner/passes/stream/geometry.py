@@ -138,6 +138,12 @@ def element_bytes(t: Tensor) -> int:
     return t.nbytes // max(t.elements, 1)
 
 
+def gathers(t: Tensor) -> bool:
+    """Whether TFLM's GATHER takes tensors of this type; SLICE, which all know, takes consecutive
+    rows only."""
+    return t.type_name in ("int8", "float32")
+
+
 def row_elements(t: Tensor) -> int:
     """Elements of one row."""
     return math.prod((t.shape or ())[COLUMNS:])
@@ -169,12 +175,18 @@ def geometry(graph: Graph, region: Sequence[Op], loop: Loop) -> Geometry:
         for again in (True, False):
             uses = _uses(reads, rows, delays, source, backwards, again)
             store = _store(source, result, rows, delays, uses, turns, kept, aligned, backwards)
+            if store is None:
+                continue
             made = Geometry(
                 tuple(region), source, result, backwards, turns, rows, delays, uses, store
             )
             if best is None or _need(made) < _need(best):
                 best = made
-    assert best is not None
+    if best is None:
+        raise NotStreamableError(
+            f"the last turn would read rows behind {source.name!r} of type {source.type_name}, "
+            "which is needed elsewhere"
+        )
     _check(best)
     return best
 
@@ -279,7 +291,12 @@ def _uses(
         if again and r.tensor is source and halo and max(before, after) <= 0:
             found.append(replace(use, again=True))
         else:
-            found.append(replace(use, masked=after > 0 or min(before, late) > 0))
+            masked = after > 0 or min(before, late) > 0
+            if masked and not gathers(r.tensor) and r.value is not None:
+                raise NotStreamableError(
+                    f"{op.label} needs padding other than zero in {r.tensor.type_name}"
+                )
+            found.append(replace(use, masked=masked))
     return tuple(found)
 
 
@@ -293,12 +310,17 @@ def _store(
     kept: bool,
     aligned: bool,
     backwards: bool,
-) -> Store:
-    """The smallest store. `aligned`: delays are whole turns, so that the first ones may write to
+) -> Store | None:
+    """The smallest store; None where rows that are taken would lie outside it and its type has no
+    GATHER, which could take others instead. `aligned`: delays are whole turns, so that the first ones may write to
     the store's first rows again and again; else the result begins behind what they write."""
     element, step = element_bytes(result), rows[id(result)] * row_elements(result)
     skipped = delays[id(result)] * row_elements(result)
     shared = source.type == result.type and not kept
+    taken, late = turns * rows[id(source)], _latest(uses)
+    whole = not gathers(source)  # all rows that are taken must be there
+    if whole and not shared and (taken > height(source) or late):
+        return None
     for shift in range(ALIGNMENT // element):
         first, start = (-skipped, 0) if aligned else (shift, shift + skipped)
         ends = [max(first + t * step, 0) + step for t in range(turns)]
@@ -306,9 +328,9 @@ def _store(
         if not shared:
             store = Store(False, height(source), 0, end, first, start)
         else:
-            lead = _lead(source, rows, uses, ends)
+            lead = max(_lead(source, rows, late, ends), late if whole else 0)
             row = row_elements(source)
-            total = max(lead + height(source), -(-end // row))
+            total = max(lead + (taken if whole else height(source)), -(-end // row))
             store = Store(True, total, lead, total * row, first, start)
         begins = store.size - start - result.elements if backwards else start
         if aligned or begins * element % ALIGNMENT == 0:
@@ -316,10 +338,14 @@ def _store(
     return store
 
 
-def _lead(source: Tensor, rows: dict[int, int], uses: Sequence[Use], ends: list[int]) -> int:
+def _latest(uses: Sequence[Use]) -> int:
+    """Rows by which the latest reading of the input lags behind the newest rows."""
+    return max((u.halo for u in uses if u.again), default=0)
+
+
+def _lead(source: Tensor, rows: dict[int, int], late: int, ends: list[int]) -> int:
     """Rows to leave before the input so that nothing is written over rows still to be read."""
     taken, row = rows[id(source)], row_elements(source)
-    late = max((u.halo for u in uses if u.again), default=0)
     lead = 0
     for turn, end in enumerate(ends[:-1]):
         next_read = max((turn + 1) * taken - late, 0)
@@ -332,7 +358,7 @@ def _check(g: Geometry) -> None:
     """What the module's drawing says, turn by turn, by simple counting."""
     store, taken = g.store, g.rows[id(g.source)]
     step = g.rows[id(g.result)] * row_elements(g.result)
-    late = max((u.halo for u in g.uses if u.again), default=0)
+    late = _latest(g.uses)
     written = [False] * height(g.result)
     for turn in range(g.turns):
         at = max(store.first + turn * step, 0)
