@@ -32,6 +32,10 @@ from tflm_planner.rewriter_draft import is_convex
 from tflm_planner.units import ALIGNMENT
 
 
+_FEWEST = 2
+"""Turns that make a loop."""
+
+
 @dataclass(frozen=True)
 class Use:
     """A reading inside the loop, in running direction.
@@ -82,7 +86,8 @@ class Store:
 
 @dataclass(frozen=True)
 class Geometry:
-    """A region as a loop. rows, delays: by tensor identity; see the module."""
+    """A region as a loop. rows, delays: by tensor identity; see the module. peeled: how many of
+    the first and of the last turns run outside the loop."""
 
     ops: tuple[Op, ...]
     source: Tensor
@@ -93,6 +98,18 @@ class Geometry:
     delays: dict[int, int]
     uses: tuple[Use, ...]
     store: Store
+    peeled: tuple[int, int] = (0, 0)
+
+    @property
+    def step(self) -> int:
+        """Elements that a turn writes."""
+        return self.rows[id(self.result)] * row_elements(self.result)
+
+    def place(self, turn: int) -> int:
+        """Where a turn writes, in elements of the store; below 0 or behind the last place where
+        it is moved inside."""
+        running = self.store.first + turn * self.step
+        return self.store.size - running - self.step if self.backwards else running
 
     @property
     def in_place(self) -> bool:
@@ -180,6 +197,7 @@ def geometry(graph: Graph, region: Sequence[Op], loop: Loop) -> Geometry:
             made = Geometry(
                 tuple(region), source, result, backwards, turns, rows, delays, uses, store
             )
+            made = _peeled(made) if loop.border == "peeled" else made
             if best is None or _need(made) < _need(best):
                 best = made
     if best is None:
@@ -187,8 +205,26 @@ def geometry(graph: Graph, region: Sequence[Op], loop: Loop) -> Geometry:
             f"the last turn would read rows behind {source.name!r} of type {source.type_name}, "
             "which is needed elsewhere"
         )
+    if best.turns - sum(best.peeled) < _FEWEST:
+        raise NotStreamableError(
+            f"only {best.turns - sum(best.peeled)} of {best.turns} turns are left for the loop"
+        )
     _check(best)
     return best
+
+
+def _peeled(g: Geometry) -> Geometry:
+    """Turns in which a masked use meets a border are taken out of the loop."""
+    first, behind = 0, g.turns
+    for u in g.uses:
+        if u.masked:
+            late, n = g.delays[id(u.reading.tensor)], g.rows[id(u.reading.tensor)]
+            if u.before > 0:
+                first = max(first, -(-late // n))
+            if u.after > 0:
+                behind = min(behind, (height(u.reading.tensor) + late) // n)
+    uses = tuple(replace(u, masked=False) for u in g.uses)
+    return replace(g, uses=uses, peeled=(first, g.turns - behind))
 
 
 def _need(g: Geometry) -> int:
@@ -357,7 +393,7 @@ def _lead(source: Tensor, rows: dict[int, int], late: int, ends: list[int]) -> i
 def _check(g: Geometry) -> None:
     """What the module's drawing says, turn by turn, by simple counting."""
     store, taken = g.store, g.rows[id(g.source)]
-    step = g.rows[id(g.result)] * row_elements(g.result)
+    step = g.step
     late = _latest(g.uses)
     written = [False] * height(g.result)
     for turn in range(g.turns):
