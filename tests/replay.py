@@ -386,6 +386,14 @@ def _strided(run: _Run, op: Any, ins: list[Place], outs: list[Place]) -> Moved:
     return [run.array(ins[0])[tuple(slice(b, e) for b, e in zip(begin, end, strict=True))]]
 
 
+def _gathered(run: _Run, op: Any, ins: list[Place], outs: list[Place]) -> Moved:
+    at = run.integers(ins[1])
+    if at is None or op.builtinOptions is None or op.builtinOptions.batchDims:
+        return None
+    whole = run.array(ins[0])
+    return [np.take(whole, at, _axis(op.builtinOptions.axis, whole.ndim - 1))]
+
+
 def _axis(axis: int, rank: int) -> int:
     return axis + rank if axis < 0 else axis
 
@@ -393,7 +401,7 @@ def _axis(axis: int, rank: int) -> int:
 _MOVES: dict[str, Callable[[_Run, Any, list[Place], list[Place]], Moved]] = {
     "RESHAPE": _same, "SQUEEZE": _same, "EXPAND_DIMS": _same, "CONCATENATION": _joined,
     "PACK": _stacked, "UNPACK": _unstacked, "SPLIT": _parts, "SPLIT_V": _parts, "SLICE": _box,
-    "STRIDED_SLICE": _strided,
+    "STRIDED_SLICE": _strided, "GATHER": _gathered,
 }  # fmt: skip
 
 

@@ -18,12 +18,11 @@ from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 
 def _same_bytes(op: Op) -> Iterator[Sharing]:
-    """Not marked as `same_bytes`: LiteRT keeps RESHAPE's result in its operand and computes in
-    place there though the operand is still needed, so that orders which make use of such views
-    differ on it. An operand that dies is handed over as ever."""
+    """Also LiteRT keeps RESHAPE's result in its operand, but computes in place there though the
+    operand is still needed: `passes.reorder` keeps the order that this relies on."""
     operand, result = op.operands()[0], op.outputs[0]
     if operand.nbytes == result.nbytes and operand.type == result.type:
-        yield Sharing(operand, result, distance=0, exclusive=True)
+        yield Sharing(operand, result, distance=0, exclusive=True, same_bytes=True)
 
 
 def _is_outermost(shape: tuple[int, ...], axis: int) -> bool:
@@ -116,6 +115,20 @@ def _parts_of(whole: Tensor, parts: list[Tensor], *, parts_are_operands: bool) -
         at += part.nbytes
 
 
+def _gathered(op: Op) -> Iterator[Sharing]:
+    """GATHER of rows that follow each other along the outermost axis: one copy for each row."""
+    whole, rows = op.operands()[:2]
+    (part,) = op.outputs
+    at, shape = integers(rows), whole.shape or ()
+    axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
+    if at is None or getattr(op.options, "batchDims", 0) or not 0 <= axis < len(shape):
+        return
+    if not at or at != list(range(at[0], at[0] + len(at))) or len(rows.shape or ()) != 1:
+        return
+    if part.shape == (*shape[:axis], len(at), *shape[axis + 1 :]):
+        yield from _part(whole, part, [at[0] if a == axis else 0 for a in range(len(shape))])
+
+
 def _updated(op: Op) -> Iterator[Sharing]:
     """DYNAMIC_UPDATE_SLICE: the operand is copied only where the result lies elsewhere."""
     operand, result = op.operands()[0], op.outputs[0]
@@ -123,6 +136,7 @@ def _updated(op: Op) -> Iterator[Sharing]:
         yield Sharing(operand, result, distance=0, exclusive=True)
 
 
+register(OpSpec(_gathered, operands=2, needs_options=True), "GATHER")
 register(OpSpec(_updated, operands=3), "DYNAMIC_UPDATE_SLICE")
 register(OpSpec(_same_bytes), "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 register(OpSpec(_joined, needs_options=True), "CONCATENATION", "PACK")

@@ -137,7 +137,7 @@ def _as_litert_runs(graph: Graph) -> list[list[int]]:
     position = {id(op): i for i, op in enumerate(graph.ops)}
     before: list[set[int]] = [set() for _ in graph.ops]
     for i, op in enumerate(graph.ops):
-        if not (op.kind in ELEMENT_WISE or op.kind == "SOFTMAX"):
+        if op.kind not in ELEMENT_WISE | {"SOFTMAX", "DYNAMIC_UPDATE_SLICE"}:
             continue
         roots = [whole[id(t)] for t in op.operands() if id(t) in whole]
         for j in {position[id(c)] for r in roots for m in members[id(r)] for c in m.consumers}:
