@@ -115,18 +115,32 @@ def _parts_of(whole: Tensor, parts: list[Tensor], *, parts_are_operands: bool) -
         at += part.nbytes
 
 
-def _gathered(op: Op) -> Iterator[Sharing]:
-    """GATHER of rows that follow each other along the outermost axis: one copy for each row."""
-    whole, rows = op.operands()[:2]
-    (part,) = op.outputs
+def consecutive_rows(op: Op) -> tuple[int, int] | None:
+    """(first, count) of the rows that a GATHER takes, where they are known, follow each other,
+    and lie along the outermost axis."""
+    operands = op.operands()
+    if len(operands) != 2 or len(op.outputs) != 1 or op.options is None:
+        return None
+    whole, rows = operands
     at, shape = integers(rows), whole.shape or ()
     axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
-    if at is None or getattr(op.options, "batchDims", 0) or not 0 <= axis < len(shape):
-        return
+    if at is None or getattr(op.options, "batchDims", 0) or not _is_outermost(shape, axis):
+        return None
     if not at or at != list(range(at[0], at[0] + len(at))) or len(rows.shape or ()) != 1:
-        return
-    if part.shape == (*shape[:axis], len(at), *shape[axis + 1 :]):
-        yield from _part(whole, part, [at[0] if a == axis else 0 for a in range(len(shape))])
+        return None
+    taken = (*shape[:axis], len(at), *shape[axis + 1 :])
+    fits = axis < len(shape) and op.outputs[0].shape == taken and 0 <= at[0] <= at[-1] < shape[axis]
+    known = whole.type == op.outputs[0].type and not whole.is_constant and whole.nbytes > 0
+    return (at[0], len(at)) if fits and known else None
+
+
+def _gathered(op: Op) -> Iterator[Sharing]:
+    """One copy for each row."""
+    rows = consecutive_rows(op)
+    if rows is not None:
+        whole, part = op.operands()[0], op.outputs[0]
+        skipped = rows[0] * (part.nbytes // rows[1])
+        yield Sharing(whole, part, distance=skipped, exclusive=True, same_bytes=True)
 
 
 def _updated(op: Op) -> Iterator[Sharing]:

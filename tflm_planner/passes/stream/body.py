@@ -52,6 +52,7 @@ class Writer:
         self._test = Draft(model, new_graph("condition"), self._main.draft)
         self._variables: list[_Variable] = []
         self._halos: list[tuple[Use, _Variable]] = []
+        self._tiles: list[tuple[Use, Tensor, Tensor, Tensor]] = []
         self._tables: dict[bytes, Tensor] = {}
         self._gathers: dict[bytes, Tensor] = {}
         self._turn: Tensor | None = None
@@ -181,8 +182,11 @@ class Writer:
         for op in shape.ops:
             out = op.outputs[0]
             tiles = {u.reading.operand: self._tile(u) for u in shape.uses_of(op)}
+            if shape.backwards:
+                self._carry_on()
             if op.kind in ("PAD", "PADV2"):
                 made[id(out)] = tiles[0]
+                self._carry_on()
                 continue
             made[id(out)] = draft.tensor(out, out.name, with_rows(out, shape.rows[id(out)]))
             operands = [
@@ -191,6 +195,7 @@ class Writer:
             ]
             changed = {"padding": _VALID} if window_of(op) is not None else {}
             draft.clone(op, operands, [made[id(out)]], **changed)
+            self._carry_on()
         return made[id(shape.result)]
 
     def _tile(self, use: Use) -> Tensor:
@@ -222,10 +227,17 @@ class Writer:
         inside = self._body.draft.tensor(r.tensor, "halo", first.shape or ())
         parts = [new, inside] if self._shape.backwards else [inside, new]
         tile = self._body.joined(r, parts)
-        made = _Variable(first, inside, self._edge(tile, halo, first=False))
-        self._variables.append(made)
-        self._halos.append((use, made))
+        self._tiles.append((use, first, inside, tile))
         return tile
+
+    def _carry_on(self) -> None:
+        """The next halos of an operator's tiles. From the top down they are taken when the tile
+        is not needed any more: its last rows can then move to where its first ones are."""
+        for use, first, inside, tile in self._tiles:
+            made = _Variable(first, inside, self._edge(tile, use.carried, first=False))
+            self._variables.append(made)
+            self._halos.append((use, made))
+        self._tiles.clear()
 
     # --- rows of the input ---
 

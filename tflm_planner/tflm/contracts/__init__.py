@@ -63,8 +63,14 @@ def contract(op: Op, *libraries: Library) -> Iterator[Trail]:
     exact = [t.low for t in known if t.low == t.high]
     if any(low > distance for distance in exact) or low > high:
         return
-    if low < align_up(known[0].result.nbytes):
-        yield Trail(known[0].operand, known[0].result, low, high)
+    operand, result = known[0].operand, known[0].result
+    if low < align_up(result.nbytes):
+        yield Trail(operand, result, low, high)
+    above = [m.beyond for m in (movement_of(op, library) for library in libraries) if m]
+    if len(above) == len(trails) and all(d is not None for d in above):
+        most = align_up(max(d for d in above if d is not None))
+        if most < operand.nbytes:
+            yield Trail(operand, result, -align_up(operand.nbytes), -most)
 
 
 def exact_bound(op: Op, library: Library) -> Bound | None:
