@@ -129,9 +129,18 @@ def consecutive_rows(op: Op) -> tuple[int, int] | None:
     if not at or at != list(range(at[0], at[0] + len(at))) or len(rows.shape or ()) != 1:
         return None
     taken = (*shape[:axis], len(at), *shape[axis + 1 :])
-    fits = axis < len(shape) and op.outputs[0].shape == taken and 0 <= at[0] <= at[-1] < shape[axis]
+    fits = (
+        axis < len(shape)
+        and op.outputs[0].shape == taken
+        and at[0] >= 0
+        and at[-1] < _size(shape, axis)
+    )
     known = whole.type == op.outputs[0].type and not whole.is_constant and whole.nbytes > 0
     return (at[0], len(at)) if fits and known else None
+
+
+def _size(shape: tuple[int, ...], axis: int) -> int:
+    return shape[axis]
 
 
 def _gathered(op: Op) -> Iterator[Sharing]:

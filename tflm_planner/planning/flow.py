@@ -78,7 +78,9 @@ def while_calls(
     return found
 
 
-def idle_spans(call: Call, last: Mapping[int, int], kept: set[int]) -> Iterator[tuple[Tensor, Span]]:
+def idle_spans(
+    call: Call, last: Mapping[int, int], kept: set[int]
+) -> Iterator[tuple[Tensor, Span]]:
     """(tensor, scopes at which TFLM counts it though nobody needs its bytes).
 
     last: last scope of each planned tensor, by identity. kept: outputs of graphs.

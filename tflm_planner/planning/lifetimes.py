@@ -218,9 +218,9 @@ def loop_pairs(line: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
     """Planned tensors that a WHILE's copies make equal wherever both are needed; see `flow`."""
     for call in while_calls(line.ops, line.scopes, line.entered):
         for a, b in same_places(call, line.idle):
-            if id(a) in line.spans and id(b) in line.spans and _meet(line.span(a), line.span(b)):
-                if a is not b and planned_bytes(a) == planned_bytes(b):
-                    yield a, b
+            known = a is not b and id(a) in line.spans and id(b) in line.spans
+            if known and planned_bytes(a) == planned_bytes(b) and _meet(line.span(a), line.span(b)):
+                yield a, b
 
 
 def never_together(line: Timeline) -> Iterator[tuple[int, int]]:

@@ -27,10 +27,9 @@ from functools import cached_property
 
 from tflm_planner.ir import Graph, Op, Tensor
 from tflm_planner.passes.stream.loop import Loop, NotStreamableError
-from tflm_planner.passes.stream.readings import COLUMNS, ROWS, Reading, check_image, readings
+from tflm_planner.passes.stream.readings import COLUMNS, Reading, check_image, height, readings
 from tflm_planner.rewriter_draft import is_convex
 from tflm_planner.units import ALIGNMENT
-
 
 _FEWEST = 2
 """Turns that make a loop."""
@@ -166,51 +165,48 @@ def row_elements(t: Tensor) -> int:
     return math.prod((t.shape or ())[COLUMNS:])
 
 
-def height(t: Tensor) -> int:
-    """Rows of an image."""
-    return (t.shape or (0, 0))[ROWS]
-
-
 def geometry(graph: Graph, region: Sequence[Op], loop: Loop) -> Geometry:
     """The loop of a region, with the least memory that its delays and stores allow.
 
     Raises NotStreamableError.
     """
     source, result = _ends(graph, region)
-    reads = [(op, r) for op in region for r in readings(op)]
-    backwards = loop.border == "reverse"
-    rows = _rates(region, result, reads, loop.rows)
-    if height(result) <= loop.rows:
-        raise NotStreamableError("one turn would make the whole result")
     inner = {id(op) for op in region}
     kept = any(t is source for t in graph.outputs)
     kept = kept or any(id(op) not in inner for op in source.consumers)
-    best: Geometry | None = None
+    if height(result) <= loop.rows:
+        raise NotStreamableError("one turn would make the whole result")
+    best = min(_variants(region, source, result, loop, kept), key=_need, default=None)
+    if best is None:
+        raise NotStreamableError(
+            f"the last turn would read rows behind {source.name!r} of type {source.type_name}, "
+            "which is needed elsewhere"
+        )
+    left = best.turns - sum(best.peeled)
+    if left < _FEWEST:
+        raise NotStreamableError(f"only {left} of {best.turns} turns are left for the loop")
+    _check(best)
+    return best
+
+
+def _variants(
+    region: Sequence[Op], source: Tensor, result: Tensor, loop: Loop, kept: bool
+) -> Iterator[Geometry]:
+    """With delays of whole turns or not; with rows of the input read again, or carried."""
+    reads = [(op, r) for op in region for r in readings(op)]
+    rows = _rates(region, result, reads, loop.rows)
+    backwards = loop.border == "reverse"
     for aligned in (True, False):
         delays = _delays(region, reads, backwards, loop.rows if aligned else 1, result)
         turns = -(-(height(result) + delays[id(result)]) // loop.rows)
         for again in (True, False):
             uses = _uses(reads, rows, delays, source, backwards, again)
             store = _store(source, result, rows, delays, uses, turns, kept, aligned, backwards)
-            if store is None:
-                continue
-            made = Geometry(
-                tuple(region), source, result, backwards, turns, rows, delays, uses, store
-            )
-            made = _peeled(made) if loop.border == "peeled" else made
-            if best is None or _need(made) < _need(best):
-                best = made
-    if best is None:
-        raise NotStreamableError(
-            f"the last turn would read rows behind {source.name!r} of type {source.type_name}, "
-            "which is needed elsewhere"
-        )
-    if best.turns - sum(best.peeled) < _FEWEST:
-        raise NotStreamableError(
-            f"only {best.turns - sum(best.peeled)} of {best.turns} turns are left for the loop"
-        )
-    _check(best)
-    return best
+            if store is not None:
+                made = Geometry(
+                    tuple(region), source, result, backwards, turns, rows, delays, uses, store
+                )
+                yield _peeled(made) if loop.border == "peeled" else made
 
 
 def _peeled(g: Geometry) -> Geometry:
@@ -348,8 +344,9 @@ def _store(
     backwards: bool,
 ) -> Store | None:
     """The smallest store; None where rows that are taken would lie outside it and its type has no
-    GATHER, which could take others instead. `aligned`: delays are whole turns, so that the first ones may write to
-    the store's first rows again and again; else the result begins behind what they write."""
+    GATHER, which could take others instead. `aligned`: delays are whole turns, so that the first
+    ones may write to the store's first rows again and again; else the result begins behind what
+    they write."""
     element, step = element_bytes(result), rows[id(result)] * row_elements(result)
     skipped = delays[id(result)] * row_elements(result)
     shared = source.type == result.type and not kept
@@ -357,6 +354,7 @@ def _store(
     whole = not gathers(source)  # all rows that are taken must be there
     if whole and not shared and (taken > height(source) or late):
         return None
+    store: Store | None = None
     for shift in range(ALIGNMENT // element):
         first, start = (-skipped, 0) if aligned else (shift, shift + skipped)
         ends = [max(first + t * step, 0) + step for t in range(turns)]

@@ -8,12 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from tflm_planner.passes.base import RefusedError
+
 Edge = Literal["reverse", "masked", "peeled"]
 EDGES: tuple[Edge, ...] = get_args(Edge)
 
 
-class NotStreamableError(Exception):
+class NotStreamableError(RefusedError):
     """Why a region cannot run in a loop; the text follows "not streamed: "."""
+
+    prefix = "not streamed"
 
 
 @dataclass(frozen=True)

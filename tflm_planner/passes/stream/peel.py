@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.ops.window import window_of
-from tflm_planner.passes.stream.geometry import Geometry, Use, height, row_elements
+from tflm_planner.passes.stream.geometry import Geometry, Use, row_elements
 from tflm_planner.passes.stream.pieces import Pieces, padded_shape, with_rows
+from tflm_planner.passes.stream.readings import height
 
 _VALID = 1
 Range = tuple[int, int]
@@ -49,19 +50,17 @@ class Unrolled:
 
     def _computed(self, op: Op, tiles: dict[int, Tensor | None], wanted: Range) -> Tensor:
         draft, out = self._pieces.draft, op.outputs[0]
-        first = tiles[0] if 0 in tiles else None
+        first = tiles.get(0)
         if op.kind in ("PAD", "PADV2"):
             assert first is not None
             return first
         made = draft.tensor(out, out.name, with_rows(out, wanted[1] - wanted[0]))
-        operands = [tiles[i] if i in tiles else t for i, t in enumerate(op.inputs)]
+        operands = [tiles.get(i, t) for i, t in enumerate(op.inputs)]
         changed = {"padding": _VALID} if window_of(op) is not None else {}
         draft.clone(op, operands, [made], **changed)
         return made
 
-    def _tile(
-        self, use: Use, turn: int, wanted: Range, rows: dict[int, Tensor]
-    ) -> Tensor | None:
+    def _tile(self, use: Use, turn: int, wanted: Range, rows: dict[int, Tensor]) -> Tensor | None:
         """The rows that `op` reads for its rows `wanted`; and the next halo."""
         r, pieces = use.reading, self._pieces
         needed = self._needed(use, wanted)

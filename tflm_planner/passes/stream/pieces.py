@@ -12,7 +12,7 @@ import numpy as np
 
 from tflm_planner.ir import Tensor
 from tflm_planner.passes.stream.geometry import gathers
-from tflm_planner.passes.stream.readings import DTYPES, ROWS, Reading
+from tflm_planner.passes.stream.readings import DTYPES, ROWS, Reading, height
 from tflm_planner.rewriter_draft import Draft
 
 
@@ -54,7 +54,7 @@ class Pieces:
         pads = [[0, 0], [above, below], r.columns, r.channels]
         if not any(map(any, pads)):
             return rows
-        count = (rows.shape or ())[ROWS] + above + below
+        count = height(rows) + above + below
         made = self.draft.tensor(r.tensor, "padded", padded_shape(r, count))
         paddings = self.draft.integers("pads", pads)
         if r.value is None:
@@ -66,7 +66,7 @@ class Pieces:
 
     def joined(self, r: Reading, parts: Sequence[Tensor]) -> Tensor:
         """Rows under each other."""
-        count = sum((p.shape or ())[ROWS] for p in parts)
+        count = sum(map(height, parts))
         made = self.draft.tensor(r.tensor, "tile", padded_shape(r, count))
         self.draft.op("CONCATENATION", list(parts), [made], axis=ROWS)
         return made
@@ -96,7 +96,7 @@ def _zero(t: Tensor) -> int:
 
 def with_rows(t: Tensor, rows: int) -> tuple[int, ...]:
     """The shape of an image with another number of rows."""
-    batch, _, *rest = t.shape or ()
+    batch, _, *rest = t.shape or (1, 0)
     return (batch, rows, *rest)
 
 

@@ -57,6 +57,11 @@ class Reading:
         return (columns + sum(self.columns)) * (channels + sum(self.channels))
 
 
+def height(t: Tensor) -> int:
+    """Rows of an image."""
+    return (t.shape or (0, 0))[ROWS]
+
+
 def readings(op: Op) -> list[Reading]:
     """All readings of an operator. Raises NotStreamableError where rows cannot run by turns."""
     _check(op)
@@ -101,9 +106,9 @@ def check_image(t: Tensor) -> None:
         raise NotStreamableError(f"tensor {t.name!r} is of type {t.type_name}")
     if t.is_variable:
         raise NotStreamableError(f"tensor {t.name!r} is a variable")
-    if t.quantization is not None and t.quantization.scale is not None:
-        if len(t.quantization.scale) > 1:
-            raise NotStreamableError(f"tensor {t.name!r} is quantised per channel")
+    scales = None if t.quantization is None else t.quantization.scale
+    if scales is not None and len(scales) > 1:
+        raise NotStreamableError(f"tensor {t.name!r} is quantised per channel")
 
 
 def _of_window(op: Op, window: Window) -> Reading:
@@ -128,8 +133,9 @@ def _of_window(op: Op, window: Window) -> Reading:
 
 
 def _lowest(t: Tensor) -> int | float:
-    dtype = DTYPES[t.type_name]
-    return float(np.finfo(dtype).min) if t.type_name == "float32" else int(np.iinfo(dtype).min)
+    if t.type_name == "float32":
+        return float(np.finfo(np.float32).min)
+    return -(1 << (8 * (t.nbytes // t.elements) - 1))
 
 
 def _of_pad(op: Op) -> Reading:
@@ -138,7 +144,7 @@ def _of_pad(op: Op) -> Reading:
     if data is None or pads is None or len(pads) != 8 or min(pads) < 0 or any(pads[:2]):
         raise NotStreamableError(f"{op.label} pads in a way that rows cannot follow")
     _, above, below, *rest = pads[1:]
-    if (result.shape or ())[ROWS] != (data.shape or ())[ROWS] + above + below:
+    if height(result) != height(data) + above + below:
         raise NotStreamableError(f"{op.label} declares another shape than its paddings")
     value = None
     if op.kind == "PADV2":

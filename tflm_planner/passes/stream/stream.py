@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tflm_planner.ir import Model, Op
+from tflm_planner.passes.base import apply_regions
 from tflm_planner.passes.stream.body import Writer
 from tflm_planner.passes.stream.geometry import Geometry, geometry
 from tflm_planner.passes.stream.loop import Loop, NotStreamableError
@@ -19,20 +20,11 @@ class Stream:
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
-        listed = list(model.main.ops)
-        regions = [[listed[i] for i in sorted(set(loop.ops))] for loop in self.loops]
-        notes: list[str] = []
-        taken: set[int] = set()
-        for loop, region in zip(self.loops, regions, strict=True):
-            try:
-                if any(id(op) in taken for op in region):
-                    raise NotStreamableError("regions share an operator")
-                notes.append(stream_region(model, loop, region))
-            except NotStreamableError as error:
-                notes.append(f"not streamed: {error}")
-                continue
-            taken |= {id(op) for op in region}
-        return notes
+
+        def rewrite(loop: Loop, ops: Sequence[Op]) -> str:
+            return stream_region(model, loop, ops)
+
+        return apply_regions(model, self.loops, rewrite, NotStreamableError)
 
 
 def can_stream(model: Model, loop: Loop) -> Geometry:
@@ -56,10 +48,11 @@ def stream_region(model: Model, loop: Loop, region: Sequence[Op]) -> str:
 
 
 def _note(loop: Loop, found: Geometry) -> str:
-    ops = found.ops
-    how = {"reverse": "from the bottom up", "masked": "from the top down"}.get(loop.border, "")
+    ops, own = found.ops, sum(found.peeled)
+    how = "from the bottom up" if found.backwards else "from the top down"
     where = "in place of its input" if found.in_place else "into a store of its own"
+    outside = f", {own} of them outside the loop" if own else ""
     return (
         f"streamed {len(ops)} operators from {ops[0].label} to {ops[-1].label}: {found.turns} "
-        f"turns {how}, {loop.rows} rows each, {where}, {found.halo_bytes:,} bytes of halo"
+        f"turns {how}, {loop.rows} rows each{outside}, {where}, {found.halo_bytes:,} bytes of halo"
     )
