@@ -223,6 +223,14 @@ def loop_pairs(line: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
                 yield a, b
 
 
+def loop_aliases(line: Timeline) -> list[Overlap]:
+    """The overlaps that spare loops all copies of their variables, indices as in
+    `planning_problem`."""
+    index = {id(t): i for i, t in enumerate(line.planned)}
+    found = [(index[id(a)], index[id(b)], 0) for a, b in loop_pairs(line)]
+    return [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
+
+
 def never_together(line: Timeline) -> Iterator[tuple[int, int]]:
     """Identities of planned tensors that TFLM counts at the same time, though the bytes of both
     are needed at none: they may share memory in any way."""

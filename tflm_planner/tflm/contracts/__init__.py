@@ -25,7 +25,7 @@ from tflm_planner.tflm.contracts.kernels import STUDIED, Library, orders
 from tflm_planner.tflm.contracts.movement import movement_of
 from tflm_planner.tflm.contracts.replay import Replay, replay_of, replay_safe, replays
 from tflm_planner.tflm.contracts.rules import Bound, bound
-from tflm_planner.units import align_up
+from tflm_planner.units import ALIGNMENT, align_up
 
 __all__ = [
     "STUDIED", "Bound", "Library", "Replay", "Trail", "bound", "contract", "exact_bound",
@@ -91,7 +91,7 @@ def exact_bound(op: Op, library: Library) -> Bound | None:
 def _trail(op: Op, library: Library) -> Trail | None:
     movement = movement_of(op, library)
     if movement is not None:
-        low = -align_up(-movement.least) if movement.least < 0 else align_up(movement.least)
+        low = -(-movement.least // ALIGNMENT) * ALIGNMENT  # up to a multiple, on both sides of 0
         return Trail(movement.operand, movement.result, low, UNBOUNDED)
     found, data = exact_bound(op, library), op.inputs[0] if op.inputs else None
     if found is None or data is None:
