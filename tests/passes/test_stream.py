@@ -173,7 +173,9 @@ def _refused(data: bytes, loop: Loop) -> str:
 def test_what_cannot_be_streamed_is_said(cnn) -> None:
     chain = _chain((3, 1, 4), (1, 1, 4))
     assert _refused(chain, Loop((0,), 12)) == "not streamed: one turn would make the whole result"
-    assert "are left for the loop" in _refused(_chain((3, 1, 4), size=2), Loop((0,), 1, "peeled"))
+    assert "are left for the loop" in _refused(
+        _chain((3, 1, 4), (3, 1, 4), size=2), Loop((0, 1), 1, "peeled")
+    )
     notes = run(read_model(chain), Stream((Loop((0, 1), 1), Loop((1,), 1))))
     assert notes[1] == "not streamed: regions share an operator"
 
