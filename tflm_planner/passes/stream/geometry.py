@@ -13,9 +13,11 @@ All rows are counted in running direction: from the top down, or from the bottom
                    | y0 | y1 | y2 |                    its result: the rows that a turn writes lie
                             ^ read from here on        below all that a later turn reads
 
-A row of zeros stands in for rows outside the image where a window reads them as padding
-(`Use.masked`); other rows outside are computed from whatever is there, and nobody looks at them.
-This module knows shapes and bytes; it must not know how operators are written.
+The input lies there as a whole, so a loop may start some rows ahead: its delay is then negative,
+and the first halo holds its first rows. A row of zeros stands in for rows outside the image where
+a window reads them as padding (`Use.masked`); other rows outside are computed from whatever is
+there, and nobody looks at them. This module knows shapes and bytes; it must not know how
+operators are written.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 from tflm_planner.ir import Graph, Op, Tensor
 from tflm_planner.passes.stream.loop import Loop, NotStreamableError
@@ -33,6 +36,8 @@ from tflm_planner.units import ALIGNMENT
 
 _FEWEST = 2
 """Turns that make a loop."""
+_MOST_AHEAD = 8
+"""Rows by which loops may start ahead."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,7 @@ def geometry(graph: Graph, region: Sequence[Op], loop: Loop) -> Geometry:
     kept = kept or any(id(op) not in inner for op in source.consumers)
     if height(result) <= loop.rows:
         raise NotStreamableError("one turn would make the whole result")
-    best = min(_variants(region, source, result, loop, kept), key=_need, default=None)
+    best = min(_variants(region, source, result, loop, kept), key=_rank, default=None)
     if best is None:
         raise NotStreamableError(
             f"the last turn would read rows behind {source.name!r} of type {source.type_name}, "
@@ -192,12 +197,16 @@ def geometry(graph: Graph, region: Sequence[Op], loop: Loop) -> Geometry:
 def _variants(
     region: Sequence[Op], source: Tensor, result: Tensor, loop: Loop, kept: bool
 ) -> Iterator[Geometry]:
-    """With delays of whole turns or not; with rows of the input read again, or carried."""
+    """With delays of whole turns or not; with rows of the input read again, or carried; ahead by
+    as many rows as windows on the input look ahead, or fewer."""
     reads = [(op, r) for op in region for r in readings(op)]
     rows = _rates(region, result, reads, loop.rows)
     backwards = loop.border == "reverse"
-    for aligned in (True, False):
-        delays = _delays(region, reads, backwards, loop.rows if aligned else 1, result)
+    looks = [r.reach - r.stride - _sides(r, backwards)[0] for _, r in reads if r.tensor is source]
+    most = min(max(0, *looks, 0), _MOST_AHEAD, height(source))
+    for aligned, ahead in product((True, False), range(most + 1)):
+        delays = {id(source): -ahead}
+        _delay(delays, region, reads, backwards, loop.rows if aligned else 1, result)
         turns = -(-(height(result) + delays[id(result)]) // loop.rows)
         for again in (True, False):
             uses = _uses(reads, rows, delays, source, backwards, again)
@@ -223,11 +232,11 @@ def _peeled(g: Geometry) -> Geometry:
     return replace(g, uses=uses, peeled=(first, g.turns - behind))
 
 
-def _need(g: Geometry) -> int:
-    """Bytes by which variants are compared. A store that is longer than the input costs PAD,
-    which cannot quite be done in place."""
+def _rank(g: Geometry) -> tuple[int, int, int]:
+    """Bytes first, then turns and masks. A store that is longer than the input costs PAD, which
+    cannot quite be done in place."""
     extra = row_elements(g.source) * element_bytes(g.source) if _is_padded(g) else 0
-    return g.store_bytes + g.halo_bytes + extra
+    return g.store_bytes + g.halo_bytes + extra, g.turns, sum(u.masked for u in g.uses)
 
 
 def _is_padded(g: Geometry) -> bool:
@@ -282,26 +291,26 @@ def _sides(r: Reading, backwards: bool) -> tuple[int, int]:
     return (r.below, r.above) if backwards else (r.above, r.below)
 
 
-def _delays(
+def _delay(
+    found: dict[int, int],
     region: Sequence[Op],
     reads: Sequence[tuple[Op, Reading]],
     backwards: bool,
     unit: int,
     result: Tensor,
-) -> dict[int, int]:
-    """Rows by which each tensor lags behind; that of the result is a multiple of `unit`."""
-    found: dict[int, int] = {}
+) -> None:
+    """Enter the rows by which each tensor lags behind; that of the result is a multiple of
+    `unit`."""
     for op in region:
         delay = 0
         for maker, r in reads:
             if maker is op:
                 before, _ = _sides(r, backwards)
-                late = found.setdefault(id(r.tensor), 0) + max(r.reach - r.stride, 0) - before
+                late = found[id(r.tensor)] + max(r.reach - r.stride, 0) - before
                 delay = max(delay, -(-late // r.stride))
         if op.outputs[0] is result:
             delay = -(-delay // unit) * unit
         found[id(op.outputs[0])] = delay
-    return found
 
 
 def _uses(
@@ -350,9 +359,10 @@ def _store(
     element, step = element_bytes(result), rows[id(result)] * row_elements(result)
     skipped = delays[id(result)] * row_elements(result)
     shared = source.type == result.type and not kept
-    taken, late = turns * rows[id(source)], _latest(uses)
+    late = _latest(source, delays, uses)
+    taken = turns * rows[id(source)] - delays[id(source)]
     whole = not gathers(source)  # all rows that are taken must be there
-    if whole and not shared and (taken > height(source) or late):
+    if whole and not shared and (taken > height(source) or late > 0):
         return None
     store: Store | None = None
     for shift in range(ALIGNMENT // element):
@@ -372,9 +382,9 @@ def _store(
     return store
 
 
-def _latest(uses: Sequence[Use]) -> int:
-    """Rows by which the latest reading of the input lags behind the newest rows."""
-    return max((u.halo for u in uses if u.again), default=0)
+def _latest(source: Tensor, delays: dict[int, int], uses: Sequence[Use]) -> int:
+    """Rows by which the latest reading of the input lags behind, all considered."""
+    return delays[id(source)] + max((u.halo for u in uses if u.again), default=0)
 
 
 def _lead(source: Tensor, rows: dict[int, int], late: int, ends: list[int]) -> int:
@@ -392,7 +402,7 @@ def _check(g: Geometry) -> None:
     """What the module's drawing says, turn by turn, by simple counting."""
     store, taken = g.store, g.rows[id(g.source)]
     step = g.step
-    late = _latest(g.uses)
+    late = _latest(g.source, g.delays, g.uses)
     written = [False] * height(g.result)
     for turn in range(g.turns):
         at = max(store.first + turn * step, 0)
