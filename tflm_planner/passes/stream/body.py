@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from tflm_planner.ir import Model, Op, Tensor
 from tflm_planner.ops.window import window_of
-from tflm_planner.passes.stream.geometry import Geometry, Use, gathers, row_elements
+from tflm_planner.passes.stream.geometry import Geometry, Use
 from tflm_planner.passes.stream.peel import Unrolled
 from tflm_planner.passes.stream.pieces import Pieces, padded_shape, with_rows
-from tflm_planner.passes.stream.readings import height
+from tflm_planner.passes.stream.readings import gathers, height, row_elements
 from tflm_planner.rewriter_draft import Draft, new_graph, unit_scale
 
 _VALID = 1
