@@ -37,6 +37,8 @@ def no_trails(_: Op) -> Iterable[Trail]:
     return ()
 
 
+PARTS = ("SLICE", "SPLIT", "SPLIT_V", "CONCATENATION", "PACK", "UNPACK")
+"""Kinds that take tensors apart or put them together."""
 UNUSED = -1
 """First and last use of a tensor that no operator, input or output mentions."""
 
@@ -275,13 +277,14 @@ def equal_pairs(line: Timeline) -> Iterator[EqualPair]:
 
 
 def view_aliases(line: Timeline) -> list[Overlap]:
-    """The overlaps that make every SLICE, SPLIT and CONCATENATION along the outermost axis copy
-    onto itself, indices as in `planning_problem`."""
+    """The overlaps that make every operator in PARTS along the outermost axis copy onto itself,
+    indices as in `planning_problem`."""
     index = {id(t): i for i, t in enumerate(line.planned)}
     once = [op for op in line.ops if len(line.scopes.get(id(op), ())) == 1]
     found = [
         (index[id(s.operand)], index[id(s.result)], s.distance)
         for op in once
+        if op.kind in PARTS
         for s in copies(op)
         if id(s.operand) in index and id(s.result) in index
     ]
