@@ -13,14 +13,17 @@ from itertools import pairwise
 
 from tflm_planner.ir import Tensor
 from tflm_planner.ops.axes import Range
+from tflm_planner.passes.base import RefusedError
 from tflm_planner.units import ALIGNMENT
 
 Box = tuple[Range, ...]
 """A range for each axis. Ranges of wasted rows may leave the tensor on either side."""
 
 
-class NotTileableError(Exception):
+class NotTileableError(RefusedError):
     """Why an operator cannot be computed in boxes; the text follows "not tiled: "."""
+
+    prefix = "not tiled"
 
 
 def full_box(tensor: Tensor) -> Box:
