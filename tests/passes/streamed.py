@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.arena import Wheel
 from tests.models.maker import Value
 from tests.models.operators import Operators
 from tests.passes.tiled import quick_differences
 from tests.replay import replay
-from tests.tflm.test_arena import measured
 from tflm_planner import api
 from tflm_planner.ir import Graph, Op
 from tflm_planner.making import make
@@ -155,11 +155,13 @@ def faults(original: bytes, made: bytes, *, wheel: bool = True) -> list[str]:
     if wheel:
         plan = planned(made)
         wrong += [f"overlapped: {d}" for d in quick_differences(original, plan.data, ("TFLM",))]
-        found = measured(plan.data, plan.arena + (1 << 16))
+        runtime = Wheel(plan.data)
+        found = runtime.run(plan.arena + (1 << 16))
         if found is None or found[0] != plan.head:
             wrong.append(f"head {plan.head}, really {found}")
-        if measured(plan.data, plan.arena) is None:
+        if runtime.run(plan.arena) is None:
             wrong.append(f"does not work in the predicted arena of {plan.arena}")
+        runtime.close()
     return wrong
 
 
