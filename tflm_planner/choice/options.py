@@ -1,0 +1,106 @@
+"""What a search of tiles may do, and what it comes to. Data alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from tflm_planner.errors import UsageError
+from tflm_planner.passes.recipes import Border
+from tflm_planner.passes.tile import Scheme
+from tflm_planner.planning.lifetimes import TrailRule
+from tflm_planner.tflm.machine import Machine
+
+Method = Literal["regions", "motes"]
+METHODS: tuple[Method, ...] = get_args(Method)
+Objective = Literal["arena", "head"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class TileOptions:
+    """machine, trails_of: the target. overhead: instructions allowed, relative to the model as it
+    was read (delta). method: "regions" or MOTES's beam search. objective: the bytes to lower, of
+    the whole arena or of the head alone. width: of the beam (beta). time_limit: seconds. budget:
+    bytes that are enough: of the candidates that keep it the fastest wins. dialect: whether views
+    may cost no operator (`passes.dialect`). new_kinds: operators that may be used although the
+    model does not use them, so that the firmware must register them; None for all. workers:
+    processes."""
+
+    machine: Machine
+    trails_of: TrailRule
+    overhead: float = 1.10
+    method: Method = "regions"
+    objective: Objective = "arena"
+    width: int = 4
+    time_limit: float = 60.0
+    budget: int | None = None
+    dialect: bool = True
+    new_kinds: frozenset[str] | None = frozenset()
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise UsageError(f"search {self.method!r} is unknown; choose from {', '.join(METHODS)}")
+        if self.objective not in OBJECTIVES:
+            known = ", ".join(OBJECTIVES)
+            raise UsageError(f"objective {self.objective!r} is unknown; choose from {known}")
+
+    def allows(self, kind: str, used: frozenset[str]) -> bool:
+        """Whether an operator of this kind may be in the result of a model that uses `used`."""
+        return self.new_kinds is None or kind in self.new_kinds or kind in used
+
+    @property
+    def border(self) -> Border:
+        """How tiles get the padding of an image's edge: by PAD if that may be used."""
+        return "pad" if self.new_kinds is None or "PAD" in self.new_kinds else "waste"
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Schemes with what they lead to.
+
+    schemes: positions of operators as in the file, cleaned up. bytes: of the objective. arena,
+    head: bytes by the plan that was made. overhead: instructions relative to the original.
+    bottleneck: the operator of the original at the peak. bound: whether all views are bound to
+    their parents (none is a copy then). order: operators of the original in running order, before
+    tiling; None for the file's. reordered: whether the tiles were put into an order of their own.
+    """
+
+    schemes: tuple[Scheme, ...]
+    bytes: int
+    arena: int
+    head: int
+    overhead: float
+    bottleneck: int | None
+    bound: bool
+    order: tuple[int, ...] | None = None
+    reordered: bool = False
+
+    @property
+    def rank(self) -> tuple[int, float, int]:
+        """Smaller is better; ties in bytes go to the faster, then to the one with fewer tiles."""
+        return self.bytes, self.overhead, len(self.schemes)
+
+    def beats(self, other: Tiling, budget: int | None) -> bool:
+        """Within the budget the faster one wins, otherwise the smaller one."""
+        if budget is not None and max(self.bytes, other.bytes) <= budget:
+            return (self.overhead, self.bytes) < (other.overhead, other.bytes)
+        return self.rank < other.rank
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search came to. best: the empty tiling when nothing helps. front: tilings of which
+    none is both smaller and faster than another, the smallest first. tried: candidates planned."""
+
+    best: Tiling
+    front: tuple[Tiling, ...]
+    tried: int
+
+
+def silent(_: str) -> None:
+    """A listener to progress that does nothing."""
