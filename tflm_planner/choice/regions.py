@@ -34,12 +34,14 @@ LONGEST = 14
 """Operators of an interval at most: longer ones recompute more than they save."""
 MOST_TRIALS = 700
 """Intervals tried."""
-MOST_WHOLE = 40
+MOST_WHOLE = 24
 """Covers tried as whole models before improvement."""
 MOST_IMPROVED = 400
 """Whole models tried while improving."""
 FINALISTS = 4
 """Whole models that are planned with all care."""
+_SLACK = 60
+"""Covers that promise one part in so many more than the best whole model are still tried."""
 _CAPS = 48
 """Heads looked at in one round."""
 _BATCH = 16
@@ -150,6 +152,7 @@ class RegionSearch:
         found: list[Cover] = []
         for cap in caps[::step]:
             found += self._partition.covers(cap)
+        known += known // _SLACK
         promising = [c for c in found if self._promise(c) < known or self._fits(c)]
         return sorted(promising, key=self._rank)
 
@@ -171,18 +174,22 @@ class RegionSearch:
         """Make sketches true."""
         questions = [
             Question(
-                Trial((self._scheme(item, item.first),), self._bound, effort=CLIMB),
+                Trial((self._scheme(item, item.first),), self._bound, None, CLIMB, again),
                 (item.first, item.end),
                 self._order,
             )
             for item in items
+            for again in (False, True)
         ]
-        self._trials += len(questions)
-        for item, outcome in zip(items, self._workers.answers(questions), strict=True):
-            if outcome is None:
-                self._partition.drop(item)
+        self._trials += len(items)
+        answers = self._workers.answers(questions)
+        for item, *both in zip(items, answers[::2], answers[1::2], strict=True):
+            possible = [outcome for outcome in both if outcome is not None]
+            if possible:
+                best = min(possible, key=lambda o: (o.head, o.tail))
+                self._partition.add(_tried(item, best))
             else:
-                self._partition.add(_tried(item, outcome))
+                self._partition.drop(item)
 
     @property
     def _bound(self) -> bool:
@@ -198,7 +205,9 @@ class RegionSearch:
         return Trial(schemes, self._bound, self._order, CLIMB)
 
     def _try_whole(self, trials: Sequence[Trial]) -> list[Tiling]:
-        """Plan whole models; those that are possible and fast enough."""
+        """Plan whole models, also with the tiles in an order of their own; those that are
+        possible and fast enough."""
+        trials = [replace(t, reordered=again) for t in trials for again in (False, True)]
         fresh = [t for t in dict.fromkeys(trials) if t not in self._whole]
         outcomes = self._workers.answers([Question(t) for t in fresh])
         for trial, outcome in zip(fresh, outcomes, strict=True):
@@ -213,16 +222,16 @@ class RegionSearch:
 
     def _improve(self, say: Progress) -> None:
         """Change one scheme of the best whole model at a time, while that helps."""
-        done: set[Trial] = set()
+        done: set[tuple[Scheme, ...]] = set()
         while len(self._whole) < MOST_WHOLE + MOST_IMPROVED and not self._over:
             ranked = sorted(
                 ((made, trial) for trial, made in self._whole.items() if made is not None),
                 key=lambda pair: pair[0].rank,
             )
-            starts = [trial for _, trial in ranked[:2] if trial not in done]
+            starts = [trial for _, trial in ranked[:2] if trial.schemes not in done]
             if not starts:
                 return
-            done.add(starts[0])
+            done.add(starts[0].schemes)
             moves = [t for t in neighbours(starts[0], len(self._line)) if t not in self._whole]
             for k in range(0, len(moves), _BATCH):
                 if self._over:
@@ -239,9 +248,7 @@ class RegionSearch:
         for _, trial in ranked[:FINALISTS]:
             if self._over:
                 return
-            self._try_whole(
-                [replace(trial, effort=CAREFUL, reordered=again) for again in (False, True)]
-            )
+            self._try_whole([replace(trial, effort=CAREFUL)])
             say(f"tiling: {self.best.bytes:,} B, planned with care")
 
 
