@@ -63,22 +63,27 @@ class TileOptions:
 class Tiling:
     """Schemes with what they lead to.
 
-    schemes: positions of operators as in the file, cleaned up. bytes: of the objective. arena,
-    head: bytes by the plan that was made. overhead: instructions relative to the original.
-    bottleneck: the operator of the original at the peak. bound: whether all views are bound to
-    their parents (none is a copy then). order: operators of the original in running order, before
-    tiling; None for the file's. reordered: whether the tiles were put into an order of their own.
+    schemes: positions of operators as in the file, cleaned up. arena, head: bytes by the plan
+    that was made. overhead: instructions relative to the original. bottleneck: the operator of
+    the original at the peak. bound: whether all views are bound to their parents (none is a copy
+    then). order: operators of the original in running order, before tiling; None for the file's.
+    reordered: whether the tiles were put into an order of their own.
     """
 
     schemes: tuple[Scheme, ...]
-    bytes: int
     arena: int
-    head: int
     overhead: float
     bottleneck: int | None
     bound: bool
+    head: int = 0
+    objective: Objective = "arena"
     order: tuple[int, ...] | None = None
     reordered: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """What is to be small."""
+        return self.arena if self.objective == "arena" else self.head
 
     @property
     def rank(self) -> tuple[int, float, int]:

@@ -23,7 +23,7 @@ from tflm_planner.choice.improve import neighbours
 from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, silent
 from tflm_planner.choice.partition import Cover, Item, Partition, Way
-from tflm_planner.choice.sketch import Sketch, sketches
+from tflm_planner.choice.sketch import Limits, Sketch, sketches
 from tflm_planner.choice.trial import CAREFUL, CLIMB, Outcome, Trial, line_order, tiling_of
 from tflm_planner.choice.workers import Workers
 from tflm_planner.passes.tile import Scheme
@@ -105,19 +105,21 @@ class RegionSearch:
     def _sketched(self) -> Iterator[Sketch]:
         """All intervals in tiles that may lower what is to be lowered."""
         line, options = self._line, self._options
-        floor = max(line.crossing, default=0)
-        limit = self._plain.arena if options.objective == "arena" else 1 << 62
+        floor, tail = max(line.crossing, default=0), self._plain.tail
+        most = 1 << 62
+        if options.objective == "arena":
+            most = self._plain.arena - tail - floor
+        limits = Limits(most, int((options.overhead - 1) * self._base))
         for end in range(1, len(line) + 1):
             lowest = max(0, end - LONGEST)
             if max(line.needs[lowest:end]) <= floor or self._over:
                 continue
             for axis, parts in _cuts(line, end):
                 for made in sketches(
-                    line, end, axis, parts, bound=options.dialect, lowest=lowest
+                    line, end, axis, parts, bound=options.dialect, lowest=lowest, limits=limits
                 ):
                     helps = made.head < max(line.needs[made.first : end])
-                    total = made.head + self._plain.tail + made.tail
-                    if helps and total < limit:
+                    if helps and made.head + made.tail - floor < most:
                         yield made
 
     def _true_covers(self, say: Progress) -> Iterator[Cover]:

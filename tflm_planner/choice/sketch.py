@@ -67,14 +67,22 @@ class _Ranges:
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a walk ends: bytes of tail and instructions that may be added."""
+
+    tail: int
+    instructions: int
+
+
 def sketches(
-    line: Line, end: int, axis: int, parts: int, *, bound: bool, lowest: int
+    line: Line, end: int, axis: int, parts: int, *, bound: bool, lowest: int, limits: Limits
 ) -> Iterator[Sketch]:
-    """The intervals that end before operator `end`, the shortest first, none with more operators
-    than from `lowest` on. bound: parts of tensors are views where they are runs of bytes."""
+    """The intervals that end before operator `end`, the shortest first, none with an operator
+    before `lowest`. bound: parts of tensors are views where they are runs of bytes."""
     walk = _Walk(line, end, axis, parts, bound)
     for first in range(end - 1, lowest - 1, -1):
-        if not walk.extend(first):
+        if not walk.extend(first) or walk.beyond(limits):
             return
         yield walk.sketch(first)
 
@@ -88,12 +96,23 @@ class _Walk:
     bound: bool
     ranges: dict[int, _Ranges] = field(default_factory=dict[int, _Ranges])
     pieces: dict[int, _Ranges] = field(default_factory=dict[int, _Ranges])
-    shares: dict[int, npt.NDArray[np.float64]] = field(
-        default_factory=dict[int, npt.NDArray[np.float64]]
-    )
-    """Operator -> the share of it that each tile computes."""
+    last: dict[int, int] = field(default_factory=dict[int, int])
+    """Tensor -> its last reader within."""
+    sizes: dict[int, Vector] = field(default_factory=dict[int, Vector])
+    """Tensor -> bytes of each tile's share of it."""
+    beside: int = 0
+    """Bytes of the tensors that live through the interval."""
     extra: float = 0.0
-    """Instructions added so far."""
+    tail: int = 0
+    temp: int = 0
+    """Instructions and bytes added so far."""
+
+    def __post_init__(self) -> None:
+        self.beside = self.line.crossing[self.end]
+
+    def beyond(self, limits: Limits) -> bool:
+        """Whether the interval costs too much already; longer ones cost more."""
+        return self.extra > limits.instructions or self.tail > limits.tail
 
     def extend(self, at: int) -> bool:
         """Take in the operator before; False where it cannot be part of a tile."""
@@ -104,6 +123,7 @@ class _Walk:
         if id(result) not in self.line.bytes:
             return False
         if self.line.last[id(result)] >= self.end:
+            self.beside -= self.line.bytes[id(result)]
             piece = self._cut(result)
             if piece is None:
                 return False
@@ -114,17 +134,22 @@ class _Walk:
         wanted = self.ranges.get(id(result))
         if wanted is None:  # nobody reads it
             return False
-        if not self._needs(op, wanted):
+        self.sizes[id(result)] = self._size(id(result))
+        if not self._needs(at, op, wanted):
             return False
-        size = (result.shape or ())[wanted.axis] if wanted.axis is not None else 1
-        ones = np.zeros(self.parts)
-        ones[0] = 1.0
-        share = ones if wanted.axis is None else (wanted.high - wanted.low) / size
-        self.shares[at] = share
-        whole = self.line.instructions[at]
-        self.extra += whole * (float(share.sum()) - 1)
-        self.extra += _DISPATCH * (np.count_nonzero(share) - 1)
+        self._add_up(at, result, wanted)
         return True
+
+    def _add_up(self, at: int, result: Tensor, wanted: _Ranges) -> None:
+        """What tiles of this operator cost."""
+        if wanted.axis is None:  # made once, by the first tile
+            return
+        rows = (result.shape or ())[wanted.axis]
+        share = (wanted.high - wanted.low) / rows
+        again = self.parts - 1
+        self.extra += self.line.instructions[at] * (float(share.sum()) - 1) + _DISPATCH * again
+        self.tail += self.line.tail[at] * again
+        self.temp += self.line.temp[at] * again
 
     def _cut(self, tensor: Tensor) -> _Ranges | None:
         """The pieces of a result; None where there are fewer than asked for."""
@@ -139,7 +164,7 @@ class _Walk:
         low, high = np.array(ranges, np.int64).T
         return _Ranges(self.axis, low, high)
 
-    def _needs(self, op: Op, wanted: _Ranges) -> bool:
+    def _needs(self, at: int, op: Op, wanted: _Ranges) -> bool:
         """Note what the operator reads; False where the axis cannot be split."""
         links = () if wanted.axis is None else tuple(axis_map(op).links_of(wanted.axis))
         if wanted.axis is not None and not links:
@@ -151,6 +176,8 @@ class _Walk:
             needed = _needed(operand, found, wanted)
             if not self.ranges.setdefault(id(operand), needed).join(needed):
                 return False
+            self.last.setdefault(id(operand), at)
+            self.sizes[id(operand)] = self._size(id(operand))
         return True
 
     # --- adding up ---
@@ -158,57 +185,46 @@ class _Walk:
     def sketch(self, first: int) -> Sketch:
         """The interval from `first` on."""
         line, n = self.line, self.parts
-        beside = sum(line.bytes[id(t)] for t in line.through(first, self.end))
-        head = beside + max(
-            int(live.max()) + line.scratch[at] for at, live in self._live(first)
-        )
-        tiles = range(first, self.end)
-        entering, leaving = self._borders(first)
-        views = (len(entering) + len(leaving)) * n
-        tail = sum(line.tail[at] * (np.count_nonzero(self.shares[at]) - 1) for at in tiles)
-        temp = sum(line.temp[at] * (np.count_nonzero(self.shares[at]) - 1) for at in tiles)
+        entering = [k for k in self.ranges if line.made[k] < first and line.last[k] < self.end]
+        live = self._live(first, entering)
+        scratch = np.array(line.scratch[first : self.end], np.int64)
+        head = self.beside + int((live.max(axis=1) + scratch).max())
+        views = (len(entering) + len(self.pieces)) * n
         return Sketch(
-            first, self.end, self.axis, n, head,
-            int(tail) + _VIEW_TAIL * views, int(temp) + _VIEW_TEMP * views, int(self.extra),
+            first, self.end, self.axis, n, max(head, self._joined()),
+            self.tail + _VIEW_TAIL * views, self.temp + _VIEW_TEMP * views, int(self.extra),
         )  # fmt: skip
 
-    def _borders(self, first: int) -> tuple[list[int], list[int]]:
-        """Tensors that enter the interval, and those that leave it."""
+    def _live(self, first: int, entering: list[int]) -> Vector:
+        """Bytes that live while an operator (row) of a tile (column) runs."""
         line = self.line
-        entering = [
-            key
-            for key in self.ranges
-            if line.made[key] < first and line.last[key] < self.end
-        ]
-        leaving = [key for key in self.pieces if line.made[key] >= first]
-        return entering, leaving
-
-    def _live(self, first: int) -> Iterator[tuple[int, Vector]]:
-        """For each operator the bytes that live while each tile runs it."""
-        line = self.line
-        entering, leaving = self._borders(first)
-        last = {key: self._last_read(key) for key in (*entering, *self.ranges)}
+        live = np.zeros((self.end - first, self.parts), np.int64)
+        for key in entering:
+            after = self.last[key] + 1 - first
+            live[:after] += self._left(key, True)
+            live[after:] += self._left(key, False)
+        for key, size in self.sizes.items():
+            made = line.made[key] - first
+            if made < 0:
+                continue
+            after = max(self.last.get(key, -1) + 1 - first, made + 1)
+            if key not in self.pieces:
+                live[made:after] += size
+                continue
+            piece = self._piece(key)
+            done = np.cumsum(piece)
+            live[made:] += done
+            live[:made] += done - piece
+            live[made:after] += np.maximum(size - piece, 0)
         for at in range(first, self.end):
-            op = line.ops[at]
-            live = np.zeros(self.parts, np.int64)
-            for key in entering:
-                live += self._left(key, at <= last[key])
-            for key in self.ranges:
-                if first <= line.made[key] <= at <= last[key] and key not in leaving:
-                    live += self._size(key)
-            for key in leaving:
-                live += self._done(key, at >= line.made[key])
-                if self.pieces[key] is not self.ranges[key] and first <= line.made[key] <= at:
-                    rest = self._size(key) - self._piece(key)
-                    live += np.where(at <= last[key], np.maximum(rest, 0), 0)
-            yield at, live - self._taken(at, op, last, entering)
-        if leaving and not self._is_view(leaving[0]):  # all pieces and the whole
-            total = sum(2 * line.bytes[key] for key in leaving)
-            yield self.end - 1, np.full(self.parts, total, np.int64)
+            if line.saved[at]:
+                live[at - first] -= self._taken(at, entering)
+        return live
 
-    def _last_read(self, key: int) -> int:
-        reads = [at for at in self.shares if any(id(t) == key for t in self.line.ops[at].operands())]
-        return max(reads, default=-1)
+    def _joined(self) -> int:
+        """Bytes while pieces that are no views are put together."""
+        apart = [key for key in self.pieces if not self._is_view(key)]
+        return self.beside + 2 * sum(self.line.bytes[key] for key in apart)
 
     def _rows(self, key: int) -> int:
         axis = self.ranges[key].axis
@@ -246,24 +262,20 @@ class _Walk:
             start = np.append(start[1:], rows)
         return whole * (rows - start) // rows
 
-    def _done(self, key: int, made: bool) -> Vector:
-        """Bytes of the pieces of a leaving tensor that are there."""
-        pieces = self._piece(key)
-        done = np.cumsum(pieces)
-        return done if made else done - pieces
-
-    def _taken(self, at: int, op: Op, last: dict[int, int], entering: list[int]) -> Vector:
+    def _taken(self, at: int, entering: list[int]) -> Vector:
         """Bytes that the operator's result takes over from operands that die there."""
+        line = self.line
         best = np.zeros(self.parts, np.int64)
-        made = self._size(id(op.outputs[0]))
-        for key, gain in self.line.saved[at].items():
-            if last.get(key) != at or key not in self.ranges or self.line.last[key] >= self.end:
+        result = id(line.ops[at].outputs[0])
+        made = self.sizes[result]
+        for key, gain in line.saved[at].items():
+            if self.last.get(key) != at or line.last[key] >= self.end:
                 continue
-            whole = min(self.line.bytes[key], self.line.bytes[id(op.outputs[0])])
-            operand = self._size(key)
+            operand = self.sizes[key]
             if key in entering:
                 operand = self._left(key, True) - self._left(key, False)
-            best = np.maximum(best, np.minimum(operand, made) - (whole - gain))
+            least = min(line.bytes[key], line.bytes[result])
+            best = np.maximum(best, np.minimum(operand, made) - (least - gain))
         return best
 
 

@@ -113,15 +113,14 @@ def tiling_of(
             replace(s, ops=tuple(sorted(order[i] for i in s.ops))) for s in schemes
         )
         peak = None if peak is None else order[peak]
-    wanted = outcome.arena if options.objective == "arena" else outcome.head
     return Tiling(
         schemes,
-        wanted,
         outcome.arena,
-        outcome.head,
         outcome.instructions / max(base, 1),
         peak,
         trial.bound,
+        outcome.head,
+        options.objective,
         order,
         trial.reordered,
     )
