@@ -113,6 +113,18 @@ class Line:
             found.append(self.crossing[at] + made - taken + self.scratch[at])
         return found
 
+    @cached_property
+    def narrows(self) -> list[int]:
+        """Positions at whose start less lives than around them, both ends of the line included."""
+        live = self.crossing
+        inner = [
+            p
+            for p in range(1, len(self.ops))
+            if live[p] <= live[p - 1] and live[p] < live[p + 1]
+            or live[p] < live[p - 1] and live[p] <= live[p + 1]
+        ]
+        return [0, *inner, len(self.ops)]
+
     def through(self, first: int, end: int) -> list[Tensor]:
         """Tensors that live from before the interval until after it."""
         return [

@@ -53,10 +53,9 @@ class TileOptions:
         """Whether an operator of this kind may be in the result of a model that uses `used`."""
         return self.new_kinds is None or kind in self.new_kinds or kind in used
 
-    @property
-    def border(self) -> Border:
-        """How tiles get the padding of an image's edge: by PAD if that may be used."""
-        return "pad" if self.new_kinds is None or "PAD" in self.new_kinds else "waste"
+    def borders(self, used: frozenset[str]) -> tuple[Border, ...]:
+        """How tiles may get the padding of an image's edge: by PAD only if that may be used."""
+        return ("waste", "pad") if self.allows("PAD", used) else ("waste",)
 
 
 @dataclass(frozen=True)

@@ -53,50 +53,76 @@ class Cover:
     cost: int
 
     @property
-    def bytes(self) -> int:
-        """What head and tail add up to."""
-        return self.head + self.tail
+    def ways(self) -> tuple[Way, ...]:
+        """What is run otherwise than it is."""
+        return tuple(i.key for i in self.items)
+
+    @property
+    def tried(self) -> bool:
+        """Whether all its figures come from trials."""
+        return all(i.tried for i in self.items)
 
 
 class Partition:
-    """All items, cheapest way found for any cap. `needs`: bytes that each position needs as it
-    is. `allowed`: instructions that may be added."""
+    """All items, and the cheapest way found for any cap. `needs`: bytes that each position needs
+    as it is. `allowed`: instructions that may be added."""
 
     def __init__(self, needs: Sequence[int], allowed: int) -> None:
         self._needs, self._count = list(needs), len(needs)
         self._allowed = max(allowed, 1)
-        self._ending: list[list[Item]] = [[] for _ in range(self._count + 1)]
+        self._ending: list[dict[Way, Item]] = [{} for _ in range(self._count + 1)]
+        self._known: dict[int, list[Cover]] = {}
 
     def add(self, item: Item) -> None:
         """Offer an item; one of the same key is replaced."""
-        here = self._ending[item.end]
-        here[:] = [i for i in here if i.key != item.key]
-        if item.cost <= self._allowed:
-            here.append(item)
+        before = self._ending[item.end].get(item.key)
+        if item.cost > self._allowed:
+            self.drop(item)
+            return
+        self._ending[item.end][item.key] = item
+        if before is None or (item.head, item.tail, item.cost) < (
+            max(item.head, before.head), max(item.tail, before.tail), max(item.cost, before.cost),
+        ):  # fmt: skip
+            self._known = {cap: c for cap, c in self._known.items() if cap < item.head}
+        self._forget(item)
 
     def drop(self, item: Item) -> None:
         """Take an item back."""
-        here = self._ending[item.end]
-        here[:] = [i for i in here if i.key != item.key]
+        self._ending[item.end].pop(item.key, None)
+        self._forget(item)
+
+    def _forget(self, item: Item) -> None:
+        """What got dearer changes only the covers that it is part of."""
+        self._known = {
+            cap: covers
+            for cap, covers in self._known.items()
+            if not any(i.key == item.key for c in covers for i in c.items)
+        }
 
     def caps(self) -> list[int]:
         """Heads that may make a difference, the lowest first."""
-        heads = {i.head for items in self._ending for i in items} | set(self._needs)
+        heads = {i.head for items in self._ending for i in items.values()} | set(self._needs)
         return sorted(h for h in heads if h <= max(self._needs, default=0))
 
     def covers(self, cap: int) -> list[Cover]:
         """With heads up to `cap`: those with the least tail for their instructions, the slowest
         first. Empty where the cap cannot be kept."""
+        if cap not in self._known:
+            self._known[cap] = self._solved(cap)
+        return self._known[cap]
+
+    def _solved(self, cap: int) -> list[Cover]:
         best = np.full((self._count + 1, UNITS + 1), _FAR, np.int64)
         best[0] = 0
         taken: list[list[tuple[Item | None, npt.NDArray[np.bool_], int]]] = [[]]
+        everywhere = np.ones(UNITS + 1, np.bool_)
         for end in range(1, self._count + 1):
             row = best[end]
             steps: list[tuple[Item | None, npt.NDArray[np.bool_], int]] = []
             if self._needs[end - 1] <= cap:
                 row[:] = best[end - 1]
-                steps.append((None, np.ones(UNITS + 1, np.bool_), 0))
-            for item in self._ending[end]:
+                steps.append((None, everywhere, 0))
+            for item in self._ending[end].values():
                 units = -(-item.cost * UNITS // self._allowed) if item.cost > 0 else 0
                 if item.head > cap or best[item.first, UNITS - units] >= _FAR:
                     continue

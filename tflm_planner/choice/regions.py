@@ -26,12 +26,15 @@ from tflm_planner.choice.partition import Cover, Item, Partition, Way
 from tflm_planner.choice.sketch import Limits, Sketch, sketches
 from tflm_planner.choice.trial import CAREFUL, CLIMB, Outcome, Trial, line_order, tiling_of
 from tflm_planner.choice.workers import Workers
+from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.tile import Scheme
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112)
 """Numbers of parts that are sketched."""
 LONGEST = 14
 """Operators of an interval at most: longer ones recompute more than they save."""
+FARTHEST = 90
+"""The same between two places where little lives: cells with several branches."""
 MOST_TRIALS = 700
 """Intervals tried."""
 MOST_WHOLE = 24
@@ -43,8 +46,10 @@ FINALISTS = 4
 _SLACK = 60
 """Covers that promise one part in so many more than the best whole model are still tried."""
 _CAPS = 48
-"""Heads looked at in one round."""
-_BATCH = 16
+"""Heads looked at in one round, about."""
+_REFINED = 4
+"""Lower heads looked at beside the best."""
+_BATCH = 24
 """Items tried in one round at most."""
 
 
@@ -59,12 +64,16 @@ class RegionSearch:
         self._line: Line = bench.line(self._order)
         plain = bench.answer(Question(Trial((), False, effort=CLIMB)))
         assert plain is not None, "the model itself is always possible"
+        self._used = frozenset(op.kind for op in bench.model.ops())
         self._base, self._plain = plain.instructions, plain
         self._tilings = [tiling_of(Trial((), False), plain, options, self._base)]
         self._whole: dict[Trial, Tiling | None] = {}
         self._trials = 0
+        self._try_whole([Trial((), False, self._order, CLIMB)])
         allowed = int((options.overhead - 1) * self._base)
         self._partition = Partition(self._line.needs, allowed)
+        self._caps: list[int] = []
+        self._border: dict[Way, Border] = {}
 
     # --- what was found ---
 
@@ -104,59 +113,75 @@ class RegionSearch:
 
     def _sketched(self) -> Iterator[Sketch]:
         """All intervals in tiles that may lower what is to be lowered."""
-        line, options = self._line, self._options
-        floor, tail = max(line.crossing, default=0), self._plain.tail
+        line, tail = self._line, self._plain.tail
+        floor = max(line.crossing[0], line.crossing[-1])
         most = 1 << 62
-        if options.objective == "arena":
+        if self._options.objective == "arena":
             most = self._plain.arena - tail - floor
-        limits = Limits(most, int((options.overhead - 1) * self._base))
+        limits = Limits(
+            most,
+            int((self._options.overhead - 1) * self._base),
+            self._options.dialect,
+            self._options.dialect and self._options.allows("SLICE", self._used),
+            self._options.dialect and self._options.allows("CONCATENATION", self._used),
+        )
         for end in range(1, len(line) + 1):
-            lowest = max(0, end - LONGEST)
-            if max(line.needs[lowest:end]) <= floor or self._over:
-                continue
-            for axis, parts in _cuts(line, end):
-                for made in sketches(
-                    line, end, axis, parts, bound=options.dialect, lowest=lowest, limits=limits
-                ):
+            firsts = self._firsts(end, floor)
+            for axis, parts in _cuts(line, end) if firsts and not self._over else ():
+                for made in sketches(line, end, axis, parts, firsts, limits):
                     helps = made.head < max(line.needs[made.first : end])
                     if helps and made.head + made.tail - floor < most:
                         yield made
 
+    def _firsts(self, end: int, floor: int) -> frozenset[int]:
+        """Where intervals that end here may begin: all near by, and narrow places far off."""
+        line = self._line
+        near = range(max(0, end - LONGEST), end)
+        far = (p for p in line.narrows if end - FARTHEST <= p < end)
+        every = {*near, *(far if end in line.narrows else ())}
+        high = next((p for p in range(end - 1, -1, -1) if line.needs[p] > floor), -1)
+        return frozenset(p for p in every if p <= high)
+
     def _true_covers(self, say: Progress) -> Iterator[Cover]:
         """Covers of which every item was tried, the most promising first."""
-        seen: set[tuple[object, ...]] = set()
+        seen: set[tuple[Way, ...]] = set()
         while len(seen) < MOST_WHOLE and not self._over:
             covers = self._covers()
-            fresh = [c for c in covers if tuple(i.key for i in c.items) not in seen]
+            fresh = [c for c in covers if c.items and c.ways not in seen]
+            if self._trials >= MOST_TRIALS:
+                fresh = [c for c in fresh if c.tried]
             if not fresh:
                 return
-            if self._trials >= MOST_TRIALS:
-                fresh = [c for c in fresh if all(i.tried for i in c.items)][:1]
-                if not fresh:
-                    return
-            true = fresh[0] if all(i.tried for i in fresh[0].items) else None
-            if true is not None:
-                seen.add(tuple(i.key for i in true.items))
-                if true.items:
-                    yield true
+            if fresh[0].tried:
+                seen.add(fresh[0].ways)
+                yield fresh[0]
                 continue
-            wanted = {i.key: i for c in fresh[:_BATCH] for i in c.items if not i.tried}
+            wanted = {i.key: i for c in fresh for i in c.items if not i.tried}
             self._try_items(list(wanted.values())[:_BATCH])
             say(f"tiling: {self._promise(fresh[0]):,} B promised, {self._trials} intervals tried")
 
     def _covers(self) -> list[Cover]:
         """The best covers for the caps that matter, best first."""
-        options = self._options
         known = self.best.bytes
-        tail = self._plain.tail if options.objective == "arena" else 0
-        caps = [cap for cap in self._partition.caps() if cap + tail < known]
-        step = max(len(caps) // _CAPS, 1)
+        tail = self._plain.tail if self._options.objective == "arena" else 0
+        if not self._caps:
+            caps = self._partition.caps()
+            self._caps = caps[:: max(len(caps) // _CAPS, 1)]
         found: list[Cover] = []
-        for cap in caps[::step]:
-            found += self._partition.covers(cap)
+        for cap in self._caps:
+            if cap + tail < known:
+                found += self._partition.covers(cap)
+        for _ in range(_REFINED):
+            best = min(found, key=self._rank, default=None)
+            lower = [] if best is None else self._partition.covers(best.head - 1)
+            found += lower
+            if not lower or best is None or self._rank(lower[0]) >= self._rank(best):
+                break
         known += known // _SLACK
-        promising = [c for c in found if self._promise(c) < known or self._fits(c)]
-        return sorted(promising, key=self._rank)
+        promising = {
+            c.ways: c for c in found if self._promise(c) < known or self._fits(c)
+        }
+        return sorted(promising.values(), key=self._rank)
 
     def _promise(self, cover: Cover) -> int:
         if self._options.objective == "head":
@@ -174,24 +199,28 @@ class RegionSearch:
 
     def _try_items(self, items: Sequence[Item]) -> None:
         """Make sketches true."""
+        ways = [(b, a) for b in self._options.borders(self._used) for a in (False, True)]
         questions = [
             Question(
-                Trial((self._scheme(item, item.first),), self._bound, None, CLIMB, again),
+                Trial((replace(scheme, border=border),), self._bound, None, CLIMB, again),
                 (item.first, item.end),
                 self._order,
             )
             for item in items
-            for again in (False, True)
+            for scheme in (self._scheme(item, item.first),)
+            for border, again in ways
         ]
         self._trials += len(items)
         answers = self._workers.answers(questions)
-        for item, *both in zip(items, answers[::2], answers[1::2], strict=True):
-            possible = [outcome for outcome in both if outcome is not None]
-            if possible:
-                best = min(possible, key=lambda o: (o.head, o.tail))
-                self._partition.add(_tried(item, best))
-            else:
+        for k, item in enumerate(items):
+            outcomes = zip(answers[k * len(ways) : (k + 1) * len(ways)], ways, strict=True)
+            possible = [(o, border) for o, (border, _) in outcomes if o is not None]
+            if not possible:
                 self._partition.drop(item)
+                continue
+            best, border = min(possible, key=lambda p: (p[0].head, p[0].tail, p[0].instructions))
+            self._border[item.key] = border
+            self._partition.add(_tried(item, best))
 
     @property
     def _bound(self) -> bool:
@@ -200,7 +229,7 @@ class RegionSearch:
     def _scheme(self, item: Item, start: int = 0) -> Scheme:
         """The scheme of an item, with positions counted from `start`."""
         ops = tuple(range(item.first - start, item.end - start))
-        return Scheme(ops, (item.key.split,), border=self._options.border)
+        return Scheme(ops, (item.key.split,), border=self._border.get(item.key, "waste"))
 
     def _trial_of(self, items: Iterable[Item]) -> Trial:
         schemes = tuple(self._scheme(i) for i in items)

@@ -14,7 +14,7 @@ operands as far as the whole operators' may. Good to a few per cent; trials say 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -56,6 +56,14 @@ class _Ranges:
     low: Vector
     high: Vector
 
+    def equals(self, other: _Ranges) -> bool:
+        """Whether both are the same."""
+        same = self.axis == other.axis
+        return same and (
+            self.axis is None
+            or bool((self.low == other.low).all() and (self.high == other.high).all())
+        )
+
     def join(self, other: _Ranges) -> bool:
         """Widen by what another reader needs; False where it goes along another axis."""
         if self.axis is None or other.axis is None:
@@ -69,22 +77,28 @@ class _Ranges:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where a walk ends: bytes of tail and instructions that may be added."""
+    """Where a walk ends: bytes of tail and instructions that may be added. views: whether parts
+    of tensors are views where they are runs of bytes. slices, joins: whether parts that are no
+    views may be cut out, and put together, by copying."""
 
     tail: int
     instructions: int
+    views: bool = True
+    slices: bool = True
+    joins: bool = True
 
 
 def sketches(
-    line: Line, end: int, axis: int, parts: int, *, bound: bool, lowest: int, limits: Limits
+    line: Line, end: int, axis: int, parts: int, firsts: Collection[int], limits: Limits
 ) -> Iterator[Sketch]:
-    """The intervals that end before operator `end`, the shortest first, none with an operator
-    before `lowest`. bound: parts of tensors are views where they are runs of bytes."""
-    walk = _Walk(line, end, axis, parts, bound)
-    for first in range(end - 1, lowest - 1, -1):
-        if not walk.extend(first) or walk.beyond(limits):
+    """The intervals that end before operator `end` and begin at one of `firsts`, the shortest
+    first."""
+    walk = _Walk(line, end, axis, parts, limits)
+    for first in range(end - 1, min(firsts, default=end) - 1, -1):
+        if not walk.extend(first) or walk.is_beyond:
             return
-        yield walk.sketch(first)
+        if first in firsts and walk.is_possible(first):
+            yield walk.sketch(first)
 
 
 @dataclass
@@ -93,9 +107,11 @@ class _Walk:
     end: int
     axis: int
     parts: int
-    bound: bool
+    limits: Limits
     ranges: dict[int, _Ranges] = field(default_factory=dict[int, _Ranges])
     pieces: dict[int, _Ranges] = field(default_factory=dict[int, _Ranges])
+    uneven: set[int] = field(default_factory=set[int])
+    """Tensors of which readers need different parts."""
     last: dict[int, int] = field(default_factory=dict[int, int])
     """Tensor -> its last reader within."""
     sizes: dict[int, Vector] = field(default_factory=dict[int, Vector])
@@ -110,9 +126,24 @@ class _Walk:
     def __post_init__(self) -> None:
         self.beside = self.line.crossing[self.end]
 
-    def beyond(self, limits: Limits) -> bool:
+    @property
+    def is_beyond(self) -> bool:
         """Whether the interval costs too much already; longer ones cost more."""
-        return self.extra > limits.instructions or self.tail > limits.tail
+        return self.extra > self.limits.instructions or self.tail > self.limits.tail
+
+    def is_possible(self, first: int) -> bool:
+        """Whether what has to be copied may be copied."""
+        limits = self.limits
+        if not limits.joins and not all(map(self._is_view, self.pieces)):
+            return False
+        return limits.slices or all(
+            self._is_view(key) for key in self.ranges if self._is_cut(key, first)
+        )
+
+    def _is_cut(self, key: int, first: int) -> bool:
+        """Whether a tensor is there as a whole, or in parts larger than some operator reads."""
+        entering = self.line.made[key] < first
+        return self.ranges[key].axis is not None and (entering or key in self.uneven)
 
     def extend(self, at: int) -> bool:
         """Take in the operator before; False where it cannot be part of a tile."""
@@ -174,6 +205,9 @@ class _Walk:
                 continue
             found = next((link for link in links if link.operand == index), None)
             needed = _needed(operand, found, wanted)
+            known = self.ranges.get(id(operand))
+            if known is not None and not known.equals(needed):
+                self.uneven.add(id(operand))
             if not self.ranges.setdefault(id(operand), needed).join(needed):
                 return False
             self.last.setdefault(id(operand), at)
@@ -243,9 +277,15 @@ class _Walk:
         return self.line.bytes[key] * (found.high - found.low) // rows
 
     def _is_view(self, key: int) -> bool:
-        axis = self.ranges[key].axis
-        shape = self.line.tensors[key].shape or ()
-        return self.bound and axis is not None and math.prod(shape[:axis]) == 1
+        """Whether the parts that tiles need are runs of bytes at multiples of 16."""
+        found, tensor = self.ranges[key], self.line.tensors[key]
+        if key in self.pieces and self.line.made[key] >= 0:
+            found = self.pieces[key]
+        axis, shape = found.axis, tensor.shape or ()
+        if not self.limits.views or axis is None or math.prod(shape[:axis]) != 1:
+            return False
+        step = tensor.nbytes // max(shape[axis], 1)
+        return not (found.low * step % ALIGNMENT).any()
 
     def _left(self, key: int, reading: bool) -> Vector:
         """Bytes of an entering tensor that this tile or a later one still reads."""
