@@ -29,7 +29,7 @@ from tflm_planner.choice.workers import Workers
 from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.tile import Scheme
 
-PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112)
+PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96)
 """Numbers of parts that are sketched."""
 LONGEST = 14
 """Operators of an interval at most: longer ones recompute more than they save."""
@@ -284,14 +284,13 @@ class RegionSearch:
 
 
 def _cuts(line: Line, end: int) -> Iterator[tuple[int, int]]:
-    """Axes and numbers of parts for intervals that end here."""
+    """Axes and numbers of parts for intervals that end here: along the outermost axis, where parts
+    are runs of bytes, and along the innermost one, which for images are channels."""
     (result, *more) = line.ops[end - 1].outputs
     shape = result.shape or ()
-    if more:
-        return
-    for axis, size in enumerate(shape):
-        if size > 1 and (axis > 0 or len(shape) < 4):
-            yield from ((axis, parts) for parts in PARTS if parts <= size)
+    axes = [axis for axis, size in enumerate(shape) if size > 1 and (axis > 0 or len(shape) < 4)]
+    for axis in () if more else dict.fromkeys((*axes[:1], *axes[-1:])):
+        yield from ((axis, parts) for parts in PARTS if parts <= shape[axis])
 
 
 def _item(sketch: Sketch) -> Item:
