@@ -115,14 +115,9 @@ class Line:
 
     @cached_property
     def narrows(self) -> list[int]:
-        """Positions at whose start less lives than around them, both ends of the line included."""
+        """Positions at whose start no more lives than around them, both ends included."""
         live = self.crossing
-        inner = [
-            p
-            for p in range(1, len(self.ops))
-            if live[p] <= live[p - 1] and live[p] < live[p + 1]
-            or live[p] < live[p - 1] and live[p] <= live[p + 1]
-        ]
+        inner = [p for p in range(1, len(self)) if live[p] <= min(live[p - 1], live[p + 1])]
         return [0, *inner, len(self.ops)]
 
     def through(self, first: int, end: int) -> list[Tensor]:

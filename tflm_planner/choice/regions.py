@@ -35,6 +35,8 @@ LONGEST = 14
 """Operators of an interval at most: longer ones recompute more than they save."""
 FARTHEST = 90
 """The same between two places where little lives: cells with several branches."""
+LARGE = 120
+"""Operators of a model of which not every interval is looked at."""
 MOST_TRIALS = 700
 """Intervals tried."""
 MOST_WHOLE = 24
@@ -134,11 +136,13 @@ class RegionSearch:
                         yield made
 
     def _firsts(self, end: int, floor: int) -> frozenset[int]:
-        """Where intervals that end here may begin: all near by, and narrow places far off."""
-        line = self._line
+        """Where intervals that end here may begin: anywhere near by, and at narrow places far
+        off. In large models narrow places alone are looked at: what lives across the ends of an
+        interval is a floor of its head."""
+        line, narrow = self._line, end in self._line.narrows
         near = range(max(0, end - LONGEST), end)
-        far = (p for p in line.narrows if end - FARTHEST <= p < end)
-        every = {*near, *(far if end in line.narrows else ())}
+        far = [p for p in line.narrows if end - FARTHEST <= p < end] if narrow else []
+        every = {*far} if len(line) > LARGE else {*near, *far}
         high = next((p for p in range(end - 1, -1, -1) if line.needs[p] > floor), -1)
         return frozenset(p for p in every if p <= high)
 
