@@ -115,10 +115,15 @@ class Line:
 
     @cached_property
     def narrows(self) -> list[int]:
-        """Positions at whose start no more lives than around them, both ends included."""
+        """Positions at whose start less lives than around them, both ends included; of several in
+        a row where as little lives, the first and the last."""
         live = self.crossing
-        inner = [p for p in range(1, len(self)) if live[p] <= min(live[p - 1], live[p + 1])]
-        return [0, *inner, len(self.ops)]
+        inner = [
+            p
+            for p in range(1, len(self))
+            if live[p] <= min(live[p - 1], live[p + 1]) and live[p] < max(live[p - 1], live[p + 1])
+        ]
+        return [0, *inner, len(self)]
 
     def through(self, first: int, end: int) -> list[Tensor]:
         """Tensors that live from before the interval until after it."""

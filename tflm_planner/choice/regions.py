@@ -27,7 +27,7 @@ from tflm_planner.choice.sketch import Limits, Sketch, sketches
 from tflm_planner.choice.trial import CAREFUL, CLIMB, Outcome, Trial, line_order, tiling_of
 from tflm_planner.choice.workers import Workers
 from tflm_planner.passes.recipes import Border
-from tflm_planner.passes.tile import Scheme
+from tflm_planner.passes.tile import CHANNELS, Scheme
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96)
 """Numbers of parts that are sketched."""
@@ -35,6 +35,8 @@ LONGEST = 14
 """Operators of an interval at most: longer ones recompute more than they save."""
 FARTHEST = 90
 """The same between two places where little lives: cells with several branches."""
+NARROWS = 14
+"""Narrow places at which intervals begin that end at another one."""
 LARGE = 120
 """Operators of a model of which not every interval is looked at."""
 MOST_TRIALS = 700
@@ -130,6 +132,8 @@ class RegionSearch:
         for end in range(1, len(line) + 1):
             firsts = self._firsts(end, floor)
             for axis, parts in _cuts(line, end) if firsts and not self._over else ():
+                if axis == CHANNELS and len(line) > LARGE:
+                    continue
                 for made in sketches(line, end, axis, parts, firsts, limits):
                     helps = made.head < max(line.needs[made.first : end])
                     if helps and made.head + made.tail - floor < most:
@@ -141,7 +145,7 @@ class RegionSearch:
         interval is a floor of its head."""
         line, narrow = self._line, end in self._line.narrows
         near = range(max(0, end - LONGEST), end)
-        far = [p for p in line.narrows if end - FARTHEST <= p < end] if narrow else []
+        far = [p for p in line.narrows if end - FARTHEST <= p < end][-NARROWS:] if narrow else []
         every = {*far} if len(line) > LARGE else {*near, *far}
         high = next((p for p in range(end - 1, -1, -1) if line.needs[p] > floor), -1)
         return frozenset(p for p in every if p <= high)
