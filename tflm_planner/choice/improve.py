@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from tflm_planner.choice.trial import Trial
 from tflm_planner.passes.tile import Scheme
@@ -26,7 +27,7 @@ def neighbours(trial: Trial, count: int) -> Iterator[Trial]:
             yield replace(trial, schemes=_sorted([*rest, changed]))
         if others:
             yield replace(trial, schemes=_sorted([*others]))
-    for one, two in zip(schemes, schemes[1:], strict=False):
+    for one, two in pairwise(schemes):
         if one.ops[-1] + 1 == two.ops[0] and one.splits == two.splits:
             joined = replace(one, ops=(*one.ops, *two.ops))
             rest = [s for s in schemes if s is not one and s is not two]

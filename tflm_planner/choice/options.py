@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -104,6 +104,20 @@ class Found:
     best: Tiling
     front: tuple[Tiling, ...]
     tried: int
+
+    @property
+    def finalists(self) -> tuple[Tiling, ...]:
+        """The best one and, should it not stand closer scrutiny, those to fall back on."""
+        return tuple(dict.fromkeys(t for t in (self.best, *self.front) if t.schemes))
+
+
+def front_of(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
+    """Those of which none is both smaller and faster than another, the smallest first."""
+    front: list[Tiling] = []
+    for tiling in sorted(tilings, key=lambda t: t.rank):
+        if not front or tiling.overhead < front[-1].overhead:
+            front.append(tiling)
+    return tuple(front)
 
 
 def silent(_: str) -> None:

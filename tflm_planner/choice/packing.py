@@ -43,7 +43,9 @@ def _attempts(items: Items, bound: int, rounds: int) -> list[tuple[int, list[int
         return [(height, offsets)]
     order = sorted(range(len(items)), key=lambda k: (offsets[k], k))
     work = len(items) + sum(map(len, items.conflicts))
-    climbed = local.climb(items, order, bound=bound, rounds=min(rounds, rounds * _WORK // (ROUNDS * work) + 1), seed=0)
+    climbed = local.climb(
+        items, order, bound=bound, rounds=min(rounds, rounds * _WORK // (ROUNDS * work) + 1), seed=0
+    )
     return [(height, offsets), (_height(items, climbed), climbed)]
 
 

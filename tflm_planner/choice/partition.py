@@ -162,6 +162,4 @@ class Partition:
             items.append(item)
             head, at, units = max(head, item.head), item.first, units - spent
         items.reverse()
-        return Cover(
-            tuple(items), head, sum(i.tail for i in items), sum(i.cost for i in items)
-        )
+        return Cover(tuple(items), head, sum(i.tail for i in items), sum(i.cost for i in items))

@@ -21,10 +21,18 @@ from dataclasses import replace
 from tflm_planner.choice.bench import Question
 from tflm_planner.choice.improve import neighbours
 from tflm_planner.choice.line import Line
-from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, silent
+from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, front_of, silent
 from tflm_planner.choice.partition import Cover, Item, Partition, Way
 from tflm_planner.choice.sketch import Limits, Sketch, sketches
-from tflm_planner.choice.trial import CAREFUL, CLIMB, Outcome, Trial, line_order, tiling_of
+from tflm_planner.choice.trial import (
+    CAREFUL,
+    CLIMB,
+    Outcome,
+    Schedule,
+    Trial,
+    line_order,
+    tiling_of,
+)
 from tflm_planner.choice.workers import Workers
 from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.tile import CHANNELS, Scheme
@@ -49,6 +57,8 @@ FINALISTS = 4
 """Whole models that are planned with all care."""
 _SLACK = 60
 """Covers that promise one part in so many more than the best whole model are still tried."""
+SCHEDULES: tuple[Schedule, ...] = ("file", "best")
+"""Orders of the tiles that are tried."""
 _CAPS = 48
 """Heads looked at in one round, about."""
 _REFINED = 4
@@ -92,11 +102,7 @@ class RegionSearch:
 
     def found(self) -> Found:
         """What there is so far."""
-        front: list[Tiling] = []
-        for tiling in sorted(self._tilings, key=lambda t: t.rank):
-            if not front or tiling.overhead < front[-1].overhead:
-                front.append(tiling)
-        return Found(self.best, tuple(front), self._trials + len(self._whole))
+        return Found(self.best, front_of(self._tilings), self._trials + len(self._whole))
 
     @property
     def _over(self) -> bool:
@@ -186,9 +192,7 @@ class RegionSearch:
             if not lower or best is None or self._rank(lower[0]) >= self._rank(best):
                 break
         known += known // _SLACK
-        promising = {
-            c.ways: c for c in found if self._promise(c) < known or self._fits(c)
-        }
+        promising = {c.ways: c for c in found if self._promise(c) < known or self._fits(c)}
         return sorted(promising.values(), key=self._rank)
 
     def _promise(self, cover: Cover) -> int:
@@ -207,7 +211,9 @@ class RegionSearch:
 
     def _try_items(self, items: Sequence[Item]) -> None:
         """Make sketches true."""
-        ways = [(b, a) for b in self._options.borders(self._used) for a in (False, True)]
+        ways: list[tuple[Border, Schedule]] = [
+            (b, a) for b in self._options.borders(self._used) for a in SCHEDULES
+        ]
         questions = [
             Question(
                 Trial((replace(scheme, border=border),), self._bound, None, CLIMB, again),
@@ -246,7 +252,7 @@ class RegionSearch:
     def _try_whole(self, trials: Sequence[Trial]) -> list[Tiling]:
         """Plan whole models, also with the tiles in an order of their own; those that are
         possible and fast enough."""
-        trials = [replace(t, reordered=again) for t in trials for again in (False, True)]
+        trials = [replace(t, schedule=how) for t in trials for how in SCHEDULES]
         fresh = [t for t in dict.fromkeys(trials) if t not in self._whole]
         outcomes = self._workers.answers([Question(t) for t in fresh])
         for trial, outcome in zip(fresh, outcomes, strict=True):

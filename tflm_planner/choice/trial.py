@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from tflm_planner.choice.copying import copied
-from tflm_planner.choice.packing import ROUNDS, packed
 from tflm_planner.choice.options import TileOptions, Tiling
+from tflm_planner.choice.packing import ROUNDS, packed
 from tflm_planner.cost import latency_of
 from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import entry_graphs
-from tflm_planner.passes.dialect import Crop, Dialect
+from tflm_planner.passes.dialect import Crop, Dialect, scratch_faults
 from tflm_planner.passes.reorder import Reorder
 from tflm_planner.passes.tile import Scheme, Tile
 from tflm_planner.planning.lifetimes import (
@@ -32,6 +33,7 @@ from tflm_planner.rewriter import reorder
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import arena_of
 
+Schedule = Literal["file", "rpo", "best"]
 FIRST_FITS, CLIMB, CAREFUL = 0, 1, 12
 """Efforts: milliseconds, tens of milliseconds, tenths of a second."""
 _STATES = 5_000
@@ -41,14 +43,14 @@ _STATES = 5_000
 @dataclass(frozen=True)
 class Trial:
     """What to try. schemes: positions as in the model that is given, after `order` if there is
-    one. bound: views lie in their parents. effort: how carefully to plan (see FIRST_FITS). reordered: put
-    the tiles into an order of their own."""
+    one. bound: views lie in their parents. effort: how carefully to plan (see FIRST_FITS).
+    schedule: the order of the tiles: as they are made, in reverse post-order, or a search's."""
 
     schemes: tuple[Scheme, ...]
     bound: bool
     order: tuple[int, ...] | None = None
     effort: int = 0
-    reordered: bool = False
+    schedule: Schedule = "file"
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,9 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
             return None
         if options.dialect:
             run(made, Crop())
-    if trial.reordered:
-        Reorder(_ordered, scratch_of, options.trails_of).results(made)
+    if trial.schedule != "file":
+        find = _ordered if trial.schedule == "best" else _post_ordered
+        Reorder(find, scratch_of, options.trails_of).results(made)
     line = timeline(made, scratch_of, entries=entry_graphs(made))
     problem = planning_problem(line, options.trails_of)
     plan = packed(problem, view_aliases(line) if trial.bound else (), ROUNDS * trial.effort)
@@ -89,6 +92,9 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
     peak = _bottleneck(made, line, offsets, index, trial.schemes)
     if options.dialect and trial.schemes:
         run(made, Dialect(offsets))
+        careful = trial.effort >= CAREFUL
+        if careful and scratch_faults(line, made, offsets, scratch_of, options.trails_of)[1]:
+            return None
     if any(not options.allows(op.kind, used) for op in made.ops()):
         return None
     found = arena_of(made, target, offsets)
@@ -102,16 +108,12 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
     )
 
 
-def tiling_of(
-    trial: Trial, outcome: Outcome, options: TileOptions, base: int
-) -> Tiling:
+def tiling_of(trial: Trial, outcome: Outcome, options: TileOptions, base: int) -> Tiling:
     """A trial and its outcome as a tiling. `base`: instructions of the original."""
     order = trial.order
     schemes, peak = trial.schemes, outcome.bottleneck
     if order is not None:
-        schemes = tuple(
-            replace(s, ops=tuple(sorted(order[i] for i in s.ops))) for s in schemes
-        )
+        schemes = tuple(replace(s, ops=tuple(sorted(order[i] for i in s.ops))) for s in schemes)
         peak = None if peak is None else order[peak]
     return Tiling(
         schemes,
@@ -122,7 +124,7 @@ def tiling_of(
         outcome.head,
         options.objective,
         order,
-        trial.reordered,
+        trial.schedule != "file",
     )
 
 
@@ -137,6 +139,10 @@ def line_order(model: Model, options: TileOptions) -> tuple[int, ...]:
 
 def _ordered(dag: Dag) -> OrderResult:
     return best_order(dag, budget=_STATES, time_limit=1.0)
+
+
+def _post_ordered(dag: Dag) -> OrderResult:
+    return best_order(dag, method="rpo")
 
 
 def _bottleneck(
