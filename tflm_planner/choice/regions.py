@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from tflm_planner.choice.bench import Question
 from tflm_planner.choice.improve import neighbours
@@ -51,8 +52,10 @@ MOST_TRIALS = 700
 """Intervals tried."""
 MOST_WHOLE = 24
 """Covers tried as whole models before improvement."""
-MOST_IMPROVED = 400
-"""Whole models tried while improving."""
+MOST_WORK = 40_000
+"""Operators planned in trials of intervals, and the same in trials of whole models."""
+LARGE_WORK = 300
+"""Operators of an interval in tiles that is tried in one way only."""
 FINALISTS = 4
 """Whole models that are planned with all care."""
 _SLACK = 60
@@ -82,7 +85,7 @@ class RegionSearch:
         self._base, self._plain = plain.instructions, plain
         self._tilings = [tiling_of(Trial((), False), plain, options, self._base)]
         self._whole: dict[Trial, Tiling | None] = {}
-        self._trials = 0
+        self._trials = self._work = self._whole_work = 0
         self._try_whole([Trial((), False, self._order, CLIMB)])
         allowed = int((options.overhead - 1) * self._base)
         self._partition = Partition(self._line.needs, allowed)
@@ -162,7 +165,7 @@ class RegionSearch:
         while len(seen) < MOST_WHOLE and not self._over:
             covers = self._covers()
             fresh = [c for c in covers if c.items and c.ways not in seen]
-            if self._trials >= MOST_TRIALS:
+            if self._trials >= MOST_TRIALS or self._work > MOST_WORK:
                 fresh = [c for c in fresh if c.tried]
             if not fresh:
                 return
@@ -170,8 +173,7 @@ class RegionSearch:
                 seen.add(fresh[0].ways)
                 yield fresh[0]
                 continue
-            wanted = {i.key: i for c in fresh for i in c.items if not i.tried}
-            self._try_items(list(wanted.values())[:_BATCH])
+            self._try_items(_batch(i for c in fresh for i in c.items if not i.tried))
             say(f"tiling: {self._promise(fresh[0]):,} B promised, {self._trials} intervals tried")
 
     def _covers(self) -> list[Cover]:
@@ -211,30 +213,37 @@ class RegionSearch:
 
     def _try_items(self, items: Sequence[Item]) -> None:
         """Make sketches true."""
-        ways: list[tuple[Border, Schedule]] = [
-            (b, a) for b in self._options.borders(self._used) for a in SCHEDULES
-        ]
+        ways: dict[Way, list[tuple[Border, Schedule]]] = {i.key: self._ways(i) for i in items}
         questions = [
             Question(
-                Trial((replace(scheme, border=border),), self._bound, None, CLIMB, again),
+                Trial((replace(scheme, border=border),), self._bound, None, CLIMB, schedule),
                 (item.first, item.end),
                 self._order,
             )
             for item in items
             for scheme in (self._scheme(item, item.first),)
-            for border, again in ways
+            for border, schedule in ways[item.key]
         ]
         self._trials += len(items)
-        answers = self._workers.answers(questions)
-        for k, item in enumerate(items):
-            outcomes = zip(answers[k * len(ways) : (k + 1) * len(ways)], ways, strict=True)
-            possible = [(o, border) for o, (border, _) in outcomes if o is not None]
+        answers = iter(self._workers.answers(questions))
+        for item in items:
+            tried = [(next(answers), border) for border, _ in ways[item.key]]
+            possible = [(outcome, border) for outcome, border in tried if outcome is not None]
+            self._work += _work(item) * len(tried)
             if not possible:
                 self._partition.drop(item)
                 continue
-            best, border = min(possible, key=lambda p: (p[0].head, p[0].tail, p[0].instructions))
-            self._border[item.key] = border
+            best, self._border[item.key] = min(
+                possible, key=lambda p: (p[0].head, p[0].tail, p[0].instructions)
+            )
             self._partition.add(_tried(item, best))
+
+    def _ways(self, item: Item) -> list[tuple[Border, Schedule]]:
+        """Borders and schedules to try an item with; few where a trial takes long."""
+        borders = self._options.borders(self._used)
+        if _work(item) > LARGE_WORK:
+            return [(borders[-1], "file")]
+        return [(b, s) for b in borders for s in SCHEDULES]
 
     @property
     def _bound(self) -> bool:
@@ -254,6 +263,7 @@ class RegionSearch:
         possible and fast enough."""
         trials = [replace(t, schedule=how) for t in trials for how in SCHEDULES]
         fresh = [t for t in dict.fromkeys(trials) if t not in self._whole]
+        self._whole_work += sum(map(self._work_of, fresh))
         outcomes = self._workers.answers([Question(t) for t in fresh])
         for trial, outcome in zip(fresh, outcomes, strict=True):
             made = None
@@ -265,10 +275,15 @@ class RegionSearch:
                 self._tilings.append(made)
         return [t for trial in trials if (t := self._whole[trial]) is not None]
 
+    def _work_of(self, trial: Trial) -> int:
+        """Operators that a trial plans."""
+        tiles = sum((prod(n for _, n in s.splits) - 1) * len(s.ops) for s in trial.schemes)
+        return len(self._line) + tiles
+
     def _improve(self, say: Progress) -> None:
         """Change one scheme of the best whole model at a time, while that helps."""
         done: set[tuple[Scheme, ...]] = set()
-        while len(self._whole) < MOST_WHOLE + MOST_IMPROVED and not self._over:
+        while self._whole_work < MOST_WORK and not self._over:
             ranked = sorted(
                 ((made, trial) for trial, made in self._whole.items() if made is not None),
                 key=lambda pair: pair[0].rank,
@@ -279,7 +294,7 @@ class RegionSearch:
             done.add(starts[0].schemes)
             moves = [t for t in neighbours(starts[0], len(self._line)) if t not in self._whole]
             for k in range(0, len(moves), _BATCH):
-                if self._over:
+                if self._over or self._whole_work > MOST_WORK:
                     return
                 self._try_whole(moves[k : k + _BATCH])
             say(f"tiling: {self.best.bytes:,} B, {len(self._whole)} models planned")
@@ -305,6 +320,20 @@ def _cuts(line: Line, end: int) -> Iterator[tuple[int, int]]:
     axes = [axis for axis, size in enumerate(shape) if size > 1 and (axis > 0 or len(shape) < 4)]
     for axis in () if more else dict.fromkeys((*axes[:1], *axes[-1:])):
         yield from ((axis, parts) for parts in PARTS if parts <= shape[axis])
+
+
+def _work(item: Item) -> int:
+    return (item.end - item.first) * item.key.split[1]
+
+
+def _batch(items: Iterable[Item]) -> list[Item]:
+    """The first few items; fewer of those that take long."""
+    found: dict[Way, Item] = {}
+    for item in items:
+        found[item.key] = item
+        if len(found) >= _BATCH or sum(map(_work, found.values())) > _BATCH * LARGE_WORK:
+            break
+    return list(found.values())
 
 
 def _item(sketch: Sketch) -> Item:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,12 @@ from tflm_planner.passes.tiler import cuts
 from tflm_planner.units import ALIGNMENT
 
 Vector = npt.NDArray[np.int64]
+Kept = Literal["no", "blocks", "rows"]
+"""Halos are recomputed; kept in as many equal blocks as there are tiles, and joined by copying
+("merge" in `passes.tiler`); kept row by row, with nothing copied (what no stock operators do, and
+so a floor)."""
+_JOIN_TAIL, _JOIN_BYTE = 84, 0.6
+"""Bytes of tail of a CONCATENATION; instructions of a byte that it copies, about."""
 _DISPATCH = 400
 """Instructions of an operator that computes nothing, about."""
 
@@ -89,11 +96,17 @@ class Limits:
 
 
 def sketches(
-    line: Line, end: int, axis: int, parts: int, firsts: Collection[int], limits: Limits
+    line: Line,
+    end: int,
+    axis: int,
+    parts: int,
+    firsts: Collection[int],
+    limits: Limits,
+    kept: Kept = "no",
 ) -> Iterator[Sketch]:
     """The intervals that end before operator `end` and begin at one of `firsts`, the shortest
-    first."""
-    walk = _Walk(line, end, axis, parts, limits)
+    first. kept: whether halos are kept instead of recomputed."""
+    walk = _Walk(line, end, axis, parts, limits, kept)
     for first in range(end - 1, min(firsts, default=end) - 1, -1):
         if not walk.extend(first) or walk.is_beyond:
             return
@@ -108,6 +121,12 @@ class _Walk:
     axis: int
     parts: int
     limits: Limits
+    kept: Kept = "no"
+    spans: dict[int, tuple[Vector, Vector]] = field(
+        default_factory=dict[int, tuple[Vector, Vector]]
+    )
+    """Where halos are kept, tensor -> the first row that a tile or a later one reads, and the row
+    behind the last one made in it."""
     ranges: dict[int, _Ranges] = field(default_factory=dict[int, _Ranges])
     pieces: dict[int, _Ranges] = field(default_factory=dict[int, _Ranges])
     uneven: set[int] = field(default_factory=set[int])
@@ -165,18 +184,38 @@ class _Walk:
         wanted = self.ranges.get(id(result))
         if wanted is None:  # nobody reads it
             return False
-        self.sizes[id(result)] = self._size(id(result))
-        if not self._needs(at, op, wanted):
+        made = wanted if self.kept == "no" else self._grown(result, wanted)
+        self.sizes[id(result)] = self._size(id(result), made)
+        if not self._needs(at, op, made):
             return False
-        self._add_up(at, result, wanted)
+        self._add_up(at, result, made)
         return True
+
+    def _grown(self, result: Tensor, wanted: _Ranges) -> _Ranges:
+        """The rows that each tile makes, if none is made twice."""
+        if wanted.axis is None:
+            return wanted
+        rows = (result.shape or ())[wanted.axis]
+        block = 1 if self.kept == "rows" else -(-rows // self.parts)
+        high = np.minimum(-(-wanted.high // block) * block, rows)
+        high = np.maximum.accumulate(np.maximum(high, 0))
+        start = np.minimum.accumulate((wanted.low // block * block)[::-1])[::-1]
+        before = np.concatenate(([start[0]], high[:-1]))
+        self.spans[id(result)] = start, high
+        joined = self.kept == "blocks" and bool((wanted.high - wanted.low > block).any())
+        if joined:
+            self.tail += _JOIN_TAIL * self.parts
+            copied = self._size(id(result), wanted).sum()
+            self.extra += float(copied) * _JOIN_BYTE + _DISPATCH * self.parts
+        low = np.where(high > before, before, rows)
+        return _Ranges(wanted.axis, low, np.where(high > before, high, 0))
 
     def _add_up(self, at: int, result: Tensor, wanted: _Ranges) -> None:
         """What tiles of this operator cost."""
         if wanted.axis is None:  # made once, by the first tile
             return
         rows = (result.shape or ())[wanted.axis]
-        share = (wanted.high - wanted.low) / rows
+        share = np.maximum(wanted.high - wanted.low, 0) / rows
         again = self.parts - 1
         self.extra += self.line.instructions[at] * (float(share.sum()) - 1) + _DISPATCH * again
         self.tail += self.line.tail[at] * again
@@ -211,7 +250,7 @@ class _Walk:
             if not self.ranges.setdefault(id(operand), needed).join(needed):
                 return False
             self.last.setdefault(id(operand), at)
-            self.sizes[id(operand)] = self._size(id(operand))
+            self.sizes[id(operand)] = self._size(id(operand), self.ranges[id(operand)])
         return True
 
     # --- adding up ---
@@ -243,7 +282,10 @@ class _Walk:
                 continue
             after = max(self.last.get(key, -1) + 1 - first, made + 1)
             if key not in self.pieces:
-                live[made:after] += size
+                if key in self.spans:
+                    self._keep(live, key, made, after)
+                else:
+                    live[made:after] += size
                 continue
             piece = self._piece(key)
             done = np.cumsum(piece)
@@ -255,6 +297,17 @@ class _Walk:
                 live[at - first] -= self._taken(at, entering)
         return live
 
+    def _keep(self, live: Vector, key: int, made: int, after: int) -> None:
+        """Add the rows of a tensor that are kept from tile to tile, and what is joined of them."""
+        start, high = self.spans[key]
+        before = np.concatenate(([start[0]], high[:-1]))
+        step = self.line.bytes[key] // max(self._rows(key), 1)
+        live[:made] += np.maximum(before - start, 0) * step
+        live[made:after] += np.maximum(high - start, 0) * step
+        live[after:] += np.maximum(high - np.append(start[1:], high[-1]), 0) * step
+        if self.kept == "blocks":
+            live[made + 1 : after] += self._size(key, self.ranges[key])
+
     def _joined(self) -> int:
         """Bytes while pieces that are no views are put together."""
         apart = [key for key in self.pieces if not self._is_view(key)]
@@ -264,12 +317,13 @@ class _Walk:
         axis = self.ranges[key].axis
         return 1 if axis is None else (self.line.tensors[key].shape or ())[axis]
 
-    def _size(self, key: int) -> Vector:
-        """Bytes of each tile's share of a tensor."""
-        found, whole = self.ranges[key], self.line.bytes[key]
+    def _size(self, key: int, found: _Ranges) -> Vector:
+        """Bytes of a part of a tensor for each tile."""
+        whole = self.line.bytes[key]
         if found.axis is None:
             return np.full(self.parts, whole, np.int64)
-        return whole * (found.high - found.low) // self._rows(key)
+        rows = (self.line.tensors[key].shape or ())[found.axis]
+        return whole * np.maximum(found.high - found.low, 0) // rows
 
     def _piece(self, key: int) -> Vector:
         found = self.pieces[key]
@@ -285,13 +339,13 @@ class _Walk:
         if not self.limits.views or axis is None or math.prod(shape[:axis]) != 1:
             return False
         step = tensor.nbytes // max(shape[axis], 1)
-        return not (found.low * step % ALIGNMENT).any()
+        return not (found.low * step % ALIGNMENT)[found.high > found.low].any()
 
     def _left(self, key: int, reading: bool) -> Vector:
         """Bytes of an entering tensor that this tile or a later one still reads."""
         found, whole = self.ranges[key], self.line.bytes[key]
         if not self._is_view(key):
-            own = self._size(key) if reading and found.axis is not None else 0
+            own = self._size(key, found) if reading and found.axis is not None else 0
             left = np.full(self.parts, whole, np.int64)
             if not reading:
                 left[-1] = 0
@@ -314,6 +368,10 @@ class _Walk:
             operand = self.sizes[key]
             if key in entering:
                 operand = self._left(key, True) - self._left(key, False)
+            elif self.kept == "rows" and key in self.spans:
+                start, high = self.spans[key]
+                dying = np.append(start[1:], high[-1]) - start
+                operand = dying * (line.bytes[key] // max(self._rows(key), 1))
             least = min(line.bytes[key], line.bytes[result])
             best = np.maximum(best, np.minimum(operand, made) - (least - gain))
         return best
@@ -330,9 +388,12 @@ def _needed(operand: Tensor, link: Link | None, wanted: _Ranges) -> _Ranges:
     rows = (wanted.low, wanted.high)
     if isinstance(link.rule, Repeat) and size == 1:
         return _Ranges(None, *rows)
-    found = [link.rule.needs((int(a), int(b)), size) for a, b in zip(*rows, strict=True)]
+    found = [
+        link.rule.needs((int(a), int(b)), size) if a < b else (size, 0)
+        for a, b in zip(*rows, strict=True)
+    ]
     low, high = np.array(found, np.int64).T
-    return _Ranges(link.axis, np.minimum(low, high), high)
+    return _Ranges(link.axis, low, high)
 
 
 def unit_of(tensor: Tensor, axis: int) -> int:
