@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tflm_planner.passes.tiler import Halo
+
 UNITS = 200
 """Steps in which instructions are counted."""
 _FAR = np.int64(1) << 60
@@ -22,11 +24,12 @@ _FAR = np.int64(1) << 60
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How positions first .. end-1 may be run: split = (axis, parts)."""
+    """How positions first .. end-1 may be run: split = (axis, parts); halo as in `passes.tiler`."""
 
     first: int
     end: int
     split: tuple[int, int]
+    halo: Halo = "recompute"
 
 
 @dataclass(frozen=True, slots=True)
