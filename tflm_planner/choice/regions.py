@@ -120,7 +120,7 @@ class RegionSearch:
         for bound in self._modes():
             self._bound = bound
             self._partition = Partition(self._line.needs, self._allowed)
-            self._caps, self._trials, self._work = [], 0, 0
+            self._caps, self._work = [], 0
             say("tiling: sketching intervals")
             for sketch, halo in self._sketched():
                 self._partition.add(_item(sketch, halo))
@@ -185,11 +185,12 @@ class RegionSearch:
                 fresh = [c for c in fresh if c.tried]
             if not fresh:
                 return
-            if fresh[0].tried:
-                seen.add(fresh[0].ways)
-                yield fresh[0]
+            true = [c for c in fresh if c.tried]
+            if true and (true[0] is fresh[0] or self._promise(true[0]) < self.best.bytes):
+                seen.add(true[0].ways)
+                yield true[0]
                 continue
-            self._try_items(_batch(i for c in fresh for i in c.items if not i.tried))
+            self._try_items(_batch(i for c in _spread(fresh) for i in c.items if not i.tried))
             say(f"tiling: {self._promise(fresh[0]):,} B promised, {self._trials} intervals tried")
 
     def _covers(self) -> list[Cover]:
@@ -244,7 +245,7 @@ class RegionSearch:
         answers = iter(self._workers.answers(questions))
         for item in items:
             tried = [(next(answers), border) for border, _ in ways[item.key]]
-            possible = [(outcome, border) for outcome, border in tried if outcome is not None]
+            possible: list[tuple[Outcome, Border]] = [(o, b) for o, b in tried if o is not None]
             self._work += _work(item) * len(tried)
             if not possible:
                 self._partition.drop(item)
@@ -337,6 +338,12 @@ def _cuts(line: Line, end: int) -> Iterator[tuple[int, int]]:
     axes = [axis for axis, size in enumerate(shape) if size > 1 and (axis > 0 or len(shape) < 4)]
     for axis in () if more else dict.fromkeys((*axes[:1], *axes[-1:])):
         yield from ((axis, parts) for parts in PARTS if parts <= shape[axis])
+
+
+def _spread(covers: list[Cover]) -> list[Cover]:
+    """The most promising cover, then some of all promises: what looks best is often not true, and
+    a good one should be at hand whenever time is up."""
+    return [*covers[:1], *covers[1 :: max(len(covers) // _BATCH, 1)], *covers]
 
 
 def _work(item: Item) -> int:
