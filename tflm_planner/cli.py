@@ -114,6 +114,16 @@ def plan_command(
         str,
         typer.Option(help="With --tile: operators the firmware may have to add, or 'all'."),
     ] = "",
+    search: Annotated[
+        str,
+        typer.Option(help="With --tile: regions (best partition) or motes (its beam search)."),
+    ] = "regions",
+    objective: Annotated[
+        str, typer.Option(help="With --tile: lower the whole arena, or the head alone.")
+    ] = "arena",
+    workers: Annotated[
+        int, typer.Option(min=1, help="With --tile: processes; the result is the same.")
+    ] = 2,
     patch: Annotated[
         str | None,
         typer.Option(help="p,n or p,nb: p x p patches over the first n operators (or blocks)."),
@@ -167,6 +177,9 @@ def plan_command(
                 new_kinds=_kinds(ops),
                 by_hand=by_hand(patch, split or ()),
                 inexact=allow_inexact,
+                method=_one_of("search", search),
+                objective=_one_of("objective", objective),
+                workers=workers,
             )
             if tile or patch or split
             else None,

@@ -19,6 +19,7 @@ from tflm_planner.tflm.fetches import steps
 from tflm_planner.tflm.opdata import BUILTINS, builtin, opdata
 from tflm_planner.tflm.prepare import Piece, Step
 from tflm_planner.tflm.targets import Target
+from tflm_planner.units import align_up
 
 KNOWN = BUILTINS | custom_ops.REGISTERED
 """Every operator with an entry."""
@@ -44,6 +45,12 @@ class Cost:
     init: tuple[int, ...]
     prepare: tuple[Step, ...]
     known: bool = True
+
+    @property
+    def kept(self) -> int:
+        """Bytes that stay, rounded up as TFLM does; without the tensors' own."""
+        pieces = (step.size for step in self.prepare if isinstance(step, Piece))
+        return sum(map(align_up, (*self.init, *pieces))) + (self.builtin[0] if self.builtin else 0)
 
 
 def cost(op: Op, target: Target) -> Cost:
