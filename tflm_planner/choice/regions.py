@@ -247,7 +247,7 @@ class RegionSearch:
             tried: list[tuple[Outcome | None, Border]] = [
                 (next(answers), border) for border, _ in ways[item.key]
             ]
-            possible = [(outcome, border) for outcome, border in tried if outcome is not None]
+            possible: list[tuple[Outcome, Border]] = [(o, b) for o, b in tried if o is not None]
             self._work += _work(item) * len(tried)
             if not possible:
                 self._partition.drop(item)
