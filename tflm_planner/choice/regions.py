@@ -244,15 +244,18 @@ class RegionSearch:
         self._trials += len(items)
         answers = iter(self._workers.answers(questions))
         for item in items:
-            tried = [(next(answers), border) for border, _ in ways[item.key]]
+            tried: list[tuple[Outcome | None, Border]] = [
+                (next(answers), border) for border, _ in ways[item.key]
+            ]
             possible: list[tuple[Outcome, Border]] = [(o, b) for o, b in tried if o is not None]
             self._work += _work(item) * len(tried)
             if not possible:
                 self._partition.drop(item)
                 continue
-            best = min(possible, key=lambda p: (p[0].head, p[0].tail, p[0].instructions))
-            self._border[item.key] = best[1]
-            self._partition.add(_tried(item, best[0]))
+            possible.sort(key=lambda p: (p[0].head, p[0].tail, p[0].instructions))
+            outcome, border = possible[0]
+            self._border[item.key] = border
+            self._partition.add(_tried(item, outcome))
 
     def _ways(self, item: Item) -> list[tuple[Border, Schedule]]:
         """Borders and schedules to try an item with; few where a trial takes long."""
