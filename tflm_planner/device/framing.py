@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections import deque
 from dataclasses import dataclass, field
 
 _HEADER = struct.Struct("<BBHH")
@@ -101,28 +101,42 @@ class Receiver:
     last: str = ""
     _pending: bytearray = field(default_factory=bytearray)
     _skipping: bool = False
+    _found: deque[Frame] = field(default_factory=deque[Frame])
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that `data` completes."""
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that are complete now and were not taken yet."""
+        self.push(data)
+        found = list(self._found)
+        self._found.clear()
+        return found
+
+    def take(self) -> Frame | None:
+        """The next frame that is complete, or None."""
+        return self._found.popleft() if self._found else None
+
+    def push(self, data: bytes) -> None:
+        """Add what has come."""
         self._pending += data
-        *whole, rest = bytes(self._pending).split(b"\0")
-        self._pending = bytearray(rest)
-        for encoded in whole:
-            skipped, self._skipping = self._skipping, False
-            if not encoded:
-                continue
-            try:
-                if skipped:
-                    raise BadFrameError("it is longer than any frame")
-                found = decode(encoded)
-            except BadFrameError as error:
-                self._drop(len(encoded), str(error))
-            else:
-                yield found
+        if b"\0" in data:
+            *whole, rest = bytes(self._pending).split(b"\0")
+            self._pending = bytearray(rest)
+            for encoded in whole:
+                self._end(encoded)
         if len(self._pending) > _LONGEST:  # no zero in sight: this can be no frame any more
             self.noise += len(self._pending)
             self._pending.clear()
             self._skipping = True
+
+    def _end(self, encoded: bytes) -> None:
+        skipped, self._skipping = self._skipping, False
+        if not encoded and not skipped:
+            return
+        try:
+            if skipped:
+                raise BadFrameError("it is longer than any frame")
+            self._found.append(decode(encoded))
+        except BadFrameError as error:
+            self._drop(len(encoded), str(error))
 
     def _drop(self, count: int, why: str) -> None:
         self.bad, self.noise, self.last = self.bad + 1, self.noise + count, why
