@@ -8,7 +8,6 @@ that change and data beyond the end are DeviceErrors. It must not know TFLite.
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -242,7 +241,7 @@ class Board:
 
     # --- checking --------------------------------------------------------------------------------
 
-    def _unpack(self, layout: struct.Struct, payload: bytes) -> tuple[int, ...]:
+    def _unpack(self, layout: m.Layout, payload: bytes) -> tuple[int, ...]:
         return self._read(lambda p: m.unpack(layout, p), payload)
 
     def _read(self, read: Callable[[P], R], payload: P) -> R:

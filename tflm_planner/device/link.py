@@ -8,7 +8,6 @@ Section 1, 2 and 6 of schema/protocol.md. It must not know what commands do.
 from __future__ import annotations
 
 import secrets
-import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -133,7 +132,7 @@ class Link:
             self.line.write(wire)
             try:
                 return self._answer(frame, command)
-            except _Silence:
+            except _SilenceError:
                 continue
         raise self._lost(command, f"{1 + self.timing.repeats} times")
 
@@ -146,7 +145,7 @@ class Link:
             except NoAnswerError:
                 if working:
                     raise self._hanging(command, limit) from None
-                raise _Silence from None
+                raise _SilenceError from None
             if reply.status != m.WORKING:
                 return self._checked(reply, command)
             working, limit = True, self.timing.patience
@@ -186,7 +185,7 @@ class Link:
         self._sequence = (self._sequence + 1) % (1 << 16)
         return Frame(int(command), 0, self._sequence, payload)
 
-    def _layout(self, layout: struct.Struct, payload: bytes) -> tuple[int, ...]:
+    def _layout(self, layout: m.Layout, payload: bytes) -> tuple[int, ...]:
         try:
             return m.unpack(layout, payload)
         except m.MessageError as error:
@@ -219,7 +218,7 @@ class Link:
         )
 
 
-class _Silence(Exception):
+class _SilenceError(Exception):
     """No reply at all to one copy of a request."""
 
 

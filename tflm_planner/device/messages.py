@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 
+Layout = struct.Struct
 MAGIC = 0x4D4C4654
 MAJOR, MINOR = 1, 0
 UNKNOWN = 0xFFFFFFFF

@@ -1,0 +1,86 @@
+"""The child process of a virtual board: the Python wheel's TFLM, told what to do in frames.
+
+    ("load", model, arena)   -> (head, tail, nanoseconds, inputs, outputs): (dtype, shape) each
+    ("run", inputs, count)   -> (nanoseconds of each run, first outputs, last outputs) as bytes
+
+TFLM aborts the process on some models: that is why this is one. Interpreters are heavy to make
+and models are many, so it serves any number of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.verify.frames import Failure, read_frame, write_frame
+from tflm_planner.verify.worker import allocation, first_line
+
+
+class Wheel:
+    """At most one interpreter."""
+
+    def __init__(self) -> None:
+        self._interpreter: Any = None
+        self._inputs: list[tuple[np.dtype[Any], tuple[int, ...]]] = []
+        self._outputs = 0
+
+    def load(self, model: bytes, arena: int, inputs: int, outputs: int) -> tuple[Any, ...]:
+        """Make an interpreter; what it took."""
+        from tflite_micro import runtime
+
+        self._interpreter = None  # before the next: two arenas need not fit
+        started = time.perf_counter_ns()
+        made: Any = runtime.Interpreter.from_bytes(model, arena_size=arena)
+        spent = time.perf_counter_ns() - started
+        self._interpreter, self._outputs = made, outputs
+        details = [made.get_input_details(i) for i in range(inputs)]
+        self._inputs = [(np.dtype(d["dtype"]), tuple(map(int, d["shape"]))) for d in details]
+        results = [made.get_output_details(i) for i in range(outputs)]
+        taken = allocation(made)
+        listed = [(np.dtype(d["dtype"]).name, tuple(map(int, d["shape"]))) for d in results]
+        return (
+            taken.get("head", 0), taken.get("tail", 0), spent,
+            [(dtype.name, shape) for dtype, shape in self._inputs], listed,
+        )  # fmt: skip
+
+    def run(self, inputs: list[bytes], count: int) -> tuple[list[int], list[bytes], list[bytes]]:
+        """Invoke, inputs set before each run: a plan may put results where they were."""
+        pairs = zip(inputs, self._inputs, strict=True)
+        values = [np.frombuffer(data, dtype).reshape(shape) for data, (dtype, shape) in pairs]
+        spent: list[int] = []
+        first: list[bytes] = []
+        for _ in range(count):
+            for index, value in enumerate(values):
+                self._interpreter.set_input(value, index)
+            started = time.perf_counter_ns()
+            self._interpreter.invoke()
+            spent.append(time.perf_counter_ns() - started)
+            first = first or self._results()
+        return spent, first, self._results()
+
+    def _results(self) -> list[bytes]:
+        return [self._interpreter.get_output(i).tobytes() for i in range(self._outputs)]
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    wheel = Wheel()
+    while True:
+        try:
+            what, *rest = read_frame(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            write_frame(answers, wheel.load(*rest) if what == "load" else wheel.run(*rest))
+        except Exception as error:
+            write_frame(answers, Failure(first_line(error)))
+
+
+if __name__ == "__main__":
+    main()
