@@ -126,31 +126,42 @@ class Link:
         """The payload of the reply. Raises RefusedError, BoardResetError, NoAnswerError,
         LineError."""
         frame = self._next(command, payload)
-        wire = encode(frame)
         for attempt in range(1 + self.timing.repeats):
             self.repeated += attempt > 0
-            self.line.write(wire)
-            try:
-                return self._answer(frame, command)
-            except _SilenceError:
-                continue
-        raise self._lost(command, f"{1 + self.timing.repeats} times")
+            self.line.write(encode(frame))
+            reply = self._reply_or_none(frame, self.timing.answer)
+            if reply is not None:
+                return self._checked(self._final(reply, frame, command), command)
+        raise NoAnswerError(self._lost(command))
 
-    def _answer(self, frame: Frame, command: m.Command) -> bytes:
-        """Wait for the final reply, through those that say that the board is working."""
-        working, limit = False, self.timing.answer
-        while True:
-            try:
-                reply = self._reply(frame, time.monotonic() + limit)
-            except NoAnswerError:
-                if working:
-                    raise self._hanging(command, limit) from None
-                raise _SilenceError from None
-            if reply.status != m.WORKING:
-                return self._checked(reply, command)
-            working, limit = True, self.timing.patience
+    def _final(self, reply: Frame, request: Frame, command: m.Command) -> Frame:
+        """The reply that ends the command, after those that say that the board is working.
+
+        It may get lost, or the board may start anew: so the request is repeated while nothing
+        comes, ever more rarely. A board that is free answers, one that was reset says so.
+        """
+        while reply.status == m.WORKING:
             if self.on_work is not None:
                 self.on_work(*self._layout(m.PROGRESS, reply.payload))
+            silent, pause = 0.0, self.timing.answer
+            while True:
+                pause = min(2 * pause, self.timing.patience - silent)
+                following = self._reply_or_none(request, pause)
+                if following is not None:
+                    break
+                silent += pause
+                if silent >= self.timing.patience:
+                    raise NoAnswerError(self._hanging(command, silent))
+                self.repeated += 1
+                self.line.write(encode(request))
+            reply = following
+        return reply
+
+    def _reply_or_none(self, request: Frame, seconds: float) -> Frame | None:
+        try:
+            return self._reply(request, time.monotonic() + seconds)
+        except NoAnswerError:
+            return None
 
     def _checked(self, reply: Frame, command: m.Command) -> bytes:
         if reply.status == m.DONE:
@@ -163,8 +174,8 @@ class Link:
         detail, text = m.read_error(reply.payload)
         if reply.status == m.Error.NO_SESSION:
             raise BoardResetError(
-                f"the board was reset before it got {command.name}: a crash, a watchdog, or a "
-                "loose plug"
+                f"the board was reset during or before {command.name}{self._why_reset()}: a crash, "
+                "a watchdog, or a loose plug"
             )
         raise RefusedError(
             _refusal(command, reply.status, detail, text), reply.status, detail, text
@@ -193,33 +204,23 @@ class Link:
 
     # --- what went wrong -------------------------------------------------------------------------
 
-    def _lost(self, command: m.Command, often: str) -> DeviceError:
-        return self._epitaph(
-            f"no answer to {command.name}, asked {often}",
-            "check plug and cable",
-        )
+    def _lost(self, command: m.Command) -> str:
+        asked = f"no answer to {command.name}, asked {1 + self.timing.repeats} times"
+        if self._receiver.bad:
+            return f"{asked}; {self._receiver.bad} damaged frames came. Check cable and --baud"
+        return f"{asked}: the board hangs, or is gone. Reset it, and check plug and cable"
 
-    def _hanging(self, command: m.Command, seconds: float) -> DeviceError:
+    def _hanging(self, command: m.Command, seconds: float) -> str:
         hint = "--timeout allows more"
         if command == m.Command.INVOKE:
             hint += "; Invoke may never return: reset the board, and try the original model"
-        return self._epitaph(f"{command.name} was begun and then silent for {seconds:.0f} s", hint)
+        return f"{command.name} was begun, then silence for {seconds:.0f} s. {hint}"
 
-    def _epitaph(self, what: str, hint: str) -> DeviceError:
-        """What one more HELLO tells about a board that fell silent."""
+    def _why_reset(self) -> str:
         try:
-            greeting = self._hello()
+            return f" (it says: {self._hello().reset})"
         except DeviceError:
-            bad = self._receiver.bad
-            noise = f" ({bad} damaged frames came)" if bad else ""
-            return NoAnswerError(f"{what}{noise}; the board does not answer any more. {hint}")
-        return BoardResetError(
-            f"{what}; the board answers again (last reset: {greeting.reset}). {hint}"
-        )
-
-
-class _SilenceError(Exception):
-    """No reply at all to one copy of a request."""
+            return ""
 
 
 _MEANING = {

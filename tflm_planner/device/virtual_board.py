@@ -12,6 +12,7 @@ import contextlib
 import os
 import platform
 import select
+import signal
 import threading
 import tty
 from collections.abc import Callable
@@ -128,6 +129,7 @@ def serve_until_interrupted(ram: int, link: Path | None, say: Callable[[str], No
     """`tflm-plan virtual-board`: open one, say its port, serve. `link`: also a symbolic link to
     it. UsageError when that cannot be made."""
     board = VirtualBoard(virtual_capabilities(ram))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if link is not None:
             _make_link(link, board.port)
