@@ -16,6 +16,7 @@ from tflm_planner.cli_shared import (
     AsJson,
     Quiet,
     Seed,
+    TargetName,
     Verbose,
     errors_as_exit_codes,
     print_json,
@@ -48,6 +49,7 @@ Runs = Annotated[int, typer.Option(min=1, max=1000, help="Runs to time.")]
 def add_to(app: typer.Typer) -> None:
     """Add the commands for boards to the program."""
     app.command("measure")(measure_command)
+    app.command("export")(export_command)
     app.command("virtual-board")(virtual_board_command)
     app.command("ports")(ports_command)
 
@@ -135,6 +137,32 @@ def _station(
     with Station(choose_port(port), baud, Timing(patience=timeout)) as station:
         station.on_retry = say
         yield station
+
+
+def export_command(
+    source: Annotated[Path, typer.Argument(metavar="MODEL", help="The .tflite model.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; made if need be.")],
+    target: TargetName = "cortex-m4/cmsis-nn",
+    name: Annotated[
+        str | None, typer.Option(help="What C++ identifiers begin with; the file's name if not.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write C++ sources of a model: its data, op resolver and arena, for any TFLM project."""
+    with errors_as_exit_codes():
+        from tflm_planner.device.export import export
+        from tflm_planner.files import check_writable, make_folder, read_file, write_file
+        from tflm_planner.tflm.targets import load_target
+
+        texts = export(read_file(source), name or source.stem, load_target(target))
+        make_folder(folder)
+        for file in texts:
+            check_writable(folder / file, force=force, inputs=(source,))
+        for file, text in texts.items():
+            write_file(folder / file, text.encode("utf-8", "replace"))
+            if not quiet:
+                typer.echo(folder / file)
 
 
 def virtual_board_command(
