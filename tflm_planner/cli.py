@@ -104,6 +104,10 @@ def plan_command(
         str,
         typer.Option(help="With --tile: operators the firmware may have to add, or 'all'."),
     ] = "",
+    profile: Annotated[
+        Path | None,
+        typer.Option(help="With --tile: latencies of a board, from tflm-plan profile."),
+    ] = None,
     report: Annotated[
         list[Path] | None,
         typer.Option(help="Also write a report: .json, .csv, .html or .svg; may be repeated."),
@@ -131,7 +135,7 @@ def plan_command(
                 allocator,
                 time_limit,
                 seed,
-                machine=api.machine(api.load_target(target)),
+                machine=api.machine(cli_device.with_profile(api.load_target(target), profile)),
                 overlap=not no_overlap,
                 dilate=dilate,
             ),

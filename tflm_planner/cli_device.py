@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
     from tflm_planner.device.energy import Power
     from tflm_planner.device.measurement import Measurement
+    from tflm_planner.device.profiling import Profiled, Shapes
     from tflm_planner.device.station import Station
+    from tflm_planner.tflm.targets import Target
 
 Port = Annotated[
     str | None,
@@ -49,6 +51,7 @@ Runs = Annotated[int, typer.Option(min=1, max=1000, help="Runs to time.")]
 def add_to(app: typer.Typer) -> None:
     """Add the commands for boards to the program."""
     app.command("measure")(measure_command)
+    app.command("profile")(profile_command)
     app.command("export")(export_command)
     app.command("virtual-board")(virtual_board_command)
     app.command("ports")(ports_command)
@@ -139,6 +142,99 @@ def _station(
         yield station
 
 
+def profile_command(
+    models: Annotated[
+        list[Path] | None, typer.Argument(metavar="[MODEL]...", help=".tflite models.")
+    ] = None,
+    database: Annotated[
+        Path, typer.Option("--db", help="The profile database; made if need be.")
+    ] = Path("profile.db"),
+    port: Port = None,
+    baud: Baud = 115200,
+    tiles: Annotated[
+        bool, typer.Option("--tiles", help="Also the tiles that a search would try.")
+    ] = False,
+    target: OfTarget = None,
+    runs: Runs = 10,
+    again: Annotated[
+        bool, typer.Option("--again", help="Measure anew what the database has.")
+    ] = False,
+    merge: Annotated[
+        list[Path] | None, typer.Option(help="Take over another database; may be repeated.")
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="Write the database as .csv or .json.")
+    ] = None,
+    time_limit: Annotated[float, typer.Option(help="With --tiles: seconds to search.")] = 20.0,
+    timeout: Patience = 60.0,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Measure the operators of models on a board, for plan --profile."""
+    with errors_as_exit_codes():
+        from tflm_planner.device.database import EXPORTERS, ProfileDatabase
+        from tflm_planner.device.profiling import Shapes, profile
+        from tflm_planner.files import check_writable, read_file, write_file
+
+        if export is not None:
+            if export.suffix not in EXPORTERS:
+                raise UsageError(f"{export}: choose a name ending in {', '.join(EXPORTERS)}")
+            check_writable(export, force=True, inputs=(database,))
+        if not (models or merge or export):
+            raise UsageError("nothing to do: give models to measure, --merge or --export")
+        files = [read_file(path) for path in models or []]
+        check_writable(database, force=True, inputs=tuple(models or ()))
+        with ProfileDatabase(database, create=True) as kept:
+            for path in merge or []:
+                with ProfileDatabase(path) as other:
+                    typer.echo(f"{path}: {kept.merge(other):,} latencies taken over")
+            if files:
+                shapes = Shapes()
+                for data in files:
+                    shapes.add_model(data)
+                with (
+                    progress(quiet, verbose) as say,
+                    _station(port, baud, timeout, say) as station,
+                ):
+                    if tiles:
+                        _add_tiles(shapes, files, _target_of(station, target), time_limit, say)
+                    done = profile(station, shapes, kept, runs, again, say)
+                if not quiet:
+                    _print_profiled(done, shapes.left_out)
+            if export is not None:
+                write_file(export, EXPORTERS[export.suffix](kept).encode("utf-8", "replace"))
+
+
+def _target_of(station: Station, name: str | None) -> Target:
+    from tflm_planner.device.measuring import target_of
+    from tflm_planner.tflm.targets import load_target
+
+    return target_of(station.board.says) if name is None else load_target(name)
+
+
+def _add_tiles(
+    shapes: Shapes, files: list[bytes], target: Target, seconds: float, say: Callable[[str], None]
+) -> None:
+    """The operators that a tile search weighs, whatever it finds."""
+    from tflm_planner import api
+
+    watched = shapes.watched(target)
+    for data in files:
+        search = api.SearchOptions(time_limit=seconds, machine=api.machine(watched))
+        tiles = api.TilePermission(overhead=2.0, new_kinds=None)
+        api.plan(data, None, api.PlanOptions(search, tiles, verify=None), say)
+
+
+def _print_profiled(done: Profiled, left_out: dict[str, str]) -> None:
+    from tflm_planner.report.text import safe_text
+
+    typer.echo(f"{done.measured:,} operators measured, {done.known:,} were known")
+    for kind, why in left_out.items():
+        typer.echo(f"  left out: {safe_text(kind)}: {why}")
+    for failure in done.failed:
+        typer.echo(f"  failed: {safe_text(failure)}")
+
+
 def export_command(
     source: Annotated[Path, typer.Argument(metavar="MODEL", help="The .tflite model.")],
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; made if need be.")],
@@ -187,3 +283,14 @@ def ports_command() -> None:
 
         for name, what, known in ports():
             typer.echo(f"{'* ' if known else '  '}{name}  {safe_text(what)}")
+
+
+def with_profile(target: Target, path: Path | None) -> Target:
+    """The target with the latencies of a profile database, for commands that plan."""
+    if path is None:
+        return target
+    from tflm_planner.device.database import ProfileDatabase
+    from tflm_planner.device.profiling import profiled_target
+
+    with ProfileDatabase(path) as database:
+        return profiled_target(target, database)

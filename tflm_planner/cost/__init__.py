@@ -9,7 +9,14 @@ not know passes, plans or the arena.
 """
 
 from tflm_planner.cost.case import Case, Operand, case_of
-from tflm_planner.cost.measured import HeldOut, Measured, Watch, measured_of, with_source
+from tflm_planner.cost.measured import (
+    HeldOut,
+    Measured,
+    Watch,
+    measured_of,
+    profile_notes,
+    with_source,
+)
 from tflm_planner.cost.model import (
     Cost,
     Latency,
@@ -34,6 +41,7 @@ __all__ = [
     "cost_of_case",
     "latency_of",
     "measured_of",
+    "profile_notes",
     "profile_target",
     "with_source",
 ]

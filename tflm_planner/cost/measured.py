@@ -17,12 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import median
 
-from tflm_planner.cost.case import Case
+from tflm_planner.cost.case import Case, case_of
 from tflm_planner.cost.fit import fit_path
 from tflm_planner.cost.kinds import Counts, Family
 from tflm_planner.cost.moves import other
 from tflm_planner.cost.profiles import CALL, DISPATCH, Profile
-from tflm_planner.ir import Op
+from tflm_planner.ir import Model, Op
 from tflm_planner.tflm.targets import Target
 
 FOLDS = 5
@@ -164,3 +164,28 @@ def _error(profile: Profile, row: tuple[Case, float], counted: Counted) -> float
         key, counts = f"other.{case.data.type}", other(case, profile.family).counts
     table = profile.paths.get(key, profile.paths["other.int8"])
     return abs(predict(table, counts) / max(1.0, cycles) - 1)
+
+
+def profile_notes(target: Target, model: Model) -> tuple[str, ...]:
+    """What a report says of the latencies that a search used."""
+    device = measured_of(target)
+    if device is None:
+        return ()
+    cases = [case_of(op) for op in model.ops()]
+    known = sum(case in device.exact for case in cases)
+    other = "" if device.target == target.id else f", which is {device.target or 'no known target'}"
+    return (
+        f"latency by the profile of {device.name}{other}: {known} of {len(cases)} operators "
+        f"measured, the others by a model fitted to {len(device.exact)} shapes"
+        f"{held_out_text(device.held_out)}",
+    )
+
+
+def held_out_text(held_out: HeldOut | None) -> str:
+    """The error of the fitted model, for people."""
+    if held_out is None:
+        return " (too few to tell its error)"
+    return (
+        f" (error on shapes held out: median {100 * held_out.median:.1f} %, nine of ten within "
+        f"{100 * held_out.most:.1f} %)"
+    )

@@ -144,8 +144,11 @@ def _profiles(target: Target) -> Choice:
     return profiles_of(target) if device is None else Choice((device.fitted,), False)
 
 
-def profile_target(target: Target, name: str, hertz: int, rows: Mapping[Case, float]) -> Target:
-    """The target with measured cycles: of the cases in `rows`, and fitted for all others."""
+def profile_target(
+    target: Target, name: str, measured_on: str, hertz: int, rows: Mapping[Case, float]
+) -> Target:
+    """The target with cycles measured on a board called `name`, whose target is `measured_on`: of
+    the cases in `rows`, and fitted for all others."""
     base = profiles_of(target).profiles[0]
 
     def counted(case: Case, family: Family) -> tuple[str, dict[str, int]]:
@@ -153,7 +156,7 @@ def profile_target(target: Target, name: str, hertz: int, rows: Mapping[Case, fl
         return key_of(case, work), work.counts
 
     fitted, held_out = fit(list(rows.items()), base, counted)
-    return with_source(target, Measured(name, target.id, hertz, rows, fitted, held_out))
+    return with_source(target, Measured(name, measured_on, hertz, rows, fitted, held_out))
 
 
 def work_of(case: Case, family: Family) -> Work:
