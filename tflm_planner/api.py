@@ -242,9 +242,9 @@ def _report(
         verified=verdict is not None and verdict.proved,
         budget=ran.options.budget,
         notes=(
+            *profile_notes(ran.options.search.machine.target, made.inspection.model),
             *candidate.notes,
             *made.notes,
-            *profile_notes(ran.options.search.machine.target, made.inspection.model),
             *_interruption(candidate),
         ),
         seconds={**seconds, "total": sum(seconds.values())},

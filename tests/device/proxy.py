@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable
 from tflm_planner.device.framing import Frame, Receiver, encode
 from tflm_planner.device.responder import Loaded, Ran, Refusal
 from tflm_planner.device.virtual_board import VirtualBoard
+from tflm_planner.device.wheel import _type_number
+from tflm_planner.serde import read_model
 
 Hook = Callable[[Frame, int], Iterable[bytes] | None]
 """A frame and how many of its type came before -> what goes on; None lets it through."""
@@ -123,3 +125,28 @@ class Fake:
 
     def fill(self, seed: int) -> list[bytes]:
         return [bytes((seed + i) % 256 for i in range(self.size))]
+
+
+class ModelFake(Fake):
+    """An engine that has the tensors of a model, and times its operators: in run 0 those that
+    begin take `ticks`, one more each in run 1 ..."""
+
+    def __init__(self, data: bytes, ticks: list[int]) -> None:
+        super().__init__(least=5000)
+        main = read_model(data).main
+        self._tensors = [
+            tuple((_type_number(t.type_name), t.nbytes, tuple(t.shape or ())) for t in part)
+            for part in (main.inputs, main.outputs)
+        ]
+        self.ticks = ticks
+
+    def load(self, data: bytes, arena: int) -> Loaded:
+        return Loaded(self.least, self.least - 200, 200, 77, *self._tensors)
+
+    def run(self, inputs: list[bytes], count: int) -> Ran:
+        outputs = [bytes(size) for _, size, _ in self._tensors[1]]
+        operators = tuple(tuple(t + run for t in self.ticks) for run in range(count))
+        return Ran([sum(o) + 7 for o in operators], outputs, outputs, operators)
+
+    def fill(self, seed: int) -> list[bytes]:
+        return [bytes(size) for _, size, _ in self._tensors[0]]

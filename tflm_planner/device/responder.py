@@ -43,11 +43,13 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """ticks: of every run. first, last: bytes of the outputs after the first and last run."""
+    """ticks: of every run. first, last: bytes of the outputs after the first and last run.
+    operators: of every run the ticks of each operator begun; empty where they are not timed."""
 
     ticks: list[int]
     first: list[bytes]
     last: list[bytes]
+    operators: tuple[tuple[int, ...], ...] = ()
 
 
 class Engine(Protocol):
@@ -286,16 +288,25 @@ class Responder:
         if not count or (count > 1 and not flags & m.InvokeFlag.FILL):
             raise Refusal(m.Error.BAD_VALUE, 1)
         yield 0, count
-        if flags & m.InvokeFlag.LOG:
-            count = min(count, max(1, self._says.log_room))
-            state.log = []
         state.inputs, state.outputs = [], None
         ran = self._engine.run(inputs, count)
         state.outputs = ran.last
+        events = len(ran.operators[0]) if ran.operators else 0
         if flags & m.InvokeFlag.LOG:
-            state.log = [min(t, m.UNKNOWN) for t in ran.ticks][: self._says.log_room]
-        head = m.INVOKE_REPLY.pack(count, len(ran.first), 0, len(state.log), m.UNKNOWN)
+            state.log, count = self._logged(ran, bool(flags & m.InvokeFlag.OPERATORS))
+        head = m.INVOKE_REPLY.pack(count, len(ran.first), events, len(state.log), m.UNKNOWN)
         yield head + b"".join(m.U32.pack(zlib.crc32(data)) for data in ran.first)
+
+    def _logged(self, ran: Ran, operators: bool) -> tuple[list[int], int]:
+        """The log, and of how many runs: whole ones, as many as it has room for, but one."""
+        each = [
+            [ticks, *(ran.operators[i] if operators and ran.operators else ())]
+            for i, ticks in enumerate(ran.ticks)
+        ]
+        room = self._says.log_room
+        whole = max(1, min(len(each), room // max(1, len(each[0]))))
+        flat = [min(ticks, m.UNKNOWN) for run in each[:whole] for ticks in run]
+        return flat[:room], whole
 
     def _log(self, payload: bytes) -> Iterator[bytes]:
         (first,) = _read(m.U32, payload)
