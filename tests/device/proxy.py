@@ -106,9 +106,11 @@ class Fake:
         self.refuse: Refusal | None = None
         self.on_run: Callable[[], None] | None = None
         self.loads = 0
+        self.data = b""
 
     def load(self, data: bytes, arena: int) -> Loaded:
         self.loads += 1
+        self.data = data
         if self.refuse is not None:
             raise self.refuse
         tensor = (9, self.size, (1, self.size))

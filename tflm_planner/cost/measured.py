@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import median
 
-from tflm_planner.cost.case import Case, case_of
+from tflm_planner.cost.case import Case, canonical, case_of
 from tflm_planner.cost.fit import fit_path
 from tflm_planner.cost.kinds import Counts, Family
 from tflm_planner.cost.moves import other
@@ -45,8 +45,9 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A device's latencies. hertz: cycles a second. exact: cycles of the cases measured. fitted:
-    the constants for the others. name: for people. target: id of the device's target."""
+    """A device's latencies. hertz: cycles a second. exact: cycles of the cases measured, in their
+    canonical form. fitted: the constants for the others. name: for people. target: id of the
+    device's own."""
 
     name: str
     target: str
@@ -54,6 +55,10 @@ class Measured:
     exact: Mapping[Case, float]
     fitted: Profile
     held_out: HeldOut | None
+
+    def cycles(self, case: Case) -> float | None:
+        """What was measured of a case; None where nothing was."""
+        return self.exact.get(canonical(case))
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +177,7 @@ def profile_notes(target: Target, model: Model) -> tuple[str, ...]:
     if device is None:
         return ()
     cases = [case_of(op) for op in model.ops()]
-    known = sum(case in device.exact for case in cases)
+    known = sum(device.cycles(case) is not None for case in cases)
     other = "" if device.target == target.id else f", which is {device.target or 'no known target'}"
     return (
         f"latency by the profile of {device.name}{other}: {known} of {len(cases)} operators "

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from tflm_planner.cost.case import Case, case_of
+from tflm_planner.cost.case import Case, canonical, case_of
 from tflm_planner.cost.kinds import Family, Work
 from tflm_planner.cost.loops import turns
 from tflm_planner.cost.measured import (
@@ -127,9 +127,10 @@ def cost_of_case(case: Case, target: Target, in_place: bool = False) -> Cost:
     read = sum(t.nbytes for t in case.inputs if t is not None)
     written = sum(t.nbytes for t in case.outputs)
     device = measured_of(target)
-    if device is not None and case in device.exact and not in_place:
+    found = None if device is None or in_place else device.cycles(case)
+    if device is not None and found is not None:
         macs = work_of(case, device.fitted.family).macs
-        return Cost(round(device.exact[case]), macs, read, written)
+        return Cost(round(found), macs, read, written)
     worst, known, macs = 0.0, True, 0
     for profile in choice.profiles:
         work = work_of(case, profile.family)
@@ -150,13 +151,14 @@ def profile_target(
     """The target with cycles measured on a board called `name`, whose target is `measured_on`: of
     the cases in `rows`, and fitted for all others."""
     base = profiles_of(target).profiles[0]
+    exact = {canonical(case): cycles for case, cycles in rows.items()}
 
     def counted(case: Case, family: Family) -> tuple[str, dict[str, int]]:
         work = work_of(case, family)
         return key_of(case, work), work.counts
 
-    fitted, held_out = fit(list(rows.items()), base, counted)
-    return with_source(target, Measured(name, measured_on, hertz, rows, fitted, held_out))
+    fitted, held_out = fit(list(exact.items()), base, counted)
+    return with_source(target, Measured(name, measured_on, hertz, exact, fitted, held_out))
 
 
 def work_of(case: Case, family: Family) -> Work:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tflm_planner.cost.case import Case, from_row, to_row
+from tflm_planner.cost.case import Case, canonical, from_row, to_row
 from tflm_planner.errors import UsageError
 
 SCHEMA_VERSION = 1
@@ -78,8 +78,8 @@ class LatencyRow:
 
     @property
     def case(self) -> Case:
-        """The operator."""
-        return from_row(json.loads(self.operator))
+        """The operator, in its canonical form."""
+        return canonical(from_row(json.loads(self.operator)))
 
 
 def operator_text(case: Case) -> str:

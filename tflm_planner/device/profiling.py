@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
 from tflm_planner.cost import Watch, case_of, profile_target, with_source
-from tflm_planner.cost.case import Case
+from tflm_planner.cost.case import Case, canonical
 from tflm_planner.device import messages as m
 from tflm_planner.device.board import Board
 from tflm_planner.device.database import BoardRow, LatencyRow, ProfileDatabase, operator_text
@@ -56,7 +56,7 @@ class Shapes:
         if not can_stand_alone(op):
             self.left_out[op.kind] = "not measured alone (control flow, state, or custom)"
             return
-        case = case_of(op)
+        case = canonical(case_of(op))
         if case not in self.models:
             self.models[case] = single(op)
 
