@@ -29,14 +29,14 @@ _DTYPES = {"int32": "<i4", "int64": "<i8"}
 
 def can_stand_alone(op: Op) -> bool:
     """Whether an operator means anything by itself: no control flow, no resources, no variables
-    of its own, results that are not empty."""
+    of its own, data in the file, results that are not empty."""
     return (
         op.kind not in _NEVER
         and op.code.custom is None
         and not op.called()
         and bool(op.outputs)
         and all(t.nbytes > 0 for t in op.outputs)
-        and not any(t.is_variable for t in op.operands())
+        and not any(t.is_variable or t.external_data for t in op.operands())
         and not op.intermediates
     )
 
