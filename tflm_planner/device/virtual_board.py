@@ -45,7 +45,7 @@ def virtual_capabilities(ram: int = DEFAULT_RAM) -> m.Capabilities:
         log_room=LOG_ROOM,
         features=m.Feature.VIRTUAL | m.Feature.ALL_OPERATORS | m.Feature.SHARED_STORE,
         target=WHEEL,
-        clock="host",
+        clock="host processor time",
         clock_hz=TICK_HZ,
     )
 
