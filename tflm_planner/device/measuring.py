@@ -13,7 +13,7 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tflm_planner.cost import latency_of
+from tflm_planner.cost import Latency, latency_of
 from tflm_planner.device import messages as m
 from tflm_planner.device.board import Allocation, Board
 from tflm_planner.device.energy import Power, energy_of, stated_power
@@ -90,7 +90,7 @@ def measure(
         options.lean,
         _sizes(predicted if not options.lean else None, whole),
         found,
-        latency.rough_seconds,
+        _rough_seconds(latency, board.says),
         latency.instructions,
         tight.ticks / board.says.tick_hz,
         times,
@@ -106,6 +106,13 @@ def _stated(target: Target) -> Power | None:
     if board is None or not board.active_microwatts:
         return None
     return stated_power(board.active_microwatts / 1000, f"stated for {board.id}")
+
+
+def _rough_seconds(latency: Latency, says: m.Capabilities) -> float | None:
+    """Instructions over the clock: the target's board's, else the one that the board states."""
+    if latency.rough_seconds is not None or says.virtual or not says.clock_hz:
+        return latency.rough_seconds
+    return latency.instructions / says.clock_hz
 
 
 def _virtual(says: m.Capabilities) -> tuple[str, ...]:
