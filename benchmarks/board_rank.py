@@ -34,7 +34,7 @@ from tflm_planner.passes.cleanup import Cleanup
 from tflm_planner.passes.tile import band
 from tflm_planner.search import silent
 from tflm_planner.serde import read_model, write_model
-from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.tiled import tiled_model
 
 HERE = Path(__file__).parent
@@ -44,11 +44,26 @@ MODELS = (
     SHARED / "vww_96_int8.tflite",
     SHARED / "pretrainedResnet_quant.tflite",
 )
+M4 = load_target("cortex-m4/cmsis-nn")
 PARTS = (2, 3, 4, 6, 8, 12)
 
 
 def candidates(data: bytes, count: int) -> list[bytes]:
-    """The model itself and tilings of it, drawn with a fixed seed: portable models."""
+    """The model itself and tilings of it: portable models, spread over the range of latencies
+    that tilings of this model span (by counted instructions), so that few are ties."""
+    pool = sorted((latency_of(read_model(d), M4).instructions, d) for d in drawn(data, 4 * count))
+    low, high = pool[0][0], pool[-1][0]
+    chosen: dict[bytes, None] = {}
+    for step in range(count):
+        wanted = low + (high - low) * step / (count - 1)
+        rest = [entry for entry in pool if entry[1] not in chosen]
+        if rest:
+            chosen[min(rest, key=lambda entry: abs(entry[0] - wanted))[1]] = None
+    return list(chosen)
+
+
+def drawn(data: bytes, count: int) -> list[bytes]:
+    """The model itself and tilings of it, drawn with a fixed seed."""
     rng = np.random.default_rng(1)
     plain = read_model(data)
     run(plain, Cleanup())

@@ -395,7 +395,9 @@ def test_invoke_that_never_returns(setup: Setup, engine: Fake) -> None:
     proxy = setup()
     started = time.monotonic()
     try:
-        with pytest.raises(NoAnswerError, match=r"INVOKE .* silence .* Invoke may never return"):
+        with pytest.raises(
+            NoAnswerError, match=r"INVOKE .* no progress .* Invoke may never return"
+        ):
             whole_job(opened(proxy))
         assert time.monotonic() - started < 3
     finally:
@@ -426,7 +428,38 @@ def test_a_slow_board_is_waited_for(setup: Setup, engine: Fake) -> None:
     engine.on_run = slowly
     board = opened(setup())
     whole_job(board)
-    assert len(runs) == 2  # repeats while it worked did not make it work again
+    assert len(runs) == 5  # repeats while it worked did not make it work again
+
+
+@pytest.mark.parametrize("counting", [False, True])
+def test_a_board_that_works_for_ever(setup: Setup, counting: bool) -> None:
+    """It says so again and again, with and without progress: the host gives up all the same."""
+    stop = threading.Event()
+
+    def hook(frame: Frame, count: int) -> Iterable[bytes] | None:
+        if frame.type != m.Command.INVOKE | m.REPLY:
+            return None
+        if stop.is_set():
+            return []
+        stop.set()
+        done = 0
+
+        def chatter() -> None:
+            nonlocal done
+            while proxy.alive and done < 400:
+                done += 1
+                payload = m.PROGRESS.pack(done if counting else 1, m.UNKNOWN)
+                proxy.say(encode(Frame(frame.type, m.WORKING, frame.sequence, payload)))
+                time.sleep(0.02)
+
+        threading.Thread(target=chatter, daemon=True).start()
+        return []
+
+    proxy = setup(to_host=hook)
+    started = time.monotonic()
+    with pytest.raises(DeviceError, match=r"never end" if counting else r"no progress"):
+        whole_job(opened(proxy))
+    assert time.monotonic() - started < 4
 
 
 def test_messages_are_for_people(setup: Setup) -> None:

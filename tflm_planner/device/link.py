@@ -17,6 +17,9 @@ from tflm_planner.device.framing import FIRST_PAYLOAD, MOST_PAYLOAD, Frame, Rece
 from tflm_planner.device.line import Line
 from tflm_planner.errors import DeviceError
 
+_MOST_TRIALS = 64
+"""Steps of a command that cannot say how many it has: a bisection has 32 at most."""
+
 
 class NoAnswerError(DeviceError):
     """Nothing came back in time."""
@@ -140,16 +143,25 @@ class Link:
         It may get lost, or the board may start anew: so the request is repeated while nothing
         comes, ever more rarely. A board that is free answers, one that was reset says so.
         """
+        silent, last = 0.0, -1
         while reply.status == m.WORKING:
-            if self.on_work is not None:
-                self.on_work(*self._layout(m.PROGRESS, reply.payload))
-            silent, pause = 0.0, self.timing.answer
+            done, total = self._layout(m.PROGRESS, reply.payload)
+            if done > (_MOST_TRIALS if total == m.UNKNOWN else total):
+                raise DeviceError(
+                    f"the board on {self.line.name} has done {done} of {total} steps of "
+                    f"{command.name}: it would never end. Reset it"
+                )
+            if done > last and self.on_work is not None:
+                self.on_work(done, total)
+            silent, last = (0.0, done) if done > last else (silent, last)
+            pause = self.timing.answer
             while True:
                 pause = min(2 * pause, self.timing.patience - silent)
+                started = time.monotonic()
                 following = self._reply_or_none(request, pause)
+                silent += time.monotonic() - started
                 if following is not None:
                     break
-                silent += pause
                 if silent >= self.timing.patience:
                     raise NoAnswerError(self._hanging(command, silent))
                 self.repeated += 1
@@ -214,7 +226,7 @@ class Link:
         hint = "--timeout allows more"
         if command == m.Command.INVOKE:
             hint += "; Invoke may never return: reset the board, and try the original model"
-        return f"{command.name} was begun, then silence for {seconds:.0f} s. {hint}"
+        return f"{command.name} was begun, then no progress for {seconds:.0f} s. {hint}"
 
     def _why_reset(self) -> str:
         try:

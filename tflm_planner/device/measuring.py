@@ -215,7 +215,7 @@ def _here(
     try:
         room = arena_of(model, load_target(WHEEL), carried_plan(model)).arena
         wheel.load(data, room // 16 * 16 + _ROOM)
-        return wheel.run(list(inputs), 1).first, []
+        return wheel.run(list(inputs), 0).outputs, []
     except Refusal as refused:
         return None, [f"outputs not compared: TFLM here refuses the model ({refused.text})"]
     finally:

@@ -201,13 +201,12 @@ class _Items:
 
     def add(self, tag: int, value: bytes) -> None:
         if tag in _TEXTS:
-            self.texts[tag] = value.decode("utf-8", "replace")
+            self.texts[tag] = _text(value)
         elif tag == Tag.OPERATOR:
-            self.operators.append(value.decode("utf-8", "replace"))
+            self.operators.append(_text(value))
         elif tag == Tag.MODEL:
             size, crc = unpack(SIZE_CRC, value)
-            name = value[SIZE_CRC.size :].decode("utf-8", "replace")
-            self.models.append(Stored(size, crc, name))
+            self.models.append(Stored(size, crc, _text(value[SIZE_CRC.size :])))
         elif tag in set(Tag):
             (self.numbers[tag],) = unpack(U32, value)
 
@@ -300,4 +299,10 @@ def read_error(payload: bytes) -> tuple[int, str]:
     """Detail and text of a reply that refuses; a short one says nothing."""
     if len(payload) < U32.size:
         return 0, ""
-    return U32.unpack_from(payload)[0], payload[U32.size :].decode("utf-8", "replace")
+    return U32.unpack_from(payload)[0], _text(payload[U32.size :])
+
+
+def _text(data: bytes) -> str:
+    """Text that a board sent, without what could move a terminal's cursor."""
+    text = data.decode("utf-8", "replace")
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -43,13 +43,12 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """ticks: of every run. first, last: bytes of the outputs after the first and last run.
-    operators: of every run the ticks of each operator begun; empty where they are not timed."""
+    """One run. ticks: in all. outputs: their bytes. operators: ticks of each operator begun; empty
+    where they are not timed."""
 
-    ticks: list[int]
-    first: list[bytes]
-    last: list[bytes]
-    operators: tuple[tuple[int, ...], ...] = ()
+    ticks: int
+    outputs: list[bytes]
+    operators: tuple[int, ...] = ()
 
 
 class Engine(Protocol):
@@ -63,8 +62,8 @@ class Engine(Protocol):
         """Whether AllocateTensors succeeds there. Discards the interpreter."""
         ...
 
-    def run(self, inputs: list[bytes], count: int) -> Ran:
-        """Invoke `count` times, the inputs set before each."""
+    def run(self, inputs: list[bytes], number: int) -> Ran:
+        """Set the inputs and invoke; `number`: which run of a request it is."""
         ...
 
     def fill(self, seed: int) -> list[bytes]:
@@ -287,22 +286,21 @@ class Responder:
                 raise Refusal(m.Error.BAD_STATE, m.Command.INPUT)
         if not count or (count > 1 and not flags & m.InvokeFlag.FILL):
             raise Refusal(m.Error.BAD_VALUE, 1)
-        yield 0, count
         state.inputs, state.outputs = [], None
-        ran = self._engine.run(inputs, count)
-        state.outputs = ran.last
-        events = len(ran.operators[0]) if ran.operators else 0
+        runs: list[Ran] = []
+        for done in range(count):
+            yield done, count
+            runs.append(self._engine.run(inputs, done))
+        state.outputs = runs[-1].outputs
+        events, first = len(runs[0].operators), runs[0].outputs
         if flags & m.InvokeFlag.LOG:
-            state.log, count = self._logged(ran, bool(flags & m.InvokeFlag.OPERATORS))
-        head = m.INVOKE_REPLY.pack(count, len(ran.first), events, len(state.log), m.UNKNOWN)
-        yield head + b"".join(m.U32.pack(zlib.crc32(data)) for data in ran.first)
+            state.log, count = self._logged(runs, bool(flags & m.InvokeFlag.OPERATORS))
+        head = m.INVOKE_REPLY.pack(count, len(first), events, len(state.log), m.UNKNOWN)
+        yield head + b"".join(m.U32.pack(zlib.crc32(data)) for data in first)
 
-    def _logged(self, ran: Ran, operators: bool) -> tuple[list[int], int]:
+    def _logged(self, runs: list[Ran], operators: bool) -> tuple[list[int], int]:
         """The log, and of how many runs: whole ones, as many as it has room for, but one."""
-        each = [
-            [ticks, *(ran.operators[i] if operators and ran.operators else ())]
-            for i, ticks in enumerate(ran.ticks)
-        ]
+        each = [[r.ticks, *(r.operators if operators else ())] for r in runs]
         room = self._says.log_room
         whole = max(1, min(len(each), room // max(1, len(each[0]))))
         flat = [min(ticks, m.UNKNOWN) for run in each[:whole] for ticks in run]

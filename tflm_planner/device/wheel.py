@@ -65,13 +65,13 @@ class WheelEngine:
             return False
         return True
 
-    def run(self, inputs: list[bytes], count: int) -> Ran:
+    def run(self, inputs: list[bytes], number: int) -> Ran:
         """See `responder.Engine`."""
         try:
-            spent, first, last = self._ask("run", inputs, count)
+            spent, outputs = self._ask("run", inputs)
         except RuntimeFailureError as failure:
-            raise Refusal(m.Error.INVOKE_FAILED, 0, str(failure)) from failure
-        return Ran([ns // _NANOSECONDS for ns in spent], first, last)
+            raise Refusal(m.Error.INVOKE_FAILED, number, str(failure)) from failure
+        return Ran(spent // _NANOSECONDS, outputs)
 
     def fill(self, seed: int) -> list[bytes]:
         """See `responder.Engine`."""

@@ -1,7 +1,7 @@
 """The child process of a virtual board: the Python wheel's TFLM, told what to do in frames.
 
     ("load", model, arena)   -> (head, tail, nanoseconds, inputs, outputs): (dtype, shape) each
-    ("run", inputs, count)   -> (nanoseconds of each run, first outputs, last outputs) as bytes
+    ("run", inputs)          -> (nanoseconds, outputs), as bytes
 
 Times are those of this thread on the processor: what else runs on the machine does not count.
 TFLM aborts the process on some models: that is why this is one. Interpreters are heavy to make
@@ -48,23 +48,15 @@ class Wheel:
             [(dtype.name, shape) for dtype, shape in self._inputs], listed,
         )  # fmt: skip
 
-    def run(self, inputs: list[bytes], count: int) -> tuple[list[int], list[bytes], list[bytes]]:
-        """Invoke, inputs set before each run: a plan may put results where they were."""
+    def run(self, inputs: list[bytes]) -> tuple[int, list[bytes]]:
+        """Set the inputs and invoke: nanoseconds, outputs."""
         pairs = zip(inputs, self._inputs, strict=True)
-        values = [np.frombuffer(data, dtype).reshape(shape) for data, (dtype, shape) in pairs]
-        spent: list[int] = []
-        first: list[bytes] = []
-        for _ in range(count):
-            for index, value in enumerate(values):
-                self._interpreter.set_input(value, index)
-            started = time.thread_time_ns()
-            self._interpreter.invoke()
-            spent.append(time.thread_time_ns() - started)
-            first = first or self._results()
-        return spent, first, self._results()
-
-    def _results(self) -> list[bytes]:
-        return [self._interpreter.get_output(i).tobytes() for i in range(self._outputs)]
+        for index, (data, (dtype, shape)) in enumerate(pairs):
+            self._interpreter.set_input(np.frombuffer(data, dtype).reshape(shape), index)
+        started = time.thread_time_ns()
+        self._interpreter.invoke()
+        spent = time.thread_time_ns() - started
+        return spent, [self._interpreter.get_output(i).tobytes() for i in range(self._outputs)]
 
 
 def main() -> None:
