@@ -233,6 +233,9 @@ def _print_profiled(done: Profiled, left_out: dict[str, str]) -> None:
         typer.echo(f"  left out: {safe_text(kind)}: {why}")
     for failure in done.failed:
         typer.echo(f"  failed: {safe_text(failure)}")
+    if done.interrupted:
+        typer.echo("interrupted; what was measured is kept")
+        raise typer.Exit(130)
 
 
 def export_command(
@@ -263,6 +266,10 @@ def export_command(
 
 def virtual_board_command(
     ram: Annotated[str, typer.Option(help="Bytes for model and arena, e.g. 256K.")] = "64M",
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(help="A model that is compiled in, so to speak; may be repeated."),
+    ] = None,
     link: Annotated[
         Path | None, typer.Option(help="Also make a symbolic link to the port, e.g. /tmp/board.")
     ] = None,
@@ -270,9 +277,11 @@ def virtual_board_command(
     """Open a serial port with a board behind it that is none: TFLM on this machine."""
     with errors_as_exit_codes():
         from tflm_planner.device.virtual_board import serve_until_interrupted
+        from tflm_planner.files import read_file
         from tflm_planner.units import parse_size
 
-        serve_until_interrupted(parse_size(ram), link, typer.echo)
+        models = {path.stem: read_file(path) for path in model or []}
+        serve_until_interrupted(parse_size(ram), models, link, typer.echo)
 
 
 def ports_command() -> None:

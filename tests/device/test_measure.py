@@ -114,6 +114,17 @@ def test_a_model_too_big_and_an_operator_missing(capsys: pytest.CaptureFixture[s
         assert "CONV_2D," not in line.replace("DEPTHWISE_CONV_2D", "")
 
 
+@needs_tflm
+def test_a_model_that_is_compiled_in_is_not_uploaded(capsys: pytest.CaptureFixture[str]) -> None:
+    data = CNN.read_bytes()
+    says = virtual_capabilities(200_000, {"other": b"x", "cnn": data})  # 127 KB + arena: too much
+    with VirtualBoard(says, models=(b"x", data)) as small:
+        done = Run(["measure", CNN, "-p", small.port, "--runs", "1", "-v"], capsys)
+        assert done.code == 0, done.err
+        assert "uploading" not in done.err
+        assert "equal to TFLM here" in done.out
+
+
 def test_no_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no such port" in Run(["measure", CNN, "-p", tmp_path / "none"], capsys).refused(6)
     Run(["measure", CNN, "-p", tmp_path / "none", "--report", "x.pdf"], capsys).refused(2)

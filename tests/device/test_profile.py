@@ -304,6 +304,23 @@ def test_an_operator_that_resets_the_board_is_left_out(fake, tmp_path: Path) -> 
         assert done.measured == len(shapes.models) - 1
 
 
+def test_interrupted_keeps_what_was_measured(fake, tmp_path: Path) -> None:
+    board, _ = fake
+
+    def interrupt(message: str) -> None:
+        if message.startswith("measuring 6 "):
+            raise KeyboardInterrupt
+
+    with (
+        ProfileDatabase(tmp_path / "p.db", create=True) as db,
+        Station(board.port, 115200, QUICK) as station,
+    ):
+        done = profile(station, cnn_shapes(), db, 3, False, interrupt)
+        assert done.interrupted
+        (kept_on,) = db.boards()
+        assert done.measured == len(list(db.latencies(kept_on))) == 5
+
+
 def test_unplugged_keeps_what_was_measured(fake, tmp_path: Path) -> None:
     board, _ = fake
 

@@ -13,6 +13,8 @@ from tflm_planner.errors import DeviceError
 BAUD = 115_200
 """What UART firmware is built for; USB CDC and pseudo-terminals ignore it."""
 _WRITE_LIMIT = 5.0
+_BITS = 10
+"""Of a byte on a UART, with start and stop."""
 _KNOWN_USB = {
     0x2341: "Arduino", 0x2A03: "Arduino", 0x1FC9: "NXP", 0x0483: "ST", 0x2E8A: "Raspberry Pi",
     0x239A: "Adafruit", 0x1366: "Segger", 0x0D28: "Mbed DAPLink", 0x2886: "Seeed",
@@ -29,6 +31,7 @@ class Line(Protocol):
     """Bytes to and from a board."""
 
     name: str
+    seconds_a_byte: float
 
     def write(self, data: bytes) -> None:
         """Send all of `data`. LineError when the line is gone."""
@@ -49,7 +52,7 @@ class SerialLine:
     def __init__(self, name: str, baud: int = BAUD) -> None:
         import serial
 
-        self.name = name
+        self.name, self.seconds_a_byte = name, _BITS / baud
         try:
             self._port: Any = serial.Serial(
                 name, baud, timeout=0, write_timeout=_WRITE_LIMIT, exclusive=True
@@ -95,6 +98,8 @@ def _reason(error: Exception) -> str:
         16: "another program has it open; close its serial monitor",
         11: "another program has it open; close its serial monitor",
     }
+    if "returned no data" in str(error):  # pyserial's way to say that the port is gone
+        return "the port is gone"
     return known.get(number or 0) or " ".join(str(error).split())[:200] or type(error).__name__
 
 

@@ -132,7 +132,7 @@ class Link:
         for attempt in range(1 + self.timing.repeats):
             self.repeated += attempt > 0
             self.line.write(encode(frame))
-            reply = self._reply_or_none(frame, self.timing.answer)
+            reply = self._reply_or_none(frame, self._soon(len(payload)))
             if reply is not None:
                 return self._checked(self._final(reply, frame, command), command)
         raise NoAnswerError(self._lost(command))
@@ -154,7 +154,7 @@ class Link:
             if done > last and self.on_work is not None:
                 self.on_work(done, total)
             silent, last = (0.0, done) if done > last else (silent, last)
-            pause = self.timing.answer
+            pause = min(self._soon(0), self.timing.patience / 8)
             while True:
                 pause = min(2 * pause, self.timing.patience - silent)
                 started = time.monotonic()
@@ -168,6 +168,11 @@ class Link:
                 self.line.write(encode(request))
             reply = following
         return reply
+
+    def _soon(self, size: int) -> float:
+        """Seconds within which the first reply to a request of `size` bytes must come, as slow
+        as the line is."""
+        return self.timing.answer + (size + self.max_payload) * self.line.seconds_a_byte
 
     def _reply_or_none(self, request: Frame, seconds: float) -> Frame | None:
         try:

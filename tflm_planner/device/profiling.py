@@ -74,7 +74,8 @@ class Shapes:
 
 @dataclass(frozen=True, slots=True)
 class Profiled:
-    """What a run did. failed: operators that the board could not measure, and why."""
+    """What a run did. failed: operators that the board could not measure, and why. interrupted:
+    by Ctrl-C; what was measured until then is kept."""
 
     measured: int
     known: int
@@ -103,17 +104,19 @@ def profile(
     row = board_row(here)
     have = {r.operator for r in database.latencies(row) if not again}
     wanted = {c: d for c, d in shapes.models.items() if operator_text(c) not in have}
-    own = _Own(on, runs)
+    own, known = _Own(on, runs), len(shapes.models) - len(wanted)
     failed: list[str] = []
     for done, (case, data) in enumerate(wanted.items()):
-        say(f"measuring {done + 1} of {len(wanted)}: {case.kind} {list(case.result.shape)}")
         try:
+            say(f"measuring {done + 1} of {len(wanted)}: {case.kind} {list(case.result.shape)}")
             database.add(row, [own.latency(here, case, data)])
+        except KeyboardInterrupt:
+            return Profiled(done - len(failed), known, tuple(failed), interrupted=True)
         except (NoAnswerError, LineError):
             raise
         except DeviceError as error:
             failed.append(f"{case.kind} {list(case.result.shape)}: {error}")
-    return Profiled(len(wanted) - len(failed), len(shapes.models) - len(wanted), tuple(failed))
+    return Profiled(len(wanted) - len(failed), known, tuple(failed))
 
 
 class _Own:
@@ -139,6 +142,8 @@ class _Own:
         runs = self._timed(data)
         if m.Feature.OPERATORS in says.features and all(len(run) > 1 for run in runs):
             return [run[1] for run in runs]
+        if not says.knows("RELU"):  # of which the chains are: then the whole run counts
+            return [run[0] for run in runs]
         if self._run_cost is None:
             one, many = (min(r[0] for r in self._timed(chain(n))) for n in (1, _CHAIN))
             self._run_cost = max(0, one - (many - one) // (_CHAIN - 1))

@@ -10,7 +10,7 @@ know lines or processes.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -78,6 +78,7 @@ class _State:
     expected: tuple[int, int] | None = None
     model: bytearray = field(default_factory=bytearray)
     complete: bool = False
+    in_flash: bool = False
     arena: int = 0
     loaded: Loaded | None = None
     inputs: list[bytearray] = field(default_factory=list[bytearray])
@@ -86,11 +87,19 @@ class _State:
 
 
 class Responder:
-    """One board. `says`: its capabilities. `largest`: bytes of payload that it takes."""
+    """One board. `says`: its capabilities. `largest`: bytes of payload that it takes. `models`:
+    those compiled in, as `says` lists them."""
 
     def __init__(
-        self, engine: Engine, says: m.Capabilities, *, largest: int = 1024, reset: int = 0
+        self,
+        engine: Engine,
+        says: m.Capabilities,
+        *,
+        largest: int = 1024,
+        reset: int = 0,
+        models: Sequence[bytes] = (),
     ) -> None:
+        self._models = models
         self._engine, self._says, self._largest, self._reset = engine, says, largest, reset
         self._room = FIRST_PAYLOAD
         self._session = False
@@ -192,9 +201,12 @@ class Responder:
         yield m.SIZE_CRC.pack(size, crc)
 
     def _select(self, payload: bytes) -> Iterator[bytes]:
-        _read(m.INDEX, payload)
-        raise Refusal(m.Error.BAD_VALUE, len(self._says.models), "no model is compiled in")
-        yield b""
+        index, _ = _read(m.INDEX, payload)
+        if index >= len(self._models):
+            raise Refusal(m.Error.BAD_VALUE, len(self._models))
+        data = self._models[index]
+        self._state = _State(model=bytearray(data), complete=True, in_flash=True)
+        yield m.SIZE_CRC.pack(len(data), zlib.crc32(data))
 
     # --- running ---------------------------------------------------------------------------------
 
@@ -204,7 +216,7 @@ class Responder:
         if not state.complete:
             raise Refusal(m.Error.BAD_STATE, m.Command.MODEL_BEGIN)
         room = self._says.arena_room
-        if m.Feature.SHARED_STORE in self._says.features:
+        if m.Feature.SHARED_STORE in self._says.features and not state.in_flash:
             room = max(0, room - len(state.model)) // 16 * 16
         if size > room:
             raise Refusal(m.Error.ARENA_TOO_BIG, room)

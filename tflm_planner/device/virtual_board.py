@@ -15,7 +15,8 @@ import select
 import signal
 import threading
 import tty
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -31,8 +32,11 @@ DEFAULT_RAM = 64 << 20
 LOG_ROOM = 1 << 16
 
 
-def virtual_capabilities(ram: int = DEFAULT_RAM) -> m.Capabilities:
-    """What a virtual board with so many bytes for model and arena says of itself."""
+def virtual_capabilities(
+    ram: int = DEFAULT_RAM, models: Mapping[str, bytes] | None = None
+) -> m.Capabilities:
+    """What a virtual board with so many bytes for model and arena, and with `models` compiled in
+    (name -> file), says of itself."""
     return m.Capabilities(
         board="virtual",
         core=platform.machine() or "host",
@@ -47,6 +51,9 @@ def virtual_capabilities(ram: int = DEFAULT_RAM) -> m.Capabilities:
         target=WHEEL,
         clock="host processor time",
         clock_hz=TICK_HZ,
+        models=tuple(
+            m.Stored(len(data), zlib.crc32(data), name) for name, data in (models or {}).items()
+        ),
     )
 
 
@@ -59,10 +66,12 @@ class VirtualBoard:
         engine: Engine | None = None,
         *,
         largest: int = 4096,
+        models: Sequence[bytes] = (),
     ) -> None:
         self._wheel = WheelEngine() if engine is None else None
         self._engine: Engine = engine or self._wheel or WheelEngine()
         self._says, self._largest = says or virtual_capabilities(), largest
+        self._models = models
         self._master, self._slave = os.openpty()  # the slave stays open: hosts come and go
         tty.setraw(self._slave)
         os.set_blocking(self._master, True)
@@ -73,7 +82,9 @@ class VirtualBoard:
 
     def reset(self, reason: int = 1) -> None:
         """As a board after power-up: no session, no model."""
-        self._responder = Responder(self._engine, self._says, largest=self._largest, reset=reason)
+        self._responder = Responder(
+            self._engine, self._says, largest=self._largest, reset=reason, models=self._models
+        )
         self._receiver = Receiver()
 
     def serve(self) -> None:
@@ -125,10 +136,12 @@ class VirtualBoard:
         self.close()
 
 
-def serve_until_interrupted(ram: int, link: Path | None, say: Callable[[str], None]) -> None:
+def serve_until_interrupted(
+    ram: int, models: Mapping[str, bytes], link: Path | None, say: Callable[[str], None]
+) -> None:
     """`tflm-plan virtual-board`: open one, say its port, serve. `link`: also a symbolic link to
     it. UsageError when that cannot be made."""
-    board = VirtualBoard(virtual_capabilities(ram))
+    board = VirtualBoard(virtual_capabilities(ram, models), models=tuple(models.values()))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if link is not None:
