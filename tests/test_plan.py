@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import jsonschema
@@ -186,6 +187,21 @@ def test_ethos_u_is_refused():
         code.custom = "ethos-u" if code.custom else code.custom
     with pytest.raises(ModelError, match="Vela"):
         api.plan(write_model(model))
+
+
+def test_the_memory_of_an_npu_is_written_by_nobody():
+    """Vela gives its operator scratch tensors as inputs."""
+    model = read_model(MODELS["custom_operator"].make())
+    custom = next(op for op in model.ops() if op.code.custom)
+    custom.code.custom = "ethos-u"
+    scratch = copy.copy(custom.outputs[0])
+    scratch.name, scratch.producer, scratch.consumers = "scratch", None, []
+    model.main.tensors.append(scratch)
+    custom.inputs.append(scratch)
+    data = write_model(model)
+    with pytest.raises(ModelError, match="Vela"):
+        api.plan(data)
+    assert api.arena(data, api.load_target("cortex-m4/cmsis-nn")).arena > 0
 
 
 def test_unproved_is_not_written(tmp_path):

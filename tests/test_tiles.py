@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.generator import random_model
-from tests.models.registry import conv, relu, start
+from tests.models.registry import SCALE, conv, relu, start
 from tests.passes.plans import dialect_plan
 from tflm_planner import api
 from tflm_planner.errors import ModelError, UsageError
@@ -14,13 +14,17 @@ from tflm_planner.passes.tile import band
 from tflm_planner.serde import read_model
 
 
-def wide() -> bytes:
-    """A chain with a fat middle: 16x16x4 in, 16x16x16 within, 8x8 out."""
+def wide(*, reshaped: bool = False) -> bytes:
+    """A chain of convolutions, and a RELU at its end; or with a RESHAPE before it, and none."""
     net, graph, x = start((1, 24, 24, 4))
     shape = (1, 24, 24, 4)
+    if reshaped:
+        y = graph.tensor("reshaped", shape, scale=SCALE, zero=2)
+        graph.op("RESHAPE", [x], [y], "ReshapeOptions", newShape=list(shape))
+        x = y
     for i in range(4):
         x = conv(graph, x, shape, f"layer{i}")
-    graph.outputs(relu(graph, x, shape))
+    graph.outputs(x if reshaped else relu(graph, x, shape))
     return net.finish()
 
 

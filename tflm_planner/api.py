@@ -19,6 +19,7 @@ from tflm_planner.files import check_writable, read_file, write_file
 from tflm_planner.inspection import Inspection, read_any, seen
 from tflm_planner.making import Made, TilePermission, make
 from tflm_planner.passes.place import carried_plan
+from tflm_planner.passes.tile import Patch, Scheme
 from tflm_planner.planning.lifetimes import (
     placement_requests,
     planning_problem,
@@ -38,13 +39,14 @@ from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import Arena, arena_of
 from tflm_planner.tflm.machine import machine
 from tflm_planner.tflm.targets import Target, load_target
-from tflm_planner.verify import Allocation, Verdict, verify
+from tflm_planner.verify import Allocation, Tolerance, Verdict, verify
 from tflm_planner.verify import Options as VerifyOptions
+from tflm_planner.verify.verdict import CLOSE, EQUAL
 
 __all__ = [
-    "Inspection", "PlanOptions", "Result", "SearchOptions", "TilePermission", "VerifyOptions",
-    "arena", "check_equal", "inspect", "load", "load_target", "machine", "plan", "problem",
-    "read_model",
+    "Inspection", "Patch", "PlanOptions", "Result", "Scheme", "SearchOptions", "TilePermission",
+    "Tolerance", "VerifyOptions", "arena", "check_equal", "inspect", "load", "load_target",
+    "machine", "plan", "problem", "read_model",
 ]  # fmt: skip
 
 Source = str | Path | bytes
@@ -176,6 +178,8 @@ def _proved(
 ) -> Verdict | None:
     if options is None:
         return None
+    tolerance = None if made.exact else options.tolerance or Tolerance()
+    options = replace(options, tolerance=tolerance)
     verdict = _compared(original, made, options, say)
     if verdict.differs:
         found = next(c for c in verdict.checks if c.status == "different")
@@ -200,8 +204,12 @@ def _compared(original: bytes, made: Made, options: VerifyOptions, say: Progress
     twin = verify(original, made.twin, options, say)
     checks = [replace(c, runtime=f"{c.runtime}, portable twin") for c in twin.checks]
     verdict = verify(original, made.data, replace(options, runtimes=("TFLM",)), say)
+    if not made.exact:  # the dialect must be its twin, bit by bit
+        strict = replace(options, runtimes=("TFLM",), tolerance=None)
+        same = verify(made.twin, made.data, strict, say)
+        checks += [replace(c, runtime=f"{c.runtime}, against the twin") for c in same.checks]
     if not verdict.proved:  # what only the twin proves is not enough
-        checks = [c for c in checks if c.status != "equal"]
+        checks = [c for c in checks if c.status not in (EQUAL, CLOSE)]
     return replace(verdict, checks=(*checks, *verdict.checks))
 
 
@@ -239,9 +247,10 @@ def _report(
             made.replayed,
         ),
         checks=() if verdict is None else verdict.checks,
-        verified=verdict is not None and verdict.proved,
+        verified=verdict is not None and verdict.proved and verdict.exact,
         budget=ran.options.budget,
         notes=(
+            *_inexact(made),
             *profile_notes(ran.options.search.machine.target, made.inspection.model),
             *candidate.notes,
             *made.notes,
@@ -249,6 +258,12 @@ def _report(
         ),
         seconds={**seconds, "total": sum(seconds.values())},
     )
+
+
+def _inexact(made: Made) -> tuple[str, ...]:
+    if made.exact:
+        return ()
+    return ("NOT EXACT: a sum was split, as --allow-inexact permits; see the checks for how far",)
 
 
 def _interruption(candidate: Candidate) -> tuple[str, ...]:

@@ -104,6 +104,18 @@ def plan_command(
         str,
         typer.Option(help="With --tile: operators the firmware may have to add, or 'all'."),
     ] = "",
+    patch: Annotated[
+        str | None,
+        typer.Option(help="p,n or p,nb: p x p patches over the first n operators (or blocks)."),
+    ] = None,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(help="By hand, e.g. 2-7:rows=4,halo=merge or 3:sum=2; may be repeated."),
+    ] = None,
+    allow_inexact: Annotated[
+        bool,
+        typer.Option("--allow-inexact", help="Let --split split sums: outputs may NOT be equal."),
+    ] = False,
     profile: Annotated[
         Path | None,
         typer.Option(help="With --tile: latencies of a board, from tflm-plan profile."),
@@ -124,6 +136,7 @@ def plan_command(
     """Write a model that computes the same bits in less memory, proved before it is written."""
     with _errors_as_exit_codes():
         from tflm_planner import api
+        from tflm_planner.tiled_by_hand import by_hand
         from tflm_planner.units import parse_size
 
         reports = report or []
@@ -142,7 +155,15 @@ def plan_command(
             budget=None if budget is None else parse_size(budget),
             verify=None if no_verify else api.VerifyOptions(seed=seed, inputs=inputs),
             force=force,
-            tiles=api.TilePermission(overhead, not portable, _kinds(ops)) if tile else None,
+            tiles=api.TilePermission(
+                overhead,
+                dialect=not portable,
+                new_kinds=_kinds(ops),
+                by_hand=by_hand(patch, split or ()),
+                inexact=allow_inexact,
+            )
+            if tile or patch or split
+            else None,
         )
         with _progress(quiet, verbose) as say:
             result = api.plan(source, destination, options, say)
@@ -193,7 +214,7 @@ def inspect_command(
             write_csv(posed, rows, placed)
             write_file(problem, rows.getvalue().encode("utf-8", "backslashreplace"))
         if axes:
-            from tflm_planner.passes.axes import axes_text
+            from tflm_planner.report.axes_text import axes_text
 
             typer.echo(axes_text(seen.model.main), nl=False)
         elif text:
@@ -247,6 +268,10 @@ def verify_command(
     result: Annotated[Path, typer.Argument(metavar="B", help="The model to compare with it.")],
     seed: Seed = 0,
     inputs: Inputs = 8,
+    allow_inexact: Annotated[
+        bool,
+        typer.Option("--allow-inexact", help="Accept small differences, and say how small."),
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -258,7 +283,8 @@ def verify_command(
         from tflm_planner.report.text import check_sentence
 
         with _progress(quiet, verbose) as say:
-            options = api.VerifyOptions(seed=seed, inputs=inputs)
+            tolerance = api.Tolerance() if allow_inexact else None
+            options = api.VerifyOptions(seed=seed, inputs=inputs, tolerance=tolerance)
             verdict = api.check_equal(original, result, options, say)
         if as_json:
             _print_json(verdict_to_json(verdict))

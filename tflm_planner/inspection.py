@@ -42,7 +42,7 @@ def read_any(data: bytes) -> tuple[Model, bool]:
     """The model in `data`, and whether it is in the TFLM dialect: views over other tensors are
     taken for what they are where a plan says where they lie. Raises ModelError otherwise."""
     model = read_model(data, dialect=True)
-    dialect = any(t.is_view and (t.consumers or t.producer) for t in model.tensors())
+    dialect = model.has_views
     if dialect and carried_plan(model) is None:
         return read_model(data), False  # which says what is wrong with it
     return model, dialect

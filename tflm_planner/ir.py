@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from tflm_planner.errors import ModelError
-from tflm_planner.schema import Bytes, element_bits, operator_names, type_names
+from tflm_planner.schema import Bytes, element_bits, operator_names, type_name
 
 _LONGEST_SHOWN = 100
 
@@ -81,12 +82,12 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """Bytes of its data as TFLM counts them; 0 for types without a fixed size."""
-        return -(-self.elements * (element_bits(self.type) or 0) // 8)
+        return -(-math.prod(self.shape or ()) * (element_bits(self.type) or 0) // 8)
 
     @property
     def type_name(self) -> str:
         """Lower-case type name, e.g. "int8"."""
-        return type_names().get(self.type, f"type {self.type}")
+        return type_name(self.type)
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -100,10 +101,16 @@ class OpCode:
     @property
     def name(self) -> str:
         """The builtin's name ("CONV_2D"), or the custom operator's own, fit to be printed."""
-        builtin = operator_names().get(self.builtin, f"BUILTIN_{self.builtin}")
-        custom = self.custom or ""
-        readable = custom if _is_readable(custom) else shown(custom)
-        return readable if builtin == "CUSTOM" else builtin
+        return operator_name(self.builtin, self.custom)
+
+
+@lru_cache(maxsize=1 << 12)
+def operator_name(builtin: int, custom: str | None) -> str:
+    """The name of a builtin code, or a custom operator's own, fit to be printed."""
+    known = operator_names().get(builtin, f"BUILTIN_{builtin}")
+    custom = custom or ""
+    readable = custom if _is_readable(custom) else shown(custom)
+    return readable if known == "CUSTOM" else known
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -179,7 +186,10 @@ class Metadata:
 
 @dataclass(eq=False, slots=True, repr=False)
 class Model:
-    """A whole model; `graphs[0]` is the one that runs."""
+    """A whole model; `graphs[0]` is the one that runs.
+
+    file_size: bytes of the file that it was read from; 0 for a model that was made.
+    """
 
     graphs: list[Graph]
     codes: list[OpCode]
@@ -188,6 +198,7 @@ class Model:
     metadata_buffers: list[Buffer]
     signatures: list[Signature]
     raw: Any
+    file_size: int = 0
 
     @property
     def main(self) -> Graph:
@@ -202,20 +213,22 @@ class Model:
         """All tensors of all graphs, in file order."""
         return (t for graph in self.graphs for t in graph.tensors)
 
+    @property
+    def has_views(self) -> bool:
+        """Whether something needs a tensor that nothing writes: the TFLM dialect."""
+        given = {id(t) for graph in self.graphs for t in graph.outputs}
+        return any(t.is_view and (t.consumers or id(t) in given) for t in self.tensors())
+
     def check(self) -> None:
         """Raise ModelError unless the model could run: see the functions below."""
         if not self.graphs:
             raise ModelError("empty model: it has no sub-graph; export it again")
         _check_calls(self)
+        total = 0
         for graph in self.graphs:
-            _check_tensors(graph)
+            total += _check_tensors(graph)
             _check_operators(graph)
             _check_order(graph)
-        total = sum(
-            t.elements * max(element_bits(t.type) or 0, 8) // 8
-            for t in self.tensors()
-            if not t.is_constant
-        )
         if total >= LARGEST_TENSOR:  # an offset in a plan has 31 bits
             raise ModelError(
                 f"the model's tensors declare {total:,} bytes in all; the file is damaged, or not "
@@ -223,6 +236,8 @@ class Model:
             )
 
 
+ETHOS_U = "ethos-u"
+"""The custom operator that Vela compiles a graph into."""
 LARGEST_TENSOR = 1 << 31
 """Bytes. A declared size from here on cannot be meant for a microcontroller."""
 MOST_AXES = 32
@@ -277,26 +292,34 @@ def _scopes(graph: Graph, of: dict[int, int]) -> int:
     return scopes
 
 
-def _check_tensors(graph: Graph) -> None:
+def _check_tensors(graph: Graph) -> int:
+    """Shapes and data; bytes in all of what is not constant, a byte an element at least."""
+    total = 0
     for t in graph.tensors:
-        if len(t.shape or ()) > MOST_AXES:
-            raise ModelError(f"damaged model: tensor {shown(t.name)} has {len(t.shape or ())} axes")
-        if any(d < 0 for d in t.shape or ()):
+        shape = t.shape or ()
+        if len(shape) > MOST_AXES:
+            raise ModelError(f"damaged model: tensor {shown(t.name)} has {len(shape)} axes")
+        if shape and min(shape) < 0:
             raise ModelError(
                 f"tensor {shown(t.name)} has the dynamic or negative shape {list(t.shape or ())}; "
                 "TFLM needs fixed shapes: export the model with a fixed input shape"
             )
-        if t.nbytes >= LARGEST_TENSOR:
+        elements, bits = math.prod(shape), element_bits(t.type) or 0
+        nbytes = -(-elements * bits // 8)
+        if nbytes >= LARGEST_TENSOR:
             raise ModelError(
-                f"tensor {shown(t.name)} of shape {list(t.shape or ())} declares {t.nbytes:,} "
+                f"tensor {shown(t.name)} of shape {list(t.shape or ())} declares {nbytes:,} "
                 "bytes; the file is damaged, or not meant for a microcontroller"
             )
         data = t.buffer.data
-        if data is not None and 0 < data.size < t.nbytes and t.raw.sparsity is None:
+        if data is not None and 0 < data.size < nbytes and t.raw.sparsity is None:
             raise ModelError(
-                f"damaged model: constant tensor {shown(t.name)} needs {t.nbytes:,} bytes, "
+                f"damaged model: constant tensor {shown(t.name)} needs {nbytes:,} bytes, "
                 f"its buffer holds {data.size:,}"
             )
+        if not t.is_constant:
+            total += elements * max(bits, 8) // 8
+    return total
 
 
 _SHAPES_OF_OPERATORS = {
@@ -324,9 +347,10 @@ _SHAPES_OF_OPERATORS = {
 def _check_operators(graph: Graph) -> None:
     """Operators whose meaning is looked at carry their own options, and operands enough."""
     for i, op in enumerate(graph.ops):
-        if op.kind not in _SHAPES_OF_OPERATORS:
+        form = _SHAPES_OF_OPERATORS.get(op.kind)
+        if form is None:
             continue
-        wanted, needed, least = _SHAPES_OF_OPERATORS[op.kind]
+        wanted, needed, least = form
         found = "no options" if op.options is None else type(op.options).__name__.removesuffix("T")
         if found != wanted and (needed or op.options is not None):
             raise ModelError(f"damaged model: operator {i} ({op.label}) has {found}, not {wanted}")
@@ -355,8 +379,11 @@ def _check_order(graph: Graph) -> None:
                 raise ModelError(f"operator {i} ({op.label}) writes {shown(t.name)}, {what}")
             written[id(t)] = i
     for i, op in enumerate(graph.ops):
-        assert all(t.producer is op for t in op.outputs), f"producers of {op.label} out of step"
-        for t in op.operands():
+        for t in op.outputs:
+            assert t.producer is op, f"producers of {op.label} out of step"
+        for t in op.inputs:
+            if t is None:
+                continue
             at = written.get(id(t))
             assert at is None or op in t.consumers, f"consumers of {shown(t.name)} are out of step"
             if at is not None and at >= i:
@@ -374,11 +401,12 @@ def _check_order(graph: Graph) -> None:
 
 def _has_value(tensor: Tensor, inputs: set[int]) -> bool:
     return (
-        id(tensor) in inputs
-        or tensor.is_constant
+        tensor.is_constant
+        or id(tensor) in inputs
         or tensor.is_variable
         or tensor.is_view
         or tensor.nbytes == 0
+        or {op.kind for op in tensor.consumers} == {ETHOS_U}  # the NPU's own memory
     )
 
 
@@ -398,5 +426,6 @@ def link(graphs: Iterable[Graph]) -> None:
         for op in graph.ops:
             for t in op.outputs:
                 t.producer = op
-            for t in dict.fromkeys(op.operands()):
-                t.consumers.append(op)
+            for t in op.inputs:
+                if t is not None and (not t.consumers or t.consumers[-1] is not op):
+                    t.consumers.append(op)

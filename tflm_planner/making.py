@@ -15,6 +15,7 @@ from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import entry_graphs
 from tflm_planner.passes.place import Place, carried_plan
+from tflm_planner.passes.tile import Patch, Scheme
 from tflm_planner.planning.lifetimes import placement_requests, planning_problem, timeline
 from tflm_planner.planning.problem import Plan, Problem, validate
 from tflm_planner.proof import replay_all, taken_aliases, taken_trails
@@ -23,17 +24,21 @@ from tflm_planner.serde import read_model, write_model
 from tflm_planner.tflm import greedy
 from tflm_planner.tile_search import TileOptions, Tiling, search_tiles
 from tflm_planner.tiled import into_dialect, new_kinds, tiled_model
+from tflm_planner.tiled_by_hand import tiling_by_hand
 
 
 @dataclass(frozen=True)
 class TilePermission:
     """What tiling may do. overhead: instructions allowed, relative to the original. dialect:
     views that cost no operator, which only TFLM understands. new_kinds: operators that the
-    firmware may have to register in addition; None for all."""
+    firmware may have to register in addition; None for all. by_hand: what is to be tiled, in
+    place of a search. inexact: whether sums may be split, which changes bits."""
 
     overhead: float = 1.10
     dialect: bool = True
     new_kinds: frozenset[str] | None = frozenset()
+    by_hand: tuple[Scheme | Patch, ...] = ()
+    inexact: bool = False
 
     def __post_init__(self) -> None:
         if not self.overhead >= 1:
@@ -43,7 +48,7 @@ class TilePermission:
 @dataclass(frozen=True)
 class Made:
     """The file that was made. twin: for the TFLM dialect, the portable model that computes the
-    same on every runtime."""
+    same on every runtime. exact: whether every element is computed by the sum that it was."""
 
     data: bytes
     candidate: Candidate
@@ -53,6 +58,7 @@ class Made:
     replayed: int
     twin: bytes | None = None
     notes: tuple[str, ...] = ()
+    exact: bool = True
 
 
 def make(
@@ -65,6 +71,8 @@ def make(
 ) -> Made:
     """The smallest file: with tiles, if they are allowed and lower the arena. `model` is the one
     in `original`, and is changed. `budget`: bytes of arena; tiles that keep it may be fewer."""
+    if permission is not None and permission.by_hand:
+        return _by_hand(original, permission, options, say)
     plain = _written(search(model, options, say), options)
     if permission is None:
         return plain
@@ -80,10 +88,35 @@ def make(
     tiling = search_tiles(original, wanted, say)
     if not tiling.schemes:
         return replace(plain, notes=("no tiling lowers the arena within what is allowed",))
-    tiled = _tiled(original, tiling, permission, options, say)
+    try:
+        tiled = _tiled(original, tiling, permission, options, say)
+    except UnsoundPlanError as error:
+        return replace(plain, notes=(f"not tiled: {error}",))
     if tiled.inspection.arena.arena < plain.inspection.arena.arena:
         return tiled
     return replace(plain, notes=("no tiling lowers the arena within what is allowed",))
+
+
+def _by_hand(
+    original: bytes, permission: TilePermission, options: SearchOptions, say: Progress
+) -> Made:
+    """What was asked for, whether it pays or not. Of both ways to treat views the one that needs
+    no operator which the firmware may not have, and then the smaller one."""
+    tiling = tiling_by_hand(original, permission.by_hand, options.machine, permission.inexact)
+    made: list[Made] = []
+    for bound in (True, False) if permission.dialect else (False,):
+        try:
+            made.append(_tiled(original, replace(tiling, bound=bound), permission, options, say))
+        except UnsoundPlanError:
+            if not made and not bound:
+                raise
+    used, more = read_model(original), permission.new_kinds
+
+    def rank(m: Made) -> tuple[bool, int]:
+        beyond = more is not None and {*new_kinds(used, m.inspection.model)} - more
+        return bool(beyond), m.inspection.arena.arena
+
+    return min(made, key=rank)
 
 
 def _tiled(
@@ -93,13 +126,14 @@ def _tiled(
     options: SearchOptions,
     say: Progress,
 ) -> Made:
-    twin, notes = tiled_model(original, tiling.schemes, crop=False)
+    exact = all(s.exact for s in tiling.schemes)
+    twin, notes = tiled_model(original, tiling.schemes, crop=False, inexact=permission.inexact)
     more = new_kinds(read_model(original), twin)
     if not permission.dialect:
         made = _written(search(twin, options, say), options)
         registered = _registrations(more)
-        return replace(made, notes=(*notes, _speed(tiling), *registered))
-    cropped, notes = tiled_model(original, tiling.schemes, crop=True)
+        return replace(made, notes=(*notes, _speed(tiling), *registered), exact=exact)
+    cropped, notes = tiled_model(original, tiling.schemes, crop=True, inexact=permission.inexact)
     candidate = search(cropped, replace(options, bind_views=tiling.bound), say)
     _check_legal(candidate.problem, candidate.solution.plan)
     trails = list(taken_trails(candidate.line, candidate.offsets, options.machine))
@@ -121,6 +155,7 @@ def _tiled(
         replayed,
         twin=write_model(twin),
         notes=(*notes, _speed(tiling), *registered),
+        exact=exact,
     )
 
 

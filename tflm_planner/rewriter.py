@@ -86,7 +86,27 @@ def used_buffers(model: Model) -> list[Buffer]:
 def resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
     """Give a tensor another shape."""
     tensor.shape = shape
+    tensor.raw = copy(tensor.raw)  # clones of the model share it
     tensor.raw.shapeSignature = None
+
+
+class Snapshot:
+    """Which operators and tensors the main graph has, to come back to: for changes that may turn
+    out wrong (`drop_views`)."""
+
+    def __init__(self, model: Model) -> None:
+        graph = model.main
+        self._model, self._views = model, {id(t): t.is_view for t in graph.tensors}
+        self._parts = list(graph.ops), list(graph.tensors), list(model.buffers)
+
+    def restore(self) -> None:
+        """Make it as it was."""
+        graph = self._model.main
+        ops, tensors, buffers = self._parts
+        graph.ops, graph.tensors, self._model.buffers = list(ops), list(tensors), list(buffers)
+        for t in graph.tensors:
+            t.is_view = self._views[id(t)]
+        link([graph])
 
 
 def drop_views(

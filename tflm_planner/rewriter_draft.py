@@ -17,7 +17,11 @@ from tflm_planner import schema
 from tflm_planner.ir import Buffer, Graph, Model, Op, OpCode, Tensor, link
 
 _TYPES = {"int32": np.int32, "int64": np.int64}
-_OPTIONS = {"SLICE": "SliceOptions", "CONCATENATION": "ConcatenationOptions", "PAD": "PadOptions"}
+_OPTIONS = {
+    "SLICE": "SliceOptions", "CONCATENATION": "ConcatenationOptions", "PAD": "PadOptions",
+    "ADD": "AddOptions", "MUL": "MulOptions", "QUANTIZE": "QuantizeOptions",
+    "RESHAPE": "ReshapeOptions",
+}  # fmt: skip
 _LARGEST_OLD_CODE = 127
 
 
@@ -42,6 +46,13 @@ class Draft:
         self._tensors.append(made)
         return made
 
+    def rescaled(self, like: Tensor, name: str, type_name: str, scale: float) -> Tensor:
+        """A tensor of the shape of `like`, of another type, with this scale and zero point 0."""
+        made = self.tensor(like, name, like.shape or ())
+        made.type = _number_of(type_name)
+        made.quantization = scales(np.array([scale]))
+        return made
+
     def constant(
         self,
         name: str,
@@ -60,7 +71,7 @@ class Draft:
         self._buffers.append(buffer)
         raw = copy(like.raw) if like is not None else schema.generated.TensorT(name=b"")
         raw.shapeSignature = None
-        number = {v: k for k, v in schema.type_names().items()}[type_name]
+        number = _number_of(type_name)
         made = Tensor(name, number, values.shape, buffer, quantization, False, 0, raw)
         self._tensors.append(made)
         if quantization is None:
@@ -96,7 +107,7 @@ class Draft:
     def op(
         self, kind: str, inputs: list[Tensor | None], outputs: list[Tensor], **fields: Any
     ) -> Op:
-        """Append a SLICE, CONCATENATION or PAD."""
+        """Append an operator of one of a few kinds."""
         generated: Any = schema.generated
         name = _OPTIONS[kind]
         options = getattr(generated, f"{name}T")()
@@ -124,13 +135,42 @@ class Draft:
         """Put the drafted operators in place of `replaced`, and drop tensors and buffers that
         nothing mentions any more. `replaced` must be convex: no path leaves and re-enters it."""
         model, graph = self._model, self._graph
-        graph.ops = _placed(graph.ops, replaced, self.ops)
+        if replaced:
+            graph.ops = _placed(graph.ops, replaced, self.ops)
         model.codes += [c for c in self._codes if any(op.code is c for op in self.ops)]
         model.buffers += self._buffers
         known = {id(t) for t in graph.tensors}
         graph.tensors += [t for t in self._tensors if id(t) not in known]
         link([graph])
         drop_unused(model, graph)
+
+
+def scales(values: npt.NDArray[Any]) -> Any:
+    """Quantisation with these scales, one or one a channel, and zero points 0."""
+    made = schema.generated.QuantizationParametersT()
+    made.scale = values.astype(np.float32)
+    made.zeroPoint = np.zeros(values.shape, np.int64)
+    return made
+
+
+def _number_of(type_name: str) -> int:
+    return {v: k for k, v in schema.type_names().items()}[type_name]
+
+
+def reshape_output(model: Model, graph: Graph, output: Tensor) -> None:
+    """Let a graph output be made by a RESHAPE of what makes it now, as the last operator."""
+    maker = output.producer
+    assert maker is not None, "an output that nothing makes"
+    draft = Draft(model, graph)
+    before = draft.tensor(output, f"{output.name}/joined", output.shape or ())
+    shape = draft.integers("shape", output.shape or ())
+    fields = {"newShape": np.array(output.shape or (), np.int32)}
+    reshape = draft.op("RESHAPE", [before, shape], [output], **fields)
+    maker.outputs = [before if t is output else t for t in maker.outputs]
+    for op in graph.ops:
+        op.inputs = [before if t is output else t for t in op.inputs]
+    graph.ops.append(reshape)
+    draft.commit(())
 
 
 def drop_unused(model: Model, graph: Graph) -> None:

@@ -53,6 +53,12 @@ def type_names() -> dict[int, str]:
     return {k: v.lower() for k, v in value_names(generated.TensorType).items()}
 
 
+@cache
+def type_name(tensor_type: int) -> str:
+    """The lower-case name of a tensor type, known or not."""
+    return type_names().get(tensor_type, f"type {tensor_type}")
+
+
 _BITS = {
     "float64": 64, "int64": 64, "uint64": 64, "complex64": 64, "complex128": 128,
     "float32": 32, "int32": 32, "uint32": 32, "resource": 32, "variant": 32,
@@ -61,6 +67,7 @@ _BITS = {
 }  # fmt: skip
 
 
+@cache
 def element_bits(tensor_type: int) -> int | None:
     """Bits of one element; None for types without a fixed size (strings, unknown types)."""
     return _BITS.get(type_names().get(tensor_type, ""))
@@ -134,12 +141,28 @@ class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
 
 
 def unpack(data: bytes) -> Any:
-    """A `ModelT` over `data`; arrays are views of it. The file must have been checked before."""
+    """A `ModelT` over `data`, by the generated code, which trusts the file; arrays are views of it.
+    `flatbuffer_read` makes the same."""
     return generated.ModelT.InitFromPackedBuf(data, 0)
 
 
-def pack(model: Any, aligned: list[Bytes]) -> bytes:
-    """The flatbuffer of a `ModelT`, with the arrays in `aligned` at multiples of 16."""
+def pack(model: Any, aligned: list[Bytes], at_most: int = 0) -> bytes:
+    """The flatbuffer of a `ModelT`, with the arrays in `aligned` at multiples of 16.
+
+    `at_most`: bytes that it should not exceed, if that can be. Flatbuffers are built from their
+    end, so that one with aligned arrays is a multiple of 16 long; bytes that nobody needs at the
+    end, cut off again, let it end anywhere.
+    """
+    packed = _packed(model, aligned, 0)
+    if not at_most < len(packed) < at_most + ALIGNMENT:
+        return packed
+    return min((packed, *(_packed(model, aligned, n) for n in (4, 8, 12))), key=len)
+
+
+def _packed(model: Any, aligned: list[Bytes], cut: int) -> bytes:
+    """The flatbuffer, built before `cut` bytes that are then left out."""
     builder: Any = Builder(aligned)
+    builder.Pad(cut)
     builder.Finish(model.Pack(builder), FILE_IDENTIFIER)
-    return bytes(builder.Output())
+    packed = bytes(builder.Output())
+    return packed[: len(packed) - cut]

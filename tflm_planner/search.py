@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from tflm_planner.errors import UsageError
+from tflm_planner.garbage import no_collection
 from tflm_planner.ir import Model, Op
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup, entry_graphs
 from tflm_planner.passes.dilate import Dilate, Undilate, dilatable
-from tflm_planner.passes.reorder import Reorder
+from tflm_planner.passes.reorder import Frame, Reorder, frames_of
 from tflm_planner.planning.allocators import NAMES, Solution, best_of
 from tflm_planner.planning.lifetimes import (
     Timeline,
@@ -27,6 +28,7 @@ from tflm_planner.planning.lifetimes import (
     planning_problem,
     timeline,
     view_aliases,
+    with_trails,
 )
 from tflm_planner.planning.order import Dag, Method, OrderResult, best_order
 from tflm_planner.planning.problem import Plan, Problem
@@ -119,18 +121,25 @@ def search(model: Model, options: SearchOptions, on_progress: Progress | None = 
 
     Ctrl-C ends the step under way and keeps the best so far.
     """
-    say = on_progress or silent
+    with no_collection():
+        return _searched(model, options, on_progress or silent)
+
+
+def _searched(model: Model, options: SearchOptions, say: Progress) -> Candidate:
     deadline = time.monotonic() + options.time_limit
     notes = tuple(run(model, Cleanup()))
     file_order = {id(g): list(g.ops) for g in model.graphs}
+    frames = frames_of(model, options.machine.scratch_of)
     say("ordering operators")
-    found = _order(model, options)
+    found = _order(model, options, frames)
     wanted = {id(g): list(g.ops) for g in model.graphs}
     tried = [wanted]
     best = _plan(model, options, found, notes, deadline, say)
     for rival_options in _rivals(best, options, deadline):
+        if _known(rival_options, frames, file_order in tried):
+            continue
         _apply(model, file_order)
-        result = _order(model, rival_options)
+        result = _order(model, rival_options, frames)
         ordered = {id(g): list(g.ops) for g in model.graphs}
         if ordered in tried:
             continue
@@ -146,14 +155,22 @@ def search(model: Model, options: SearchOptions, on_progress: Progress | None = 
     return best if options.bind_views else _no_worse(best, file_order, options)
 
 
+def _known(options: SearchOptions, frames: dict[int, Frame], file_order_tried: bool) -> bool:
+    """Whether a search for an order would only find one that was tried."""
+    only_one = not any(frame.plain.is_free for frame in frames.values())
+    return only_one or (options.order == "file" and file_order_tried)
+
+
 def _no_worse(
     best: Candidate, file_order: dict[int, list[Op]], options: SearchOptions
 ) -> Candidate:
     """The candidate, or what TFLM itself would do, should luck have been on its side."""
     model = best.model
     found = {id(g): list(g.ops) for g in model.graphs}
-    _apply(model, file_order)
-    line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
+    line = best.line
+    if found != file_order:
+        _apply(model, file_order)
+        line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
     requests = placement_requests(line, {})
     own = greedy.place(requests)
     head = greedy.head(requests, own)
@@ -218,7 +235,10 @@ def _apply(model: Model, orders: dict[int, list[Op]]) -> None:
         reorder(graph, orders[id(graph)])
 
 
-def _order(model: Model, options: SearchOptions) -> OrderOutcome:
+def _order(
+    model: Model, options: SearchOptions, frames: dict[int, Frame] | None = None
+) -> OrderOutcome:
+    """Order every graph. `frames`: of the present order, if they are known."""
     before = [op for g in model.graphs for op in g.ops]
 
     def find(dag: Dag) -> OrderResult:
@@ -226,7 +246,8 @@ def _order(model: Model, options: SearchOptions) -> OrderOutcome:
             dag, method=options.order, time_limit=options.time_limit / 2, seed=options.seed
         )
 
-    results = Reorder(find, options.machine.scratch_of, options.trails_of).results(model)
+    reorder = Reorder(find, options.machine.scratch_of, options.trails_of, frames or {})
+    results = reorder.results(model)
     after = [op for g in model.graphs for op in g.ops]
     changed = any(a is not b for a, b in zip(before, after, strict=True))
     main = results[id(model.main)]
@@ -245,8 +266,9 @@ def _plan(
 ) -> Candidate:
     line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
     best: Candidate | None = None
-    for trails_of in dict.fromkeys((options.trails_of, no_trails)):
-        problem = planning_problem(line, trails_of)
+    plain = planning_problem(line)
+    full = with_trails(plain, line, options.trails_of) if options.overlap else plain
+    for problem in (full,) if full is plain else (full, plain):
         say(f"packing {len(problem.buffers)} buffers")
         solution = best_of(
             problem,

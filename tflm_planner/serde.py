@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tflm_planner import schema
 from tflm_planner.errors import ModelError
-from tflm_planner.flatbuffer_check import check_flatbuffer
+from tflm_planner.flatbuffer_read import read_flatbuffer
 from tflm_planner.ir import (
     Buffer,
     Graph,
@@ -38,7 +39,6 @@ def read_model(data: bytes, *, dialect: bool = False) -> Model:
 
     `dialect`: tensors that nothing writes are views over others (see `passes.dialect`).
     """
-    check_flatbuffer(data)
     model = _Reader(data).model()
     if dialect:
         for graph in model.graphs:
@@ -77,14 +77,19 @@ def _listed(vector: Any) -> list[Any]:
 
 def _graph_fields(options: Any) -> list[str]:
     """Fields of an options object that hold sub-graph indices."""
-    names = schema.members(options) if options is not None else {}
+    return [] if options is None else _graph_fields_of(options.__class__)
+
+
+@cache
+def _graph_fields_of(kind: Any) -> list[str]:
+    names = schema.members(kind())
     return [n for n in names if n == "subgraph" or n.endswith(("SubgraphIndex", "SubgraphIndices"))]
 
 
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._raw = schema.unpack(data)
+        self._raw = read_flatbuffer(data)
 
     def model(self) -> Model:
         raw = self._raw
@@ -96,7 +101,10 @@ class _Reader:
         metadata = [self._metadata(m) for m in _listed(raw.metadata)]
         legacy = [_at(self._buffers, i, "metadata_buffer") for i in _listed(raw.metadataBuffer)]
         signatures = [self._signature(s) for s in _listed(raw.signatureDefs)]
-        model = Model(self._graphs, self._codes, self._buffers, metadata, legacy, signatures, raw)
+        model = Model(
+            self._graphs, self._codes, self._buffers, metadata, legacy, signatures, raw,
+            file_size=len(self._data),
+        )  # fmt: skip
         _blank(raw, "buffers", "operatorCodes", "subgraphs", "metadata", "metadataBuffer",
                "signatureDefs")  # fmt: skip
         link(model.graphs)
@@ -225,7 +233,7 @@ class _Writer:
     def bytes(self) -> bytes:
         """The file: the flatbuffer, then the external buffers, each at a multiple of 16."""
         raw = self._raw_model()
-        packed = schema.pack(raw, self._aligned)
+        packed = schema.pack(raw, self._aligned, self._model.file_size)
         if not self._external:
             return packed
         end = align_up(len(packed))

@@ -18,30 +18,49 @@ from tflm_planner.passes.cleanup import Cleanup, entry_graphs
 from tflm_planner.passes.dialect import Crop, Dialect, scratch_faults
 from tflm_planner.passes.tile import Scheme, Tile
 from tflm_planner.planning.lifetimes import timeline
+from tflm_planner.rewriter import Snapshot
 from tflm_planner.search import Candidate, SearchOptions
 from tflm_planner.serde import read_model
+from tflm_planner.tflm.scratch import reference_scratch
+
+_OUTPUTS_STAY = (
+    "TFLM dialect: what puts the outputs together stays, as TFLM would place scratch over them "
+    "before the end; with a RESHAPE anywhere in the model it could be dropped"
+)
 
 
-def tiled_model(data: bytes, schemes: Sequence[Scheme], *, crop: bool) -> tuple[Model, list[str]]:
-    """The model in `data`, cleaned up and tiled, with notes. `crop`: for the dialect."""
+def tiled_model(
+    data: bytes, schemes: Sequence[Scheme], *, crop: bool, inexact: bool = False
+) -> tuple[Model, list[str]]:
+    """The model in `data`, cleaned up and tiled, with notes. `crop`: for the dialect. `inexact`:
+    sums may be split."""
     model = read_model(data)
-    notes = run(model, Cleanup(), Tile(tuple(schemes)))
+    notes = run(model, Cleanup(), Tile(tuple(schemes), inexact))
     return model, notes + (run(model, Crop()) if crop else [])
 
 
 def into_dialect(candidate: Candidate, options: SearchOptions) -> list[str]:
     """Turn a candidate planned with `bind_views` into the dialect, in place; notes.
 
-    Raises UnsoundPlanError when TFLM would place scratch over bytes that are still needed.
+    Raises UnsoundPlanError when TFLM would place scratch over bytes that are still needed: on the
+    target, or with the reference kernels, by which the file is proved on this machine.
     """
     model, offsets = candidate.model, candidate.offsets
-    machine = options.machine
-    portable = timeline(model, machine.scratch_of, entries=entry_graphs(model))
-    notes = run(model, Dialect(offsets))
-    _, faults = scratch_faults(portable, model, offsets, machine.scratch_of, options.trails_of)
-    if faults:
-        raise UnsoundPlanError(f"scratch of the TFLM dialect: {faults[0]}; use --portable")
-    return notes
+    rules = (options.machine.scratch_of, reference_scratch)
+    before_dialect = [timeline(model, rule, entries=entry_graphs(model)) for rule in rules]
+    faults: list[str] = []
+    for outputs in (True, False):
+        before = Snapshot(model)
+        notes = run(model, Dialect(offsets, outputs=outputs))
+        faults = [
+            fault
+            for line, rule in zip(before_dialect, rules, strict=True)
+            for fault in scratch_faults(line, model, offsets, rule, options.trails_of)[1]
+        ]
+        if not faults:
+            return notes if outputs else [*notes, _OUTPUTS_STAY]
+        before.restore()
+    raise UnsoundPlanError(f"scratch of the TFLM dialect: {faults[0]}; use --portable")
 
 
 def new_kinds(before: Model, after: Model) -> list[str]:

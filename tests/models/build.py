@@ -16,6 +16,8 @@ TYPES = {
     "int32": schema.TensorType.INT32,
     "int64": schema.TensorType.INT64,
     "uint8": schema.TensorType.UINT8,
+    "uint32": schema.TensorType.UINT32,
+    "uint64": schema.TensorType.UINT64,
     "bool": schema.TensorType.BOOL,
     "float32": schema.TensorType.FLOAT32,
     "int4": schema.TensorType.INT4,

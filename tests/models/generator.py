@@ -8,7 +8,7 @@ kernels and on TFLM; the runtimes' outputs differ by at most a few units of int1
 
 import numpy as np
 
-from tests.models.operators import Operators
+from tests.models.more_operators import MoreOperators
 
 # Operators with their weight in the draw. Those that join branches are drawn often.
 KINDS = {
@@ -60,7 +60,7 @@ def random_model(
     """
     rng = np.random.default_rng(rng)
     drawn = str(rng.choice(["int8", "int16", "float32"], p=[0.76, 0.12, 0.12]))
-    maker = Operators(rng, dtype or drawn)
+    maker = MoreOperators(rng, dtype or drawn)
     for number in range(maker.integer(1, 2)):
         height, width = maker.integer(3, 13), maker.integer(3, 13)
         batch = int(rng.choice([1, 1, 1, 2, 3]))

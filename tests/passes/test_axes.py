@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from typer.testing import CliRunner
 
-from tests.conftest import SHARED, needs_shared
+from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.build import Net
+from tests.passes.tiled import tiled
 from tflm_planner.cli import app
 from tflm_planner.ops.axes import Same, Scatter, Slide, axis_map, macs, total_macs
-from tflm_planner.passes.axes import REDUCE, axes_text, axis_graph, cells, schemes_along
+from tflm_planner.passes.axes import REDUCE, axis_graph, cells, schemes_along
+from tflm_planner.report.axes_text import axes_text
 from tflm_planner.serde import read_model
+from tflm_planner.tiled_by_hand import parse_split
 
 
 def perceptron():
@@ -52,7 +57,17 @@ def test_axes_of_a_residual_cell():
     assert [len(c) for c in cells(model.main)] == [4, 4, 4, 4]
     axes = axis_graph(cells(model.main)[1]).connected()
     assert [(len(a.names), a.sizes) for a in axes[:3]] == [(5, (1,)), (5, (32, 16)), (5, (32, 16))]
-    assert "5 axes of length 32 16" in axes_text(model.main)
+    text = axes_text(model.main)
+    cell = text[text.index("cell 1") : text.index("cell 2")].splitlines()
+    assert cell[0] == "cell 1: operators 4 to 7"
+    assert cell[2].endswith("1      16 A    16 B    32 E   sums over C")
+    assert [" ".join(line.split()) for line in cell[6:11]] == [
+        "A length 32 16 exact: --split 4-7:rows=N",
+        "B length 32 16 exact: --split 4-7:columns=N",
+        "C length 16 summed up by 4, 6 NOT exact: --split 4,6:sum=N --allow-inexact",
+        "D length 32 exact: --split 5-7:channels=N",
+        "E length 32 summed up by 5 NOT exact: --split 4-5:sum=N --allow-inexact",
+    ]
     assert total_macs(model.main.ops) == 12_501_632
 
 
@@ -85,4 +100,17 @@ def test_inspect_axes(cnn, tmp_path):
     path = tmp_path / "cnn.tflite"
     path.write_bytes(cnn)
     shown = CliRunner().invoke(app, ["inspect", str(path), "--axes"])
-    assert shown.exit_code == 0 and shown.output.startswith("cell 0: ")
+    assert shown.exit_code == 0 and "\ncell 0: " in shown.output
+
+
+@needs_shared
+@needs_tflm
+def test_what_inspect_says_of_axes_can_be_done():
+    """Every split that the text spells out is one that the pass makes."""
+    for name in ("pretrainedResnet_quant", "vww_96_int8"):
+        data = (SHARED / "models" / f"{name}.tflite").read_bytes()
+        spelled = re.findall(r"--split (\S+)=N", axes_text(read_model(data).main))
+        assert len(spelled) >= 3
+        for text in spelled:
+            _, (note, *_) = tiled(data, parse_split(f"{text}=2"), inexact=True)
+            assert note.startswith("tiled"), (text, note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from tests.passes.tiled import KINDS, dialect_of, quick_differences, same_bits, 
 from tests.replay import replay
 from tflm_planner import api
 from tflm_planner.ir_text import to_text
+from tflm_planner.passes.boxes import cuts
 from tflm_planner.passes.recipes import BORDERS
-from tflm_planner.passes.tile import CHANNELS, COLUMNS, ROWS, Patch, Scheme, Tile, band
-from tflm_planner.passes.tiler import HALOS, cuts
+from tflm_planner.passes.tile import CHANNELS, COLUMNS, ROWS, SUM, Patch, Scheme, Tile, band
+from tflm_planner.passes.tiler import HALOS
 from tflm_planner.rewriter_draft import is_convex
 from tflm_planner.serde import read_model, write_model
 
@@ -39,10 +41,19 @@ def random_scheme(data: bytes, seed: int) -> Scheme | None:
     if not is_convex(ops, [ops[i] for i in chosen]):
         chosen = list(range(first, last + 1))
     halo = rng.choice(HALOS)
-    axes = [(ROWS,), (ROWS,), (COLUMNS,), (CHANNELS,), (ROWS, COLUMNS)]
-    picked = rng.choice(axes if halo == "recompute" else axes[:4])
+    axes = [(ROWS,), (ROWS,), (COLUMNS,), (CHANNELS,), (0,), (ROWS, COLUMNS), (ROWS, CHANNELS)]
+    picked = rng.choice(axes if halo == "recompute" else axes[:5])
     splits = tuple((a, rng.randint(2, 4 if len(picked) > 1 else 12)) for a in picked)
-    return Scheme(tuple(chosen), splits, halo, rng.choice(BORDERS))
+    return Scheme(tuple(chosen), splits, halo, rng.choice(BORDERS), rng.random() < 0.3)
+
+
+def random_sum(data: bytes, seed: int) -> Scheme:
+    """A short run of operators whose results, with luck, are sums, in shares."""
+    rng = random.Random(seed)
+    count = len(read_model(data).main.ops)
+    last = rng.randrange(count)
+    return Scheme(tuple(range(rng.randrange(max(0, last - 2), last + 1), last + 1)),
+                  ((SUM, rng.randint(2, 5)),))  # fmt: skip
 
 
 @needs_tflm
@@ -122,6 +133,22 @@ def test_what_cannot_be_tiled_is_said():
     assert notes[0] == "not tiled: SOFTMAX 'Identity_int8' mixes axis 1"
     assert notes[1] == "not tiled: a path leaves the region and comes back"
     assert to_text(model) == before
+
+
+@needs_tflm
+@pytest.mark.parametrize("halo", HALOS)
+def test_the_last_band_first(cnn, halo):
+    """The same tiles in the other order, with the same bits."""
+    scheme = band(0, 1, 4, halo=halo)
+    forward, _ = tiled(cnn, scheme)
+    backward, _ = tiled(cnn, replace(scheme, backward=True))
+    assert quick_differences(cnn, backward) == []
+
+    def bands(data: bytes) -> list[str]:
+        ops = read_model(data).main.ops
+        return [op.outputs[0].name for op in ops if op.kind == "CONV_2D"]
+
+    assert bands(forward) != bands(backward) and set(bands(forward)) == set(bands(backward))
 
 
 def test_weights_are_shared_between_bands(cnn):

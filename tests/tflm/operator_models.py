@@ -6,7 +6,6 @@ They are for sizes, not for values: constants are zeros or small numbers.
 from collections.abc import Callable
 
 import numpy as np
-from flatbuffers import flexbuffers
 
 from tests.models.build import Graph, Net
 
@@ -18,7 +17,7 @@ MODELS: dict[str, Callable[[], bytes]] = {}
 """Every model by name."""
 
 
-def _register(name: str, build: Build) -> None:
+def register(name: str, build: Build) -> None:
     def make() -> bytes:
         net = Net("one operator")
         graph = net.graph()
@@ -28,7 +27,7 @@ def _register(name: str, build: Build) -> None:
     MODELS[name] = make
 
 
-def _value(graph: Graph, kind: str, shape: tuple[int, ...], *, given: bool = False) -> int:
+def value(graph: Graph, kind: str, shape: tuple[int, ...], *, given: bool = False) -> int:
     name = f"value{len(graph.table.tensors)}"
     scale = {"scale": 0.0625} if kind in (INT8, INT16) else {}
     make = graph.input if given else graph.tensor
@@ -50,13 +49,13 @@ def _operator(
     for kind in kinds:
 
         def build(graph: Graph, kind: str = kind) -> list[int]:
-            inputs = [_value(graph, kind, shape, given=True) for shape in shapes]
+            inputs = [value(graph, kind, shape, given=True) for shape in shapes]
             inputs += [graph.constant(f"constant{i}", v) for i, v in enumerate(constants)]
-            output = _value(graph, to or kind, result)
+            output = value(graph, to or kind, result)
             graph.op(name, inputs, [output], options, **fields)
             return [output]
 
-        _register(f"{name.lower()}{tag}_{kind}", build)
+        register(f"{name.lower()}{tag}_{kind}", build)
 
 
 def _elementwise() -> None:
@@ -65,7 +64,9 @@ def _elementwise() -> None:
     _operator("ABS", [FLOAT, INT8, INT16], [IMAGE], IMAGE)
     _operator("RSQRT", [FLOAT, INT8], [IMAGE], IMAGE)
     for name in ("ELU", "LOGISTIC", "TANH", "RELU", "RELU6", "ZEROS_LIKE", "HARD_SWISH"):
-        _operator(name, [FLOAT, INT8] if name != "ZEROS_LIKE" else [FLOAT], [IMAGE], IMAGE)
+        integers = [] if name in ("LOGISTIC", "ZEROS_LIKE") else [INT8]
+        _operator(name, [FLOAT, *integers], [IMAGE], IMAGE)
+    register("logistic_int8", _logistic)
     _operator("LEAKY_RELU", [FLOAT, INT8, INT16], [IMAGE], IMAGE, "LeakyReluOptions", alpha=0.1)
     _operator("SOFTMAX", [FLOAT], [(1, 12)], (1, 12), "SoftmaxOptions", beta=1.0)
     _operator("LOG_SOFTMAX", [FLOAT], [(1, 12)], (1, 12))
@@ -75,6 +76,13 @@ def _elementwise() -> None:
     _operator("QUANTIZE", [FLOAT], [IMAGE], IMAGE, to=INT8)
     _operator("LOGICAL_NOT", [BOOL], [IMAGE], IMAGE)
     _operator("SHAPE", [INT8], [IMAGE], (4,), "ShapeOptions", to=INT32, outType=2)
+
+
+def _logistic(graph: Graph) -> list[int]:
+    x = value(graph, INT8, IMAGE, given=True)
+    output = graph.tensor("y", IMAGE, INT8, scale=1 / 256, zero=-128)
+    graph.op("LOGISTIC", [x], [output])
+    return [output]
 
 
 def _pairs() -> None:
@@ -126,14 +134,14 @@ def _movement() -> None:
     _operator("CUMSUM", kinds, [IMAGE], IMAGE, "CumsumOptions", (1,))
     _operator("PACK", kinds, [(4, 4)] * 2, (2, 4, 4), "PackOptions", valuesCount=2, axis=0)
     _operator("CONCATENATION", kinds, [IMAGE] * 3, (1, 18, 8, 4), "ConcatenationOptions", axis=1)
-    _register("broadcast_args", _broadcast_args)
-    _register("unpack", _unpack)
-    _register("split", _split)
-    _register("split_v", _split_v)
-    _register("padv2", _padv2)
-    _register("select_v2", _select_v2)
-    _register("dynamic_update_slice", _dynamic_update_slice)
-    _register("embedding_lookup", _embedding_lookup)
+    register("broadcast_args", _broadcast_args)
+    register("unpack", _unpack)
+    register("split", _split)
+    register("split_v", _split_v)
+    register("padv2", _padv2)
+    register("select_v2", _select_v2)
+    register("dynamic_update_slice", _dynamic_update_slice)
+    register("embedding_lookup", _embedding_lookup)
 
 
 def _broadcast_args(graph: Graph) -> list[int]:
@@ -144,50 +152,50 @@ def _broadcast_args(graph: Graph) -> list[int]:
 
 
 def _unpack(graph: Graph) -> list[int]:
-    outputs = [_value(graph, INT8, (4, 4)) for _ in range(3)]
-    x = _value(graph, INT8, (3, 4, 4), given=True)
+    outputs = [value(graph, INT8, (4, 4)) for _ in range(3)]
+    x = value(graph, INT8, (3, 4, 4), given=True)
     graph.op("UNPACK", [x], outputs, "UnpackOptions", num=3, axis=0)
     return outputs
 
 
 def _split(graph: Graph) -> list[int]:
     axis = graph.constant("axis", 1)
-    x = _value(graph, INT8, IMAGE, given=True)
-    outputs = [_value(graph, INT8, (1, 3, 8, 4)) for _ in range(2)]
+    x = value(graph, INT8, IMAGE, given=True)
+    outputs = [value(graph, INT8, (1, 3, 8, 4)) for _ in range(2)]
     graph.op("SPLIT", [axis, x], outputs, "SplitOptions", numSplits=2)
     return outputs
 
 
 def _split_v(graph: Graph) -> list[int]:
-    x = _value(graph, INT8, IMAGE, given=True)
+    x = value(graph, INT8, IMAGE, given=True)
     sizes, axis = graph.constant("sizes", [2, 4]), graph.constant("axis", 1)
-    outputs = [_value(graph, INT8, (1, rows, 8, 4)) for rows in (2, 4)]
+    outputs = [value(graph, INT8, (1, rows, 8, 4)) for rows in (2, 4)]
     graph.op("SPLIT_V", [x, sizes, axis], outputs, "SplitVOptions", numSplits=2)
     return outputs
 
 
 def _padv2(graph: Graph) -> list[int]:
-    x = _value(graph, INT8, IMAGE, given=True)
+    x = value(graph, INT8, IMAGE, given=True)
     pads = graph.constant("pads", [[0, 0], [1, 1], [1, 1], [0, 0]])
     fill = graph.constant("fill", np.array([3]), INT8, scale=0.0625)
-    output = _value(graph, INT8, (1, 8, 10, 4))
+    output = value(graph, INT8, (1, 8, 10, 4))
     graph.op("PADV2", [x, pads, fill], [output])
     return [output]
 
 
 def _select_v2(graph: Graph) -> list[int]:
     condition = graph.input("condition", IMAGE, BOOL)
-    x, y = (_value(graph, INT8, IMAGE, given=True) for _ in range(2))
-    output = _value(graph, INT8, IMAGE)
+    x, y = (value(graph, INT8, IMAGE, given=True) for _ in range(2))
+    output = value(graph, INT8, IMAGE)
     graph.op("SELECT_V2", [condition, x, y], [output])
     return [output]
 
 
 def _dynamic_update_slice(graph: Graph) -> list[int]:
-    x = _value(graph, INT8, IMAGE, given=True)
-    update = _value(graph, INT8, (1, 2, 8, 4), given=True)
+    x = value(graph, INT8, IMAGE, given=True)
+    update = value(graph, INT8, (1, 2, 8, 4), given=True)
     start = graph.input("start", (4,), INT32)
-    output = _value(graph, INT8, IMAGE)
+    output = value(graph, INT8, IMAGE)
     graph.op("DYNAMIC_UPDATE_SLICE", [x, update, start], [output])
     return [output]
 
@@ -221,38 +229,38 @@ def _pool() -> dict[str, int]:
 
 def _products() -> None:
     for kind, flags in ((INT8, (False, False)), (INT8, (True, False)), (INT8, (False, True)), (INT16, (False, False)), (FLOAT, (True, True))):  # noqa: E501  # fmt: skip
-        _register(f"batch_matmul_{kind}_{flags[0]:d}{flags[1]:d}", _batch_matmul(kind, *flags))
+        register(f"batch_matmul_{kind}_{flags[0]:d}{flags[1]:d}", _batch_matmul(kind, *flags))
     for kind in (INT8, INT16, FLOAT):
         for kernel in ((1, 1), (3, 3), (5, 3)):
             for stride in (1, 2):
-                _register(
+                register(
                     f"conv_{kind}_{kernel[0]}x{kernel[1]}_{stride}", _conv(kind, kernel, stride)
                 )
-                _register(
+                register(
                     f"depthwise_{kind}_{kernel[0]}x{kernel[1]}_{stride}",
                     _depthwise(kind, kernel, stride),
                 )
-        _register(f"transpose_conv_{kind}", _transpose_conv(kind, 4))
-        _register(f"transpose_conv_deep_{kind}", _transpose_conv(kind, 20))
-        _register(f"dense_{kind}", _dense(kind, (1, 12), 1))
-    _register("conv_row", _conv(INT8, (1, 3), 1, (1, 1, 9, 4)))
-    _register("conv_row_wide", _conv(INT8, (1, 5), 2, (1, 1, 9, 8)))
-    _register("conv_grouped", _conv(INT8, (3, 3), 1, groups=2))
-    _register("depthwise_spread", _depthwise(INT8, (3, 3), 1, (1, 6, 8, 1), 8))
-    _register("dense_channels", _dense(INT8, (1, 12), 7))
-    _register("dense_rank3", _dense(INT8, (1, 3, 12), 1))
-    _register("dense_rank3_channels", _dense(INT8, (1, 3, 12), 7))
-    _register("dense_rank3_odd", _dense(INT8, (1, 3, 11), 1))
-    _register("softmax_int8", _softmax(INT8, 1 / 256, -128))
-    _register("softmax_int16", _softmax(INT16, 1 / 32768, 0))
-    _register("log_softmax_int8", _log_softmax)
+        register(f"transpose_conv_{kind}", _transpose_conv(kind, 4))
+        register(f"transpose_conv_deep_{kind}", _transpose_conv(kind, 20))
+        register(f"dense_{kind}", _dense(kind, (1, 12), 1))
+    register("conv_row", _conv(INT8, (1, 3), 1, (1, 1, 9, 4)))
+    register("conv_row_wide", _conv(INT8, (1, 5), 2, (1, 1, 9, 8)))
+    register("conv_grouped", _conv(INT8, (3, 3), 1, groups=2))
+    register("depthwise_spread", _depthwise(INT8, (3, 3), 1, (1, 6, 8, 1), 8))
+    register("dense_channels", _dense(INT8, (1, 12), 7))
+    register("dense_rank3", _dense(INT8, (1, 3, 12), 1))
+    register("dense_rank3_channels", _dense(INT8, (1, 3, 12), 7))
+    register("dense_rank3_odd", _dense(INT8, (1, 3, 11), 1))
+    register("softmax_int8", _softmax(INT8, 1 / 256, -128))
+    register("softmax_int16", _softmax(INT16, 1 / 32768, 0))
+    register("log_softmax_int8", _log_softmax)
 
 
 def _batch_matmul(kind: str, turn_x: bool, turn_y: bool) -> Build:
     def build(graph: Graph) -> list[int]:
-        x = _value(graph, kind, (2, 3, 5)[:1] + ((5, 3) if turn_x else (3, 5)), given=True)
-        y = _value(graph, kind, (2, *((4, 5) if turn_y else (5, 4))), given=True)
-        output = _value(graph, kind, (2, 3, 4))
+        x = value(graph, kind, (2, 3, 5)[:1] + ((5, 3) if turn_x else (3, 5)), given=True)
+        y = value(graph, kind, (2, *((4, 5) if turn_y else (5, 4))), given=True)
+        output = value(graph, kind, (2, 3, 4))
         graph.op("BATCH_MATMUL", [x, y], [output], "BatchMatMulOptions", adjX=turn_x, adjY=turn_y)
         return [output]
 
@@ -283,10 +291,10 @@ def _conv(
     groups: int = 1,
 ) -> Build:
     def build(graph: Graph) -> list[int]:
-        x = _value(graph, kind, shape, given=True)
+        x = value(graph, kind, shape, given=True)
         filter_shape = (6, *kernel, shape[3] // groups)
         weights = _weights(graph, kind, filter_shape, 0, 6)
-        output = _value(graph, kind, (1, -(-shape[1] // stride), -(-shape[2] // stride), 6))
+        output = value(graph, kind, (1, -(-shape[1] // stride), -(-shape[2] // stride), 6))
         steps = {"strideH": stride, "strideW": stride, "dilationHFactor": 1, "dilationWFactor": 1}
         graph.op("CONV_2D", [x, *weights], [output], "Conv2DOptions", **steps)
         return [output]
@@ -302,10 +310,10 @@ def _depthwise(
     multiplier: int = 1,
 ) -> Build:
     def build(graph: Graph) -> list[int]:
-        x = _value(graph, kind, shape, given=True)
+        x = value(graph, kind, shape, given=True)
         depth = shape[3] * multiplier
         weights = _weights(graph, kind, (1, *kernel, depth), 3, depth)
-        output = _value(graph, kind, (1, -(-shape[1] // stride), -(-shape[2] // stride), depth))
+        output = value(graph, kind, (1, -(-shape[1] // stride), -(-shape[2] // stride), depth))
         steps = {"strideH": stride, "strideW": stride, "dilationHFactor": 1, "dilationWFactor": 1}
         options = {"depthMultiplier": multiplier, **steps}
         graph.op(
@@ -318,10 +326,10 @@ def _depthwise(
 
 def _transpose_conv(kind: str, depth: int) -> Build:
     def build(graph: Graph) -> list[int]:
-        x = _value(graph, kind, (1, 3, 4, depth), given=True)
+        x = value(graph, kind, (1, 3, 4, depth), given=True)
         shape = graph.constant("shape", [1, 6, 8, 5])
         weights, bias = _weights(graph, kind, (5, 3, 3, depth), 0, 5)
-        output = _value(graph, kind, (1, 6, 8, 5))
+        output = value(graph, kind, (1, 6, 8, 5))
         steps = {"strideH": 2, "strideW": 2}
         operands = [shape, weights, x, bias]
         graph.op("TRANSPOSE_CONV", operands, [output], "TransposeConvOptions", version=3, **steps)
@@ -332,9 +340,9 @@ def _transpose_conv(kind: str, depth: int) -> Build:
 
 def _dense(kind: str, shape: tuple[int, ...], scales: int) -> Build:
     def build(graph: Graph) -> list[int]:
-        x = _value(graph, kind, shape, given=True)
+        x = value(graph, kind, shape, given=True)
         weights = _weights(graph, kind, (7, shape[-1]), 0, scales)
-        output = _value(graph, kind, (*shape[:-1], 7))
+        output = value(graph, kind, (*shape[:-1], 7))
         keep = {"keepNumDims": len(shape) > 2}
         graph.op("FULLY_CONNECTED", [x, *weights], [output], "FullyConnectedOptions", **keep)
         return [output]
@@ -344,7 +352,7 @@ def _dense(kind: str, shape: tuple[int, ...], scales: int) -> Build:
 
 def _softmax(kind: str, scale: float, zero: int) -> Build:
     def build(graph: Graph) -> list[int]:
-        x = _value(graph, kind, (1, 12), given=True)
+        x = value(graph, kind, (1, 12), given=True)
         output = graph.tensor("y", (1, 12), kind, scale=scale, zero=zero)
         graph.op("SOFTMAX", [x], [output], "SoftmaxOptions", beta=1.0)
         return [output]
@@ -353,32 +361,10 @@ def _softmax(kind: str, scale: float, zero: int) -> Build:
 
 
 def _log_softmax(graph: Graph) -> list[int]:
-    x = _value(graph, INT8, (1, 12), given=True)
+    x = value(graph, INT8, (1, 12), given=True)
     output = graph.tensor("y", (1, 12), INT8, scale=16 / 256, zero=127)
     graph.op("LOG_SOFTMAX", [x], [output])
     return [output]
-
-
-def _custom(name: str, code: str, build: Callable[[Graph], tuple[list[int], list[int]]], **options: float) -> None:  # noqa: E501  # fmt: skip
-    def whole(graph: Graph) -> list[int]:
-        inputs, outputs = build(graph)
-        graph.custom(code, inputs, outputs, bytes(flexbuffers.Dumps(options)))
-        return outputs
-
-    _register(name, whole)
-
-
-def _circular(graph: Graph) -> tuple[list[int], list[int]]:
-    x = _value(graph, INT8, (1, 1, 1, 12), given=True)
-    return [x], [_value(graph, INT8, (1, 3, 1, 12))]
-
-
-def _detection(graph: Graph) -> tuple[list[int], list[int]]:
-    boxes = graph.input("boxes", (1, 6, 4), FLOAT)
-    scores = graph.input("scores", (1, 6, 3), FLOAT)
-    anchors = graph.constant("anchors", np.ones((6, 4)), FLOAT)
-    shapes = ((1, 3, 4), (1, 3), (1, 3), (1,))
-    return [boxes, scores, anchors], [_value(graph, FLOAT, shape) for shape in shapes]
 
 
 _elementwise()
@@ -386,10 +372,3 @@ _pairs()
 _movement()
 _reductions()
 _products()
-_custom("circular_buffer", "CIRCULAR_BUFFER", _circular, cycles_max=1)
-_custom(
-    "detection_postprocess", "TFLite_Detection_PostProcess", _detection,
-    max_detections=3, max_classes_per_detection=1, detections_per_class=1, use_regular_nms=False,
-    nms_score_threshold=0.0, nms_iou_threshold=0.5, num_classes=2, y_scale=10.0, x_scale=10.0,
-    h_scale=5.0, w_scale=5.0,
-)  # fmt: skip

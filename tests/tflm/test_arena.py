@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from tests.models import handmade  # noqa: F401  (fills the registry)
 from tests.models.build import Net
 from tests.models.generator import random_model
 from tests.models.registry import MODELS as HANDMADE
-from tests.tflm.operator_models import MODELS as OPERATORS
+from tests.tflm.custom_models import MODELS as OPERATORS
+from tests.tflm.registered import BUILTIN, CUSTOM
 from tests.work import assert_near_linear
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.serde import read_model
@@ -62,48 +64,40 @@ def test_every_measured_figure_is_exact(target: str) -> None:
             assert [s.size for s in arena.scratch] == asked
 
 
-def measured(data: bytes, size: int) -> tuple[int, int] | None:
-    """Head and tail that the wheel prints, in a child process; None if it does not work."""
-    from benchmarks.arena import Wheel
-
-    wheel = Wheel(data)
-    try:
-        return wheel.run(size)
-    finally:
-        wheel.close()
-
-
-WHEEL_MODELS = {
-    "chain": HANDMADE["chain"].make,
-    "while_in_if": HANDMADE["while_in_if"].make,
-    "call_once": HANDMADE["call_once"].make,
-    "svdf": HANDMADE["svdf"].make,
-    "lstm_int8": HANDMADE["lstm_int8"].make,
-    "already_planned": HANDMADE["already_planned"].make,
+WHEEL_MODELS: dict[str, Callable[[], bytes]] = {
+    **{f"operator {name}": make for name, make in OPERATORS.items() if name != "ethos_u"},
+    **{f"hand-made {name}": made.make for name, made in HANDMADE.items() if made.runs_on_tflm},
     "random 1": lambda: random_model(1),
     "random 15": lambda: random_model(15),
-    "concatenation": OPERATORS["concatenation_int8"],
-    "transpose_conv_int16": OPERATORS["transpose_conv_int16"],
 }
 
 
 @pytest.mark.parametrize("name", WHEEL_MODELS)
 def test_the_wheel_agrees(name: str) -> None:
+    """Head, tail and the smallest arena, 0 bytes off; with the outputs of a large one."""
     pytest.importorskip("tflite_micro")
+    from benchmarks.arena import Wheel
+
     data = WHEEL_MODELS[name]()
     arena = predicted(data, "x86-64/wheel")
-    large = (arena.arena + 65536) // 16 * 16
-    assert measured(data, large) == (arena.head, arena.tail)
-    assert measured(data, arena.arena) is not None
-    assert measured(data, arena.arena - 1) is None
+    assert arena.warnings == ()
+    wheel = Wheel(data)
+    try:
+        assert wheel.run((arena.arena + 65536) // 16 * 16) == (arena.head, arena.tail)
+        assert [wheel.run(arena.arena + more) is not None for more in (0, 16, 32)] == [True] * 3
+        assert [wheel.run(arena.arena - less) for less in (1, 4, 8, 12, 16)] == [None] * 5
+    finally:
+        wheel.close()
 
 
-def test_every_known_operator_has_a_model() -> None:
+def test_every_operator_that_tflm_registers_has_an_entry_and_a_model() -> None:
     kinds = {op.kind for make in OPERATORS.values() for op in read_model(make()).ops()}
     for made in HANDMADE.values():
         if made.runs_on_tflm:
             kinds |= {op.kind for op in read_model(made.make()).ops()}
-    assert kinds >= KNOWN - {"IF", "WHILE"}
+    registered = {*BUILTIN.split(), *CUSTOM.split()}
+    assert registered == KNOWN
+    assert registered <= kinds
 
 
 @pytest.mark.parametrize("target", all_targets())
@@ -126,6 +120,8 @@ def test_an_operator_without_an_entry_is_an_upper_bound_and_a_warning() -> None:
     model = read_model(HANDMADE["custom_operator"].make())
     arena = arena_of(model, load_target("cortex-m4/cmsis-nn"))
     assert any("no entry" in warning for warning in arena.warnings)
+    words = [4 * sum(t.elements for t in (*op.operands(), *op.outputs)) for op in model.ops()]
+    assert [s.size for s in arena.scratch] == words
 
 
 def test_known_operators_give_no_warning() -> None:

@@ -1,6 +1,7 @@
 """Contracts: never a distance that corrupts, by loops written out and by real Cortex-M kernels."""
 
 import math
+import random
 from itertools import product
 
 import numpy as np
@@ -12,17 +13,20 @@ from tests.tflm.replay import Shape, columns, depthwise_mve, kernel, safe_distan
 from tests.tflm.single_op import model_of, op_of, pad_model, transpose_conv_model
 from tflm_planner.ir import Op
 from tflm_planner.ops import sharings
-from tflm_planner.ops.window import window_of
+from tflm_planner.ops.window import Window, window_of
 from tflm_planner.planning.problem import UNBOUNDED
 from tflm_planner.serde import read_model
 from tflm_planner.tflm.contracts import (
     STUDIED,
     Library,
+    bound,
     contract,
     exact_bound,
     replay_safe,
     replays,
 )
+from tflm_planner.tflm.contracts.kernels import ELEMENTWISE
+from tflm_planner.tflm.contracts.rules import first_needed
 
 LIBRARIES = pytest.mark.parametrize("library", STUDIED, ids=lambda library: library.value)
 
@@ -356,3 +360,34 @@ def test_random_inputs_reach_every_value() -> None:
     assert int(values[0].max()) - int(values[0].min()) == 255 and not np.array_equal(
         values[0], values[1]
     )
+
+
+def test_the_bound_of_a_kernel_by_pixels_is_the_one_of_all_pixels() -> None:
+    chance = random.Random(1)
+    tried = 0
+    for _ in range(8000):
+        output, pad = list[int](), list[int]()
+        image, kernel = [chance.randint(1, 9) for _ in "hw"], [chance.randint(1, 5) for _ in "hw"]
+        stride, same = [chance.randint(1, 4) for _ in "hw"], chance.random() < 0.5
+        for size, reach, step in zip(image, kernel, stride, strict=True):
+            computed = -(-(size if same else size - reach + 1) // step)
+            output.append(chance.randint(1, max(computed, 1)) if computed > 0 else 0)
+            pad.append(max(0, (computed - 1) * step + reach - size) // 2)
+        if min(output) < 1:
+            continue
+        window = Window(
+            batch=chance.randint(1, 3), input=(image[0], image[1]), output=(output[0], output[1]),
+            channels=(chance.randint(1, 9), chance.randint(1, 9)), kernel=(kernel[0], kernel[1]),
+            stride=(stride[0], stride[1]), dilation=(1, 1), pad=(pad[0], pad[1]), groups=1,
+            element=chance.choice((1, 2, 4)),
+        )  # fmt: skip
+        pixels = np.arange(window.batch * math.prod(output))
+        ends = [
+            min(max(int(end * window.channels[1] - need * window.channels[0]), 0)
+                * window.element, window.output_bytes)
+            for end, need in zip(pixels + 1, first_needed(window), strict=True)
+        ]  # fmt: skip
+        found = bound(window, ELEMENTWISE)
+        assert found is not None and found.least == max(ends), window
+        tried += 1
+    assert tried > 5000

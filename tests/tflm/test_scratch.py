@@ -1,6 +1,6 @@
 import pytest
 
-from tests.tflm.operator_models import MODELS
+from tests.tflm.custom_models import MODELS
 from tflm_planner.serde import read_model
 from tflm_planner.tflm.scratch import reference_scratch, scratch_model
 from tflm_planner.tflm.targets import load_target

@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from tflm_planner.ir import Op, Tensor
+from tflm_planner.schema import members
 
 OPTIONS = (
     "padding", "strideH", "strideW", "dilationHFactor", "dilationWFactor", "filterHeight",
@@ -111,8 +112,8 @@ _NOTHING = Operand("int8", (0,))
 def case_of(op: Op) -> Case:
     """The case of an operator of a model. Raises nothing: what is missing is left out."""
     read = op.kind in _WITH_NUMBERS
-    options = op.options
-    found = [(name, getattr(options, name, None)) for name in OPTIONS] if options else []
+    fields = members(op.options) if op.options else {}
+    found = [(name, fields[name]) for name in OPTIONS if name in fields]
     return Case(
         op.kind,
         tuple(None if t is None else _operand(t, read) for t in op.inputs),

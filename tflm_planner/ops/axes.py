@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.ops.constants import integers
+from tflm_planner.ops.resize import Resize, resize_of
 from tflm_planner.ops.window import window_of
 
 Range = tuple[int, int]
@@ -82,7 +83,20 @@ class Scatter:
         return max(low, 0), min((wanted[1] - 1 + self.pad) // self.stride + 1, size)
 
 
-Rule = Same | Slide | Repeat | Scatter
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Result indices are computed from operand indices around i * ratio (`ops.resize`)."""
+
+    resize: Resize
+
+    def needs(self, wanted: Range, size: int) -> Range:
+        """See `Same.needs`; at most two more than are read."""
+        ratio = self.resize.ratio
+        low, high = math.floor(wanted[0] * ratio), math.ceil((wanted[1] - 1) * ratio)
+        return max(low - 1, 0), min(high + 3, size)
+
+
+Rule = Same | Slide | Repeat | Scatter | Stretch
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +111,24 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Pick:
+    """Result `result` reads indices `indices` of axis `axis` of operand `operand`, and no other,
+    whatever part of it is computed."""
+
+    operand: int
+    axis: int
+    indices: Range
+    result: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class AxisMap:
     """links: axes that correspond. reduces: (operand, axis) over which results are summed up;
-    its pairs of one operator are one reduce axis."""
+    its pairs of one operator are one reduce axis. picks: axes of which a fixed part is read."""
 
     links: tuple[Link, ...] = ()
     reduces: tuple[tuple[int, int], ...] = ()
+    picks: tuple[Pick, ...] = ()
 
     def links_of(self, out_axis: int, result: int = 0) -> list[Link]:
         """What an axis of a result follows."""
@@ -204,11 +230,67 @@ def _split(op: Op) -> AxisMap:
     return AxisMap(tuple(links))
 
 
+def _packed(op: Op) -> AxisMap:
+    """Operands side by side along a new axis, which no operand has."""
+    axis = _option(op, "axis") % max(len(_shape(op.outputs[0])), 1)
+    ranks = [len(_shape(t)) for t in op.inputs]
+    links = [Link(i, a, a + (a >= axis)) for i, rank in enumerate(ranks) for a in range(rank)]
+    return AxisMap(tuple(links))
+
+
+def _unpacked(op: Op) -> AxisMap:
+    rank = len(_shape(op.inputs[0]))
+    axis = _option(op, "axis") % max(rank, 1)
+    links: list[Link] = []
+    for r in range(len(op.outputs)):
+        links += [Link(0, a, a - (a > axis), result=r) for a in range(rank) if a != axis]
+    picks = [Pick(0, axis, (r, r + 1), r) for r in range(len(op.outputs))]
+    return AxisMap(tuple(links), picks=tuple(picks))
+
+
 def _sliced(op: Op) -> AxisMap:
     begin, rank = integers(op.inputs[1]), len(_shape(op.outputs[0]))
     if begin is None or len(begin) != rank:
         return AxisMap()
     return AxisMap(tuple(Link(0, a, a, Same(begin[a])) for a in range(rank)))
+
+
+def _strided(op: Op) -> AxisMap:
+    """Every so many indices; axes of which one index is taken may vanish."""
+    taken = strides_of(op)
+    if taken is None:
+        return AxisMap()
+    links: list[Link] = []
+    picks: list[Pick] = []
+    for axis, (begin, stride, vanishes) in enumerate(taken):
+        if vanishes:
+            picks.append(Pick(0, axis, (begin, begin + 1)))
+        else:
+            links.append(Link(0, axis, axis - len(picks), Slide(1, stride, 1, -begin)))
+    return AxisMap(tuple(links), picks=tuple(picks))
+
+
+def strides_of(op: Op) -> list[tuple[int, int, bool]] | None:
+    """Of each axis of STRIDED_SLICE's operand: first index, stride, whether the axis vanishes.
+    None where that is not known, new axes are made, or an axis is read backwards."""
+    begin, strides = integers(op.inputs[1]), integers(op.inputs[3]) if len(op.inputs) > 3 else None
+    shape = _shape(op.inputs[0])
+    if begin is None or strides is None or not len(shape) == len(begin) == len(strides):
+        return None
+    if _option(op, "ellipsisMask") or _option(op, "newAxisMask") or min(strides, default=1) < 1:
+        return None
+    if _option(op, "offset"):
+        return None
+    found: list[tuple[int, int, bool]] = []
+    for axis, size in enumerate(shape):
+        first = 0 if _option(op, "beginMask") >> axis & 1 else begin[axis]
+        first = min(max(first + size if first < 0 else first, 0), size)
+        found.append((first, strides[axis], bool(_option(op, "shrinkAxisMask") >> axis & 1)))
+    left = [t for t in found if not t[2]]
+    out = _shape(op.outputs[0])
+    if len(left) != len(out) or any(t[0] >= n for t, n in zip(found, shape, strict=True)):
+        return None
+    return found
 
 
 def _reshaped(op: Op) -> AxisMap:
@@ -236,7 +318,9 @@ def _fully_connected(op: Op) -> AxisMap:
     rows = range(len(out) - 1) if data[:-1] == out[:-1] else ()
     links = [Link(0, a, a) for a in rows]
     last = len(out) - 1
-    reduces = ((0, len(data) - 1), (1, 1))
+    # Operands that are flattened on the way have no axis to sum up over.
+    apart = data[-1:] == _shape(op.inputs[1])[1:]
+    reduces = ((0, len(data) - 1), (1, 1)) if apart else ()
     return AxisMap((*links, Link(1, 0, last), *_bias(op, 2, last)), reduces)
 
 
@@ -271,18 +355,24 @@ def _transposed_convolution(op: Op) -> AxisMap:
     """Operands: result's shape, filter (Co, Kh, Kw, Ci), data, bias."""
     if len(op.inputs) < 3 or len(_shape(op.inputs[1])) != 4 or len(_shape(op.inputs[2])) != 4:
         return AxisMap()
-    kernel, data, out = (_shape(t) for t in (op.inputs[1], op.inputs[2], op.outputs[0]))
+    kernel, out = (_shape(t) for t in (op.inputs[1], op.outputs[0]))
     links = [Link(2, 0, 0), Link(1, 0, 3), *_bias(op, 3, 3)]
     for axis, name in ((1, "strideH"), (2, "strideW")):
         stride = max(_option(op, name), 1)
-        total = max((data[axis] - 1) * stride + kernel[axis] - out[axis], 0)
+        covered = out[axis] if _option(op, "padding") == 0 else out[axis] - kernel[axis] + 1
+        total = max((-(-covered // stride) - 1) * stride + kernel[axis] - out[axis], 0)
         links.append(Link(2, axis, axis, Scatter(kernel[axis], stride, total // 2)))
     return AxisMap(tuple(links), ((2, 3), (1, 3)))
 
 
 def _resized(op: Op) -> AxisMap:
-    """Batch and channels; rows and columns are stretched by a factor of their own."""
-    return AxisMap((Link(0, 0, 0), Link(0, 3, 3)))
+    """Batch, channels, and rows and columns where tiles can have the ratio of the whole."""
+    links = [Link(0, 0, 0), Link(0, 3, 3)]
+    for axis in (1, 2):
+        resize = resize_of(op, axis)
+        if resize is not None and resize.has_exact_cuts:
+            links.append(Link(0, axis, axis, Stretch(resize)))
+    return AxisMap(tuple(links))
 
 
 ELEMENT_WISE = frozenset({
@@ -304,7 +394,10 @@ _RULES: dict[str, Callable[[Op], AxisMap]] = {
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resized),
     "SOFTMAX": _softmax,
     "CONCATENATION": _joined,
+    "PACK": _packed,
+    "UNPACK": _unpacked,
     "SLICE": _sliced,
+    "STRIDED_SLICE": _strided,
     "TRANSPOSE": _transposed,
     "FULLY_CONNECTED": _fully_connected,
     "BATCH_MATMUL": _batch_matmul,

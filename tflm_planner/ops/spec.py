@@ -58,6 +58,7 @@ class OpSpec:
 
 
 _SPECS: dict[str, OpSpec] = {}
+_PLAIN = OpSpec()
 
 
 def register(spec: OpSpec, *kinds: str) -> None:
@@ -69,7 +70,7 @@ def register(spec: OpSpec, *kinds: str) -> None:
 
 def spec_of(op: Op) -> OpSpec:
     """The entry of an operator; a stateless one without sharing for builtins not entered."""
-    return _SPECS.get(op.kind, OpSpec())
+    return _SPECS.get(op.kind, _PLAIN)
 
 
 def has_side_effects(op: Op) -> bool:

@@ -13,10 +13,13 @@ It knows what TFLM computes from an operator's options; it must not know kernels
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tflm_planner.ir import Op, Tensor
 
 _SAME, _VALID = 0, 1
+_KNOWN = 1 << 14
+"""Windows that are remembered: tilings are made of few."""
 _ELEMENT = {"int8": 1, "int16": 2, "float32": 4}
 
 
@@ -118,6 +121,8 @@ _READERS = {
     "AVERAGE_POOL_2D": _pool,
     "MAX_POOL_2D": _pool,
 }
+WINDOWS = frozenset(_READERS)
+"""The kinds that may have a window."""
 
 
 def _filter_shape(op: Op) -> tuple[int, ...] | None:
@@ -141,29 +146,47 @@ def _window(
     dilation: tuple[int, int],
     groups: int,
 ) -> Window | None:
+    options = op.options
+    stride = (options.strideH, options.strideW)
+    return _geometry(
+        data.shape or (0, 0, 0, 0), result.shape or (0, 0, 0, 0), kernel, stride, dilation,
+        options.padding, groups, _ELEMENT[data.type_name],
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=_KNOWN)
+def _geometry(
+    data: tuple[int, ...],
+    result: tuple[int, ...],
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    dilation: tuple[int, int],
+    padding: int,
+    groups: int,
+    element: int,
+) -> Window | None:
     """Put together, with the padding as TFLM's ComputePaddingHeightWidth finds it."""
-    batch, height, width, _ = data.shape or (0, 0, 0, 0)
-    result_batch, *output, _ = result.shape or (0, 0, 0, 0)
-    stride = (op.options.strideH, op.options.strideW)
+    batch, height, width, _ = data
+    result_batch, *output, _ = result
     if batch != result_batch or min(*kernel, *stride, *dilation) < 1:
         return None
     pad: list[int] = []
     for axis, size in enumerate((height, width)):
         reach = (kernel[axis] - 1) * dilation[axis] + 1
-        covered = size if op.options.padding == _SAME else size - reach + 1
+        covered = size if padding == _SAME else size - reach + 1
         computed = -(-covered // stride[axis])
-        if op.options.padding not in (_SAME, _VALID) or not 1 <= output[axis] <= computed:
+        if padding not in (_SAME, _VALID) or not 1 <= output[axis] <= computed:
             return None
         pad.append(max(0, (computed - 1) * stride[axis] + reach - size) // 2)
     return Window(
         batch=batch,
         input=(height, width),
         output=(output[0], output[1]),
-        channels=_channels(data, result),
+        channels=(data[-1], result[-1]),
         kernel=kernel,
         stride=stride,
         dilation=dilation,
         pad=(pad[0], pad[1]),
         groups=groups,
-        element=_ELEMENT[data.type_name],
+        element=element,
     )

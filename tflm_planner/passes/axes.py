@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tflm_planner.ir import Graph, Op, Tensor, shown
+from tflm_planner.ir import Graph, Op, Tensor
 from tflm_planner.ops.axes import axis_map
 
 REDUCE = 0
@@ -56,17 +56,24 @@ class AxisGraph:
         found: list[Axis] = []
         seen: set[Vertex] = set()
         for start in self.edges:
-            if start in seen:
-                continue
-            group = [start]
-            seen.add(start)
-            for vertex in group:
-                fresh = sorted(self.edges[vertex] - seen, key=self._rank)
-                seen.update(fresh)
-                group += fresh
-            if len(group) > 1:
-                found.append(self._axis(group))
+            if start not in seen:
+                group = self._reached(start)
+                seen.update(group)
+                if len(group) > 1:
+                    found.append(self._axis(group))
         return sorted(found, key=lambda a: -len(a.vertices))
+
+    def axis_of(self, vertex: Vertex) -> Axis | None:
+        """The axis that a vertex belongs to; None for one that is connected to nothing."""
+        return self._axis(self._reached(vertex)) if self.edges.get(vertex) else None
+
+    def _reached(self, start: Vertex) -> list[Vertex]:
+        group, seen = [start], {start}
+        for vertex in group:
+            fresh = sorted(self.edges[vertex] - seen, key=self._rank)
+            seen.update(fresh)
+            group += fresh
+        return group
 
     def _rank(self, vertex: Vertex) -> tuple[int, int]:
         return self._positions[vertex.tensor], vertex.axis
@@ -125,7 +132,8 @@ class PartitionScheme:
     parts: int
 
     def faults(self) -> list[str]:
-        """Why the scheme is not valid; empty when both conditions of MOTES hold."""
+        """Why the scheme is not valid; empty when both conditions of MOTES hold, and every
+        operator can compute a part of what it makes along the axis."""
         final = {id(t) for t in self.outputs}
         touched = {v.tensor for v in self.axis.vertices}
         found = [
@@ -139,12 +147,25 @@ class PartitionScheme:
             for t in op.outputs
             if id(t) not in final and Vertex(id(t), REDUCE) in self.axis.vertices
         ]
-        return found
+        return found + [
+            f"{op.label} cannot compute a part of axis {v.axis} of its result"
+            for op in self.ops
+            for i, t in enumerate(op.outputs)
+            for v in sorted(self.axis.vertices & _vertices(t), key=lambda v: v.axis)
+            if v.axis != REDUCE
+            and (t.shape or ())[v.axis - 1] > 1
+            and not axis_map(op).links_of(v.axis - 1, i)
+        ]
 
     @property
     def exact(self) -> bool:
         """Whether every element is computed by one sum as before: no reduce axis is split."""
         return not any(Vertex(id(t), REDUCE) in self.axis.vertices for t in self.outputs)
+
+
+def _vertices(tensor: Tensor) -> frozenset[Vertex]:
+    rank = len(tensor.shape or ())
+    return frozenset(Vertex(id(tensor), axis) for axis in range(REDUCE, rank + 1))
 
 
 def schemes_along(graph: Graph, ops: Sequence[Op], axis: Axis, parts: int) -> PartitionScheme:
@@ -169,22 +190,33 @@ def schemes_along(graph: Graph, ops: Sequence[Op], axis: Axis, parts: int) -> Pa
     return PartitionScheme(tuple(ops), axis, tuple(inputs.values()), tuple(outputs), parts)
 
 
+LONGEST_CELL = 40
+"""Operators. Cells of networks whose cells read the two before them are found below this."""
+
+
 def cells(graph: Graph) -> list[list[Op]]:
     """The operators in running order, cut wherever a single tensor is all that goes on: between
-    cuts lie the cells, of which those without branches in a row are one."""
-    last_use: dict[int, int] = {}
-    for i, op in enumerate(graph.ops):
-        for t in op.operands():
-            last_use[id(t)] = i
-    last_use |= {id(t): len(graph.ops) for t in graph.outputs}
+    cuts lie the cells, of which those without branches in a row are one. Longer ones than
+    LONGEST_CELL are cut where two tensors go on (NASNet), where that makes them shorter."""
+    found: list[list[Op]] = []
+    for cell in _cut_where(graph, graph.ops, 1):
+        finer = _cut_where(graph, cell, 2) if len(cell) > LONGEST_CELL else [cell]
+        found += finer
+    return found
+
+
+def _cut_where(graph: Graph, ops: Sequence[Op], width: int) -> list[list[Op]]:
+    """Operators in a row, cut behind branches where at most `width` of their results go on."""
+    last_use = _last_uses(graph)
+    position = {id(op): i for i, op in enumerate(graph.ops)}
     alive: set[int] = set()
     found: list[list[Op]] = [[]]
     branching = False
-    for i, op in enumerate(graph.ops):
+    for op in ops:
         found[-1].append(op)
         alive |= {id(t) for t in op.outputs}
-        alive = {t for t in alive if last_use.get(t, -1) > i}
-        if len(alive) > 1:
+        alive = {t for t in alive if last_use.get(t, -1) > position[id(op)]}
+        if len(alive) > width:
             branching = True
         elif branching:
             found.append([])
@@ -192,16 +224,41 @@ def cells(graph: Graph) -> list[list[Op]]:
     return [cell for cell in found if cell]
 
 
-def axes_text(graph: Graph) -> str:
-    """The axes of each cell of a graph, for people."""
-    lines: list[str] = []
-    for number, cell in enumerate(cells(graph)):
-        lines.append(f"cell {number}: {len(cell)} operators, {cell[0].label} to {cell[-1].label}")
-        for axis in axis_graph(cell).connected():
-            if axis.sizes == (1,):
-                continue
-            span = " ".join(map(str, axis.sizes))
-            first, last = shown(axis.names[0]), shown(axis.names[-1])
-            summed = f", summed up by {len(axis.reduces)}" if axis.reduces else ""
-            lines.append(f"  {len(axis.names)} axes of length {span}{summed}: {first} .. {last}")
-    return "\n".join(lines) + "\n"
+def blocks(graph: Graph) -> list[list[Op]]:
+    """The operators in running order, cut where a single tensor goes on that is no larger than
+    those before and after it: an inverted bottleneck is a block, with its residual or without."""
+    ends = _cut_points(graph)
+    sizes = [graph.ops[i].outputs[0].nbytes for i in ends]
+    narrow = [
+        end
+        for k, end in enumerate(ends[:-1])
+        if sizes[k] <= min(sizes[max(k - 1, 0)], sizes[k + 1]) and (k or sizes[0] < sizes[1])
+    ]
+    found: list[list[Op]] = []
+    start = 0
+    for end in (*narrow, len(graph.ops) - 1):
+        found.append(graph.ops[start : end + 1])
+        start = end + 1
+    return [block for block in found if block]
+
+
+def _cut_points(graph: Graph) -> list[int]:
+    """Positions of operators after which only one tensor, their result, is needed."""
+    last_use = _last_uses(graph)
+    alive: set[int] = set()
+    found: list[int] = []
+    for i, op in enumerate(graph.ops):
+        alive |= {id(t) for t in op.outputs}
+        alive = {t for t in alive if last_use.get(t, -1) > i}
+        waiting = any(last_use.get(id(t), -1) > i for t in graph.inputs)
+        if len(alive) == 1 and id(op.outputs[0]) in alive and not waiting:
+            found.append(i)
+    return found
+
+
+def _last_uses(graph: Graph) -> dict[int, int]:
+    last_use: dict[int, int] = {}
+    for i, op in enumerate(graph.ops):
+        for t in op.operands():
+            last_use[id(t)] = i
+    return last_use | {id(t): len(graph.ops) for t in graph.outputs}

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tflm_planner.errors import ModelError
-from tflm_planner.ir import Graph, Model
+from tflm_planner.ir import ETHOS_U, Graph, Model
 from tflm_planner.passes.place import PLAN_METADATA
 from tflm_planner.rewriter import (
     drop_buffers,
@@ -41,7 +41,7 @@ class Cleanup:
 def refuse_compiled(model: Model) -> None:
     """Raise ModelError for a model whose memory offsets are part of a compiled command stream."""
     for op in model.ops():
-        if op.kind == "ethos-u":
+        if op.kind == ETHOS_U:
             raise ModelError(
                 f"operator {op.label} was compiled for an Ethos-U by Vela: its command stream "
                 "holds the arena offsets that Vela chose, and moving a tensor would corrupt it; "

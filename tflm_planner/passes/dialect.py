@@ -8,8 +8,9 @@ byte onto itself is dropped, and its result keeps its place over its parent. Onl
 understands the outcome, and only with its plan: the portable model stays the reference.
 
 What TFLM no longer knows are life spans, by which it places scratch; `scratch_faults` says whether
-any scratch of the dialect would lie over a byte that is still needed. Graph outputs keep their
-producer: without one TFLM protects them only at the very end.
+any scratch of the dialect would lie over a byte that is still needed. A graph output without a
+producer TFLM protects at the very end only: it goes through a last RESHAPE onto itself where the
+model uses RESHAPE; elsewhere its producer is dropped only if no scratch comes near.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from tflm_planner.planning.lifetimes import (
 )
 from tflm_planner.planning.problem import Plan, validate
 from tflm_planner.rewriter import drop_views, resize
+from tflm_planner.rewriter_draft import reshape_output
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.scratch import ScratchModel
 
@@ -43,13 +45,15 @@ _SAME = 0
 @dataclass(frozen=True)
 class Dialect:
     """Drops the operators that `offsets` (tensor identity -> bytes) make copy onto themselves.
-    The last structural change but `Place`, with the same offsets."""
+    The last structural change but `Place`, with the same offsets. outputs: those that make graph
+    outputs as well."""
 
     offsets: Mapping[int, int]
+    outputs: bool = True
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
-        kept = {id(t) for t in model.main.outputs}
+        kept = set[int]() if self.outputs else {id(t) for t in model.main.outputs}
         idle = [
             op
             for op in model.main.ops
@@ -67,8 +71,12 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Crop:
-    """Lets SAME windows end before their last rows where only those before are read: TFLM computes
-    as many rows as the result declares. To be applied before planning; LiteRT refuses it."""
+    """Prepares the dialect, before planning; LiteRT refuses the outcome.
+
+    SAME windows end before their last rows where only those before are read: TFLM computes as
+    many rows as the result declares. Graph outputs put together from tiles get a last RESHAPE, if
+    the model uses it already, so that what they are put together by can be dropped.
+    """
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
@@ -82,6 +90,10 @@ class Crop:
         idle = [op for op in model.main.ops if op.kind == "SLICE" and _is_identity(op, model)]
         for op in idle:
             drop_views(model, model.main, [op], merge=True)
+        joined = [t for t in model.main.outputs if t.producer and t.producer.kind in MOVERS]
+        if joined and any(op.kind == "RESHAPE" for op in model.ops()):
+            for t in dict.fromkeys(joined):
+                reshape_output(model, model.main, t)
         return [f"TFLM dialect: {rows} rows that nobody reads are not computed"] if rows else []
 
 

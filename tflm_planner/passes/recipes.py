@@ -1,115 +1,124 @@
-"""How an operator computes a box of its result: which boxes it reads, and with which padding.
+"""How an operator computes a box of its result: which boxes it reads, with which options.
 
-    result     |......[a,b)......|        SAME of a tile knows only the tile's own borders, so
-    operand  pp|...[------)......|pp      it is right where these are the image's; else the tile
-                 halo      halo           is computed VALID, padded by PAD, or with a few rows
-                                          more than wanted, which are cut off again ("waste").
+    CONV_2D      window and padding of the tile (`windows`), a part of the filters
+    PAD          less padding, or none
+    SLICE, SPLIT nothing to do: the box is a box of the operand
+    RESIZE_*     more rows than wanted, so that the ratio stays (`resizing`)
 
 It knows boxes and operators; it must not change a model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any
+
+import numpy as np
 
 from tflm_planner.ir import Op, Tensor
-from tflm_planner.ops.axes import ELEMENT_WISE, AxisMap, Range, Repeat, Slide, axis_map
+from tflm_planner.ops.axes import (
+    ELEMENT_WISE,
+    AxisMap,
+    Range,
+    Repeat,
+    Scatter,
+    Slide,
+    Stretch,
+    axis_map,
+    strides_of,
+)
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
+from tflm_planner.passes.boxes import Box, NotTileableError, extents, full_box, is_empty
+from tflm_planner.passes.resizing import resized
+from tflm_planner.passes.windows import (
+    BORDERS,
+    VALID,
+    Border,
+    Form,
+    Sliding,
+    scattered,
+    window_forms,
+)
 
-Box = tuple[Range, ...]
-"""A range for each axis. Ranges of wasted rows may leave the tensor on either side."""
-Border = Literal["pad", "waste"]
-BORDERS: tuple[Border, ...] = ("pad", "waste")
-SAME, VALID = 0, 1
 _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
-_PLAIN = ELEMENT_WISE | {"SOFTMAX", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "BATCH_MATMUL"}
-
-
-class NotTileableError(Exception):
-    """Why an operator cannot be computed in boxes; the text follows "not tiled: "."""
 
 
 @dataclass(frozen=True)
 class Recipe:
     """out: the box that is computed; it holds the one wanted. reads: box of each operand, None
-    for those left out. padding: the padding option of a sliding window. pads: what PAD puts
-    around the box of operand 0, by axis; None without PAD."""
+    for those left out. options: those that change, by name. pads: what PAD puts around the box
+    of operand 0, by axis; None without PAD. constants: operand -> integers in its place.
+    moved: the operand whose box the result is, with nothing to compute.
+    """
 
     out: Box
     reads: tuple[Box | None, ...]
-    padding: int | None = None
+    options: tuple[tuple[str, Any], ...] = ()
     pads: tuple[Range, ...] | None = None
+    constants: tuple[tuple[int, tuple[Any, ...]], ...] = ()
+    moved: int | None = None
 
 
-def full_box(tensor: Tensor) -> Box:
-    """All of a tensor."""
-    return tuple((0, n) for n in tensor.shape or ())
-
-
-def hull(boxes: Sequence[Box]) -> Box:
-    """The smallest box around all of them."""
-    return tuple(
-        (min(r[0] for r in axis), max(r[1] for r in axis)) for axis in zip(*boxes, strict=True)
-    )
-
-
-def extents(box: Box) -> tuple[int, ...]:
-    """The shape of a box."""
-    return tuple(high - low for low, high in box)
-
-
-def inside(inner: Box, outer: Box) -> bool:
-    """Whether a box lies in another one."""
-    return all(o[0] <= i[0] and i[1] <= o[1] for i, o in zip(inner, outer, strict=True))
-
-
-def recipe(op: Op, wanted: Box, border: Border = "pad") -> Recipe:
-    """How `op` computes the box `wanted` of its only result.
+def recipe(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -> Recipe:
+    """How `op` computes the box `wanted` of one of its results.
 
     `border`: what to do where the padding of a window is not that of a whole tile. Raises
     NotTileableError.
     """
-    if len(op.outputs) != 1:
-        raise NotTileableError(f"{op.label} has {len(op.outputs)} results")
-    (result,) = op.outputs
+    index = _index(op, result)
     cut = [a for a, r in enumerate(wanted) if r != (0, (result.shape or ())[a])]
-    if not cut:
+    if not cut and len(op.outputs) == 1:
         return Recipe(wanted, tuple(None if t is None else full_box(t) for t in op.inputs))
+    form = _FORMS.get(op.kind)
+    if form is None:
+        raise NotTileableError(f"{op.label} has no tiled form")
     links = axis_map(op)
     for axis in cut:
-        if not links.links_of(axis):
-            raise NotTileableError(_mixed(op, axis))
-    _check_kind(op, wanted, cut)
-    reads = _reads(op, links, wanted)
-    if window_of(op) is not None:
-        return _window_recipe(op, links, wanted, reads, border)
-    if op.kind in ("PAD", "PADV2"):
-        return _pad_recipe(op, links, wanted, reads)
-    if op.kind == "CONCATENATION":
-        return Recipe(wanted, tuple(None if _is_empty(r) else r for r in reads))
-    return Recipe(wanted, reads)
+        if not links.links_of(axis, index):
+            raise NotTileableError(_mixed(op, result, axis))
+    _check_scales(op, result, wanted, cut)
+    plain = Recipe(wanted, boxes_read(op, result, wanted))
+    return form(_Wanted(op, result, links, cut, border), plain)
 
 
-def _mixed(op: Op, axis: int) -> str:
-    names = {1: "rows", 2: "columns", 3: "channels"} if len(op.outputs[0].shape or ()) == 4 else {}
+def _index(op: Op, result: Tensor) -> int:
+    return next(i for i, t in enumerate(op.outputs) if t is result)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What is asked for. cut: the axes of which a part is wanted."""
+
+    op: Op
+    result: Tensor
+    links: AxisMap
+    cut: list[int]
+    border: Border
+
+    def rule(self, axis: int) -> Any:
+        """The rule of an axis that one operand alone decides."""
+        (link,) = self.links.links_of(axis)
+        return link.rule
+
+    def size(self, axis: int) -> int:
+        """The length of the operand's axis that an axis of the result follows."""
+        (link,) = self.links.links_of(axis)
+        operand = self.op.inputs[link.operand]
+        assert operand is not None, "linked to nothing"
+        return (operand.shape or ())[link.axis]
+
+
+def _mixed(op: Op, result: Tensor, axis: int) -> str:
+    names = {1: "rows", 2: "columns", 3: "channels"} if len(result.shape or ()) == 4 else {}
     return f"{op.label} mixes {names.get(axis, f'axis {axis}')}"
 
 
-def _check_kind(op: Op, wanted: Box, cut: list[int]) -> None:
-    if op.outputs[0].quantization is not None:
-        scale = op.outputs[0].quantization.scale
-        if scale is not None and len(scale) > 1:
-            raise NotTileableError(f"the result of {op.label} is quantised per channel")
-    known = _PLAIN | {"CONCATENATION", "PAD", "PADV2", "SLICE", "RESHAPE", "FULLY_CONNECTED"}
-    if op.kind not in known and window_of(op) is None:
-        if op.kind in ("MEAN", "SUM"):
-            return
-        raise NotTileableError(f"{op.label} has no tiled form")
-    if op.kind == "CONCATENATION" and getattr(op.options, "fusedActivationFunction", 0):
-        raise NotTileableError(f"{op.label} has a fused activation")
+def _check_scales(op: Op, result: Tensor, wanted: Box, cut: Sequence[int]) -> None:
+    scale = None if result.quantization is None else result.quantization.scale
+    if scale is not None and len(scale) > 1:
+        raise NotTileableError(f"the result of {op.label} is quantised per channel")
     if op.kind == "DEPTHWISE_CONV_2D" and 3 in cut:
         times = int(op.options.depthMultiplier)
         if wanted[3][0] % times or wanted[3][1] % times:
@@ -118,125 +127,184 @@ def _check_kind(op: Op, wanted: Box, cut: list[int]) -> None:
             )
 
 
-def _is_empty(box: Box | None) -> bool:
-    return box is None or any(low >= high for low, high in box)
-
-
-def _reads(op: Op, links: AxisMap, wanted: Box) -> tuple[Box | None, ...]:
+def boxes_read(op: Op, result: Tensor, wanted: Box) -> tuple[Box | None, ...]:
+    """What a box of a result depends on, of each operand; all of it where that is not known."""
+    index, links = _index(op, result), axis_map(op)
     reads: list[list[Range] | None] = [None if t is None else list(full_box(t)) for t in op.inputs]
-    for link in links.links:
+    for link in (k for k in links.links if k.result == index):
         operand, box = op.inputs[link.operand], reads[link.operand]
         if operand is not None and box is not None:
             size = (operand.shape or ())[link.axis]
-            whole = wanted[link.out_axis] == (0, (op.outputs[0].shape or ())[link.out_axis])
+            whole = wanted[link.out_axis] == (0, (result.shape or ())[link.out_axis])
             if not whole or not isinstance(link.rule, Repeat):
                 box[link.axis] = link.rule.needs(wanted[link.out_axis], size)
+    for pick in (p for p in links.picks if p.result == index):
+        box = reads[pick.operand]
+        if box is not None:
+            box[pick.axis] = pick.indices
     return tuple(None if box is None else tuple(box) for box in reads)
 
 
-# --- sliding windows ---
+# --- forms: what becomes of a recipe that only says what is read ---
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """One axis of a window: rows computed, rows read, and what PAD must add."""
-
-    out: Range
-    read: Range
-    pads: Range = (0, 0)
-
-    @property
-    def rows(self) -> int:
-        return self.out[1] - self.out[0]
+def _as_it_is(_: _Wanted, plain: Recipe) -> Recipe:
+    return plain
 
 
-def _window_recipe(
-    op: Op, links: AxisMap, wanted: Box, reads: tuple[Box | None, ...], border: Border
-) -> Recipe:
-    data = op.inputs[0]
-    assert data is not None
-    valid: list[_Form] = []
-    sames: list[_Form] = []
-    same = True
+def _window(asked: _Wanted, plain: Recipe) -> Recipe:
+    op = asked.op
+    if window_of(op) is None:
+        raise NotTileableError(f"{op.label} has no tiled form")
+    axes: list[Sliding] = []
     for axis in (1, 2):
-        (link,) = links.links_of(axis)
-        size = (data.shape or ())[axis]
-        assert isinstance(link.rule, Slide)
-        valid.append(_as_valid(link.rule, wanted[axis], size))
-        found = _as_same(link.rule, wanted[axis], size)
-        same = same and found is not None
-        sames += [found] if found else []
-    padless = all(f.pads == (0, 0) for f in valid)
-    exact = same and all(f.out == wanted[1 + i] for i, f in enumerate(sames))
-    if padless:
-        return _with_forms(reads, wanted, valid, VALID)
-    if same and (exact or border == "waste" or op.kind in _POOLS):
-        return _with_forms(reads, wanted, sames, SAME)
-    if op.kind in _POOLS:
+        rule = asked.rule(axis)
+        assert isinstance(rule, Slide)
+        axes.append(Sliding(rule, plain.out[axis], asked.size(axis)))
+    found = window_forms(axes, asked.border, is_pool=op.kind in _POOLS)
+    if found is None:
         raise NotTileableError(f"{op.label} has a border that no padding gives")
-    return _with_forms(reads, wanted, valid, VALID)
-
-
-def _with_forms(
-    reads: tuple[Box | None, ...], wanted: Box, forms: list[_Form], padding: int
-) -> Recipe:
-    data = reads[0]
-    assert data is not None
-    box = (data[0], forms[0].read, forms[1].read, data[3])
-    out = (wanted[0], forms[0].out, forms[1].out, wanted[3])
+    forms, padding = found
+    made = _with_forms(plain, 0, forms)
     pads = ((0, 0), forms[0].pads, forms[1].pads, (0, 0))
     some = any(p != (0, 0) for p in pads)
-    return Recipe(out, (box, *reads[1:]), padding, pads if some else None)
+    return replace(made, options=(("padding", padding),), pads=pads if some else None)
 
 
-def _as_valid(slide: Slide, wanted: Range, size: int) -> _Form:
-    low, high = slide.unclipped(wanted)
-    if low >= size or high <= 0:
-        raise NotTileableError("a tile would lie in the padding alone")
-    read = max(low, 0), min(high, size)
-    return _Form(wanted, read, (read[0] - low, high - read[1]))
+def _with_forms(plain: Recipe, operand: int, forms: list[Form]) -> Recipe:
+    """Rows and columns as the forms say; batch and channels as they are."""
+    data = plain.reads[operand]
+    assert data is not None
+    reads = list(plain.reads)
+    reads[operand] = (data[0], forms[0].read, forms[1].read, data[3])
+    out = (plain.out[0], forms[0].out, forms[1].out, plain.out[3])
+    return replace(plain, out=out, reads=tuple(reads))
 
 
-def _as_same(slide: Slide, wanted: Range, size: int) -> _Form | None:
-    """The least wasteful tile that SAME computes right in the wanted rows; None: there is none."""
-    low, high = slide.unclipped(wanted)
-    best: _Form | None = None
-    for skip in range(-(-slide.reach // slide.stride) + 2):
-        origin = (wanted[0] - skip) * slide.stride - slide.pad
-        for pad in range(slide.reach):
-            first = origin + pad
-            if not 0 <= first <= max(low, 0):
-                continue
-            for last in _ends(max(min(high, size), first + 1), size, slide):
-                form = _same_form(slide, wanted[0] - skip, first, last, pad)
-                if form is None or form.out[1] < wanted[1]:
-                    continue
-                if best is None or form.rows < best.rows:
-                    best = form
-    return best
+def _transposed_convolution(asked: _Wanted, plain: Recipe) -> Recipe:
+    """Without padding, all that the rows add to, where rows or columns are cut."""
+    if {1, 2} & {*asked.cut}:
+        forms: list[Form] = []
+        for axis in (1, 2):
+            rule = asked.rule(axis)
+            assert isinstance(rule, Scatter)
+            forms.append(scattered(rule, plain.out[axis], asked.size(axis)))
+        plain = replace(_with_forms(plain, 2, forms), options=(("padding", VALID),))
+    return replace(plain, constants=((0, extents(plain.out)),))
 
 
-def _ends(least: int, size: int, slide: Slide) -> Iterator[int]:
-    """Ends to try: a few rows more than needed may make SAME pad as it must."""
-    yield from range(least, min(size, least + 2 * slide.stride + slide.reach) + 1)
+def _resize(asked: _Wanted, plain: Recipe) -> Recipe:
+    forms: list[Form] = []
+    for axis in (1, 2):
+        wanted = plain.out[axis]
+        if axis in asked.cut:
+            rule = asked.rule(axis)
+            assert isinstance(rule, Stretch)
+            forms.append(resized(rule.resize, wanted))
+        else:
+            size = (asked.op.inputs[0].shape or ())[axis] if asked.op.inputs[0] else 0
+            forms.append(Form(wanted, (0, size)))
+    made = _with_forms(plain, 0, forms)
+    return replace(made, constants=((1, (forms[0].rows, forms[1].rows)),))
 
 
-def _same_form(slide: Slide, start: int, first: int, last: int, pad: int) -> _Form | None:
-    """SAME over rows [first, last), if it pads `pad` rows above them."""
-    rows = last - first
-    count = -(-rows // slide.stride)
-    total = max(0, (count - 1) * slide.stride + slide.reach - rows)
-    return _Form((start, start + count), (first, last)) if total // 2 == pad else None
-
-
-def _pad_recipe(op: Op, links: AxisMap, wanted: Box, reads: tuple[Box | None, ...]) -> Recipe:
-    """PAD of a tile: less padding, or none."""
-    values, box = integers(op.inputs[1]), reads[0]
+def _padded(asked: _Wanted, plain: Recipe) -> Recipe:
+    """Less padding, or none."""
+    op, box = asked.op, plain.reads[0]
+    values = integers(op.inputs[1])
     assert values is not None and box is not None
-    if _is_empty(box):
+    if is_empty(box):
         raise NotTileableError(f"a tile would lie in the padding of {op.label} alone")
     pads: list[Range] = []
-    for axis, (low, high) in enumerate(wanted):
+    for axis, (low, high) in enumerate(plain.out):
         start = low - values[2 * axis]
         pads.append((box[axis][0] - start, high - values[2 * axis] - box[axis][1]))
-    return replace(Recipe(wanted, reads), pads=tuple(pads))
+    if all(p == (0, 0) for p in pads) and _same_values(op.inputs[0], asked.result):
+        return replace(plain, moved=0)
+    return replace(plain, constants=((1, tuple(pads)),))
+
+
+def _sliced(asked: _Wanted, plain: Recipe) -> Recipe:
+    """Nothing more is read than is wanted."""
+    if _same_values(asked.op.inputs[0], asked.result):
+        return replace(plain, moved=0)
+    return replace(plain, constants=((1, (0,) * len(plain.out)), (2, extents(plain.out))))
+
+
+def _strided(asked: _Wanted, plain: Recipe) -> Recipe:
+    taken, box = strides_of(asked.op), plain.reads[0]
+    assert taken is not None and box is not None
+    plainly = all(stride == 1 and not vanishes for _, stride, vanishes in taken)
+    if plainly and _same_values(asked.op.inputs[0], asked.result):
+        return replace(plain, moved=0)
+    changed = ((1, (0,) * len(box)), (2, extents(box)))
+    return replace(plain, constants=changed, options=(("beginMask", 0), ("endMask", 0)))
+
+
+def _split(asked: _Wanted, plain: Recipe) -> Recipe:
+    data = 1 if asked.op.kind == "SPLIT" else 0
+    if not _same_values(asked.op.inputs[data], asked.result):
+        raise NotTileableError(f"{asked.op.label} has results of another scale")
+    return replace(plain, moved=data)
+
+
+def _unpacked(_: _Wanted, plain: Recipe) -> Recipe:
+    return replace(plain, options=(("num", 1),))
+
+
+def _joined(asked: _Wanted, plain: Recipe) -> Recipe:
+    """The operands that have a part in the box; one alone is the box."""
+    if getattr(asked.op.options, "fusedActivationFunction", 0):
+        raise NotTileableError(f"{asked.op.label} has a fused activation")
+    reads = tuple(None if is_empty(r) else r for r in plain.reads)
+    left = [i for i, r in enumerate(reads) if r is not None]
+    if len(left) == 1 and _same_values(asked.op.inputs[left[0]], asked.result):
+        return replace(plain, reads=reads, moved=left[0])
+    return replace(plain, reads=reads)
+
+
+def _reshaped(asked: _Wanted, plain: Recipe) -> Recipe:
+    options = asked.op.options
+    shape = extents(plain.out)
+    constants = ((1, shape),) if len(asked.op.inputs) > 1 else ()
+    if options is None or getattr(options, "newShape", None) is None:
+        return replace(plain, constants=constants)
+    changed = (("newShape", np.array(shape, np.int32)),)
+    return replace(plain, constants=constants, options=changed)
+
+
+def _same_values(operand: Tensor | None, result: Tensor) -> bool:
+    """Whether equal bytes of operand and result stand for equal numbers."""
+    if operand is None or operand.type != result.type:
+        return False
+    return _scales(operand) == _scales(result)
+
+
+def _scales(tensor: Tensor) -> tuple[list[float], list[int]]:
+    q = tensor.quantization
+    if q is None or q.scale is None:
+        return [], []
+    points = [] if q.zeroPoint is None else [int(z) for z in q.zeroPoint]
+    return [float(s) for s in q.scale], points
+
+
+_FORMS: dict[str, Callable[[_Wanted, Recipe], Recipe]] = {
+    **dict.fromkeys(ELEMENT_WISE, _as_it_is),
+    **dict.fromkeys(
+        ("SOFTMAX", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "BATCH_MATMUL", "FULLY_CONNECTED",
+         "MEAN", "SUM", "PACK"),
+        _as_it_is,
+    ),
+    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", *_POOLS), _window),
+    **dict.fromkeys(("PAD", "PADV2"), _padded),
+    **dict.fromkeys(("SPLIT", "SPLIT_V"), _split),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
+    "TRANSPOSE_CONV": _transposed_convolution,
+    "CONCATENATION": _joined,
+    "RESHAPE": _reshaped,
+    "SLICE": _sliced,
+    "STRIDED_SLICE": _strided,
+    "UNPACK": _unpacked,
+}  # fmt: skip
+
+__all__ = ["BORDERS", "Border", "Recipe", "boxes_read", "recipe"]

@@ -3,8 +3,10 @@
     Scheme(ops=(2, 3, 4), splits=((1, 4),))    operators 2 to 4, results cut into 4 bands of rows
     Scheme(ops=..., splits=((1, 3), (2, 3)))   3 x 3 patches
     Scheme(ops=..., splits=((3, 2),))          output channels in two halves
+    Scheme(ops=..., splits=((SUM, 4),))        the sum over input channels in four shares
 
-Exact for spatial and channel splits: every element is computed by the same sum as before. What
+Exact for spatial and channel splits: every element is computed by the same sum as before. Shares
+of a sum are not (`shares`): they have to be allowed. What
 to tile is the search's choice; this pass says only whether it can be done. Source: MOTES 4.3 and
 4.4, MCUNetV2 section 3.
 """
@@ -14,11 +16,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tflm_planner.ir import Model, Op
+from tflm_planner.ir import Graph, Model, Op
 from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.axes import total_macs
-from tflm_planner.passes.recipes import BORDERS, Border, NotTileableError
-from tflm_planner.passes.tiler import HALOS, Halo, Tiler
+from tflm_planner.passes.axes import blocks
+from tflm_planner.passes.boxes import NotTileableError
+from tflm_planner.passes.recipes import BORDERS, Border
+from tflm_planner.passes.shares import SUM, Shares
+from tflm_planner.passes.tiler import HALOS, Cutting, Halo, Tiler
 from tflm_planner.rewriter_draft import Draft, is_convex
 
 ROWS, COLUMNS, CHANNELS = 1, 2, 3
@@ -31,17 +36,25 @@ class Scheme:
 
     ops: positions in the main graph before the pass. splits: (axis of the region's results,
     number of parts). halo: what to do where tiles read the same rows (see `tiler`). border: how
-    windows at a tile's edge get padding that only the image's edge has (see `recipes`).
+    windows at a tile's edge get padding that only the image's edge has (see `windows`).
+    backward: the last tile first, so that tiles can trail their input in the other direction.
     """
 
     ops: tuple[int, ...]
     splits: tuple[tuple[int, int], ...]
     halo: Halo = "recompute"
     border: Border = "pad"
+    backward: bool = False
 
     def __post_init__(self) -> None:
         assert self.halo in HALOS and self.border in BORDERS, "unknown way to tile"
         assert self.ops and all(parts > 0 for _, parts in self.splits), "nothing to tile"
+        assert self.exact or len(self.splits) == 1, "a sum is split alone"
+
+    @property
+    def exact(self) -> bool:
+        """Whether every element is computed by one sum, as before."""
+        return all(axis != SUM for axis, _ in self.splits)
 
 
 def band(first: int, last: int, rows: int, *, columns: int = 1, **more: str) -> Scheme:
@@ -52,9 +65,13 @@ def band(first: int, last: int, rows: int, *, columns: int = 1, **more: str) -> 
 
 @dataclass(frozen=True)
 class Tile:
-    """Applies schemes; regions that cannot be tiled stay as they are, with a note."""
+    """Applies schemes; regions that cannot be tiled stay as they are, with a note.
+
+    inexact: whether sums may be split, which changes bits.
+    """
 
     schemes: tuple[Scheme, ...]
+    inexact: bool = False
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
@@ -66,6 +83,8 @@ class Tile:
             try:
                 if any(id(op) in taken for op in region):
                     raise NotTileableError("regions share an operator")
+                if not (scheme.exact or self.inexact):
+                    raise NotTileableError("to split a sum changes bits; --allow-inexact does it")
                 draft = drafted(model, scheme, region)
             except NotTileableError as error:
                 notes.append(f"not tiled: {error}")
@@ -78,20 +97,25 @@ class Tile:
 
 @dataclass(frozen=True)
 class Patch:
-    """The patch stage of MCUNetV2: the first `ops` operators in p x p patches."""
+    """The patch stage of MCUNetV2: the first `stage` operators in p x p patches, the others one by
+    one. blocks: `stage` counts blocks instead (`axes.blocks`)."""
 
     p: int
-    ops: int
+    stage: int
+    blocks: bool = False
     border: Border = "pad"
 
-    @property
-    def scheme(self) -> Scheme:
-        """The same as a scheme."""
-        return band(0, self.ops - 1, self.p, columns=self.p, border=self.border)
+    def scheme(self, graph: Graph) -> Scheme:
+        """The same as a scheme for a graph."""
+        count = self.stage
+        if self.blocks:
+            count = sum(len(b) for b in blocks(graph)[: self.stage])
+        count = min(count, len(graph.ops))
+        return band(0, count - 1, self.p, columns=self.p, border=self.border)
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
-        return Tile((self.scheme,)).apply(model)
+        return Tile((self.scheme(model.main),)).apply(model)
 
 
 def drafted(model: Model, scheme: Scheme, region: Sequence[Op]) -> Draft:
@@ -101,12 +125,14 @@ def drafted(model: Model, scheme: Scheme, region: Sequence[Op]) -> Draft:
             raise NotTileableError(f"{op.label} has side effects or unknown meaning")
     if not is_convex(model.main.ops, region):
         raise NotTileableError("a path leaves the region and comes back")
-    return Tiler(model, model.main, region, scheme.splits, scheme.halo, scheme.border).build()
+    how = Cutting(scheme.splits, scheme.halo, scheme.border, scheme.backward)
+    maker = Tiler if scheme.exact else Shares
+    return maker(model, model.main, region, how).build()
 
 
 def _note(scheme: Scheme, region: Sequence[Op], draft: Draft) -> str:
     before, after = total_macs(region), total_macs(draft.ops)
-    names = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels"}
+    names = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels", SUM: "a sum (NOT exact)"}
     how = " x ".join(f"{n} parts of {names.get(a, f'axis {a}')}" for a, n in scheme.splits)
     more = f", {100 * (after - before) / before:+.1f} % MACs" if before else ""
     return (

@@ -12,6 +12,7 @@ and never looks at a plan.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 from tflm_planner.planning.domains import Pruner
 from tflm_planner.planning.problem import Problem
@@ -42,24 +43,25 @@ def lower_bound(problem: Problem) -> int:
 
     `live_bound`, raised by `pruned_bound` where there are overlaps.
     """
-    low = live_bound(problem)
     if not problem.overlaps:
-        return low
-    return pruned_bound(Pruner(problem, crowds(problem)), low)
+        return live_bound(problem)
+    needs = Needs(problem)
+    return pruned_bound(Pruner(problem, crowds(problem, needs)), live_bound(problem, needs))
 
 
-def live_bound(problem: Problem) -> int:
+def live_bound(problem: Problem, needs: Needs | None = None) -> int:
     """What the buffers that live at one time need, at the worst time.
 
     At each time the live buffers fall into components joined by permits. Different components
     never share a byte, so their needs add up. A component needs the heaviest set of its buffers
-    (or pairs of them, in their smallest footprint) that pairwise have no permit.
+    (or pairs of them, in their smallest footprint) that pairwise have no permit. `needs`: of the
+    same problem, if they are known.
     """
     if not problem.overlaps:
         return max((total for _, total in live_bytes(problem)), default=0)
-    needs = _Needs(problem)
+    needs = needs or Needs(problem)
     return max(
-        (fixed + needs.of(live) for fixed, live in _linked_live_sets(problem, needs.partners)),
+        (fixed + needs.of(live) for fixed, live in needs.moments),
         default=0,
     )
 
@@ -88,15 +90,15 @@ def pruned_bound(pruner: Pruner, low: int) -> int:
     return high
 
 
-def crowds(problem: Problem) -> dict[tuple[int, int], int]:
+def crowds(problem: Problem, needs: Needs | None = None) -> dict[tuple[int, int], int]:
     """(i, j), i < j -> the most bytes that buffers with no permit to either need while both live.
 
     For every pair that has a permit. Those bytes are disjoint from the pair's at every moment.
     """
-    needs = _Needs(problem)
+    needs = needs or Needs(problem)
     partners = needs.partners
     found = {(i, j): 0 for i, j in problem.permits if i < j}
-    for fixed, live in _linked_live_sets(problem, partners):
+    for fixed, live in needs.moments:
         present = set(live)
         for i in live:
             for j in partners[i]:
@@ -147,7 +149,7 @@ def _linked_live_sets(
         yield fixed, live
 
 
-class _Needs:
+class Needs:
     """Bytes that sets of buffers live together need, by components of permits, remembered."""
 
     def __init__(self, problem: Problem) -> None:
@@ -157,6 +159,11 @@ class _Needs:
             self.partners.setdefault(i, []).append(j)
         self._footprints = {pair: footprint(problem, *pair) for pair in problem.permits}
         self._known: dict[frozenset[int], int] = {}
+
+    @cached_property
+    def moments(self) -> list[tuple[int, list[int]]]:
+        """(bytes of live buffers without permits, live buffers with permits) at each start."""
+        return list(_linked_live_sets(self.problem, self.partners))
 
     def of(self, live: Sequence[int]) -> int:
         """Needs of different components add up: they never share a byte."""
@@ -190,6 +197,10 @@ def _component_need(
 ) -> int:
     if len(component) > _EXACT:
         return _greedy_need(problem, component)
+    if len(component) == 1:
+        return problem.buffers[component[0]].size
+    if len(component) == 2:
+        return footprints[component[0], component[1]]
     best = 0
 
     def take(left: frozenset[int], weight: int) -> None:

@@ -70,6 +70,20 @@ class _Arc:
     """Width of the widest gap between two windows: a solid domain as wide prunes nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Tight:
+    """A buffer and a neighbour with a permit. roomy: the arc between them while there is room for
+    everybody. gaps: distances that are forbidden. first, second: their sizes. need: both sizes,
+    and the bytes that others need beside them."""
+
+    of: int
+    roomy: _Arc
+    gaps: list[Interval]
+    first: int
+    second: int
+    need: int
+
+
 @dataclass
 class Domains:
     """The domains of all buffers below one height; all numbers in units of the problem's grid."""
@@ -122,9 +136,7 @@ class Domains:
         for arc in self.arcs[i]:
             if arc.widest - 2 >= room:
                 self.steps += 1
-                old = spans[arc.to]
-                reach = _reach(source, arc.windows, old[0][0], old[-1][1])
-                if self._narrow(arc.to, _common(old, reach)):
+                if self._narrow(arc.to, _left(source, arc.windows, spans[arc.to])):
                     yield arc.to
                 if not self.possible:
                     return
@@ -154,37 +166,45 @@ class Pruner:
         self.unit = unit = math.gcd(*(b.size for b in problem.buffers), *finite) or 1
         self.problem = problem
         self.sizes = [b.size // unit for b in problem.buffers]
+        self._last = (-1, -1), Domains([], [], [])
         self._crowd = {pair: need // unit for pair, need in crowd.items()}
         self._walls: list[list[tuple[int, int, int]]] = []
-        self._tight: list[tuple[int, int, list[Interval]]] = []
+        self._tight: list[_Tight] = []
         for i, near in enumerate(problem.neighbours):
             walls = list[tuple[int, int, int]]()
             self._walls.append(walls)
             for j in near:
                 if (min(i, j), max(i, j)) in self._crowd:
                     gaps = [(a // unit, b // unit) for a, b in forbidden(problem, i, j)]
-                    self._tight.append((i, j, gaps))
+                    a, b = self.sizes[i], self.sizes[j]
+                    widest = max((y - x for x, y in gaps), default=0)
+                    arc = _Arc(j, _windows(gaps, -_FAR, _FAR), widest)
+                    need = a + b + self._crowd[min(i, j), max(i, j)]
+                    self._tight.append(_Tight(i, arc, gaps, a, b, need))
                 else:
                     walls.append((j, self.sizes[j], self.sizes[i]))
 
     def at(self, height: int, budget: int) -> Domains:
-        """Consistent domains below `height` bytes, as far as `budget` steps lead."""
+        """Consistent domains below `height` bytes, as far as `budget` steps lead. Not to be
+        narrowed but in a copy: they are given out again."""
+        if (height, budget) != self._last[0]:
+            self._last = (height, budget), self._below(height, budget)
+        return self._last[1]
+
+    def _below(self, height: int, budget: int) -> Domains:
         top = height // self.unit
         spans: list[Span] = [[(0, top - size)] for size in self.sizes]
         if any(size > top for size in self.sizes):
             return Domains([], [], spans, possible=False)
         arcs: list[list[_Arc]] = [[] for _ in spans]
-        for i, j, gaps in self._tight:
-            a, b = self.sizes[i], self.sizes[j]
-            shared = a + b + self._crowd[min(i, j), max(i, j)] - top
+        for pair in self._tight:
+            shared, arc = pair.need - top, pair.roomy
             if shared > 0:
-                windows, widest = _windows(gaps, shared - b, a - shared), _FAR
-            else:
-                windows = _windows(gaps, -_FAR, _FAR)
-                widest = max((y - x for x, y in gaps), default=0)
-            if not windows:
+                windows = _windows(pair.gaps, shared - pair.second, pair.first - shared)
+                arc = _Arc(arc.to, windows, _FAR)
+            if not arc.windows:
                 return Domains([], [], spans, possible=False)
-            arcs[i].append(_Arc(j, windows, widest))
+            arcs[pair.of].append(arc)
         domains = Domains(self._walls, arcs, spans)
         domains.propagate(range(len(spans)), budget)
         return domains
@@ -200,6 +220,29 @@ def _windows(gaps: Sequence[Interval], low: int, high: int) -> Span:
         start = max(start, b)
     if start <= high:
         found.append((start, high))
+    return found
+
+
+def _left(source: Span, windows: Span, old: Span) -> Span:
+    """What of `old` is the sum of a member of `source` and one of `windows`."""
+    if len(source) > 1 or len(old) > 1:
+        return _common(old, _reach(source, windows, old[0][0], old[-1][1]))
+    ((x, y),), ((low, high),) = source, old  # mostly, and then there is little to do
+    found: Span = []
+    for a, b in windows:
+        first, last = x + a, y + b
+        if first > high:
+            break
+        if last < low:
+            continue
+        if first < low:
+            first = low
+        if last > high:
+            last = high
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], last)
+        else:
+            found.append((first, last))
     return found
 
 

@@ -72,6 +72,7 @@ class Timeline:
 
     planned: the tensors that get memory, in file order (sub-graph by sub-graph).
     ops: the operators in file order. scopes: first and last scope of each call of an operator.
+    sizes: bytes of each planned tensor, rounded up to 16.
     """
 
     ops: list[Op]
@@ -82,6 +83,7 @@ class Timeline:
     )
     scratch: list[Scratch] = field(default_factory=list[Scratch])
     kept: set[int] = field(default_factory=set[int])
+    sizes: dict[int, int] = field(default_factory=dict[int, int])
 
     def span(self, tensor: Tensor) -> LifeSpan:
         """The life span of a planned tensor."""
@@ -91,8 +93,9 @@ class Timeline:
 def planned_bytes(tensor: Tensor) -> int:
     """Bytes that TFLM's planner gives the tensor: 0 for constants, variables and the results of
     VAR_HANDLE (they lie in the tail), and empty tensors. int4 takes a byte an element there."""
-    handle = tensor.producer is not None and tensor.producer.kind == "VAR_HANDLE"
-    if tensor.is_constant or tensor.is_variable or handle:
+    if tensor.is_constant or tensor.is_variable:
+        return 0
+    if tensor.producer is not None and tensor.producer.kind == "VAR_HANDLE":
         return 0
     bits = element_bits(tensor.type)
     if bits is None:
@@ -109,8 +112,10 @@ def timeline(model: Model, scratch_of: ScratchModel, *, entries: Sequence[Graph]
     `entries`: further graphs that an application may invoke by themselves. TFLM leaves them out
     of its marking; here they come after the main graph, so that they can share its memory.
     """
-    planned = [t for t in model.tensors() if planned_bytes(t) > 0]
+    sized = [(t, n) for t in model.tensors() if (n := planned_bytes(t)) > 0]
+    planned = [t for t, _ in sized]
     line = Timeline(list(model.ops()), planned, {id(t): LifeSpan() for t in planned})
+    line.sizes = {id(t): align_up(n) for t, n in sized}
     line.kept = {id(t) for graph in model.graphs for t in graph.outputs}
     scope = _mark(model.main, 0, line)
     for graph in entries:
@@ -128,9 +133,11 @@ def timeline(model: Model, scratch_of: ScratchModel, *, entries: Sequence[Graph]
 def _mark(graph: Graph, scope: int, line: Timeline) -> int:
     """MarkAllocationLifetimes for one graph entered at `scope`; returns the last scope."""
 
+    spans = line.spans
+
     def mark(tensors: Iterable[Tensor], at: int, *, created: bool) -> None:
         for tensor in tensors:
-            span = line.spans.get(id(tensor))
+            span = spans.get(id(tensor))
             if span is not None:
                 if created:
                     span.create(at)
@@ -141,7 +148,7 @@ def _mark(graph: Graph, scope: int, line: Timeline) -> int:
         scope += 1
         start = scope
         mark(op.outputs, scope, created=True)
-        for called in op.called():
+        for called in op.called() if op.graphs else ():
             scope = _mark(called, scope + 1, line)
         mark(op.operands(), scope, created=False)
         mark(op.outputs, scope, created=False)
@@ -160,7 +167,7 @@ def planning_problem(line: Timeline, trails_of: TrailRule = no_trails) -> Proble
     """
     index = {id(t): i for i, t in enumerate(line.planned)}
     tensors = [
-        Buffer(t.name, align_up(planned_bytes(t)), line.span(t).first, line.span(t).last + 1)
+        Buffer(t.name, line.sizes[id(t)], (span := line.spans[id(t)]).first, span.last + 1)
         for t in line.planned
     ]
     scratch = [
@@ -170,11 +177,18 @@ def planning_problem(line: Timeline, trails_of: TrailRule = no_trails) -> Proble
     found = [(index[id(s.operand)], index[id(s.result)], s.distance) for s in legal_sharings(line)]
     found += [(index[id(v.first)], index[id(v.second)], v.distance) for v in equal_pairs(line)]
     aliases = [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
-    trails = [
+    plain = Problem((*tensors, *scratch), tuple(aliases))
+    return plain if trails_of is no_trails else with_trails(plain, line, trails_of)
+
+
+def with_trails(plain: Problem, line: Timeline, trails_of: TrailRule) -> Problem:
+    """The problem of `planning_problem` without trails, and the trails of `trails_of`."""
+    index = {id(t): i for i, t in enumerate(line.planned)}
+    trails = tuple(
         Overlap(index[id(t.result)], index[id(t.operand)], t.low, t.high)
         for t in legal_trails(line, trails_of)
-    ]
-    return Problem((*tensors, *scratch), (*aliases, *trails))
+    )
+    return plain.permitting((*plain.overlaps, *trails)) if trails else plain
 
 
 def _canonical(pair: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -244,9 +258,9 @@ def placement_requests(line: Timeline, offsets: Mapping[int, int]) -> list[Reque
     (tensor identity -> bytes) has one, then every scratch buffer."""
     tensors = [
         Request(
-            align_up(planned_bytes(t)),
-            line.span(t).first,
-            line.span(t).last,
+            line.sizes[id(t)],
+            (span := line.spans[id(t)]).first,
+            span.last,
             offsets.get(id(t), ONLINE),
         )
         for t in line.planned

@@ -71,6 +71,12 @@ class Problem:
     buffers: tuple[Buffer, ...]
     overlaps: tuple[Overlap, ...] = ()
 
+    def permitting(self, overlaps: tuple[Overlap, ...]) -> Problem:
+        """The same buffers with other overlaps."""
+        made = Problem(self.buffers, overlaps)
+        made.__dict__["neighbours"] = self.neighbours
+        return made
+
     @cached_property
     def permits(self) -> dict[tuple[int, int], tuple[tuple[int, int], ...]]:
         """(i, j) -> intervals of allowed `offset[j] - offset[i]`; holds both (i, j) and (j, i)."""

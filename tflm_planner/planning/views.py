@@ -35,7 +35,12 @@ class EqualPair:
 
 def copies(op: Op) -> Iterator[Sharing]:
     """The sharings of an operator that are views at multiples of 16 bytes."""
-    return (s for s in sharings(op) if s.same_bytes and s.distance % ALIGNMENT == 0)
+    return filter(is_view, sharings(op))
+
+
+def is_view(sharing: Sharing) -> bool:
+    """Whether it holds the same bytes, at a multiple of 16 bytes."""
+    return sharing.same_bytes and sharing.distance % ALIGNMENT == 0
 
 
 def equal_tensors(ops: Iterable[Op]) -> Iterator[EqualPair]:
@@ -92,17 +97,23 @@ class ByteClasses:
 
 
 def byte_classes(tensors: Sequence[tuple[Tensor, int]], ops: Iterable[Op]) -> ByteClasses:
-    """The classes of `tensors` (with their planned bytes, > 0) through the views of `ops`.
+    """The classes of `tensors` (with their planned bytes, > 0) through the views of `ops`."""
+    return classes_of(tensors, [s for op in ops for s in copies(op)])
+
+
+def classes_of(tensors: Sequence[tuple[Tensor, int]], views: Iterable[Sharing]) -> ByteClasses:
+    """The classes of `tensors` (with their planned bytes, > 0) through these views.
 
     Every tensor is cut wherever a view of it starts or ends; equal pieces are one class.
     """
     size = {id(t): align_up(n) for t, n in tensors}
     links = [
         (id(s.operand), id(s.result), s.distance)
-        for op in ops
-        for s in copies(op)
+        for s in views
         if id(s.operand) in size and id(s.result) in size
     ]
+    if not links:
+        return ByteClasses(tuple(size.values()), {key: (i,) for i, key in enumerate(size)})
     cuts = _cuts(size, links)
     joint: dict[tuple[int, int], tuple[int, int]] = {}
 

@@ -79,7 +79,7 @@ def verdict_to_json(verdict: Verdict) -> JsonObject:
     """What `verify` says: equal or not, runtime by runtime."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "equal": verdict.proved,
+        "equal": verdict.proved and verdict.exact,
         "checks": [_check(check) for check in verdict.checks],
     }
 

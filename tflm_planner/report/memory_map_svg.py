@@ -19,15 +19,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from tflm_planner.report import svg
 from tflm_planner.report.document import Block, MemoryMap
-from tflm_planner.report.text import safe_text, shorten
+from tflm_planner.report.text import shorten
 from tflm_planner.units import human_size
 
 NAMED_BLOCKS = 1500
 """Rectangles of a map that have a hover text; the smaller rest is merged into a few paths."""
 
 _LABELLED_BLOCKS = 400
-_CHARACTER = 0.56  # mean width of a character, in font sizes
 _NAME = 100
 _TONES = 3
 
@@ -120,8 +120,8 @@ def memory_map_svg(
     frame = _Frame(58, 52, width - 58 - 20, height - 52 - 66, _steps(memory_map), top, hatch)
     line = f"head {human_size(memory_map.head)}"
     body = [
-        _text(20, 30, shorten(title, int((width - 240) / 9)), "h1"),
-        _text(width - 20, 30, line, "headt", "end"),
+        svg.text(20, 30, shorten(title, int((width - 240) / 9)), "h1"),
+        svg.text(width - 20, 30, line, "headt", "end"),
         *_panel(frame, memory_map, ticks=True),
         _rule(frame, memory_map.head, "head"),
         *_footer(frame, width, height, _colours(memory_map)),
@@ -150,7 +150,7 @@ def before_after_svg(
     first = _Frame(left, top, each, tall, _steps(before), scale, hatch)
     second = _Frame(left + each + gap, top, each, tall, _steps(after), scale, hatch)
     body = [
-        _text(20, 32, shorten(title, int((width - 40) / 9)), "h1"),
+        svg.text(20, 32, shorten(title, int((width - 40) / 9)), "h1"),
         *_figure(first, "before", before.head),
         *_figure(second, "after", after.head),
         *_gain(second, before.head, after.head),
@@ -190,10 +190,10 @@ def _document(width: int, height: int, label: str, hatch: str, body: Sequence[st
 def _figure(frame: _Frame, caption: str, head: int) -> Iterator[str]:
     """The head over a panel: caption, large number, bytes."""
     number = f"{head / 1024:,.1f} KiB" if head >= 1024 else f"{head:,} B"
-    yield _text(frame.left, 66, caption, "cap")
-    yield _text(frame.left, 94, number, "big")
+    yield svg.text(frame.left, 66, caption, "cap")
+    yield svg.text(frame.left, 94, number, "big")
     if head >= 1024:
-        yield _text(frame.left, 112, f"{head:,} bytes of head", "")
+        yield svg.text(frame.left, 112, f"{head:,} bytes of head", "")
 
 
 def _gain(frame: _Frame, before: int, after: int) -> Iterator[str]:
@@ -201,9 +201,9 @@ def _gain(frame: _Frame, before: int, after: int) -> Iterator[str]:
     if before and before != after:
         sign = "\N{MINUS SIGN}" if after < before else "+"
         share = f"{sign}{100 * abs(before - after) / before:.1f} %"
-        yield _text(frame.right, 94, share, "gain" if after < before else "big", "end")
+        yield svg.text(frame.right, 94, share, "gain" if after < before else "big", "end")
     else:
-        yield _text(frame.right, 94, "same head", "cap", "end")
+        yield svg.text(frame.right, 94, "same head", "cap", "end")
 
 
 def _saving(frame: _Frame, before: int, after: int) -> Iterator[str]:
@@ -212,27 +212,25 @@ def _saving(frame: _Frame, before: int, after: int) -> Iterator[str]:
     if bottom - top < 26:
         return
     x, middle = frame.right - 16, (top + bottom) / 2
-    yield (
-        f'<line class="dim" x1="{_n(x)}" x2="{_n(x)}" y1="{_n(top)}" y2="{_n(bottom - 6)}"/>'
-        f'<path class="tip" d="M{_n(x - 4)} {_n(bottom - 7)}h8l-4 7z"/>'
-    )
-    yield _text(x - 8, middle + 4, f"{before - after:,} bytes saved", "nowt", "end")
+    yield svg.line("dim", x, top, x, bottom - 6)
+    yield f'<path class="tip" d="M{svg.number(x - 4)} {svg.number(bottom - 7)}h8l-4 7z"/>'
+    yield svg.text(x - 8, middle + 4, f"{before - after:,} bytes saved", "nowt", "end")
 
 
 def _panel(frame: _Frame, memory_map: MemoryMap, *, ticks: bool) -> Iterator[str]:
     yield (
-        f'<rect class="plot" x="{_n(frame.left)}" y="{_n(frame.top)}" '
-        f'width="{_n(frame.width)}" height="{_n(frame.height)}"/>'
+        f'<rect class="plot" x="{svg.number(frame.left)}" y="{svg.number(frame.top)}" '
+        f'width="{svg.number(frame.width)}" height="{svg.number(frame.height)}"/>'
     )
-    for tick in _byte_ticks(frame.scale, frame.height):
+    for tick in svg.byte_ticks(frame.scale, frame.height):
         y = frame.y(tick)
-        yield _line("grid", frame.left, y, frame.right, y)
+        yield svg.line("grid", frame.left, y, frame.right, y)
         if ticks:
-            yield _text(frame.left - 8, y + 4, _short_size(tick), "", "end")
+            yield svg.text(frame.left - 8, y + 4, svg.short_size(tick), "", "end")
     yield from _rectangles(frame, memory_map)
-    yield _line("axis", frame.left, frame.bottom, frame.right, frame.bottom)
-    for step in _step_ticks(len(memory_map.steps), frame.width):
-        yield _text(frame.x(step + 0.5), frame.bottom + 20, f"{step:,}", "", "middle")
+    yield svg.line("axis", frame.left, frame.bottom, frame.right, frame.bottom)
+    for step in svg.step_ticks(len(memory_map.steps), frame.width):
+        yield svg.text(frame.x(step + 0.5), frame.bottom + 20, f"{step:,}", "", "middle")
     yield from _peak(frame, memory_map)
 
 
@@ -244,7 +242,8 @@ def _peak(frame: _Frame, memory_map: MemoryMap) -> Iterator[str]:
     place = next(i for i, step in enumerate(memory_map.steps) if step is peak)
     x, y = frame.x(place + 0.5), frame.bottom + 1.5
     hover = f"peak: {human_size(peak.live_bytes)} live at {place} {shorten(peak.operator, 40)}"
-    yield (f'<path class="peak" d="M{_n(x)} {_n(y)}l4 6h-8z"><title>{escape(hover)}</title></path>')
+    tip = f'<path class="peak" d="M{svg.number(x)} {svg.number(y)}l4 6h-8z">'
+    yield f"{tip}<title>{escape(hover)}</title></path>"
 
 
 def _rectangles(frame: _Frame, memory_map: MemoryMap) -> Iterator[str]:
@@ -257,7 +256,9 @@ def _rectangles(frame: _Frame, memory_map: MemoryMap) -> Iterator[str]:
     for i, block in enumerate(order):
         if i not in named:
             x, y, w, h = _box(frame, block)
-            merged.setdefault(tones[i], []).append(f"M{_n(x)} {_n(y)}h{_n(w)}v{_n(h)}H{_n(x)}z")
+            merged.setdefault(tones[i], []).append(
+                f"M{svg.number(x)} {svg.number(y)}h{svg.number(w)}v{svg.number(h)}H{svg.number(x)}z"
+            )
     for tone, paths in sorted(merged.items()):
         yield f'<path class="{tone}" d="{"".join(paths)}"/>'
     for i, block in enumerate(order):
@@ -265,10 +266,10 @@ def _rectangles(frame: _Frame, memory_map: MemoryMap) -> Iterator[str]:
             box = _box(frame, block)
             edge = " edge" if box[2] > 4 and box[3] > 3 else ""
             hover = escape(_hover(block, memory_map))
-            yield f'<rect class="b {tones[i]}{edge}" {_rect(box)}><title>{hover}</title></rect>'
+            yield f'<rect class="b {tones[i]}{edge}" {svg.rect(box)}><title>{hover}</title></rect>'
     largest = [order[i] for i in by_area[:_LABELLED_BLOCKS]]
     for block in _shared(largest):
-        place = _rect(_box(frame, block))
+        place = svg.rect(_box(frame, block))
         yield f'<rect class="shr" fill="url(#{frame.hatch})" {place}/>'
     yield from _labels(frame, largest)
 
@@ -293,20 +294,20 @@ def _labels(frame: _Frame, blocks: Sequence[Block]) -> Iterator[str]:
     taken: list[tuple[float, float, float, float]] = []
     for block in blocks:
         x, y, w, h = _box(frame, block)
-        room = int((w - 8) / (10 * _CHARACTER))
-        size, lines = _short_size(block.size), list[str]()
+        room = int((w - 8) / (10 * svg.CHARACTER))
+        size, lines = svg.short_size(block.size), list[str]()
         if h >= 14 and room >= len(size):
             lines = [size]
         if lines and h >= 28 and room >= 14:
             lines = [shorten(block.name, room), size]
-        wide, tall = 10 * _CHARACTER * max(map(len, lines), default=0), 12 * len(lines)
+        wide, tall = 10 * svg.CHARACTER * max(map(len, lines), default=0), 12 * len(lines)
         box = (x + (w - wide) / 2, y + (h - tall) / 2, wide, tall)
         if not lines or any(_touch(box, other) for other in taken):
             continue
         taken.append(box)
         for i, line in enumerate(lines):
             middle = y + h / 2 + 3.5 + 12 * (i - (len(lines) - 1) / 2)
-            yield _text(x + w / 2, middle, line, "lab", "middle")
+            yield svg.text(x + w / 2, middle, line, "lab", "middle")
 
 
 def _touch(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
@@ -350,38 +351,27 @@ def _colours(*maps: MemoryMap) -> set[str]:
 def _footer(frame: _Frame, width: int, height: int, colours: set[str]) -> Iterator[str]:
     """The name of the axis on the left, the colours on the right."""
     y = height - 18
-    yield _text(frame.left, y, "operators in execution order", "")
+    yield svg.text(frame.left, y, "operators in execution order", "")
     entries = [entry for entry in _LEGEND if entry[0] in colours or entry[0] == "peak"]
     x = width - 20 - sum(_legend_width(words) for _, words in entries) + 10
     for tone, words in entries:
         if tone == "peak":
-            yield f'<path class="peak" d="M{_n(x + 5)} {y - 8}l4 7h-8z"/>'
+            yield f'<path class="peak" d="M{svg.number(x + 5)} {y - 8}l4 7h-8z"/>'
         else:
-            box = _rect((x, y - 9, 10, 10))
+            box = svg.rect((x, y - 9, 10, 10))
             yield f'<rect class="{"a0" if tone == "shr" else tone}" {box}/>'
             if tone == "shr":
                 yield f'<rect class="shr" fill="url(#{frame.hatch})" {box}/>'
-        yield _text(x + 15, y, words, "")
+        yield svg.text(x + 15, y, words, "")
         x += _legend_width(words)
 
 
 def _legend_width(words: str) -> float:
-    return 15 + 12 * _CHARACTER * len(words) + 14
+    return 15 + 12 * svg.CHARACTER * len(words) + 14
 
 
 def _rule(frame: _Frame, head: int, style: str) -> str:
-    return _line(style, frame.left, frame.y(head), frame.right, frame.y(head))
-
-
-def _line(style: str, x1: float, y1: float, x2: float, y2: float) -> str:
-    ends = f'x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}"'
-    return f'<line class="{style}" {ends}/>'
-
-
-def _text(x: float, y: float, text: str, style: str, anchor: str = "start") -> str:
-    name = f' class="{style}"' if style else ""
-    place = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return f'<text{name} x="{_n(x)}" y="{_n(y)}"{place}>{escape(safe_text(text))}</text>'
+    return svg.line(style, frame.left, frame.y(head), frame.right, frame.y(head))
 
 
 def _box(frame: _Frame, block: Block) -> tuple[float, float, float, float]:
@@ -390,44 +380,9 @@ def _box(frame: _Frame, block: Block) -> tuple[float, float, float, float]:
     return x, y, max(0.5, frame.x(block.end) - x), max(0.5, frame.y(block.offset) - y)
 
 
-def _rect(box: tuple[float, float, float, float]) -> str:
-    x, y, w, h = map(_n, box)
-    return f'x="{x}" y="{y}" width="{w}" height="{h}"'
-
-
 def _steps(memory_map: MemoryMap) -> int:
     return max(1, len(memory_map.steps), max((b.end for b in memory_map.blocks), default=1))
 
 
 def _span(block: Block) -> int:
     return block.end - block.start
-
-
-def _byte_ticks(scale: int, height: float) -> range:
-    """Multiples of a power of two, at least 36 pixels apart."""
-    step = 1
-    while step * height / scale < 36:
-        step *= 2
-    return range(0, scale + 1, step)
-
-
-def _step_ticks(steps: int, width: float) -> range:
-    """Multiples of 1, 2 or 5 times a power of ten, at least 34 pixels apart."""
-    most, step, factors = max(1, int(width / 34)), 1, (2, 2.5, 2)
-    turn = 0
-    while steps / step > most:
-        step, turn = int(step * factors[turn % 3]), turn + 1
-    return range(0, steps, step)
-
-
-def _short_size(size: int) -> str:
-    """Bytes for an axis: 512, 16K, 1.5M; whole numbers where they are."""
-    for unit, factor in (("M", 1 << 20), ("K", 1 << 10)):
-        if size >= factor:
-            return f"{size / factor:.1f}".removesuffix(".0") + unit
-    return f"{size}"
-
-
-def _n(value: float) -> str:
-    """A coordinate to a tenth of a pixel."""
-    return f"{value:.1f}".removesuffix(".0")

@@ -22,6 +22,7 @@ from tflm_planner.report.document import (
     Step,
 )
 from tflm_planner.units import human_size
+from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
 
 _BAR_CELLS = 20
 _NOTES_SHOWN = 5
@@ -127,8 +128,8 @@ def budget_sentence(report: Report) -> str:
 
 def check_sentence(check: RuntimeCheck) -> str:
     """What one runtime said: the verdict, on how many inputs, and why."""
-    text = check.status
-    if check.status in ("equal", "different"):
+    text = f"NOT equal, but {CLOSE}" if check.status == CLOSE else check.status
+    if check.status in (EQUAL, CLOSE, DIFFERENT):
         text += f" on {count(check.inputs, 'input', 'inputs')}"
     if check.status == "equal" and not check.outputs_vary:
         text += " (the outputs never vary: this proves little)"
@@ -140,7 +141,9 @@ def verdict_sentence(report: Report) -> str:
     """The verdict over all runtimes."""
     if report.verified:
         return "yes, the outputs are equal"
-    if any(check.status == "different" for check in report.checks):
+    if any(check.status == CLOSE for check in report.checks):
+        return "NO: the outputs are NOT equal, but within the tolerance that was allowed"
+    if any(check.status == DIFFERENT for check in report.checks):
         return "NO: the outputs differ"
     return "NO: no runtime compared the two models"
 

@@ -12,11 +12,11 @@ micro_interpreter.cc, tflite-micro 90b983c. This module must not change models.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from tflm_planner.ir import Model, Op, Tensor
+from tflm_planner.ir import ETHOS_U, Model, Op, Tensor
 from tflm_planner.planning.lifetimes import (
     Timeline,
     placement_requests,
@@ -25,7 +25,8 @@ from tflm_planner.planning.lifetimes import (
 from tflm_planner.tflm import greedy, ledger
 from tflm_planner.tflm.layout import Layout, layout
 from tflm_planner.tflm.ledger import Log
-from tflm_planner.tflm.persistent import Cost, cost, scales
+from tflm_planner.tflm.persistent import cost, is_missing
+from tflm_planner.tflm.prepare import Keeps, Piece, Step, scales
 from tflm_planner.tflm.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.targets import CONSERVATIVE, Target
 from tflm_planner.units import ALIGNMENT, align_up
@@ -53,10 +54,10 @@ class ScratchUse:
 class Arena:
     """Bytes of the arena; head, tail and parts for a size that is a multiple of 16.
 
-    arena: the smallest size at which nothing overlaps (start aligned to 16). TFLM does not notice
-    when persistent memory runs into temporary structures, so that a few models happen to work
-    with some 16 bytes less. alignment_slack: bytes to add if
-    the array's start is not aligned to 16. planning_temp: temporary memory of the memory planner.
+    arena: the smallest size that works, as does every larger one (start aligned to 16): persistent
+    memory may run into temporary structures, which TFLM does not check, only where nobody reads
+    them again. alignment_slack: bytes to add if the array's start is not aligned to 16.
+    planning_temp: temporary memory of the memory planner.
     prepare_temp: the same of the operator whose Prepare needs most. need_plan, need_prepare: what
     the two ask for, with the tail of that moment. tail_parts: tail by class (see PARTS).
     warnings: what makes the figures an upper bound, or the model not run.
@@ -113,32 +114,57 @@ def head_of(model: Model, target: Target, offsets: Mapping[int, int] | None = No
     return _Replay(model, target, offsets or {}).head()[0]
 
 
+class Fetched(NamedTuple):
+    """A tensor in temporary memory: ends, above the arena's start, of what a kernel still uses
+    (see prepare.Keeps), and of all of it."""
+
+    dims: int
+    struct: int
+    axis: int
+    top: int
+
+    def kept(self, keeps: Keeps, target: Target) -> int:
+        """The end of what must stay. Only current TFLM was read closely enough to let go."""
+        if keeps == "all" or target.version != "current":
+            return self.top
+        return {"dims": self.dims, "struct": self.struct, "axis": self.axis}[keeps]
+
+
 class _Replay:
     """TFLM's allocations for one model, target and plan."""
 
     def __init__(self, model: Model, target: Target, offsets: Mapping[int, int]) -> None:
         self._model, self._target, self._offsets = model, target, offsets
         self._layout: Layout = layout(target)
+        self._channels: dict[int, int] = {}
         self.warnings: list[str] = []
         self._scratch: ScratchModel = scratch_model(target)
         self._ops = list(model.ops())
         self._costs = [cost(op, target) for op in self._ops]
         self._requests = [self._scratch(op) for op in self._ops]
-        by_op = {id(op): r for op, r in zip(self._ops, self._requests, strict=True)}
-        line = timeline(model, lambda op: by_op[id(op)])
+        self._by_op = {id(op): r for op, r in zip(self._ops, self._requests, strict=True)}
+        line = timeline(model, lambda op: self._by_op[id(op)])
         handles = {id(op.outputs[0]) for op in self._ops if op.kind == "VAR_HANDLE" and op.outputs}
         # VAR_HANDLE points its output to its own OpData, so the planner never sees it.
-        self._line: Timeline = replace(
-            line, planned=[t for t in line.planned if id(t) not in handles]
-        )
+        kept = [t for t in line.planned if id(t) not in handles] if handles else line.planned
+        self._line: Timeline = replace(line, planned=kept)
         self._warn()
 
     def _warn(self) -> None:
         unknown = {op.label for op, c in zip(self._ops, self._costs, strict=True) if not c.known}
         for label in sorted(unknown):
             self.warnings.append(
-                f"{label}: no entry for this operator; its share of the tail is an upper bound, "
-                "its scratch is taken as none"
+                f"{label}: no entry for this operator, or its parameters cannot be read; its share "
+                "of the tail and its scratch are assumed: a word for each element it touches"
+            )
+        for label in sorted({op.label for op in self._ops if is_missing(op, self._target)}):
+            self.warnings.append(
+                f"{label}: the library of 2023 has no such operator: it fails there"
+            )
+        if any(op.kind == ETHOS_U for op in self._ops):
+            self.warnings.append(
+                "ethos-u: the NPU driver is taken to have its own memory outside the arena, as "
+                "Arm's does; what the NPU itself uses of the arena are tensors of the model"
             )
         if self._target.kernels in CONSERVATIVE:
             self.warnings.append(
@@ -166,7 +192,7 @@ class _Replay:
         return head, tuple(ScratchUse(s.op.label, size, at) for s, size, at in uses)
 
     def _asked(self, op: Op) -> list[int]:
-        return [s for s in self._scratch(op) if s > 0]
+        return [s for s in self._by_op[id(op)] if s > 0]
 
     def _planned_variables(self) -> list[Tensor]:
         """Variables that the plan puts into the head."""
@@ -225,33 +251,53 @@ class _Replay:
         log.pieces += [(_BUILTIN, *c.builtin) for c in self._costs if c.builtin is not None]
 
     def _init_and_prepare(self, log: Log) -> None:
-        log.pieces += [(_INIT, c.init, ALIGNMENT) for c in self._costs if c.init]
+        log.pieces += [(_INIT, size, ALIGNMENT) for c in self._costs for size in c.init]
         count, assigned = 0, _Assigned(self._model)
         extents: list[tuple[int, int]] = []
         for op, one, asked in zip(self._ops, self._costs, self._requests, strict=True):
-            log.pieces += [(_PREPARE, size, ALIGNMENT) for size in one.prepare]
-            size = assigned.bytes_of(op)
-            if size is not None:
-                log.pieces.append((_PREPARE, size, ALIGNMENT))
-            top = self._fetch(self._request_bytes(count), one)
+            stored = assigned.bytes_of(op)
+            steps = one.prepare if stored is None else (*one.prepare, Piece(stored, "dims"))
+            top = self._prepare(log, steps, self._request_bytes(count))
             count += len(asked)
-            top = max(top, self._request_bytes(count))  # room for the next operator's requests
-            log.floors.append((len(log.pieces), top, False))
-            extents.append((len(log.pieces), top))
+            log.floors.append((len(log.pieces), self._request_bytes(count), False))
+            # There must be room for the next operator's requests, too.
+            extents.append((len(log.pieces), max(top, self._request_bytes(count))))
         tails = [0, *log.extents()]
         log.need_prepare, log.prepare_temp = max(
             ((tails[made] + top, top) for made, top in extents), default=(0, 0)
         )
 
-    def _fetch(self, top: int, one: Cost) -> int:
-        """Temporary memory in use when Prepare has fetched all its tensors."""
-        sizes, pointer = self._layout, self._layout.pointer
-        for tensor in one.fetched:
-            top = align_up(top, pointer) + sizes.tensor
-            channels = scales(tensor)
-            if channels:
-                top = align_up(top, pointer) + sizes.quantization + 4 + 4 * channels
+    def _prepare(self, log: Log, steps: Sequence[Step], base: int) -> int:
+        """One operator's Prepare above `base`. Returns temporary memory in use at its end."""
+        fetched: list[Fetched] = []
+        top = base
+        for i, step in enumerate(steps):
+            if isinstance(step, Piece):
+                log.pieces.append((_PREPARE, step.size, ALIGNMENT))
+                used = fetched[: step.used]
+                kept = used[-1].kept(step.keeps, self._target) if used else base
+                log.floors.append((len(log.pieces), kept, False))
+                continue
+            fetched.append(self._fetch(top, step))
+            top = fetched[-1].top
+            if i + 1 == len(steps) or isinstance(steps[i + 1], Piece):  # of several, the last
+                log.floors.append((len(log.pieces), top, False))
         return top
+
+    def _fetch(self, top: int, tensor: Tensor) -> Fetched:
+        """Fetch a tensor into temporary memory, of which `top` bytes are in use."""
+        sizes, pointer = self._layout, self._layout.pointer
+        start = align_up(top, pointer)
+        dims, top = start + sizes.dims_end, start + sizes.tensor
+        channels = self._channels.get(id(tensor))
+        if channels is None:
+            channels = self._channels[id(tensor)] = scales(tensor)
+        if not channels:
+            return Fetched(dims, top, top, top)
+        start = align_up(top, pointer)
+        pointers = start + 2 * pointer  # scale and zero_point
+        top = start + sizes.quantization + 4 + 4 * channels
+        return Fetched(pointers, pointers, pointers + 4, top)
 
     def _plan(self, log: Log, top: int, count: int) -> None:
         """CommitStaticMemoryPlan: its own structures, then the planner's."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tflm_planner.ir import Op, Tensor
-from tflm_planner.tflm.persistent import as_convolution, keeps_sums, needs_sums
+from tflm_planner.tflm.pieces import as_convolution, keeps_sums, needs_sums
 from tflm_planner.tflm.targets import Target
 from tflm_planner.units import align_up
 

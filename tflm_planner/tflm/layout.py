@@ -16,7 +16,7 @@ class Layout:
     """fixed: allocator, planner and MicroAllocator, in the order of their allocation.
 
     builtin_allocator to resource_variable: the structures of that name. planner_buffer: what the
-    greedy planner keeps for one buffer.
+    greedy planner keeps for one buffer. dims_end: bytes of TfLiteTensor up to the end of `dims`.
     """
 
     pointer: int
@@ -32,10 +32,11 @@ class Layout:
     planner_buffer: int
     resource_variables: int
     resource_variable: int
+    dims_end: int
 
 
-_ARM = Layout(4, (36, 44, 36), 8, 8, 12, 32, 32, 12, 12, 24, 40, 12, 20)
-_LONG = Layout(8, (72, 72, 72), 16, 16, 24, 64, 64, 24, 16, 32, 40, 16, 40)
+_ARM = Layout(4, (36, 44, 36), 8, 8, 12, 32, 32, 12, 12, 24, 40, 12, 20, 24)
+_LONG = Layout(8, (72, 72, 72), 16, 16, 24, 64, 64, 24, 16, 32, 40, 16, 40, 40)
 
 
 def layout(target: Target) -> Layout:

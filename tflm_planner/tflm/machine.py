@@ -6,7 +6,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tflm_planner.ir import Op, Tensor
-from tflm_planner.tflm.contracts import STUDIED, Library, Trail, contract
+from tflm_planner.ops.window import WINDOWS
+from tflm_planner.tflm.contracts import STUDIED, TRAILING, Library, Trail, contract
 from tflm_planner.tflm.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.targets import DEFAULT_TARGET, Target, load_target
 
@@ -38,6 +39,8 @@ class Machine:
         operators of the same form, so they are remembered by form, never by identity: operators
         may be changed in between.
         """
+        if op.kind not in TRAILING:
+            return
         form = _form(op)
         if form not in self._known:
             found = contract(op, *dict.fromkeys((*self.libraries, Library.REFERENCE)))
@@ -58,15 +61,31 @@ weights do not."""
 
 def _form(op: Op) -> Hashable:
     """All that contracts look at: kind, options, types, shapes, which operands are constant or one
-    and the same, and small constants themselves."""
-    options: object = op.options
-    values = repr(vars(options)) if options is not None else ""
+    and the same, and small constants themselves (of windows only whether they are constant)."""
+    tensors = (*op.inputs, None, *op.outputs)
     seen: dict[int, int] = {}
-    tensors = [
-        None if t is None else (seen.setdefault(id(t), len(seen)), t.type, t.shape, _constant(t))
-        for t in (*op.inputs, None, *op.outputs)
-    ]
-    return op.kind, type(options), values, tuple(tensors)
+    if op.kind in WINDOWS:
+        forms = [
+            None if t is None else (seen.setdefault(id(t), len(seen)), t.type, t.shape,
+                                    t.is_constant, t.is_variable)
+            for t in tensors
+        ]  # fmt: skip
+    else:
+        forms = [
+            None if t is None else (seen.setdefault(id(t), len(seen)), t.type, t.shape,
+                                    _constant(t))
+            for t in tensors
+        ]  # fmt: skip
+    return op.kind, op.options.__class__, _values(op.options), tuple(forms)
+
+
+def _values(options: object) -> Hashable:
+    values = () if options is None else tuple(vars(options).values())
+    try:
+        hash(values)
+    except TypeError:  # an array among them
+        return repr(values)
+    return values
 
 
 def _constant(tensor: Tensor) -> Hashable:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
 
 from tflm_planner.ir import Op, Tensor
-from tflm_planner.schema import Bytes
+from tflm_planner.tflm import custom_ops
 from tflm_planner.tflm.cmsis_scratch import CMSIS_RULES, lstm_buffer
-from tflm_planner.tflm.persistent import uses_cmsis
+from tflm_planner.tflm.opdata import uses_cmsis
+from tflm_planner.tflm.persistent import KNOWN
 from tflm_planner.tflm.targets import CONSERVATIVE, Target, load_target
 
 ScratchModel = Callable[[Op], tuple[int, ...]]
@@ -44,7 +44,9 @@ def requests(op: Op, target: Target) -> Iterator[int]:
     """Scratch requests of one operator on a target with known kernels, empty ones included."""
     if not op.outputs or not op.operands():
         return
-    if uses_cmsis(op.kind, target) and op.kind in CMSIS_RULES:
+    if op.kind not in KNOWN or not custom_ops.readable(op):
+        yield assumed(op)
+    elif uses_cmsis(op.kind, target) and op.kind in CMSIS_RULES:
         yield from CMSIS_RULES[op.kind](op, target)
     elif op.kind in _RULES:
         yield from _RULES[op.kind](op, target.pointer)
@@ -53,9 +55,16 @@ def requests(op: Op, target: Target) -> Iterator[int]:
 def reference_scratch(op: Op, *, pointer_bytes: int = 8) -> tuple[int, ...]:
     """Scratch of TFLM's reference kernels; empty for operators that request none."""
     rule = _RULES.get(op.kind)
-    if rule is None or not op.outputs or not op.operands():
+    if rule is None or not op.outputs or not op.operands() or not custom_ops.readable(op):
         return ()
     return tuple(rule(op, pointer_bytes))
+
+
+def assumed(op: Op) -> int:
+    """Bytes of scratch taken for an operator without an entry: a word for each element of its
+    operands and results. Nothing bounds what a kernel may ask for; those of TFLM that need
+    buffers for their whole tensors (accumulators, unpacked or turned filters) stay below this."""
+    return sum(4 * t.elements for t in (*op.operands(), *op.outputs))
 
 
 def _type(op: Op, index: int = 0) -> str:
@@ -122,33 +131,6 @@ def _mirror_pad(op: Op, pointer_bytes: int) -> Iterator[int]:
     yield from 2 * [4 * _rank(op.operands()[0])]
 
 
-def _detection(op: Op, pointer_bytes: int) -> Iterator[int]:
-    """detection_postprocess.cc: eleven buffers, sized by boxes, classes and detections."""
-    boxes = (op.operands()[0].shape or (1, 1, 1))[1]
-    scored = (op.operands()[1].shape or (1, 1, 1))[-1]
-    options = flexbuffer_map(op.custom_options)
-    classes, detections = int(options["num_classes"]), int(options["max_detections"])
-    yield boxes
-    yield 16 * boxes
-    yield 4 * boxes * scored
-    yield from 2 * [4 * boxes]
-    yield from 2 * [4 * boxes * detections]
-    yield 4 * boxes
-    yield 4 * boxes * detections
-    yield 4 * boxes * max(classes, detections)
-    yield 4 * boxes * min(boxes, detections)
-
-
-def flexbuffer_map(data: Bytes | None) -> dict[str, Any]:
-    """The options of a custom operator, or an empty map if there are none."""
-    if data is None or data.size == 0:
-        return {}
-    from flatbuffers import flexbuffers  # pyright: ignore[reportMissingTypeStubs]
-
-    value: Any = flexbuffers.GetRoot(data.tobytes())
-    return dict(value.AsMap.Value) if value.IsMap else {}
-
-
 _RULES: dict[str, Callable[[Op, int], Iterator[int]]] = {
     "CONV_2D": _unpacked_filter,
     "DEPTHWISE_CONV_2D": _unpacked_filter,
@@ -163,5 +145,5 @@ _RULES: dict[str, Callable[[Op, int], Iterator[int]]] = {
     "SVDF": _svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
     "MIRROR_PAD": _mirror_pad,
-    "TFLite_Detection_PostProcess": _detection,
+    **custom_ops.SCRATCH,
 }

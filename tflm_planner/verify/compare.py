@@ -22,8 +22,10 @@ from tflm_planner.units import align_up
 from tflm_planner.verify.inputs import Array, input_sets, supported
 from tflm_planner.verify.locate import first_difference
 from tflm_planner.verify.session import RuntimeFailureError, Session
+from tflm_planner.verify.tolerance import Differences, Tolerance
 from tflm_planner.verify.verdict import (
     CANNOT_RUN,
+    CLOSE,
     DIFFERENT,
     EQUAL,
     NOT_AVAILABLE,
@@ -42,7 +44,8 @@ class Options:
     """seed: of the random inputs. inputs: how many to compare. budget: seconds for a runtime
     after which no further input is started (two at least are compared). time_limit: seconds
     that a runtime may take for one answer. arena: bytes for TFLM, 0 to choose. runtimes: those
-    that take part (a result in the TFLM dialect runs on TFLM only)."""
+    that take part (a result in the TFLM dialect runs on TFLM only). tolerance: how far outputs
+    may be apart; None: not at all."""
 
     seed: int = 0
     inputs: int = 8
@@ -50,6 +53,7 @@ class Options:
     time_limit: float = 300.0
     arena: int = 0
     runtimes: tuple[str, ...] = tuple(_PACKAGES)
+    tolerance: Tolerance | None = None
 
 
 def verify(
@@ -69,7 +73,7 @@ def verify(
     outputs, limit = len(models[0].main.outputs), options.time_limit
     wanted = {n: p for n, p in _PACKAGES.items() if n in options.runtimes}
     runtimes = [name for name, package in wanted.items() if importlib.util.find_spec(package)]
-    dialect = any(t.is_view and t.consumers for t in models[1].tensors())
+    dialect = models[1].has_views
     if dialect and "LiteRT" in runtimes:  # it would take views for tensors without a value
         runtimes.remove("LiteRT")
     checks: list[RuntimeCheck] = []
@@ -176,6 +180,7 @@ class _Pair:
         started = time.monotonic()
         seen: set[bytes] = set()
         done = 0
+        found = Differences(self._options.tolerance)
         sets = input_sets(self._model.main, self._options.seed, count=self._options.inputs)
         for label, values in sets:
             if done >= _MINIMUM_INPUTS and time.monotonic() - started > self._options.budget:
@@ -186,19 +191,23 @@ class _Pair:
                 if done == 0:
                     return self._check(CANNOT_RUN, 0, False, f"{label} input: {failure}")
                 reason = f"stopped at {label} input: {failure}"
-                return self._check(EQUAL, done, len(seen) > 1, reason)
+                return self._check(CLOSE if found.any else EQUAL, done, len(seen) > 1, reason)
             if isinstance(got, RuntimeFailureError):
+                crash = self._sessions[0].crash()
+                if crash is not None:
+                    detail = f"the runtime damages its own memory on it ({crash})"
+                    return self._check(CANNOT_RUN, done, len(seen) > 1, detail)
                 detail = f"{label} input: the result fails where the original runs: {got}"
                 return self._check(DIFFERENT, done, len(seen) > 1, detail)
             done += 1
             seen.add(b"".join(a.tobytes() for a in wanted))
-            wrong = _first_unequal(wanted, got)
+            wrong, why = _first_unequal(wanted, got, found)
             if wrong is not None:
                 name = self._model.main.outputs[wrong].name
                 where = first_difference(self._runtime, original, result, values, arena)
-                detail = f"{label} input: output {wrong} ({name!r}) differs{where}"
+                detail = f"{label} input: output {wrong} ({name!r}) differs{why}{where}"
                 return self._check(DIFFERENT, done, len(seen) > 1, detail)
-        return self._check(EQUAL, done, len(seen) > 1, "")
+        return self._check(CLOSE if found.any else EQUAL, done, len(seen) > 1, str(found))
 
     def _invoke(self, values: list[Array]) -> tuple[list[Any], list[Any] | RuntimeFailureError]:
         original, result = self._sessions
@@ -217,8 +226,10 @@ class _Pair:
         return RuntimeCheck(self._runtime, status, inputs, vary, detail)
 
 
-def _first_unequal(wanted: list[Any], got: list[Any]) -> int | None:
+def _first_unequal(wanted: list[Any], got: list[Any], found: Differences) -> tuple[int | None, str]:
+    """The first output that differs by more than is tolerated, and by how much."""
     for i, (a, b) in enumerate(zip(wanted, got, strict=True)):
-        if a.shape != b.shape or a.dtype != b.dtype or a.tobytes() != b.tobytes():
-            return i
-    return None
+        why = found.add(a, b)
+        if why is not None:
+            return i, f": {why}" if why else ""
+    return None, ""

@@ -83,6 +83,20 @@ class Child:
         """Whether the process still runs."""
         return self._process.poll() is None
 
+    def crash(self) -> str | None:
+        """Let the runtime end in good order; the name of the signal that ended it otherwise.
+
+        A runtime that writes outside its memory may compute all that is asked, and die later.
+        """
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            code = self._process.wait(timeout=self._limit)
+        except subprocess.TimeoutExpired:
+            return None
+        return signal.Signals(-code).name if code < 0 else None
+
     def close(self) -> None:
         """End the child process."""
         self._process.kill()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 EQUAL = "equal"
+CLOSE = "within tolerance"
 DIFFERENT = "different"
 CANNOT_RUN = "cannot run original"
 NOT_AVAILABLE = "not available"
@@ -22,7 +23,8 @@ class Allocation:
 class RuntimeCheck:
     """What one runtime said of original against result.
 
-    status: EQUAL, DIFFERENT, CANNOT_RUN or NOT_AVAILABLE. inputs: invokes compared, in a row on
+    status: EQUAL, DIFFERENT, CANNOT_RUN or NOT_AVAILABLE; CLOSE only where a tolerance was
+    declared. inputs: invokes compared, in a row on
     one interpreter. outputs_vary: whether the original's outputs differ between inputs at all;
     equality proves nothing when they do not. detail: why, or where the first difference is.
     """
@@ -49,5 +51,11 @@ class Verdict:
 
     @property
     def proved(self) -> bool:
-        """Whether at least one runtime compared them, and none found a difference."""
-        return not self.differs and any(c.status == EQUAL for c in self.checks)
+        """Whether at least one runtime compared them, and none found a difference (or, where a
+        tolerance was declared, none beyond it: ask `exact`)."""
+        return not self.differs and any(c.status in (EQUAL, CLOSE) for c in self.checks)
+
+    @property
+    def exact(self) -> bool:
+        """Whether all bits were equal wherever they were compared."""
+        return not any(c.status in (CLOSE, DIFFERENT) for c in self.checks)

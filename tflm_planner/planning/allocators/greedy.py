@@ -24,8 +24,15 @@ def first_fit(items: Items, order: Sequence[int], stop: int | None = None) -> li
     """
     offsets = [-1] * len(items)
     conflicts, heights = items.conflicts, items.heights
+    blocked: list[tuple[int, int]] = []
     for k in order:
-        offset = lowest_fit(taken(conflicts[k], offsets))
+        blocked.clear()
+        for other, stretches in conflicts[k].items():  # as in `taken`, which takes twice as long
+            base = offsets[other]
+            if base >= 0:
+                for low, high in stretches:
+                    blocked.append((base - high, base - low))
+        offset = lowest_fit(blocked)
         if stop is not None and offset + heights[k] >= stop:
             return None
         offsets[k] = offset
@@ -80,7 +87,8 @@ def lowest_fit(blocked: Iterator[tuple[int, int]] | list[tuple[int, int]]) -> in
     for low, high in sorted(blocked):
         if low >= offset:
             break
-        offset = max(offset, high)
+        if high > offset:
+            offset = high
     return offset
 
 
@@ -91,8 +99,8 @@ def orders(items: Items) -> Iterator[tuple[str, Order]]:
     def by(key: Callable[[int], object]) -> Order:
         return sorted(range(len(items)), key=lambda k: (key(k), spans[k][0], k))
 
-    crowd = [heights[k] + sum(heights[j] for j in conflicts[k]) for k in range(len(items))]
     yield "size", by(lambda k: -heights[k])
+    crowd = [heights[k] + sum(heights[j] for j in conflicts[k]) for k in range(len(items))]
     yield "conflict", by(lambda k: (-crowd[k], -heights[k]))
     yield "area", by(lambda k: -areas[k])
     yield "span", by(lambda k: (spans[k][0] - spans[k][1], -heights[k]))
@@ -101,12 +109,15 @@ def orders(items: Items) -> Iterator[tuple[str, Order]]:
     yield "degree", by(lambda k: (-len(conflicts[k]), -heights[k]))
 
 
-def first_fits(items: Items) -> Iterator[tuple[str, list[int]]]:
-    """(name, offsets) of first fit in every order; the caller stops when it has seen enough."""
+def first_fits(
+    items: Items, stop: Callable[[], int | None] = lambda: None
+) -> Iterator[tuple[str, list[int]]]:
+    """(name, offsets) of first fit in every order that leads to a height below what `stop` says
+    by then, if it says anything; the caller stops when it has seen enough."""
     for name, order in orders(items):
-        offsets = first_fit(items, order)
-        assert offsets is not None
-        yield f"first fit by {name}", offsets
+        offsets = first_fit(items, order, stop())
+        if offsets is not None:
+            yield f"first fit by {name}", offsets
 
 
 def others(items: Items, bound: int) -> Iterator[tuple[str, list[int]]]:

@@ -64,14 +64,20 @@ class Items:
     @cached_property
     def conflicts(self) -> tuple[dict[int, tuple[Interval, ...]], ...]:
         """Item -> other item -> forbidden intervals of `offset[other] - offset[item]`, sorted."""
+        if len(self.members) == len(self.owner):
+            return self._conflicts_alone()
         raw: dict[tuple[int, int], list[Interval]] = {}
         owner, shift = self.owner, self.shift
+        buffers, permits = self.problem.buffers, self.problem.permits
         for i, near in enumerate(self.problem.neighbours):
-            k = owner[i]
+            k, size, up = owner[i], buffers[i].size, shift[i]
             for j in near:
                 if k < owner[j]:
-                    move = shift[i] - shift[j]
+                    move = up - shift[j]
                     stretches = raw.setdefault((k, owner[j]), [])
+                    if (i, j) not in permits:
+                        stretches.append((move - buffers[j].size, move + size))
+                        continue
                     for low, high in forbidden(self.problem, i, j):
                         stretches.append((low + move, high + move))
         table: list[dict[int, tuple[Interval, ...]]] = [{} for _ in self.members]
@@ -80,6 +86,24 @@ class Items:
             if united:
                 table[k][other] = united
                 table[other][k] = tuple((-high, -low) for low, high in reversed(united))
+        return tuple(table)
+
+    def _conflicts_alone(self) -> tuple[dict[int, tuple[Interval, ...]], ...]:
+        """`conflicts` where every item is one buffer."""
+        buffers, permits = self.problem.buffers, self.problem.permits
+        table: list[dict[int, tuple[Interval, ...]]] = [{} for _ in buffers]
+        for i, near in enumerate(self.problem.neighbours):
+            size, mine = buffers[i].size, table[i]
+            for j in near:
+                if i >= j:
+                    continue
+                if (i, j) not in permits:
+                    other = buffers[j].size
+                    mine[j], table[j][i] = ((-other, size),), ((-size, other),)
+                elif stretches := forbidden(self.problem, i, j):
+                    united = tuple(_unite(stretches))
+                    mine[j] = united
+                    table[j][i] = tuple((-high, -low) for low, high in reversed(united))
         return tuple(table)
 
 
@@ -105,12 +129,12 @@ def isolated(items: Items) -> Items:
     """
     bound = set(items.aliases)
     kept = tuple(o for o in items.problem.overlaps if not o.is_alias or o in bound)
-    return replace(items, problem=Problem(items.problem.buffers, kept))
+    return replace(items, problem=items.problem.permitting(kept))
 
 
 def without_aliases(problem: Problem) -> Problem:
     """The same buffers without any alias; overlaps from a distance on stay."""
-    return Problem(problem.buffers, tuple(o for o in problem.overlaps if not o.is_alias))
+    return problem.permitting(tuple(o for o in problem.overlaps if not o.is_alias))
 
 
 def bind(problem: Problem, aliases: Iterable[Overlap]) -> Items:

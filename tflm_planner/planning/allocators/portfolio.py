@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tflm_planner.errors import UsageError
@@ -25,7 +26,7 @@ from tflm_planner.planning.allocators.items import (
     isolated,
     without_aliases,
 )
-from tflm_planner.planning.bounds import crowds, live_bound, pruned_bound
+from tflm_planner.planning.bounds import Needs, crowds, live_bound, pruned_bound
 from tflm_planner.planning.domains import Pruner
 from tflm_planner.planning.problem import Overlap, Plan, Problem, validate
 
@@ -164,6 +165,11 @@ class _Run:
             top += b.size
         self.plan, self.height = Plan(tuple(offsets)), top
 
+    @cached_property
+    def needs(self) -> Needs:
+        """What sets of buffers need, for all bounds."""
+        return Needs(self.problem)
+
     @property
     def over(self) -> bool:
         """Nothing is left to gain, or no time to gain it."""
@@ -217,9 +223,9 @@ class _Run:
 
     def _apart(self) -> None:
         """Without any overlap, unless overlaps from a distance on promise more."""
-        bare = Problem(self.problem.buffers) if self.problem.overlaps else self.problem
+        bare = self.problem.permitting(()) if self.problem.overlaps else self.problem
         peak = live_bound(bare)
-        self.bound = live_bound(self.problem) if self.problem.overlaps else peak
+        self.bound = live_bound(self.problem, self.needs) if self.problem.overlaps else peak
         if not self.loose or peak <= self.bound:
             self._first_fits(_Lane(bind(bare, ()), peak))
 
@@ -239,7 +245,7 @@ class _Run:
             self._first_fits(_Lane(bind(plain, ()), self.bound))
         if self.over or sum(map(len, self.problem.neighbours)) > 2 * slide.PAIRS:
             return
-        pruner = Pruner(self.problem, crowds(self.problem))
+        pruner = Pruner(self.problem, crowds(self.problem, self.needs))
         self.bound = max(self.bound, pruned_bound(pruner, self.bound))
         if not self.over:
             same = [lane for lane in self.lanes if lane.items.problem is self.problem]
@@ -260,7 +266,7 @@ class _Run:
             self._greedy_lane(_Lane(bind(self.problem, self._realised()), self.bound))
 
     def _first_fits(self, lane: _Lane) -> None:
-        self._take(lane, greedy.first_fits(lane.items))
+        self._take(lane, greedy.first_fits(lane.items, lambda: lane.height))
 
     def _greedy_lane(self, lane: _Lane) -> None:
         self._first_fits(lane)

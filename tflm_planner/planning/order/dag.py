@@ -60,6 +60,18 @@ class Dag:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
+    @property
+    def is_free(self) -> bool:
+        """Whether its nodes can run in more than one order: whether one need not wait for the
+        one before it."""
+        return any(i and i - 1 not in before for i, before in enumerate(self.links.preds))
+
+    def alike(self, nodes: tuple[Node, ...]) -> Dag:
+        """The same graph whose nodes differ in `absorbs`, `exclusive` and `workspace` only."""
+        made = Dag(self.sizes, nodes, self.inputs, self.outputs)
+        made.__dict__["links"] = self.links
+        return made
+
     @cached_property
     def links(self) -> Links:
         """Writers, readers, predecessors and successors; ValueError when the graph is unsound."""

@@ -9,9 +9,9 @@ between gates are then solved alone: what is live at their ends does not depend 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tflm_planner.planning.order.dag import Absorb, Dag, Node, absorbed, peak
+from tflm_planner.planning.order.dag import Absorb, Dag, Node, absorbed
 
 
 def pieces(dag: Dag) -> list[tuple[int, int]]:
@@ -106,12 +106,33 @@ def lower_bound(dag: Dag) -> int:
 
     Exact at gates. A segment with free choice is bounded by `segment_bound`.
     """
-    live = live_between(dag)
+    return bound_of(dag, live_between(dag), segments(dag))
+
+
+def segments(dag: Dag) -> list[tuple[int, int, Dag]]:
+    """The pieces with free choice: half-open ranges of nodes, each as a graph of its own."""
+    ranges = [(start, end) for start, end in pieces(dag) if end - start > 1]
+    live = live_between(dag) if ranges else []
+    return [(start, end, cut_out(dag, start, end, live[start])) for start, end in ranges]
+
+
+def bound_of(dag: Dag, live: Sequence[int], free: Sequence[tuple[int, int, Dag]]) -> int:
+    """`lower_bound`, from what is live between nodes and from the segments."""
     best = max(live[0] + dag.links.unread, live[-1])
-    for start, end in pieces(dag):
-        part = cut_out(dag, start, end, live[start])
-        best = max(best, peak(part, (0,)) if end - start == 1 else segment_bound(part))
-    return best
+    inside = [False] * len(dag.nodes)
+    for start, end, part in free:
+        best = max(best, segment_bound(part))
+        inside[start:end] = [True] * (end - start)
+    return max([best, *(_alone(dag, i, live[i]) for i in range(len(inside)) if not inside[i])])
+
+
+def _alone(dag: Dag, i: int, live: int) -> int:
+    """Bytes live during a gate; `live` are before it."""
+    links, node = dag.links, dag.nodes[i]
+    dead = {t for t in links.reads[i] if links.readers[t][-1] == i and t not in links.kept}
+    written = sum(dag.sizes[t] for t in set(node.writes))
+    idle = 0 if i else links.unread
+    return live + written + idle + node.workspace - absorbed(node, dead)
 
 
 def segment_bound(dag: Dag) -> int:

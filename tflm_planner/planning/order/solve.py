@@ -17,12 +17,7 @@ from tflm_planner.planning.order.board import Board
 from tflm_planner.planning.order.clock import Clock
 from tflm_planner.planning.order.dag import Dag, peak
 from tflm_planner.planning.order.exact import Search
-from tflm_planner.planning.order.segments import (
-    cut_out,
-    live_between,
-    lower_bound,
-    pieces,
-)
+from tflm_planner.planning.order.segments import bound_of, live_between, segments
 
 Method = Literal["best", "file", "rpo", "beam", "exact"]
 Progress = Callable[[int, int], None]
@@ -87,7 +82,8 @@ def best_order(
         interrupted = True
     order, made_by = solver.order()
     height, bound = peak(dag, order), solver.bound
-    if height >= (in_file := peak(dag, file_order(dag))):
+    in_file = peak(dag, file_order(dag)) if order != file_order(dag) else height
+    if height >= in_file:
         order, made_by, height = file_order(dag), "file", in_file
     bound = min(bound, height)
     return OrderResult(order, height, bound, bound == height, made_by, clock.seconds, interrupted)
@@ -124,18 +120,14 @@ class _Solver:
         self.dag, self.method, self.seed, self.budget = dag, method, seed, budget
         self.clock, self.on_progress = clock, on_progress
         self.parts: list[_Part] = []
-        self.bound = lower_bound(dag)
+        self.free = segments(dag)
+        self.bound = bound_of(dag, live_between(dag), self.free)
 
     def run(self) -> None:
         """Solves the highest open segment, until it cannot or need not fall."""
         if self.method == "file":
             return
-        live = live_between(self.dag)
-        self.parts = [
-            _Part(cut_out(self.dag, start, end, live[start]), start)
-            for start, end in pieces(self.dag)
-            if end - start > 1
-        ]
+        self.parts = [_Part(part, start) for start, _, part in self.free]
         self._report()
         while self.parts:
             part = max(self.parts, key=lambda p: (p.peak, p.open))

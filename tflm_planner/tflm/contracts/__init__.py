@@ -19,18 +19,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tflm_planner.ir import Op, Tensor
-from tflm_planner.ops.window import window_of
+from tflm_planner.ops.window import WINDOWS, window_of
 from tflm_planner.planning.problem import UNBOUNDED
 from tflm_planner.tflm.contracts.kernels import STUDIED, Library, orders
-from tflm_planner.tflm.contracts.movement import movement_of
+from tflm_planner.tflm.contracts.movement import MOVERS, movement_of
 from tflm_planner.tflm.contracts.replay import Replay, replay_of, replay_safe, replays
 from tflm_planner.tflm.contracts.rules import Bound, bound
 from tflm_planner.units import align_up
 
 __all__ = [
-    "STUDIED", "Bound", "Library", "Replay", "Trail", "bound", "contract", "exact_bound",
-    "orders", "replay_of", "replay_safe", "replays",
+    "STUDIED", "TRAILING", "Bound", "Library", "Replay", "Trail", "bound", "contract",
+    "exact_bound", "orders", "replay_of", "replay_safe", "replays",
 ]  # fmt: skip
+
+TRAILING = WINDOWS | MOVERS
+"""The kinds that `contract` may yield anything for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from tflm_planner.tflm.contracts.kernels import Library
 
 Times = npt.NDArray[np.int64]
 
+MOVERS = frozenset(("PAD", "PADV2", "TRANSPOSE_CONV"))
+"""The kinds that may be a movement."""
 _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 """The most axes that the PAD kernels understand."""
 

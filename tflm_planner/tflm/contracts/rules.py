@@ -54,6 +54,8 @@ def bound(window: Window, order: Order) -> Bound | None:
     ci, co = window.channels
     passes = 1 if order.passes is None else -(-co // order.passes)
     if passes == 1:
+        if (order.pixels == 1 or order.chunk is None) and _starts_inside(window):
+            return Bound(_least_by_pixels(window), 1)  # windows read ahead: as good as one by one
         return Bound(_least(window, *_groups(window, order)), 1)
     if window.batch > 1:
         return None
@@ -106,3 +108,41 @@ def _least(window: Window, start: Pixels, end: Pixels) -> int:
     counts = overhang[needed * window.element < window.input_bytes]
     least = int(counts.max(initial=0)) * window.element
     return min(max(least, 0), window.output_bytes)
+
+
+def _starts_inside(window: Window) -> bool:
+    """Whether every window begins inside the image, as all do that TFLM computes."""
+    last = [
+        (n - 1) * s - p for n, s, p in zip(window.output, window.stride, window.pad, strict=True)
+    ]
+    return last[0] < window.input[0] and last[1] < window.input[1]
+
+
+def _least_by_pixels(window: Window) -> int:
+    """`_least` for a kernel that goes pixel by pixel, without looking at every pixel.
+
+    M of the pixel in row y and column x is where its own window begins, or where the first one of
+    row y + 1 does if that is lower (rows of padding begin at 0 alike). The overhang of the first
+    is a sum of two concave functions, one of y and one of x, that of the second a concave function
+    of y: each is largest at an end or beside its kink, where the padding ends. From image to image
+    it changes by a constant.
+    """
+    (height, width), (rows, columns) = window.input, window.output
+    ci, co = window.channels
+    down, right = window.stride[0], window.stride[1]
+
+    def along_rows(first: int) -> int:
+        slope, step = columns * co, width * ci
+        return _highest(first, rows, slope, step, down, window.pad[0])
+
+    own = co + along_rows(0) + _highest(0, columns, co, ci, right, window.pad[1])
+    worst = max(own, along_rows(1)) if rows > 1 else own
+    worst += (window.batch - 1) * max(0, rows * columns * co - height * width * ci)
+    return min(max(worst, 0) * window.element, window.output_bytes)
+
+
+def _highest(first: int, end: int, slope: int, step: int, stride: int, pad: int) -> int:
+    """The maximum of i * slope - max(0, i * stride - pad) * step for i in [first, end)."""
+    kink = pad // stride
+    places = (min(max(i, first), end - 1) for i in (first, kink, kink + 1, end - 1))
+    return max(i * slope - max(0, i * stride - pad) * step for i in places)

@@ -1,0 +1,118 @@
+"""Line charts as SVG: self-contained, dark or light as the page around, no script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tflm_planner.report.svg import line, number, text
+
+_STYLE = """
+.ch text{font:12px ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;
+fill:#4b5563}
+.ch .bg{fill:#fff;stroke:#e3e7ee}.ch .grid{stroke:#e3e8f0}.ch .axis{stroke:#9aa5b4}
+.ch .h1{font-size:15px;font-weight:600;fill:#111827}.ch .mark{stroke:#c2334d;stroke-dasharray:5 4}
+.ch .markt{fill:#c2334d}.ch path{fill:none;stroke-width:2}
+.ch .s0{stroke:#9aa5b4;fill:#9aa5b4}.ch .s1{stroke:#2f6fd0;fill:#2f6fd0}
+.ch .s2{stroke:#0f7b53;fill:#0f7b53}.ch .s3{stroke:#c77700;fill:#c77700}
+.ch .s4{stroke:#8049b8;fill:#8049b8}.ch .s5{stroke:#b3305f;fill:#b3305f}
+@media (prefers-color-scheme:dark){
+.ch text{fill:#a9b4c3}.ch .bg{fill:#10161f;stroke:#263041}.ch .grid{stroke:#243043}
+.ch .axis{stroke:#56657a}.ch .h1{fill:#f1f5f9}.ch .mark{stroke:#ff8a9d}.ch .markt{fill:#ff8a9d}
+.ch .s1{stroke:#74a9f5;fill:#74a9f5}.ch .s2{stroke:#4fd1a0;fill:#4fd1a0}
+.ch .s3{stroke:#f0b252;fill:#f0b252}.ch .s4{stroke:#bd93ea;fill:#bd93ea}
+.ch .s5{stroke:#ff8fb3;fill:#ff8fb3}}
+"""
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 128, 58, 44
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line with its name; points are (x, y)."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart. logarithmic: of y, to base 2. marks: horizontal lines with their names."""
+
+    title: str
+    x: str
+    y: str
+    lines: Sequence[Line]
+    marks: Sequence[tuple[str, float]] = ()
+    logarithmic: bool = False
+
+
+def svg(charts: Sequence[Chart], *, width: int = 460, height: int = 330) -> str:
+    """Charts side by side."""
+    whole = width * len(charts)
+    body = "".join(
+        f'<g transform="translate({i * width} 0)">{_chart(c, width, height)}</g>'
+        for i, c in enumerate(charts)
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="ch" viewBox="0 0 {whole} {height}" '
+        f'width="{whole}" height="{height}"><style>{_STYLE}</style>'
+        f'<rect class="bg" x=".5" y=".5" width="{whole - 1}" height="{height - 1}" rx="10"/>'
+        f"{body}</svg>\n"
+    )
+
+
+def _chart(chart: Chart, width: int, height: int) -> str:
+    points = [p for curve in chart.lines for p in curve.points]
+    values = [y for _, y in points] + [y for _, y in chart.marks]
+    xs = sorted({x for x, _ in points})
+    ticks = _ticks(values, chart.logarithmic)
+    low, high = ticks[0], ticks[-1]
+    right, bottom = width - _RIGHT, height - _BOTTOM
+
+    def across(x: float) -> float:
+        return _LEFT + (x - xs[0]) / max(xs[-1] - xs[0], 1e-9) * (right - _LEFT)
+
+    def up(y: float) -> float:
+        a, b, c = (math.log2(v) for v in (low, high, y)) if chart.logarithmic else (low, high, y)
+        return bottom - (c - a) / max(b - a, 1e-9) * (bottom - _TOP)
+
+    parts = [text(_LEFT, 24, chart.title, "h1"), text(14, _TOP - 14, chart.y, "")]
+    for y in ticks:
+        parts.append(line("grid", _LEFT, up(y), right, up(y)))
+        parts.append(text(_LEFT - 6, up(y) + 4, f"{y:g}", "", "end"))
+    parts += [text(across(x), bottom + 16, f"{x:g}", "", "middle") for x in xs]
+    parts.append(line("axis", _LEFT, bottom, right, bottom))
+    parts.append(text((_LEFT + right) / 2, height - 10, chart.x, "", "middle"))
+    for name, y in chart.marks:
+        parts.append(line("mark", _LEFT, up(y), right, up(y)))
+        parts.append(text(right + 8, up(y) + 4, name, "markt"))
+    for i, curve in enumerate(chart.lines):
+        parts += _curve(i, curve, [(across(x), up(y)) for x, y in curve.points], right)
+    return "".join(parts)
+
+
+def _curve(index: int, curve: Line, places: Sequence[tuple[float, float]], right: int) -> list[str]:
+    path = "M" + " L".join(f"{number(x)} {number(y)}" for x, y in places)
+    y = _TOP + 10 + 18 * index
+    return [
+        f'<path class="s{index}" style="fill:none" d="{path}"/>',
+        *(_dot(index, x, y, 3) for x, y in places),
+        _dot(index, right + 14, y - 4, 5),
+        text(right + 24, y, curve.name, ""),
+    ]
+
+
+def _dot(index: int, x: float, y: float, radius: int) -> str:
+    return f'<circle class="s{index}" cx="{number(x)}" cy="{number(y)}" r="{radius}"/>'
+
+
+def _ticks(values: Sequence[float], logarithmic: bool) -> list[float]:
+    """Round values around all that is shown."""
+    low, high = min(values), max(values)
+    if logarithmic:
+        first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))
+        return [2.0**k for k in range(first, last + 1)]
+    step = 10 ** math.floor(math.log10(max(high, 1e-9)))
+    step = next(s for s in (step / 5, step / 2, step, 2 * step) if high / s <= 7)
+    return [step * k for k in range(math.ceil(high / step) + 1)]

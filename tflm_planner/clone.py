@@ -1,0 +1,100 @@
+"""Copies a model, so that passes can change the copy.
+
+Ten times as fast as reading the file again. It must not know flatbuffers.
+"""
+
+from __future__ import annotations
+
+from tflm_planner.ir import (
+    Buffer,
+    Graph,
+    Metadata,
+    Model,
+    Op,
+    OpCode,
+    Signature,
+    Tensor,
+    link,
+)  # fmt: skip
+
+
+def clone(model: Model) -> Model:
+    """The same model made of new objects, so that passes can change it and leave `model` alone.
+
+    What is never changed in place is shared: the bytes of buffers, options, quantisation, `raw`.
+    """
+    return _Copier().model(model)
+
+
+class _Copier:
+    def __init__(self) -> None:
+        self._buffers: dict[int, Buffer] = {}
+        self._codes: dict[int, OpCode] = {}
+        self._tensors: dict[int, Tensor] = {}
+        self._graphs: dict[int, Graph] = {}
+
+    def model(self, model: Model) -> Model:
+        buffers = [self._buffer(b) for b in model.buffers]
+        codes = [self._code(c) for c in model.codes]
+        for graph in model.graphs:
+            self._graphs[id(graph)] = Graph(graph.name, [], [], [], [], graph.raw)
+        for graph in model.graphs:
+            self._fill(graph)
+        graphs = [self._graphs[id(g)] for g in model.graphs]
+        link(graphs)
+        return Model(
+            graphs,
+            codes,
+            buffers,
+            [Metadata(m.name, self._buffer(m.buffer), m.raw) for m in model.metadata],
+            [self._buffer(b) for b in model.metadata_buffers],
+            [self._signature(s) for s in model.signatures],
+            model.raw,
+            model.file_size,
+        )
+
+    def _buffer(self, b: Buffer) -> Buffer:
+        if id(b) not in self._buffers:
+            self._buffers[id(b)] = Buffer(b.data, b.external, b.raw)
+        return self._buffers[id(b)]
+
+    def _code(self, c: OpCode) -> OpCode:
+        if id(c) not in self._codes:
+            self._codes[id(c)] = OpCode(c.builtin, c.custom, c.raw)
+        return self._codes[id(c)]
+
+    def _fill(self, graph: Graph) -> None:
+        of, made = self._tensors, self._graphs[id(graph)]
+        for t in graph.tensors:
+            of[id(t)] = Tensor(
+                t.name, t.type, t.shape, self._buffer(t.buffer), t.quantization, t.is_variable,
+                t.external_data, t.raw, is_view=t.is_view,
+            )  # fmt: skip
+        made.tensors = [of[id(t)] for t in graph.tensors]
+        made.inputs = [of[id(t)] for t in graph.inputs]
+        made.outputs = [of[id(t)] for t in graph.outputs]
+        made.ops = [self._op(op) for op in graph.ops]
+
+    def _op(self, op: Op) -> Op:
+        of = self._tensors
+        return Op(
+            self._code(op.code),
+            [None if t is None else of[id(t)] for t in op.inputs],
+            [of[id(t)] for t in op.outputs],
+            [of[id(t)] for t in op.intermediates],
+            op.options,
+            {name: [self._graphs[id(g)] for g in called] for name, called in op.graphs.items()},
+            op.custom_options,
+            op.custom_options_external,
+            op.raw,
+        )
+
+    def _signature(self, s: Signature) -> Signature:
+        of = self._tensors
+        return Signature(
+            s.key,
+            self._graphs[id(s.graph)],
+            [(name, of[id(t)]) for name, t in s.inputs],
+            [(name, of[id(t)]) for name, t in s.outputs],
+            s.raw,
+        )

@@ -1,0 +1,124 @@
+"""Which operand rows each row of a resized image is made of, bit by bit as the kernels find them.
+
+    result   0   1   2   3   4   5        bilinear, twice as large: row 3 is row 1 and row 2,
+    operand  0       1       2            half of each
+
+Kernels take the ratio of both sizes, rounded, so a tile computes the same only where its own
+sizes lead to the same rows and weights: `Resize.taps` says what they lead to. Source:
+tflite-micro, reference/resize_bilinear.h and resize_nearest_neighbor.h. It must not know tiles.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from tflm_planner.ir import Op
+
+Sampling = Literal["nearest", "bilinear", "bilinear float"]
+Taps = tuple[int, int, Fraction]
+"""Operand rows below and above, and the weight of the one above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """One axis that is resized: `size` rows to `out` rows."""
+
+    sampling: Sampling
+    align_corners: bool
+    half_pixel: bool
+    size: int
+    out: int
+
+    @property
+    def ratio(self) -> Fraction:
+        """Operand rows for a row of the result."""
+        if self.align_corners and self.out > 1:
+            return Fraction(self.size - 1, self.out - 1)
+        return Fraction(self.size, self.out)
+
+    @property
+    def has_exact_cuts(self) -> bool:
+        """Whether parts of the result can be computed from parts of the operand: some inner row
+        lies exactly on an operand row, and rounding the ratio does not make places drift."""
+        if self.ratio.denominator >= self.out:
+            return False
+        if self.sampling == "nearest":
+            return True
+        if self.sampling == "bilinear":
+            return (self.ratio * 1024).denominator == 1
+        return all(self.taps(row) is not None for row in range(self.out))
+
+    def taps(self, row: int) -> Taps | None:
+        """What a row of the result is made of; None where floating point would round, as other
+        compilers may round otherwise."""
+        if self.sampling == "nearest":
+            return self._nearest(row), self._nearest(row), Fraction(0)
+        if self.sampling == "bilinear":
+            return self._bilinear(row)
+        return self._bilinear_float(row)
+
+    def _nearest(self, row: int) -> int:
+        one = np.float32
+        if self.align_corners and self.out > 1:
+            scale = one(self.size - 1) / one(self.out - 1)
+        else:
+            scale = one(self.size) / one(self.out)
+        place = float((one(row) + one(0.5 if self.half_pixel else 0.0)) * scale)
+        nearest = math.floor(place + 0.5) if self.align_corners else math.floor(place)
+        return max(min(nearest, self.size - 1), 0)
+
+    def _bilinear(self, row: int) -> Taps:
+        """Fixed point with ten bits after the point."""
+        one = 1 << 10
+        whole, parts = self.size, self.out
+        if self.align_corners and self.out > 1:
+            whole, parts = self.size - 1, self.out - 1
+        scale = (one * whole + parts // 2) // parts
+        place = row * scale + (scale // 2 - one // 2 if self.half_pixel else 0)
+        lower = max(place // one, 0)
+        upper = min((place + one - 1) // one, self.size - 1)
+        weight = Fraction(place - one * lower, one)
+        # The weights of one row add up to 1 exactly, whatever they are.
+        return lower, upper, Fraction(0) if lower == upper else weight
+
+    def _bilinear_float(self, row: int) -> Taps | None:
+        one = np.float32
+        scale = one(self.ratio.numerator) / one(self.ratio.denominator)
+        offset = Fraction(1, 2) if self.half_pixel else Fraction(0)
+        place = (row + offset) * self.ratio - offset
+        computed = (one(row) + one(float(offset))) * scale
+        exact = Fraction(float(scale)) == self.ratio
+        if not exact or Fraction(float(computed)) != (row + offset) * self.ratio:
+            return None
+        if Fraction(float(one(computed - one(float(offset))))) != place:
+            return None
+        lower = max(math.floor(place), 0)
+        return lower, min(math.ceil(place), self.size - 1), place - lower
+
+
+_SAMPLING: dict[tuple[str, str], Sampling] = {
+    ("RESIZE_NEAREST_NEIGHBOR", "int8"): "nearest",
+    ("RESIZE_NEAREST_NEIGHBOR", "int16"): "nearest",
+    ("RESIZE_NEAREST_NEIGHBOR", "float32"): "nearest",
+    ("RESIZE_BILINEAR", "int8"): "bilinear",
+    ("RESIZE_BILINEAR", "int16"): "bilinear",
+    ("RESIZE_BILINEAR", "float32"): "bilinear float",
+}
+
+
+def resize_of(op: Op, axis: int) -> Resize | None:
+    """How an operator resizes axis 1 or 2; None for others, and for what is not known."""
+    data, result = op.inputs[0], op.outputs[0]
+    sampling = _SAMPLING.get((op.kind, result.type_name))
+    if sampling is None or data is None or len(data.shape or ()) != 4 or op.options is None:
+        return None
+    sizes = (data.shape or ())[axis], (result.shape or ())[axis]
+    if min(sizes) < 1:
+        return None
+    align, half = bool(op.options.alignCorners), bool(op.options.halfPixelCenters)
+    return Resize(sampling, align, half, *sizes)

@@ -1,0 +1,105 @@
+"""Tilings that the user spells out: `--patch 3,5b`, `--split 2-7:rows=4,halo=merge`.
+
+It reads the spelling and says what a tiling costs; it must not choose one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tflm_planner.cost import latency_of
+from tflm_planner.errors import UsageError
+from tflm_planner.passes.base import run
+from tflm_planner.passes.cleanup import Cleanup
+from tflm_planner.passes.recipes import BORDERS
+from tflm_planner.passes.tile import CHANNELS, COLUMNS, ROWS, SUM, Patch, Scheme, Tile
+from tflm_planner.passes.tiler import HALOS
+from tflm_planner.serde import read_model
+from tflm_planner.tflm.machine import Machine
+from tflm_planner.tile_search import Tiling
+
+_AXES = {"rows": ROWS, "columns": COLUMNS, "channels": CHANNELS, "sum": SUM}
+
+
+def by_hand(patch: str | None, splits: Sequence[str]) -> tuple[Scheme | Patch, ...]:
+    """What the options --patch and --split ask for."""
+    patches = () if patch is None else (parse_patch(patch),)
+    return (*patches, *map(parse_split, splits))
+
+
+def parse_patch(text: str) -> Patch:
+    """ "p,n": p x p patches over the first n operators; "p,nb": over the first n blocks."""
+    found = re.fullmatch(r"\s*(\d+)\s*,\s*(\d+)\s*(b?)\s*", text)
+    if found is None or not int(found[1]) or not int(found[2]):
+        raise UsageError(f"--patch {text!r}: give p,n (operators) or p,nb (blocks), e.g. 3,5b")
+    return Patch(int(found[1]), int(found[2]), blocks=bool(found[3]))
+
+
+def parse_split(text: str) -> Scheme:
+    """ "2-7:rows=4,columns=2": operators in file order, in parts of rows, columns, channels, of
+    axis N ("axis0=2"), or of their sum; with halo=, border= and order=backward."""
+    found = re.fullmatch(r"([\s\d,-]+):(.+)", text)
+    if found is None:
+        raise UsageError(f"--split {text!r}: give operators and parts, e.g. 2-7:rows=4")
+    ops = _operators(text, found[1])
+    splits: list[tuple[int, int]] = []
+    more: dict[str, Any] = {}
+    for item in found[2].split(","):
+        name, _, value = (part.strip() for part in item.partition("="))
+        axis = _axis(name)
+        if axis is not None and value.isdecimal() and int(value) > 0:
+            splits.append((axis, int(value)))
+        elif (name, value) == ("order", "backward"):
+            more["backward"] = True
+        elif (name == "halo" and value in HALOS) or (name == "border" and value in BORDERS):
+            more[name] = value
+        else:
+            raise UsageError(
+                f"--split {text!r}: {item.strip()!r} is not understood; there are "
+                f"{', '.join(_AXES)}, axisN, halo ({', '.join(HALOS)}), "
+                f"border ({', '.join(BORDERS)}) and order=backward"
+            )
+    if not splits or len({a for a, _ in splits}) < len(splits):
+        raise UsageError(f"--split {text!r}: give each axis to be split once")
+    if len(splits) > 1 and any(axis == SUM for axis, _ in splits):
+        raise UsageError(f"--split {text!r}: a sum is split alone")
+    return Scheme(ops, tuple(splits), **more)
+
+
+def _operators(text: str, spans: str) -> tuple[int, ...]:
+    """The positions in "2-5,7"."""
+    ops: set[int] = set()
+    for span in spans.split(","):
+        found = re.fullmatch(r"\s*(\d{1,6})(?:-(\d{1,6}))?\s*", span)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        if last < first:
+            raise UsageError(f"--split {text!r}: {span!r} is no range of operators")
+        ops |= {*range(first, last + 1)}
+    return tuple(sorted(ops))
+
+
+def _axis(name: str) -> int | None:
+    numbered = re.fullmatch(r"axis(\d+)", name)
+    return int(numbered[1]) if numbered else _AXES.get(name)
+
+
+def tiling_by_hand(
+    data: bytes, wanted: Sequence[Scheme | Patch], machine: Machine, inexact: bool
+) -> Tiling:
+    """The tiling that is wanted of the model in `data`, with what it costs. Raises UsageError
+    where it cannot be done."""
+    model = read_model(data)
+    run(model, Cleanup())
+    count = len(model.main.ops)
+    schemes = tuple(w.scheme(model.main) if isinstance(w, Patch) else w for w in wanted)
+    for scheme in schemes:
+        if scheme.ops[-1] >= count:
+            raise UsageError(f"there is no operator {scheme.ops[-1]}: the model has {count}")
+    before = max(latency_of(model, machine.target).instructions, 1)
+    for note in run(model, Tile(schemes, inexact)):
+        if note.startswith("not tiled"):
+            raise UsageError(f"{note}; `tflm-plan inspect --axes` shows what can be split")
+    after = latency_of(model, machine.target).instructions
+    return Tiling(schemes, 0, after / before, None, bound=True)

@@ -1,0 +1,101 @@
+"""How far outputs may be apart where a sum was split, and how far they are.
+
+Declared by the user alone (`--allow-inexact`), and only for models whose rewriting is not exact:
+everything else must be equal bit by bit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+_EIGHT_BITS = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """quantised: the largest difference of int8, uint8 and int16 outputs, in steps of 1/255 of
+    the type's range. relative: of floats, as a share of the output's largest magnitude. Outputs
+    of other types (indices, truth values) must be equal."""
+
+    quantised: float = 4.0
+    relative: float = 1e-4
+
+
+@dataclass
+class Differences:
+    """Differences of all outputs seen so far.
+
+    steps: how many values were how many steps of their type apart. relative: the largest
+    difference of floats, as a share of the output's largest magnitude. values: compared.
+    Without a tolerance every bit must be equal.
+    """
+
+    tolerance: Tolerance | None
+    steps: Counter[int] = field(default_factory=Counter[int])
+    relative: float = 0.0
+    values: int = 0
+
+    @property
+    def any(self) -> bool:
+        """Whether anything differed."""
+        return self.relative > 0 or any(self.steps)
+
+    def add(self, wanted: Any, got: Any) -> str | None:
+        """Count the differences of one output; why they are too large, None when they are not."""
+        if wanted.shape != got.shape or wanted.dtype != got.dtype:
+            return f"{got.dtype}{list(got.shape)} in place of {wanted.dtype}{list(wanted.shape)}"
+        self.values += wanted.size
+        if wanted.tobytes() == got.tobytes():
+            self.steps[0] += wanted.size
+            return None
+        if self.tolerance is None:
+            return ""
+        if wanted.dtype.kind == "f":
+            return self._add_floats(wanted, got, self.tolerance.relative)
+        if wanted.dtype.kind not in "iu" or wanted.dtype.itemsize > 2:
+            return f"outputs of {wanted.dtype} must be equal"
+        apart = np.abs(wanted.astype(np.int64) - got.astype(np.int64))
+        self.steps.update(Counter({int(v): int(n) for v, n in zip(*_counted(apart), strict=True)}))
+        limits = np.iinfo(wanted.dtype)
+        most = self.tolerance.quantised * (int(limits.max) - int(limits.min)) / _EIGHT_BITS
+        return f"{int(apart.max())} steps apart" if apart.max() > most else None
+
+    def _add_floats(self, wanted: Any, got: Any, most: float) -> str | None:
+        finite = np.isfinite(wanted)
+        if not np.array_equal(wanted[~finite], got[~finite], equal_nan=True):
+            return "values that are not finite differ"
+        if not np.isfinite(got).all():
+            return "a value became infinite, or no number"
+        largest = float(np.abs(wanted[finite]).max(initial=0.0))
+        apart = float(np.abs(wanted[finite] - got[finite]).max(initial=0.0))
+        relative = apart / largest if largest else float("inf") if apart else 0.0
+        self.relative = max(self.relative, relative)
+        return f"{relative:.1e} of the largest value apart" if relative > most else None
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        if any(self.steps):
+            total = max(sum(self.steps.values()), 1)
+            shown = [
+                f"{100 * count / total:.3g} % by {step}"
+                for step, count in sorted(self.steps.items())
+                if step
+            ]
+            more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
+            exact = 100 * self.steps[0] / total
+            largest = max(self.steps)
+            parts.append(
+                f"largest difference {largest} steps; {exact:.4g} % of values equal, "
+                f"{', '.join(shown[:5])}{more}"
+            )
+        if self.relative:
+            parts.append(f"largest difference of floats {self.relative:.1e} of the largest value")
+        return "; ".join(parts)
+
+
+def _counted(values: Any) -> tuple[Any, Any]:
+    return np.unique(values, return_counts=True)
