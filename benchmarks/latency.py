@@ -26,20 +26,17 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tflm_planner.cost.case import Case, case_of, from_row
+from tflm_planner.cost.fit import fit_path
 from tflm_planner.cost.model import instructions, key_of, work_of
 from tflm_planner.cost.moves import other
-from tflm_planner.cost.profiles import _FAMILIES, CALL, DISPATCH, Profile, all_profiles
+from tflm_planner.cost.profiles import _FAMILIES, DISPATCH, Profile, all_profiles
 from tflm_planner.serde import read_model
 
 HERE = Path(__file__).parent
 MEASURED = HERE / "latency_measured.jsonl.gz"
 CONSTANTS = HERE.parent / "tflm_planner/cost/data/instructions.toml"
 SHARED = HERE.parents[1] / "shared"
-FLOOR = 300.0
-"""Instructions below which an error counts as absolute: the length of a call."""
 _WHILE = {"loop": 2620, "turn_variable": 645, "turn_byte": 1.573}
-FEW, USUAL_CALL = 5, 450.0
-"""Measurements below which a path gets one constant beside a usual fixed part."""
 DISPATCHED: dict[str, dict[str, float]] = {
     "m4-cmsis": {"operator": 89, "graph": 82, **_WHILE},
     "m4-ref": {"operator": 89, "graph": 82, **_WHILE},
@@ -71,57 +68,6 @@ HEADER = """# Instructions per piece of kernel code: [core-library], "path.type"
 """
 
 Row = tuple[Case, int]
-
-
-def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Non-negative least squares (Lawson and Hanson, 1974)."""
-    size = a.shape[1]
-    x, active = np.zeros(size), np.zeros(size, bool)
-    gram, target = a.T @ a, a.T @ b
-    for _ in range(3 * size):
-        gradient = target - gram @ x
-        gradient[active] = -np.inf
-        best = int(np.argmax(gradient))
-        if gradient[best] <= 1e-9 * max(1.0, float(np.abs(target).max())):
-            break
-        active[best] = True
-        while True:
-            trial = np.zeros(size)
-            trial[active] = np.linalg.lstsq(a[:, active], b, rcond=1e-10)[0]
-            if (trial[active] > 0).all():
-                x = trial
-                break
-            falling = active & (trial <= 0)
-            step = float(np.min(x[falling] / np.maximum(x[falling] - trial[falling], 1e-300)))
-            x = x + step * (trial - x)
-            x[falling & (x <= 1e-12)] = 0.0
-            active &= x > 0
-            if not active.any():
-                break
-    return x
-
-
-def fit_path(rows: list[tuple[Mapping[str, int], int]]) -> dict[str, float]:
-    """Constants of one kernel path, from (counts, executed instructions)."""
-    # A path seen seldom gets few constants: the first ones, which matter most.
-    allowed = max(1, len(rows) // 2)
-    names = list(dict.fromkeys(name for counts, _ in rows for name in counts))[:allowed]
-    matrix = np.array([[1.0, *(counts.get(n, 0) for n in names)] for counts, _ in rows])
-    executed = np.array([float(count) for _, count in rows])
-    weight = 1 / (executed + FLOOR)
-    weighted = matrix * weight[:, None]
-    if len(rows) < FEW:  # the fixed part cannot be told from the rest: take a usual one
-        first = matrix[:, 1] if names else np.zeros(len(rows))
-        fixed = min(USUAL_CALL, 0.9 * float(executed.min()))
-        slope = float(np.median((executed - fixed) / np.maximum(first, 1)))
-        return {CALL: round(fixed, 1), **({names[0]: float(f"{slope:.4g}")} if names else {})}
-    scale = np.maximum(np.abs(weighted).max(axis=0), 1e-30)
-    found = solve(weighted / scale, executed * weight) / scale
-    return {
-        name: float(f"{value:.4g}")
-        for name, value in zip([CALL, *names], found, strict=True)
-        if value > 0 and float(f"{value:.4g}") > 0
-    }
 
 
 def fit(rows: list[Row], name: str) -> Profile:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tflm_planner import __version__
+from tflm_planner.cost import profile_notes
 from tflm_planner.errors import ModelError, OutputsDifferError
 from tflm_planner.files import check_writable, read_file, write_file
 from tflm_planner.inspection import Inspection, read_any, seen
@@ -248,7 +249,13 @@ def _report(
         checks=() if verdict is None else verdict.checks,
         verified=verdict is not None and verdict.proved and verdict.exact,
         budget=ran.options.budget,
-        notes=(*_inexact(made), *candidate.notes, *made.notes, *_interruption(candidate)),
+        notes=(
+            *_inexact(made),
+            *profile_notes(ran.options.search.machine.target, made.inspection.model),
+            *candidate.notes,
+            *made.notes,
+            *_interruption(candidate),
+        ),
         seconds={**seconds, "total": sum(seconds.values())},
     )
 

@@ -2,25 +2,24 @@
 
 Heavy modules are imported inside the commands: `tflm-plan --help` answers in a blink.
 Exit codes: 0 done (and within budget), 1 internal, 2 usage, 3 over budget (best effort written),
-4 outputs differ (nothing written), 5 unsupported or damaged model.
+4 outputs differ (nothing written), 5 unsupported or damaged model, 6 no board, or one that fails.
 """
 
 from __future__ import annotations
 
 import io
-import json
-import os
 import sys
-import traceback
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tflm_planner import __version__
-from tflm_planner.errors import ModelError, OutputsDifferError, PlannerError, UsageError
+from tflm_planner import __version__, cli_device
+from tflm_planner.cli_shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose
+from tflm_planner.cli_shared import errors_as_exit_codes as _errors_as_exit_codes
+from tflm_planner.cli_shared import print_json as _print_json
+from tflm_planner.cli_shared import progress as _progress
+from tflm_planner.errors import ModelError, OutputsDifferError, UsageError
 
 DEFAULT_TARGET = "cortex-m4/cmsis-nn"
 
@@ -36,21 +35,12 @@ app = typer.Typer(
     help="Makes TensorFlow Lite models fit microcontrollers: same bits, a fraction of the SRAM.\n\n"
     "tflm-plan IN.tflite OUT.tflite plans a model; the verb 'plan' may be left out.",
     epilog="Exit codes: 0 done, 1 internal error, 2 wrong usage, 3 over budget (best effort "
-    "written), 4 outputs differ (nothing written), 5 unsupported or damaged model.",
+    "written), 4 outputs differ (nothing written), 5 unsupported or damaged model, 6 no board, or "
+    "one that fails.",
 )
 
 DEFAULT_VERB = "plan"
 _GLOBAL_OPTIONS = {"-h", "--help", "--version"}
-
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is being done.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-TargetName = Annotated[
-    str,
-    typer.Option("--target", "-t", help="Target, board or TOML file; see `tflm-plan targets`."),
-]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
-Inputs = Annotated[int, typer.Option(min=1, help="Inputs to compare on each runtime.")]
 
 
 def main() -> None:
@@ -136,6 +126,10 @@ def plan_command(
         bool,
         typer.Option("--allow-inexact", help="Let --split split sums: outputs may NOT be equal."),
     ] = False,
+    profile: Annotated[
+        Path | None,
+        typer.Option(help="With --tile: latencies of a board, from tflm-plan profile."),
+    ] = None,
     report: Annotated[
         list[Path] | None,
         typer.Option(help="Also write a report: .json, .csv, .html or .svg; may be repeated."),
@@ -164,7 +158,7 @@ def plan_command(
                 allocator,
                 time_limit,
                 seed,
-                machine=api.machine(api.load_target(target)),
+                machine=api.machine(cli_device.with_profile(api.load_target(target), profile)),
                 overlap=not no_overlap,
                 dilate=dilate,
             ),
@@ -316,55 +310,7 @@ def verify_command(
             raise ModelError("no runtime could run both models; see above")
 
 
-@contextmanager
-def _errors_as_exit_codes() -> Generator[None]:
-    """One line on stderr and the exit code of its class; no traceback, unless asked for."""
-    try:
-        yield
-    except PlannerError as error:
-        _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _fail("interrupted; nothing was written", 130)
-    except (typer.Exit, BrokenPipeError):
-        raise
-    except OSError as error:  # beyond the paths given: a temporary folder, a cache
-        where = f" ({error.filename})" if error.filename else ""
-        _fail(f"the system refused: {error.strerror or error}{where}; is a disk full?", 2)
-    except Exception as error:
-        if os.environ.get("TFLM_PLAN_DEBUG"):
-            traceback.print_exc()
-        _fail(
-            f"internal error: {type(error).__name__}: {error}; please report it with the model "
-            "(TFLM_PLAN_DEBUG=1 shows where)",
-            1,
-        )
-
-
-def _fail(message: str, code: int) -> None:
-    from tflm_planner.report.text import safe_text
-
-    typer.echo(f"tflm-plan: error: {safe_text(message)}", err=True)
-    raise typer.Exit(code)
-
-
-@contextmanager
-def _progress(quiet: bool, verbose: bool) -> Generator[Any]:
-    """A listener: lines on stderr when verbose; a spinner there from the first second on."""
-    from tflm_planner.search import silent
-
-    if quiet or (not verbose and not sys.stderr.isatty()):
-        yield silent
-    elif verbose:
-        yield _say_on_stderr
-    else:
-        from tflm_planner.progress import Spinner
-
-        with Spinner() as spinner:
-            yield spinner.say
-
-
-def _say_on_stderr(message: str) -> None:
-    typer.echo(message, err=True)
+cli_device.add_to(app)
 
 
 def _one_of(option: str, value: str) -> Any:
@@ -391,10 +337,6 @@ def _print_report(report: Report, *, as_json: bool, quiet: bool) -> None:
         from tflm_planner.report.text import render_report
 
         typer.echo(render_report(report, encoding=sys.stdout.encoding or "utf-8"))
-
-
-def _print_json(document: Any) -> None:
-    typer.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
 def _check_report(path: Path, source: Path, destination: Path) -> None:

@@ -41,3 +41,9 @@ class ModelError(PlannerError):
     """The model is damaged, or holds something that this tool must not touch."""
 
     exit_code = 5
+
+
+class DeviceError(PlannerError):
+    """A board cannot be found, does not answer, answers wrongly, or refuses."""
+
+    exit_code = 6

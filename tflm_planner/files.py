@@ -65,6 +65,14 @@ def _same_file(path: Path, other: Path) -> bool:
     return path.resolve() == other.resolve()
 
 
+def make_folder(path: Path) -> None:
+    """A folder at `path`, made unless it is there. UsageError when that cannot be."""
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {path}: {_reason(error)}") from error
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Write `data` to a temporary file beside `path`, then rename it: all or nothing."""
     temporary: Path | None = None

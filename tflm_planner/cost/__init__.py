@@ -4,21 +4,44 @@
     cost_of_case(case, target) -> Cost   of an operator that need not exist: a tile, say
 
 `case` says what a cost depends on, `products` and `moves` what kernels do, `profiles` what it
-takes, `model` adds up. Profiles measured on a device can take the place of these later. It must
+takes, `model` adds up. Latencies measured on a device take the place of these: `measured`. It must
 not know passes, plans or the arena.
 """
 
 from tflm_planner.cost.case import Case, Operand, case_of
-from tflm_planner.cost.model import Cost, Latency, OpCost, cost_of, cost_of_case, latency_of
+from tflm_planner.cost.measured import (
+    HeldOut,
+    Measured,
+    Watch,
+    measured_of,
+    profile_notes,
+    with_source,
+)
+from tflm_planner.cost.model import (
+    Cost,
+    Latency,
+    OpCost,
+    cost_of,
+    cost_of_case,
+    latency_of,
+    profile_target,
+)
 
 __all__ = [
     "Case",
     "Cost",
+    "HeldOut",
     "Latency",
+    "Measured",
     "OpCost",
     "Operand",
+    "Watch",
     "case_of",
     "cost_of",
     "cost_of_case",
     "latency_of",
+    "measured_of",
+    "profile_notes",
+    "profile_target",
+    "with_source",
 ]

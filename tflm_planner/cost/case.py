@@ -169,3 +169,9 @@ def from_row(row: list[Any]) -> Case:
     kind, inputs, outputs, options = row
     results = tuple(t for t in map(operand, outputs) if t is not None)
     return Case(kind, tuple(map(operand, inputs)), results, tuple(options.items()))
+
+
+def canonical(case: Case) -> Case:
+    """The case without options that are 0, in one order: equal ones mean the same operator."""
+    options = tuple(sorted((name, value) for name, value in case.options if value))
+    return Case(case.kind, case.inputs, case.outputs, options)

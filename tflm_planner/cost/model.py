@@ -4,7 +4,8 @@
 
 Instructions are those that a core executes, not cycles: no pipeline, no flash wait states, no
 cache. Ratios between plans of one model on one target are what they are good for; divided by a
-board's clock they give the order of magnitude of a time. This module must not know passes.
+board's clock they give the order of magnitude of a time. On a `ProfiledTarget` they are cycles
+that were measured, or fitted to such (see `measured`). This module must not know passes.
 """
 
 from __future__ import annotations
@@ -13,12 +14,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from tflm_planner.cost.case import Case, case_of
+from tflm_planner.cost.case import Case, canonical, case_of
 from tflm_planner.cost.kinds import Family, Work
 from tflm_planner.cost.loops import turns
+from tflm_planner.cost.measured import (
+    Measured,
+    ProfiledTarget,
+    Watch,
+    fit,
+    measured_of,
+    predict,
+    with_source,
+)
 from tflm_planner.cost.moves import MOVES, other
 from tflm_planner.cost.products import PRODUCTS
-from tflm_planner.cost.profiles import CALL, DISPATCH, Profile, profiles_of
+from tflm_planner.cost.profiles import DISPATCH, Choice, Profile, profiles_of
 from tflm_planner.ir import Graph, Model, Op
 from tflm_planner.tflm.targets import Target
 
@@ -104,6 +114,8 @@ def cost_of(op: Op, target: Target, *, in_place: bool = False) -> Cost:
     (IN_PLACE) do not. Raises nothing: an operator without a form of its own is bounded by its
     sizes and `estimated`.
     """
+    if isinstance(target, ProfiledTarget) and isinstance(target.source, Watch):
+        target.source.heard(op)
     return cost_of_case(case_of(op), target, in_place and op.kind in IN_PLACE)
 
 
@@ -111,15 +123,42 @@ def cost_of(op: Op, target: Target, *, in_place: bool = False) -> Cost:
 def cost_of_case(case: Case, target: Target, in_place: bool = False) -> Cost:
     """The cost of an operator that need not exist: a tile, say. As `cost_of`; on the dearest of
     the profiles that stand for the target."""
-    choice = profiles_of(target)
+    choice = _profiles(target)
     read = sum(t.nbytes for t in case.inputs if t is not None)
     written = sum(t.nbytes for t in case.outputs)
+    device = measured_of(target)
+    found = None if device is None or in_place else device.cycles(case)
+    if device is not None and found is not None:
+        macs = work_of(case, device.fitted.family).macs
+        return Cost(round(found), macs, read, written)
     worst, known, macs = 0.0, True, 0
     for profile in choice.profiles:
         work = work_of(case, profile.family)
         found, certain = instructions(case, work, profile, in_place)
         worst, known, macs = max(worst, found), known and certain, max(macs, work.macs)
     return Cost(round(worst), macs, read, written, not (known and choice.measured))
+
+
+def _profiles(target: Target) -> Choice:
+    """The profiles that stand for a target: its device's, or those it comes with."""
+    device = measured_of(target)
+    return profiles_of(target) if device is None else Choice((device.fitted,), False)
+
+
+def profile_target(
+    target: Target, name: str, measured_on: str, hertz: int, rows: Mapping[Case, float]
+) -> Target:
+    """The target with cycles measured on a board called `name`, whose target is `measured_on`: of
+    the cases in `rows`, and fitted for all others."""
+    base = profiles_of(target).profiles[0]
+    exact = {canonical(case): cycles for case, cycles in rows.items()}
+
+    def counted(case: Case, family: Family) -> tuple[str, dict[str, int]]:
+        work = work_of(case, family)
+        return key_of(case, work), work.counts
+
+    fitted, held_out = fit(list(exact.items()), base, counted)
+    return with_source(target, Measured(name, measured_on, hertz, exact, fitted, held_out))
 
 
 def work_of(case: Case, family: Family) -> Work:
@@ -153,9 +192,7 @@ def instructions(
 
 
 def _sum(table: Mapping[str, float], work: Work) -> float:
-    return table.get(CALL, 0.0) + sum(
-        table[name] * count for name, count in work.counts.items() if name in table
-    )
+    return predict(table, work.counts)
 
 
 def latency_of(
@@ -188,7 +225,9 @@ def latency_of(
             rows.append(OpCost(op, times, each))
             total += each.times(times)
     started = Cost(round(_constant(target, "graph")), 0, 0, 0)
+    device = measured_of(target)
     clock = target.board.clock if target.board is not None else None
+    clock = clock if device is None else device.hertz
     return Latency(total + started, tuple(rows), unknown, clock)
 
 
@@ -227,4 +266,4 @@ def _control(op: Op, target: Target, copied: float) -> Cost:
 
 
 def _constant(target: Target, name: str) -> float:
-    return max(p.paths[DISPATCH].get(name, 0.0) for p in profiles_of(target).profiles)
+    return max(p.paths[DISPATCH].get(name, 0.0) for p in _profiles(target).profiles)

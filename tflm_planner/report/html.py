@@ -85,13 +85,18 @@ def to_html(report: Report) -> str:
         "<h2>In detail</h2>",
         *_details(report),
     ]
+    return page(f"{title}: memory plan", body)
+
+
+def page(title: str, body: Iterable[str]) -> str:
+    """A page of its own with this title and content, which must be escaped already."""
     return "\n".join(
         [
             "<!DOCTYPE html>",
             '<html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{_e(_POLICY)}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{_e(title)}: memory plan</title>",
+            f"<title>{_e(title)}</title>",
             f"<style>{_STYLE}</style></head><body><main>",
             *body,
             "</main></body></html>\n",

@@ -38,7 +38,9 @@ _SHORT = {"any": "cortex-m/any"}
 
 @dataclass(frozen=True)
 class Board:
-    """A board on which a target sits. sram, flash: bytes. clock: Hz."""
+    """A board on which a target sits. sram, flash: bytes. clock: Hz. active_microwatts: power
+    while a model runs, for estimates of energy; 0 where nobody stated it (no built-in board has
+    one: datasheets give the core's, not the board's)."""
 
     id: str
     name: str
@@ -46,6 +48,7 @@ class Board:
     sram: int
     flash: int
     clock: int
+    active_microwatts: int = 0
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from tflm_planner.verify.frames import Failure, read_frame, write_frame
 
@@ -20,20 +20,15 @@ class RuntimeFailureError(Exception):
     """The runtime refused, aborted or did not answer in time; the text says which."""
 
 
-class Session:
-    """A child process serving one model. Requests and answers may be pipelined:
-    `send` several sessions their inputs, then `receive` from each."""
+class Child:
+    """A child process that answers frames with frames. Requests and answers may be pipelined."""
 
-    def __init__(
-        self, runtime: str, model: Path, *, arena: int, outputs: int, time_limit: float
-    ) -> None:
-        """Start loading; `described()` waits for it. `arena`: bytes for TFLM. `outputs`: how
-        many the model has. `time_limit`: seconds for any answer."""
+    def __init__(self, arguments: list[str], time_limit: float) -> None:
+        """Start `python -m ARGUMENTS`. `time_limit`: seconds for any answer."""
         self._limit = time_limit
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
-        command = [sys.executable, "-m", "tflm_planner.verify.worker", runtime, str(model)]
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
         self._process = subprocess.Popen(
-            [*command, str(arena), str(outputs)],
+            [sys.executable, "-m", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -49,12 +44,8 @@ class Session:
         except (EOFError, OSError, ValueError):
             self._answers.put(None)
 
-    def described(self) -> dict[str, int]:
-        """What the runtime said on loading: for TFLM head and tail in bytes."""
-        return self.receive()
-
-    def send(self, values: list[Any]) -> None:
-        """Ask for one invoke with these inputs."""
+    def send(self, values: Any) -> None:
+        """Ask."""
         assert self._process.stdin is not None
         try:
             write_frame(self._process.stdin, values)
@@ -87,6 +78,11 @@ class Session:
         lines = [line.strip() for line in printed if not line.startswith(("INFO", "WARNING"))]
         return f": {lines[-1][:200]}" if lines else ""
 
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
     def crash(self) -> str | None:
         """Let the runtime end in good order; the name of the signal that ended it otherwise.
 
@@ -110,7 +106,7 @@ class Session:
                 with contextlib.suppress(OSError):
                     stream.close()
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -121,3 +117,20 @@ class Session:
     ) -> None:
         self.close()
         self._errors.close()
+
+
+class Session(Child):
+    """A child process serving one model: `send` several sessions their inputs, then `receive`
+    from each."""
+
+    def __init__(
+        self, runtime: str, model: Path, *, arena: int, outputs: int, time_limit: float
+    ) -> None:
+        """Start loading; `described()` waits for it. `arena`: bytes for TFLM. `outputs`: how
+        many the model has. `time_limit`: seconds for any answer."""
+        worker = "tflm_planner.verify.worker"
+        super().__init__([worker, runtime, str(model), str(arena), str(outputs)], time_limit)
+
+    def described(self) -> dict[str, int]:
+        """What the runtime said on loading: for TFLM head and tail in bytes."""
+        return self.receive()

@@ -44,7 +44,7 @@ def load_tflm(path: str, arena: int, output_count: int) -> tuple[dict[str, int],
     from tflite_micro import runtime
 
     interpreter: Any = runtime.Interpreter.from_file(path, arena_size=arena)
-    allocation = _allocation(interpreter)
+    taken = allocation(interpreter)
 
     def invoke(values: list[Any]) -> list[Any]:
         for index, value in enumerate(values):
@@ -52,13 +52,13 @@ def load_tflm(path: str, arena: int, output_count: int) -> tuple[dict[str, int],
         interpreter.invoke()
         return [interpreter.get_output(i).copy() for i in range(output_count)]
 
-    return allocation, invoke
+    return taken, invoke
 
 
 LOADERS = {"LiteRT": load_litert, "TFLM": load_tflm}
 
 
-def _allocation(interpreter: Any) -> dict[str, int]:
+def allocation(interpreter: Any) -> dict[str, int]:
     """Head and tail as the recording allocator prints them, on the C side's standard error."""
     saved = os.dup(2)
     with tempfile.TemporaryFile() as sink:
@@ -82,7 +82,7 @@ def main() -> None:
     try:
         described, invoke = LOADERS[name](path, int(arena), int(output_count))
     except Exception as error:
-        write_frame(answers, Failure(_first_line(error)))
+        write_frame(answers, Failure(first_line(error)))
         return
     write_frame(answers, described)
     while True:
@@ -93,10 +93,11 @@ def main() -> None:
         try:
             write_frame(answers, invoke(values))
         except Exception as error:
-            write_frame(answers, Failure(_first_line(error)))
+            write_frame(answers, Failure(first_line(error)))
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error says, on one line."""
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else type(error).__name__
 

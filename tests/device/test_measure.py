@@ -1,0 +1,225 @@
+"""measure: the command on a virtual board with real TFLM, and the figures on a fake one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.conftest import CNN, ROOT, needs_shared, needs_tflm, shared_models
+from tests.device.proxy import ModelFake, Proxy
+from tests.models.handmade import MODELS
+from tests.models.handmade_flow import while_loop
+from tests.test_cli import Run
+from tflm_planner.device import messages as m
+from tflm_planner.device.board import connect
+from tflm_planner.device.energy import metered_power, stated_power
+from tflm_planner.device.events import events
+from tflm_planner.device.framing import Frame, encode
+from tflm_planner.device.line import SerialLine
+from tflm_planner.device.measurement import Measurement
+from tflm_planner.device.measurement_report import to_csv, to_html, to_json
+from tflm_planner.device.measuring import MeasureOptions, measure
+from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
+from tflm_planner.errors import UsageError
+from tflm_planner.search import silent
+from tflm_planner.serde import read_model
+
+SCHEMA = json.loads((ROOT / "schema" / "measurement.schema.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def board() -> Iterator[VirtualBoard]:
+    with VirtualBoard() as found:
+        yield found
+
+
+@needs_tflm
+def test_the_command(
+    board: VirtualBoard, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reports = [tmp_path / f"m{suffix}" for suffix in (".json", ".csv", ".html")]
+    options = [part for path in reports for part in ("--report", path)]
+    done = Run(
+        ["measure", CNN, "-p", board.port, "--runs", "3", "--power", "40", *options, "--json"],
+        capsys,
+    )
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    jsonschema.validate(found, SCHEMA)
+    assert json.loads(reports[0].read_text()) == found
+    for size in found["sizes"]:
+        assert size["difference"] == 0, size
+    assert [o["equal"] for o in found["outputs"]] == [True]
+    assert found["board"]["virtual"]
+    energy = found["energy"]
+    assert not energy["measured"]
+    assert energy["joules"] == pytest.approx(0.04 * found["latency"]["median_seconds"])
+    assert "<script" not in reports[2].read_text()
+
+
+@needs_tflm
+@needs_shared
+def test_published_models_need_what_is_predicted(board: VirtualBoard) -> None:
+    """The smallest arena by bisection through the protocol, to the byte."""
+    for path in shared_models()[:6]:
+        host = connect(SerialLine(board.port))
+        found = measure(host, path.name, path.read_bytes(), MeasureOptions(runs=1), silent)
+        host.close()
+        assert not found.differs, path
+        for figure in found.sizes[1:]:
+            assert figure.difference == 0, (path, figure)
+        assert abs(found.sizes[0].difference or 0) <= 16, path
+
+
+@needs_tflm
+def test_outputs_that_differ_are_told(
+    board: VirtualBoard, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def spoil(frame: Frame, count: int) -> list[bytes] | None:
+        """One bit of an output is wrong on the board, and the CRC says so too."""
+        if frame.type != m.Command.OUTPUT | m.REPLY:
+            return None
+        data = bytearray(frame.payload[m.OUTPUT_REPLY.size :])
+        data[0] ^= 1
+        head = m.OUTPUT_REPLY.pack(len(data), __import__("zlib").crc32(bytes(data)), 0)
+        return [encode(Frame(frame.type, 0, frame.sequence, head + bytes(data)))]
+
+    with Proxy(board, to_host=spoil) as proxy:
+        done = Run(["measure", CNN, "-p", proxy.port, "--runs", "1"], capsys)
+    assert done.code == 4
+    assert "1 BYTES DIFFER" in done.out
+    assert "the board's outputs are not those" in done.err
+
+
+@needs_tflm
+def test_a_model_too_big_and_an_operator_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    with VirtualBoard(virtual_capabilities(100_000)) as small:
+        line = Run(["measure", CNN, "-p", small.port], capsys).refused(6)
+        assert "room for 100,000 in RAM" in line
+    says = virtual_capabilities()
+    few = m.capabilities(
+        [
+            (tag, m.U32.pack(0) if tag == m.Tag.FLAGS else value)
+            for tag, value in [*m.items_of(says), (m.Tag.OPERATOR, b"CONV_2D")]
+        ]
+    )
+    with VirtualBoard(few) as strict:
+        line = Run(["measure", CNN, "-p", strict.port], capsys).refused(6)
+        assert "does not register" in line
+        assert "SOFTMAX" in line
+        assert "CONV_2D," not in line.replace("DEPTHWISE_CONV_2D", "")
+
+
+@needs_tflm
+def test_a_model_that_is_compiled_in_is_not_uploaded(capsys: pytest.CaptureFixture[str]) -> None:
+    data = CNN.read_bytes()
+    says = virtual_capabilities(200_000, {"other": b"x", "cnn": data})  # 127 KB + arena: too much
+    with VirtualBoard(says, models=(b"x", data)) as small:
+        done = Run(["measure", CNN, "-p", small.port, "--runs", "1", "-v"], capsys)
+        assert done.code == 0, done.err
+        assert "uploading" not in done.err
+        assert "equal to TFLM here" in done.out
+
+
+def test_no_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no such port" in Run(["measure", CNN, "-p", tmp_path / "none"], capsys).refused(6)
+    Run(["measure", CNN, "-p", tmp_path / "none", "--report", "x.pdf"], capsys).refused(2)
+    both = ["--power", "1", "--current", CNN]
+    Run(["measure", CNN, "-p", tmp_path / "none", *both], capsys).refused(2)
+
+
+def timed_on(data: bytes, ticks: list[int], log_room: int = 1000) -> Measurement:
+    says = virtual_capabilities()
+    with_operators = [
+        (tag, m.U32.pack(m.Feature.ALL_OPERATORS | m.Feature.OPERATORS))
+        if tag == m.Tag.FLAGS
+        else (tag, m.U32.pack(log_room))
+        if tag == m.Tag.LOG_ROOM
+        else (tag, value)
+        for tag, value in m.items_of(says)
+    ]
+    with VirtualBoard(m.capabilities(with_operators), ModelFake(data, ticks)) as board:
+        host = connect(SerialLine(board.port))
+        options = MeasureOptions(runs=5, compare=False)
+        return measure(host, "model", data, options, silent)
+
+
+def test_operators_are_timed_one_by_one() -> None:
+    data = CNN.read_bytes()
+    model = read_model(data)
+    found = timed_on(data, [10 * (n + 1) for n in range(len(model.main.ops))])
+    assert [o.index for o in found.operators] == list(range(len(model.main.ops)))
+    for n, op in enumerate(found.operators):
+        assert op.time.minimum == pytest.approx((n + 1) * 10 / 100_000_000)
+        assert op.time.median == pytest.approx(((n + 1) * 10 + 2) / 100_000_000)
+        assert op.time.spread == pytest.approx(4 / 100_000_000)
+    assert sum(o.measured for o in found.operators) == pytest.approx(1)
+    assert sum(o.predicted for o in found.operators) == pytest.approx(1)
+    jsonschema.validate(to_json(found), SCHEMA)
+    assert len(to_csv(found).splitlines()) == 6 + len(found.operators)
+    assert "CONV_2D" in to_html(found)
+
+
+@pytest.mark.parametrize("log_room", [1, 20, 40, 100])
+def test_a_log_that_holds_few_runs_or_none(log_room: int) -> None:
+    data = CNN.read_bytes()
+    count = len(read_model(data).main.ops)
+    found = timed_on(data, [5] * count, log_room)
+    assert found.latency.runs == 5
+    if log_room > count:
+        assert len(found.operators) == count
+    else:
+        assert found.operators == ()
+        assert any("log holds" in note or "does not time" in note for note in found.notes)
+
+
+def test_operators_of_loops_are_added_up() -> None:
+    """A WHILE's time includes its graphs'; its row does not."""
+    data = while_loop()
+    model = read_model(data)
+    begun = events(model)
+    assert begun is not None
+    kinds = [op.kind for op in begun]
+    assert kinds.count("WHILE") == 1
+    assert kinds.count("LESS") == 4  # the condition once more than the body
+    at = kinds.index("WHILE")
+    inside = [n for n, op in enumerate(begun) if op not in model.main.ops]
+    ticks = [10 * (n + 1) for n in range(len(begun))]
+    ticks[at] = 5000 + sum(ticks[n] for n in inside)
+    found = timed_on(data, ticks)
+    rows = {o.operator: o for o in found.operators}
+    assert rows["LESS"].runs == 4
+    least = sum(ticks[n] for n, kind in enumerate(kinds) if kind == "LESS")
+    assert rows["LESS"].time.minimum == pytest.approx(least / 100_000_000)
+    # In run r the WHILE is r longer, and so is each of those inside it.
+    assert rows["WHILE"].time.minimum == pytest.approx((5000 + 4 * (1 - len(inside))) / 100_000_000)
+    assert rows["WHILE"].time.spread == pytest.approx(4 * (len(inside) - 1) / 100_000_000)
+
+
+def test_models_whose_order_is_not_known() -> None:
+    models = [read_model(model.make()) for model in MODELS.values()]
+    assert any(events(model) is None for model in models)  # an IF
+    for model in models:
+        if not any(op.called() for op in model.ops()):
+            assert events(model) == model.main.ops
+
+
+def test_power_of_a_meter(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    idle, busy = ["0,1000"] * 300, ["0,9000", "0,11000"] * 100
+    path.write_text("\n".join(["Timestamp(ms),Current(uA)", *idle, *busy, *idle]))
+    power = metered_power(path, 3.0)
+    assert power.measured
+    assert power.watts == pytest.approx(3.0 * 0.010)
+    path.write_text("t,current [mA]\n" + "0,5\n" * 30)
+    assert metered_power(path, 2.0).watts == pytest.approx(0.010)
+    for text in ("", "a,b\n", "t,current\n1,x\n", "t,current\n" + "0,1\n" * 5, "c\n" + "-1\n" * 50):
+        path.write_text(text)
+        with pytest.raises(UsageError):
+            metered_power(path, 3.0)
+    with pytest.raises(UsageError):
+        stated_power(0, "here")

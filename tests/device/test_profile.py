@@ -1,0 +1,440 @@
+"""Profiles: operators alone, the database under every mishap, and the search that uses it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CNN, ROOT, needs_tflm
+from tests.device.proxy import Fake, Proxy
+from tests.models.handmade import MODELS
+from tests.test_cli import Run
+from tflm_planner.cost import Watch, case_of, latency_of, measured_of, profile_target, with_source
+from tflm_planner.cost.case import Case, canonical
+from tflm_planner.device import messages as m
+from tflm_planner.device.database import (
+    BoardRow,
+    LatencyRow,
+    ProfileDatabase,
+    operator_text,
+    to_csv,
+    to_json,
+)
+from tflm_planner.device.framing import Frame
+from tflm_planner.device.line import LineError
+from tflm_planner.device.link import Timing
+from tflm_planner.device.profiling import Shapes, profile, profiled_target
+from tflm_planner.device.responder import Refusal
+from tflm_planner.device.single import can_stand_alone, single
+from tflm_planner.device.station import Station
+from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
+from tflm_planner.device.wheel import WheelEngine
+from tflm_planner.errors import UsageError
+from tflm_planner.ir import Op
+from tflm_planner.search import silent
+from tflm_planner.serde import read_model
+from tflm_planner.tflm.targets import load_target
+
+QUICK = Timing(answer=0.2, repeats=2, patience=0.5, greeting=0.5)
+BOARD = BoardRow("b", "Cortex-M4", "cmsis-nn", "current", "1", "cortex-m4/cmsis-nn", 64_000_000, False)  # noqa: E501  # fmt: skip
+M4 = load_target("cortex-m4/cmsis-nn")
+
+
+def form(op: Op) -> Case:
+    return canonical(case_of(op))
+
+
+def row(operator: str, ns: float = 5.0, at: str = "2026-01-01") -> LatencyRow:
+    return LatencyRow(operator, ns, ns, 0.0, 3, at)
+
+
+def cnn_rows(ns_per_instruction: float = 100.0) -> dict[Case, LatencyRow]:
+    """Latencies that are instructions times a factor."""
+    model = read_model(CNN.read_bytes())
+    return {
+        form(cost.op): row(
+            operator_text(form(cost.op)), cost.each.instructions * ns_per_instruction
+        )
+        for cost in latency_of(model, M4).by_op
+    }
+
+
+# --- operators alone --------------------------------------------------------------------------
+
+
+@needs_tflm
+def test_every_operator_runs_alone_and_is_the_same_case() -> None:
+    engine = WheelEngine()
+    tried = 0
+    for name, handmade in MODELS.items():
+        try:
+            engine.load(handmade.make(), 1 << 22)
+        except Refusal:
+            continue  # TFLM refuses the whole model too
+        for op in read_model(handmade.make()).ops():
+            if not can_stand_alone(op):
+                continue
+            tried += 1
+            data = single(op)
+            (alone,) = read_model(data).main.ops
+            assert alone.kind == op.kind
+            if all(t.type_name not in ("int32", "int64") or t.is_constant for t in op.operands()):
+                assert form(alone) == form(op), name
+            engine.load(data, 1 << 22)
+            engine.run(engine.fill(1), 1)
+    engine.close()
+    assert tried > 50
+
+
+def test_taking_an_operator_out_leaves_the_model_as_it_is() -> None:
+    from tflm_planner.serde import write_model
+
+    model = read_model(CNN.read_bytes())
+    before = write_model(model)
+    for op in model.ops():
+        single(op)
+    assert write_model(model) == before
+
+
+def test_control_flow_and_state_are_left_out() -> None:
+    shapes = Shapes()
+    for handmade in MODELS.values():
+        shapes.add_model(handmade.make())
+    assert {"WHILE", "IF", "SVDF"} <= set(shapes.left_out)
+    assert not {case.kind for case in shapes.models} & {"WHILE", "IF", "CALL_ONCE", "VAR_HANDLE"}
+    assert len({operator_text(case) for case in shapes.models}) == len(shapes.models)
+
+
+def test_a_watch_hears_every_operator_whose_cost_is_asked() -> None:
+    model, heard = read_model(CNN.read_bytes()), []
+    latency_of(model, with_source(M4, Watch(heard.append)))
+    assert heard == list(model.ops())
+
+
+# --- the database -----------------------------------------------------------------------------
+
+
+def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
+    with ProfileDatabase(tmp_path / "p.db", create=True) as db:
+        assert db.add(BOARD, [row("a"), row("b")]) == 2
+        assert db.add(BOARD, [row("a", 7, "2025-01-01")]) == 0  # an older one
+        assert db.add(BOARD, [row("a", 9, "2027-01-01")]) == 1
+    with ProfileDatabase(tmp_path / "p.db") as db:
+        assert db.boards() == [BOARD]
+        assert {r.operator: r.minimum_ns for r in db.latencies(BOARD)} == {"a": 9, "b": 5}
+
+
+def test_merging_and_exporting(tmp_path: Path) -> None:
+    case = next(iter(cnn_rows()))
+    other = BoardRow(*[*(getattr(BOARD, n) for n in BOARD.__slots__[:-1]), True])
+    with (
+        ProfileDatabase(tmp_path / "a.db", create=True) as a,
+        ProfileDatabase(tmp_path / "b.db", create=True) as b,
+    ):
+        a.add(BOARD, [row(operator_text(case), 1, "2026-01-01")])
+        b.add(BOARD, [row(operator_text(case), 2, "2026-01-02")])
+        b.add(other, [row(operator_text(case), 3)])
+        assert a.merge(b) == 2
+        assert a.merge(b) == 0
+        assert [r.minimum_ns for r in a.latencies(BOARD)] == [2]
+        assert [r.minimum_ns for r in a.latencies(other)] == [3]
+        assert len(to_csv(a).splitlines()) == 3
+        found = json.loads(to_json(a))
+        assert found["boards"][0]["latencies"][0]["operator"][0] == case.kind
+        assert next(a.latencies(BOARD)).case == case
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but long enough" * 40, b"short"])
+def test_other_files_are_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "p.db"
+    path.write_bytes(content)
+    with pytest.raises(UsageError):
+        ProfileDatabase(path, create=True)
+    assert path.read_bytes() == content
+    with pytest.raises(UsageError, match="there is no profile database"):
+        ProfileDatabase(tmp_path / "none.db")
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_databases_of_others_and_of_later_versions_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "p.db"
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE t (x)")
+    db.close()
+    with pytest.raises(UsageError, match="another program"):
+        ProfileDatabase(path, create=True)
+    ProfileDatabase(tmp_path / "q.db", create=True).close()
+    db = sqlite3.connect(tmp_path / "q.db")
+    db.execute("PRAGMA user_version = 9")
+    db.close()
+    with pytest.raises(UsageError, match="later tflm-plan"):
+        ProfileDatabase(tmp_path / "q.db")
+
+
+def test_a_row_that_cannot_be_takes_none_of_its_fellows_along(tmp_path: Path) -> None:
+    with ProfileDatabase(tmp_path / "p.db", create=True) as db:
+        db.add(BOARD, [row("kept")])
+        with pytest.raises(UsageError, match="CHECK"):
+            db.add(BOARD, [row("good"), LatencyRow("bad", 5, 4, 0, 3, "2026")])
+        assert [r.operator for r in db.latencies(BOARD)] == ["kept"]
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from tests.device.test_profile import BOARD, row
+from tflm_planner.device.database import ProfileDatabase
+with ProfileDatabase(Path(sys.argv[1]), create=True) as db:
+    n = 0
+    while True:
+        db.add(BOARD, [row(f"{n}/{k}") for k in range(50)])
+        n += 1
+        print(n, flush=True)
+"""
+
+
+def test_killed_in_the_middle_of_writing(tmp_path: Path) -> None:
+    """Whole transactions are there, and nothing of the one that was cut off."""
+    path = tmp_path / "p.db"
+    for delay in (0.0, 0.003, 0.011):
+        child = subprocess.Popen(
+            [sys.executable, "-c", KILLED, path],
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert child.stdout is not None
+        for _ in range(5):
+            child.stdout.readline()
+        time.sleep(delay)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        with ProfileDatabase(path) as db:
+            counts: dict[str, int] = {}
+            for found in db.latencies(BOARD):
+                batch = found.operator.split("/")[0]
+                counts[batch] = counts.get(batch, 0) + 1
+            assert len(counts) >= 5
+            assert set(counts.values()) == {50}
+
+
+# --- measuring --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fake() -> Iterator[tuple[VirtualBoard, Fake]]:
+    engine = Fake()
+    with VirtualBoard(virtual_capabilities(), engine) as board:
+        yield board, engine
+
+
+def cnn_shapes() -> Shapes:
+    shapes = Shapes()
+    shapes.add_model(CNN.read_bytes())
+    return shapes
+
+
+def test_what_is_known_is_not_measured_again(fake, tmp_path: Path) -> None:
+    board, _ = fake
+    shapes = cnn_shapes()
+    with (
+        ProfileDatabase(tmp_path / "p.db", create=True) as db,
+        Station(board.port, 115200, QUICK) as station,
+    ):
+        done = profile(station, shapes, db, 3, False, silent)
+        assert (done.measured, done.known) == (len(shapes.models), 0)
+        done = profile(station, shapes, db, 3, False, silent)
+        assert (done.measured, done.known) == (0, len(shapes.models))
+        done = profile(station, shapes, db, 3, True, silent)
+        assert done.measured == len(shapes.models)
+
+
+def test_what_the_board_refuses_is_told_and_the_rest_measured(fake, tmp_path: Path) -> None:
+    board, engine = fake
+    shapes = cnn_shapes()
+    load = engine.load
+
+    def picky(data: bytes, arena: int):
+        if read_model(data).main.ops[0].kind == "SOFTMAX":
+            raise Refusal(m.Error.OPERATOR_MISSING, 0, "SOFTMAX")
+        return load(data, arena)
+
+    engine.load = picky
+    with (
+        ProfileDatabase(tmp_path / "p.db", create=True) as db,
+        Station(board.port, 115200, QUICK) as station,
+    ):
+        done = profile(station, shapes, db, 3, False, silent)
+        assert len(done.failed) == 1
+        assert "SOFTMAX is not registered" in done.failed[0]
+        assert done.measured == len(shapes.models) - 1
+
+
+def test_an_operator_that_resets_the_board_is_left_out(fake, tmp_path: Path) -> None:
+    board, engine = fake
+    shapes = cnn_shapes()
+    bad = next(d for c, d in shapes.models.items() if c.kind == "SOFTMAX")
+    engine.on_run = lambda: board.reset(3) if engine.data == bad else None
+    lost = Timing(answer=0.2, repeats=2, patience=0.5, greeting=0.5)
+
+    def drop(frame: Frame, count: int):
+        """A board that is reset in Invoke does not answer it."""
+        dying = engine.data == bad and frame.type == m.Command.INVOKE | m.REPLY
+        return [] if dying and frame.status == m.DONE else None
+
+    with (
+        Proxy(board, to_host=drop) as proxy,
+        ProfileDatabase(tmp_path / "p.db", create=True) as db,
+        Station(proxy.port, 115200, lost) as station,
+    ):
+        done = profile(station, shapes, db, 3, False, silent)
+        assert len(done.failed) == 1
+        assert "reset" in done.failed[0]
+        assert station.retries >= 1
+        assert done.measured == len(shapes.models) - 1
+
+
+def test_interrupted_keeps_what_was_measured(fake, tmp_path: Path) -> None:
+    board, _ = fake
+
+    def interrupt(message: str) -> None:
+        if message.startswith("measuring 6 "):
+            raise KeyboardInterrupt
+
+    with (
+        ProfileDatabase(tmp_path / "p.db", create=True) as db,
+        Station(board.port, 115200, QUICK) as station,
+    ):
+        done = profile(station, cnn_shapes(), db, 3, False, interrupt)
+        assert done.interrupted
+        (kept_on,) = db.boards()
+        assert done.measured == len(list(db.latencies(kept_on))) == 5
+
+
+def test_unplugged_keeps_what_was_measured(fake, tmp_path: Path) -> None:
+    board, _ = fake
+
+    def pull(frame: Frame, count: int):
+        if frame.type == m.Command.ALLOCATE and count == 7:
+            proxy.unplug()
+
+    with ProfileDatabase(tmp_path / "p.db", create=True) as db:
+        with Proxy(board, to_board=pull) as proxy:
+            station = Station(proxy.port, 115200, QUICK, comes_back=0.3)
+            with station, pytest.raises(LineError):
+                profile(station, cnn_shapes(), db, 3, False, silent)
+        (kept_on,) = db.boards()
+        assert len(list(db.latencies(kept_on))) == 5  # two of the seven were chains
+
+
+# --- using a profile --------------------------------------------------------------------------
+
+
+def database(path: Path, rows: dict[Case, LatencyRow], board: BoardRow = BOARD) -> ProfileDatabase:
+    db = ProfileDatabase(path, create=True)
+    db.add(board, rows.values())
+    return db
+
+
+def test_measured_operators_cost_what_was_measured(tmp_path: Path) -> None:
+    rows = cnn_rows()
+    with database(tmp_path / "p.db", rows) as db:
+        target = profiled_target(M4, db)
+    model = read_model(CNN.read_bytes())
+    for cost in latency_of(model, target).by_op:
+        ns = rows[form(cost.op)].minimum_ns
+        assert cost.each.instructions == pytest.approx(ns * 0.064, abs=1)
+    assert latency_of(model, target).clock == 64_000_000
+    device = measured_of(target)
+    assert device is not None and device.held_out is not None
+    # These latencies are the built-in model's, scaled: it must find that out.
+    assert device.held_out.most < 0.05
+
+
+def test_shapes_not_measured_are_fitted(tmp_path: Path) -> None:
+    model = read_model(CNN.read_bytes())
+    rows = cnn_rows()
+    hidden = list(rows)[::4]
+    with database(tmp_path / "p.db", {c: r for c, r in rows.items() if c not in hidden}) as db:
+        target = profiled_target(M4, db)
+    for cost in latency_of(model, target).by_op:
+        if form(cost.op) in hidden:
+            wanted = rows[form(cost.op)].minimum_ns * 0.064
+            assert cost.each.instructions == pytest.approx(wanted, rel=0.1)
+            assert cost.each.estimated
+
+
+def test_a_fit_to_a_device_that_is_unlike_the_built_in_one() -> None:
+    """Latencies with another law for convolutions: fitted, where there are enough."""
+    model = read_model(CNN.read_bytes())
+    cases = {form(op): op for op in model.ops()}
+    law = {c: 5_000.0 + 3.0 * c.result.elements for c in cases}
+    target = profile_target(M4, "odd", "", 1_000_000, law)
+    device = measured_of(target)
+    assert device is not None and device.held_out is not None
+    assert device.held_out.count == len(cases)
+    assert 0 <= device.held_out.median <= device.held_out.most
+
+
+def test_which_board_of_a_database(tmp_path: Path) -> None:
+    rows = cnn_rows()
+    other = BoardRow("c", "Cortex-M7", "cmsis-nn", "current", "1", "cortex-m7/cmsis-nn", 1, False)
+    with database(tmp_path / "p.db", rows) as db:
+        newer = BoardRow(*[*(getattr(BOARD, n) for n in BOARD.__slots__[:4]), "2", *(getattr(BOARD, n) for n in BOARD.__slots__[5:])])  # noqa: E501  # fmt: skip
+        case = next(iter(rows))
+        db.add(newer, [row(operator_text(case), 1e6, "2030")])
+        target = profiled_target(load_target("cortex-m7/cmsis-nn"), db)  # the only one there is
+        assert measured_of(target).exact[case] == pytest.approx(64_000)  # the later firmware's
+        db.add(other, [row(operator_text(case), 1)])
+        assert measured_of(profiled_target(M4, db)).name == "b"
+        with pytest.raises(UsageError, match="several boards"):
+            profiled_target(load_target("cortex-m55/cmsis-nn"), db)
+    with ProfileDatabase(tmp_path / "e.db", create=True) as empty, pytest.raises(UsageError):
+        profiled_target(M4, empty)
+
+
+# --- all of it --------------------------------------------------------------------------------
+
+
+@needs_tflm
+def test_profile_and_plan_through_a_virtual_board(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "p.db", tmp_path / "out.tflite"
+    with VirtualBoard() as board:
+        done = Run(
+            ["profile", CNN, "-p", board.port, "--db", path, "--runs", "3", "--tiles",
+             "--time-limit", "1", "--export", tmp_path / "p.csv"],
+            capsys,
+        )  # fmt: skip
+    assert done.code == 0, done.err
+    measured = len((tmp_path / "p.csv").read_text().splitlines()) - 1
+    assert measured > len(cnn_rows())  # tiles too
+    done = Run(
+        [CNN, out, "--tile", "--profile", path, "-t", "x86-64/wheel", "--inputs", "2", "--json",
+         "--time-limit", "2"],
+        capsys,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    notes = json.loads(done.out)["notes"]
+    assert any("profile of virtual" in note and "held out" in note for note in notes)
+
+
+def test_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    db = tmp_path / "p.db"
+    assert "nothing to do" in Run(["profile", "--db", db], capsys).refused(2)
+    assert not db.exists()
+    Run(["profile", CNN, "--db", db, "-p", tmp_path / "none"], capsys).refused(6)
+    Run(["profile", "--db", db, "--export", tmp_path / "p.txt"], capsys).refused(2)
+    none = ["--profile", tmp_path / "none.db"]
+    assert "no profile" in Run([CNN, tmp_path / "o.tflite", *none], capsys).refused(2)

@@ -1,0 +1,85 @@
+"""What all commands share: their usual options, errors as exit codes, progress.
+
+It must not know commands, and imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from tflm_planner.errors import PlannerError
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is being done.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+TargetName = Annotated[
+    str,
+    typer.Option("--target", "-t", help="Target, board or TOML file; see `tflm-plan targets`."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
+Inputs = Annotated[int, typer.Option(min=1, help="Inputs to compare on each runtime.")]
+
+
+@contextmanager
+def errors_as_exit_codes() -> Generator[None]:
+    """One line on stderr and the exit code of its class; no traceback, unless asked for."""
+    try:
+        yield
+    except PlannerError as error:
+        fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        fail("interrupted; nothing was written", 130)
+    except (typer.Exit, BrokenPipeError):
+        raise
+    except OSError as error:  # beyond the paths given: a temporary folder, a cache
+        where = f" ({error.filename})" if error.filename else ""
+        fail(f"the system refused: {error.strerror or error}{where}; is a disk full?", 2)
+    except Exception as error:
+        if os.environ.get("TFLM_PLAN_DEBUG"):
+            traceback.print_exc()
+        fail(
+            f"internal error: {type(error).__name__}: {error}; please report it with the model "
+            "(TFLM_PLAN_DEBUG=1 shows where)",
+            1,
+        )
+
+
+def fail(message: str, code: int) -> None:
+    """One line on stderr, and the exit code."""
+    from tflm_planner.report.text import safe_text
+
+    typer.echo(f"tflm-plan: error: {safe_text(message)}", err=True)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def progress(quiet: bool, verbose: bool) -> Generator[Any]:
+    """A listener: lines on stderr when verbose; a spinner there from the first second on."""
+    from tflm_planner.search import silent
+
+    if quiet or (not verbose and not sys.stderr.isatty()):
+        yield silent
+    elif verbose:
+        yield _say_on_stderr
+    else:
+        from tflm_planner.progress import Spinner
+
+        with Spinner() as spinner:
+            yield spinner.say
+
+
+def _say_on_stderr(message: str) -> None:
+    typer.echo(message, err=True)
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout."""
+    typer.echo(json.dumps(document, indent=2, allow_nan=False))

@@ -1,0 +1,196 @@
+"""Latencies measured on a device in place of counted instructions.
+
+    case measured -> its cycles
+    case not measured -> constants of its kernel path: fitted, or the built-in ones scaled,
+                         whichever predicts held-out shapes better
+
+A target with such a source is a `ProfiledTarget`; everything that asks for costs then counts
+cycles of the device. MOTES (section 4.5) keeps the same cache "based on its type and shape". It
+must not know devices or databases.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from statistics import median
+
+from tflm_planner.cost.case import Case, canonical, case_of
+from tflm_planner.cost.fit import fit_path
+from tflm_planner.cost.kinds import Counts, Family
+from tflm_planner.cost.moves import other
+from tflm_planner.cost.profiles import CALL, DISPATCH, Profile
+from tflm_planner.ir import Model, Op
+from tflm_planner.tflm.targets import Target
+
+FOLDS = 5
+_ENOUGH = 4
+"""Measurements of a path from which on its constants may be fitted to them alone."""
+Rows = Sequence[tuple[Case, float]]
+Counted = Callable[[Case, Family], tuple[str, Counts]]
+"""The key of a case's kernel path, and how often each piece of its code runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Relative errors on shapes that took no part in the fit. count: how many there were."""
+
+    count: int
+    median: float
+    most: float
+    """Nine of ten are within this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A device's latencies. hertz: cycles a second. exact: cycles of the cases measured, in their
+    canonical form. fitted: the constants for the others. name: for people. target: id of the
+    device's own."""
+
+    name: str
+    target: str
+    hertz: int
+    exact: Mapping[Case, float]
+    fitted: Profile
+    held_out: HeldOut | None
+
+    def cycles(self, case: Case) -> float | None:
+        """What was measured of a case; None where nothing was."""
+        return self.exact.get(canonical(case))
+
+
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """Hears of every operator whose cost is asked: the shapes that a search would try."""
+
+    heard: Callable[[Op], None]
+
+
+@dataclass(frozen=True)
+class ProfiledTarget(Target):
+    """A target whose costs come from a device, or are watched."""
+
+    source: Measured | Watch | None = None
+
+
+def with_source(target: Target, source: Measured | Watch) -> ProfiledTarget:
+    """The target with costs from `source`."""
+    kept = {f.name: getattr(target, f.name) for f in fields(Target)}
+    return ProfiledTarget(**kept, source=source)
+
+
+def measured_of(target: Target) -> Measured | None:
+    """The device's latencies that a target carries, if it does."""
+    source = target.source if isinstance(target, ProfiledTarget) else None
+    return source if isinstance(source, Measured) else None
+
+
+def fit(rows: Rows, base: Profile, counted: Counted) -> tuple[Profile, HeldOut | None]:
+    """Constants for all paths, from measured cases, and their error on cases held out.
+
+    Deterministic: folds by a hash of the case. `base`: built-in constants of the nearest core.
+    """
+    profile = _fit(rows, base, counted)
+    errors: list[float] = []
+    if len(rows) >= FOLDS:
+        for fold in range(FOLDS):
+            kept = [row for row in rows if _fold(row[0]) != fold]
+            if kept and len(kept) < len(rows):
+                trained = _fit(kept, base, counted)
+                errors += [_error(trained, row, counted) for row in rows if _fold(row[0]) == fold]
+    if not errors:
+        return profile, None
+    errors.sort()
+    return profile, HeldOut(len(errors), median(errors), errors[int(0.9 * (len(errors) - 1))])
+
+
+def _fold(case: Case) -> int:
+    return zlib.crc32(repr((case.kind, case.inputs, case.outputs, case.options)).encode()) % FOLDS
+
+
+def _fit(rows: Rows, base: Profile, counted: Counted) -> Profile:
+    by_path: dict[str, list[tuple[Counts, float]]] = defaultdict(list)
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for case, cycles in rows:
+        key, counts = counted(case, base.family)
+        if key not in base.paths:  # as `model.instructions` does
+            key, counts = f"other.{case.data.type}", other(case, base.family).counts
+        by_path[key].append((counts, cycles))
+        known = base.paths.get(key, base.paths["other.int8"])
+        ratios[key].append(cycles / max(1.0, predict(known, counts)))
+    usual = median([r for found in ratios.values() for r in found]) if ratios else 1.0
+    paths: dict[str, Mapping[str, float]] = {}
+    for key, table in base.paths.items():
+        factor = median(ratios[key]) if key in ratios else usual
+        paths[key] = _scaled(table, factor)
+        found = by_path.get(key, [])
+        if len(found) >= _ENOUGH and _spread(found, fit_path) < _spread(
+            found, lambda part, t=table: _scaled(t, _ratio(part, t))
+        ):
+            paths[key] = fit_path(found)
+    # What was measured of an operator contains its dispatch.
+    paths[DISPATCH] = {**_scaled(base.paths[DISPATCH], usual), "operator": 0.0}
+    return Profile(f"measured like {base.id}", base.family, paths)
+
+
+def _spread(
+    rows: Sequence[tuple[Counts, float]],
+    train: Callable[[Sequence[tuple[Counts, float]]], Mapping[str, float]],
+) -> float:
+    """Median relative error of rows predicted by the others."""
+    errors: list[float] = []
+    for at, (counts, cycles) in enumerate(rows):
+        table = train([row for i, row in enumerate(rows) if i != at])
+        errors.append(abs(predict(table, counts) / max(1.0, cycles) - 1))
+    return median(errors)
+
+
+def _ratio(rows: Sequence[tuple[Counts, float]], table: Mapping[str, float]) -> float:
+    return median(cycles / max(1.0, predict(table, counts)) for counts, cycles in rows)
+
+
+def _scaled(table: Mapping[str, float], factor: float) -> dict[str, float]:
+    return {name: value * factor for name, value in table.items()}
+
+
+def predict(table: Mapping[str, float], counts: Counts) -> float:
+    """Cost by the constants of a path."""
+    return table.get(CALL, 0.0) + sum(
+        table[name] * count for name, count in counts.items() if name in table
+    )
+
+
+def _error(profile: Profile, row: tuple[Case, float], counted: Counted) -> float:
+    case, cycles = row
+    key, counts = counted(case, profile.family)
+    if key not in profile.paths:
+        key, counts = f"other.{case.data.type}", other(case, profile.family).counts
+    table = profile.paths.get(key, profile.paths["other.int8"])
+    return abs(predict(table, counts) / max(1.0, cycles) - 1)
+
+
+def profile_notes(target: Target, model: Model) -> tuple[str, ...]:
+    """What a report says of the latencies that a search used."""
+    device = measured_of(target)
+    if device is None:
+        return ()
+    cases = [case_of(op) for op in model.ops()]
+    known = sum(device.cycles(case) is not None for case in cases)
+    other = "" if device.target == target.id else f", which is {device.target or 'no known target'}"
+    return (
+        f"latency by the profile of {device.name}{other}: {known} of {len(cases)} operators "
+        f"measured, the others by a model fitted to {len(device.exact)} shapes"
+        f"{held_out_text(device.held_out)}",
+    )
+
+
+def held_out_text(held_out: HeldOut | None) -> str:
+    """The error of the fitted model, for people."""
+    if held_out is None:
+        return " (too few to tell its error)"
+    return (
+        f" (error on shapes held out: median {100 * held_out.median:.1f} %, nine of ten within "
+        f"{100 * held_out.most:.1f} %)"
+    )

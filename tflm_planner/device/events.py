@@ -1,0 +1,48 @@
+"""In which order operators begin during one Invoke: the rows of a board's log.
+
+    main: A WHILE B      log: total, A, WHILE, condition, (body, condition) x turns, B
+
+A WHILE begins before its graphs and its time includes theirs. This module must not know boards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tflm_planner.cost.loops import turns
+from tflm_planner.ir import Graph, Model, Op
+
+MOST_EVENTS = 1 << 20
+
+
+class _UnknownError(Exception):
+    """The order depends on values that the model does not say."""
+
+
+def events(model: Model) -> list[Op] | None:
+    """The operators as they begin; None where the model does not say how often, or which (an IF,
+    a loop that does not count)."""
+    found: list[Op] = []
+    try:
+        for op in _begun(model.main):
+            found.append(op)
+            if len(found) > MOST_EVENTS:
+                return None
+    except _UnknownError:
+        return None
+    return found
+
+
+def _begun(graph: Graph) -> Iterator[Op]:
+    for op in graph.ops:
+        yield op
+        if not op.called():
+            continue
+        often = turns(op) if op.kind == "WHILE" else None
+        if often is None:
+            raise _UnknownError
+        condition, body = (op.graphs[f"{w}SubgraphIndex"][0] for w in ("cond", "body"))
+        yield from _begun(condition)
+        for _ in range(often):
+            yield from _begun(body)
+            yield from _begun(condition)

@@ -1,0 +1,206 @@
+"""A model as C++ sources that any TFLM project can take in: data, resolver, arena.
+
+    model_data.h, model_data.cpp   the file, alignas(16), in flash
+    op_resolver.h                  a MicroMutableOpResolver with the operators used, no others
+    arena.h                        the exact arena of the target, its parts in a comment
+
+It must not know files: it returns texts. Same model, name and target: same texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tflm_planner import __version__
+from tflm_planner.device.resolver_methods import resolver_method
+from tflm_planner.errors import ModelError, UsageError
+from tflm_planner.inspection import read_any
+from tflm_planner.ir import Model, Op
+from tflm_planner.passes.place import carried_plan
+from tflm_planner.report.text import safe_text
+from tflm_planner.tflm.arena import Arena, arena_of
+from tflm_planner.tflm.targets import Target
+
+_PER_LINE, _WIDTH = 12, 80
+_WORDS = """
+alignas alignof and asm auto bool break case catch char class const constexpr continue default
+delete do double else enum explicit export extern false float for friend goto if inline int long
+mutable namespace new not operator or private protected public register return short signed
+sizeof static struct switch template this throw true try typedef typename union unsigned using
+virtual void volatile while xor
+"""
+_RESERVED = frozenset(_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """How the model is called in C++. snake: `vww_96`; camel: `Vww96`."""
+
+    snake: str
+    camel: str
+
+    def guard(self, file: str) -> str:
+        return f"TFLM_PLAN_{self.snake}_{file}_".upper().replace(".", "_")
+
+
+def export(data: bytes, name: str, target: Target) -> Mapping[str, str]:
+    """File name -> text, for the model in `data`. `name`: what identifiers are made of.
+
+    Raises ModelError for damaged models and operators that no TFLM has, UsageError when `name`
+    holds nothing to make an identifier of.
+    """
+    model, _ = read_any(data)
+    names = _names(name)
+    arena = arena_of(model, target, carried_plan(model))
+    stamp = f"// Written by tflm-plan {__version__} (export); do not edit."
+    head = f"{stamp}\n// {_remark(name)}: {len(data):,} bytes, SHA-256 {_sha(data)}"
+    return {
+        "model_data.h": _data_header(head, names, len(data)),
+        "model_data.cpp": _data_source(head, names, data),
+        "op_resolver.h": _resolver(head, names, model),
+        "arena.h": _arena(head, names, arena, model, target),
+    }
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _names(name: str) -> _Names:
+    words = re.findall(r"[A-Za-z0-9]+", name)
+    if not words:
+        raise UsageError(f"no C++ identifier can be made of {name!r}; give one with --name")
+    snake = "_".join(word.lower() for word in words)
+    if snake[0].isdigit() or snake in _RESERVED:
+        snake = f"model_{snake}"
+    return _Names(snake, "".join(word[:1].upper() + word[1:] for word in snake.split("_")))
+
+
+def _guarded(head: str, guard: str, body: str) -> str:
+    return f"{head}\n\n#ifndef {guard}\n#define {guard}\n\n{body}\n#endif  // {guard}\n"
+
+
+def _data_header(head: str, names: _Names, size: int) -> str:
+    body = f"""#include <cstddef>
+#include <cstdint>
+
+// tflite::GetModel(g_{names.snake}_model_data); aligned to 16 bytes, in flash.
+extern const std::uint8_t g_{names.snake}_model_data[];
+constexpr std::size_t k{names.camel}ModelSize = {size};
+"""
+    return _guarded(head, names.guard("model_data.h"), body)
+
+
+def _data_source(head: str, names: _Names, data: bytes) -> str:
+    rows = (data[i : i + _PER_LINE] for i in range(0, len(data), _PER_LINE))
+    lines = "\n".join("    " + " ".join(f"0x{byte:02x}," for byte in row) for row in rows)
+    return (
+        f'{head}\n\n#include "model_data.h"\n\n'
+        f"alignas(16) const std::uint8_t g_{names.snake}_model_data[] = {{\n{lines}\n}};\n\n"
+        f"static_assert(sizeof(g_{names.snake}_model_data) == k{names.camel}ModelSize,\n"
+        f'              "model_data.h is of another model");\n'
+    )
+
+
+def _resolver(head: str, names: _Names, model: Model) -> str:
+    used = {(op.kind, _is_custom(op)): op for op in reversed(list(model.ops()))}
+    ops = [used[kind] for kind in sorted(used)]  # a custom operator may be called ADD
+    added: list[str] = []
+    extern: list[Op] = []
+    for op in ops:
+        method = resolver_method(op.kind, custom=_is_custom(op))
+        if method is not None:
+            added.append(f"  TF_LITE_ENSURE_STATUS(resolver.{method}());")
+        elif _is_custom(op):
+            extern.append(op)
+        else:
+            raise ModelError(
+                f"operator {op.label}: TFLM has no kernel for {op.kind}; the model cannot run on it"
+            )
+    parameters = "".join(f",\n    const TFLMRegistration* custom_{i}" for i, _ in enumerate(extern))
+    remarks = "".join(f"// custom_{i}: {_remark(op.kind)}\n" for i, op in enumerate(extern))
+    added += [
+        f"  TF_LITE_ENSURE_STATUS(resolver.AddCustom({_literal(op)}, custom_{i}));"
+        for i, op in enumerate(extern)
+    ]
+    return _guarded(
+        head,
+        names.guard("op_resolver.h"),
+        _resolver_body(names, len(ops), added, (parameters, remarks), model),
+    )
+
+
+def _resolver_body(
+    names: _Names, count: int, added: list[str], custom: tuple[str, str], model: Model
+) -> str:
+    parameters, remarks = custom
+    variables = sum(op.kind == "VAR_HANDLE" for op in model.ops())
+    note = (
+        f"// The model has {variables} resource variables: give the interpreter\n"
+        f"// tflite::MicroResourceVariables::Create(allocator, {variables}).\n"
+        if variables
+        else ""
+    )
+    lines = "\n".join(added) or "  static_cast<void>(resolver);"
+    opening = f"inline TfLiteStatus Register{names.camel}Operators("
+    first = f"{names.camel}OpResolver& resolver"
+    if parameters or len(opening) + len(first) > _WIDTH - len(") {"):
+        first = f"\n    {first}{parameters}"
+    return f"""#include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
+
+{note}using {names.camel}OpResolver = tflite::MicroMutableOpResolver<{max(count, 1)}>;
+
+// Registers the operators of the model, and no others.
+{remarks}{opening}{first}) {{
+{lines}
+  return kTfLiteOk;
+}}
+"""
+
+
+def _is_custom(op: Op) -> bool:
+    return op.code.custom is not None
+
+
+def _literal(op: Op) -> str:
+    """A custom operator's name as a C string, whatever bytes it has."""
+    data = (op.code.custom or "").encode("utf-8", "surrogateescape")
+    plain = (chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in data)
+    return '"' + "".join(plain) + '"'
+
+
+def _remark(text: str) -> str:
+    """Text for a comment that ends with its line: a backslash there would take in the next."""
+    return safe_text(text).replace("\\", "/").replace("??/", "?? /")
+
+
+def _arena(head: str, names: _Names, arena: Arena, model: Model, target: Target) -> str:
+    comment = "\n".join(f"// {line}".rstrip() for line in _parts(arena, model, target))
+    body = f"""#include <cstddef>
+
+{comment}
+constexpr std::size_t k{names.camel}ArenaSize = {arena.arena};
+"""
+    return _guarded(head, names.guard("arena.h"), body)
+
+
+def _parts(arena: Arena, model: Model, target: Target) -> Iterator[str]:
+    plan = "with the plan in the file" if carried_plan(model) else "as TFLM plans"
+    yield f"Bytes of tensor_arena on {_remark(target.id)}"
+    yield f"({_remark(target.name)}), {plan}."
+    yield f"  head           {arena.head:>9,}  tensors and scratch"
+    yield f"  tail           {arena.tail:>9,}  what stays:"
+    for part, size in sorted(arena.tail_parts.items(), key=lambda p: -p[1]):
+        if size:
+            yield f"    {part.replace('_', ' '):<20} {size:>9,}"
+    yield f"  planning temp  {arena.planning_temp:>9,}  while AllocateTensors plans"
+    yield f"  prepare temp   {arena.prepare_temp:>9,}  while kernels prepare"
+    yield "The size is the smallest that works: max(head + tail, tail of that moment + temp)."
+    yield "It holds for an array whose start is aligned to 16 bytes:"
+    yield "  alignas(16) static std::uint8_t tensor_arena[...];"
+    yield f"An array that is not needs {arena.alignment_slack} bytes more."
+    for warning in arena.warnings:
+        yield f"Warning: {_remark(warning)}"

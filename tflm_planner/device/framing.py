@@ -1,0 +1,150 @@
+"""Frames on a serial line: COBS, length, CRC-32. Section 1 of schema/protocol.md.
+
+    wire     00 | COBS( frame ) | 00
+    frame    type u8 | status u8 | sequence u16 | length u16 | payload | crc u32
+
+It must not know what types and payloads mean, nor where bytes come from.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections import deque
+from dataclasses import dataclass, field
+
+_HEADER = struct.Struct("<BBHH")
+_CRC = struct.Struct("<I")
+OVERHEAD = _HEADER.size + _CRC.size
+MOST_PAYLOAD = 4096
+"""Bytes of payload that any frame may have."""
+FIRST_PAYLOAD = 128
+"""Bytes of payload that every receiver takes, before HELLO says more."""
+_RUN = 254
+
+
+class BadFrameError(Exception):
+    """Bytes between two zeros that are no frame; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """type: of the request, + 0x80 in replies. status: 0 in requests. sequence: 0 ... 65535."""
+
+    type: int
+    status: int
+    sequence: int
+    payload: bytes = b""
+
+
+def encode(frame: Frame) -> bytes:
+    """The frame on the wire, with the zeros around it. ValueError when it is too long."""
+    if len(frame.payload) > MOST_PAYLOAD:
+        raise ValueError(f"a payload of {len(frame.payload)} bytes; {MOST_PAYLOAD} is the most")
+    head = _HEADER.pack(frame.type, frame.status, frame.sequence, len(frame.payload))
+    body = head + frame.payload
+    return b"\0" + stuff(body + _CRC.pack(zlib.crc32(body))) + b"\0"
+
+
+def decode(encoded: bytes) -> Frame:
+    """The frame whose bytes between the zeros are `encoded`. Raises BadFrameError."""
+    data = unstuff(encoded)
+    if len(data) < OVERHEAD:
+        raise BadFrameError(f"{len(data)} bytes are no frame")
+    kind, status, sequence, length = _HEADER.unpack_from(data)
+    if length != len(data) - OVERHEAD:
+        raise BadFrameError(f"says {length} bytes of payload and has {len(data) - OVERHEAD}")
+    body, (crc,) = data[: -_CRC.size], _CRC.unpack(data[-_CRC.size :])
+    if zlib.crc32(body) != crc:
+        raise BadFrameError("its CRC is wrong")
+    return Frame(kind, status, sequence, body[_HEADER.size :])
+
+
+def stuff(data: bytes) -> bytes:
+    """COBS: `data` without zero bytes, about 1/254 longer (Cheshire and Baker 1999)."""
+    parts: list[bytes] = []
+    for run in data.split(b"\0"):
+        whole = max(0, (len(run) - 1) // _RUN) * _RUN
+        parts += [b"\xff" + run[i : i + _RUN] for i in range(0, whole, _RUN)]
+        rest = run[whole:]
+        parts.append(bytes((len(rest) + 1,)) + rest)
+        if len(rest) == _RUN:  # a code of 255 stands for no zero: add one of 1 that does
+            parts.append(b"\x01")
+    return b"".join(parts)
+
+
+def unstuff(encoded: bytes) -> bytes:
+    """The inverse of `stuff`. Raises BadFrameError when `encoded` is not COBS."""
+    parts: list[bytes] = []
+    at = 0
+    while at < len(encoded):
+        code = encoded[at]
+        run = encoded[at + 1 : at + code]
+        if code == 0 or len(run) != code - 1 or 0 in run:
+            raise BadFrameError("it is not in COBS")
+        parts.append(run)
+        at += code
+        if code <= _RUN and at < len(encoded):
+            parts.append(b"\0")
+    return b"".join(parts)
+
+
+@dataclass
+class Receiver:
+    """Finds frames in a stream that comes in pieces of any size.
+
+    bad: runs of bytes between zeros that were no frame. noise: bytes in them. last: why the last.
+    """
+
+    bad: int = 0
+    noise: int = 0
+    last: str = ""
+    _pending: bytearray = field(default_factory=bytearray)
+    _skipping: bool = False
+    _found: deque[Frame] = field(default_factory=deque[Frame])
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The frames that are complete now and were not taken yet."""
+        self.push(data)
+        found = list(self._found)
+        self._found.clear()
+        return found
+
+    def take(self) -> Frame | None:
+        """The next frame that is complete, or None."""
+        return self._found.popleft() if self._found else None
+
+    def push(self, data: bytes) -> None:
+        """Add what has come."""
+        self._pending += data
+        if b"\0" in data:
+            *whole, rest = bytes(self._pending).split(b"\0")
+            self._pending = bytearray(rest)
+            for encoded in whole:
+                self._end(encoded)
+        if len(self._pending) > _LONGEST:  # no zero in sight: this can be no frame any more
+            self.noise += len(self._pending)
+            self._pending.clear()
+            self._skipping = True
+
+    def _end(self, encoded: bytes) -> None:
+        skipped, self._skipping = self._skipping, False
+        if not encoded and not skipped:
+            return
+        try:
+            if skipped:
+                raise BadFrameError("it is longer than any frame")
+            self._found.append(decode(encoded))
+        except BadFrameError as error:
+            self._drop(len(encoded), str(error))
+
+    def _drop(self, count: int, why: str) -> None:
+        self.bad, self.noise, self.last = self.bad + 1, self.noise + count, why
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing at all has come that was no frame."""
+        return self.noise == 0 and not self._pending
+
+
+_LONGEST = len(stuff(bytes([1]) * (MOST_PAYLOAD + OVERHEAD)))

@@ -1,0 +1,93 @@
+"""What measuring found, as data: sizes, latencies, outputs. Bytes and seconds.
+
+It must not know boards' lines, or how to render.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tflm_planner.device.board import Memory
+from tflm_planner.device.energy import Energy
+from tflm_planner.device.messages import Capabilities
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A size in bytes: predicted for the target, measured on the board; None where unknown."""
+
+    name: str
+    predicted: int | None
+    measured: int | None
+
+    @property
+    def difference(self) -> int | None:
+        """Measured minus predicted."""
+        if self.predicted is None or self.measured is None:
+            return None
+        return self.measured - self.predicted
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Seconds: the fastest run, the median one, and the slowest less the fastest."""
+
+    minimum: float
+    median: float
+    spread: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorTime:
+    """One operator of the model. runs: in one inference. predicted: its share of the predicted
+    instructions; measured: its share of the measured time (its called graphs apart). time: of all
+    its runs in an inference."""
+
+    index: int
+    operator: str
+    name: str
+    runs: int
+    predicted: float
+    measured: float
+    time: Spread
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCheck:
+    """An output on the board: its CRC, and whether TFLM here computes the same bytes. None: it
+    was not compared. different: bytes."""
+
+    index: int
+    name: str
+    size: int
+    crc: int
+    equal: bool | None
+    different: int = 0
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """All that was measured. model: its name. sizes: arena and its parts. predicted_seconds: by
+    the latency model, None without a clock."""
+
+    model: str
+    sha256: str
+    board: Capabilities
+    target: str
+    lean: bool
+    sizes: tuple[Figure, ...]
+    latency: Spread
+    predicted_seconds: float | None
+    predicted_instructions: int
+    allocate_seconds: float
+    operators: tuple[OperatorTime, ...]
+    outputs: tuple[OutputCheck, ...]
+    memory: Memory
+    energy: Energy | None
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def differs(self) -> bool:
+        """Whether an output is not what TFLM computes here."""
+        return any(check.equal is False for check in self.outputs)

@@ -1,0 +1,234 @@
+"""A measurement as text, JSON, CSV and HTML. It must not know boards' lines.
+
+predicted | measured | difference       sizes, latency
+share predicted | share measured        of every operator
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from typing import Any
+
+from tflm_planner.device.measurement import Measurement, OutputCheck, Spread
+from tflm_planner.report.html import page
+from tflm_planner.report.text import safe_text, shorten
+
+SCHEMA_VERSION = 1
+_NAME, _SHOWN = 60, 12
+
+
+def render(found: Measurement) -> str:
+    """For a terminal, ending in a line break."""
+    return "\n".join(_lines(found)) + "\n"
+
+
+def _lines(found: Measurement) -> Iterator[str]:
+    says = found.board
+    yield f"{safe_text(found.model)} on {safe_text(_board(found))}"
+    yield f"  {'':<20} {'predicted':>12} {'measured':>12} {'difference':>12}"
+    for row in _sizes(found):
+        yield f"  {row[0]:<20} {row[1]:>12} {row[2]:>12} {row[3]:>12}"
+    yield f"  {'latency':<20} {_rough(found):>12} {_time(found.latency.median):>12}"
+    for title, value in _facts(found):
+        yield f"  {title:<20} {safe_text(value)}"
+    if found.operators:
+        yield f"  {'operators':<20} {'predicted':>12} {'measured':>12} {'median':>12}"
+    slowest = sorted(found.operators, key=lambda o: -o.time.median)[:_SHOWN]
+    for op in slowest:
+        label = shorten(f"{op.index} {op.operator} {op.name}", 44)
+        share = f"{100 * op.predicted:>6.1f} % {100 * op.measured:>6.1f} %"
+        yield f"    {label:<44} {share} {_time(op.time.median):>10} x{op.runs}"
+    if len(found.operators) > len(slowest):
+        yield f"    and {len(found.operators) - len(slowest)} faster ones (--json has all)"
+    if says.virtual:
+        yield "  latencies are those of this machine, not of a board"
+    for note in found.notes:
+        yield f"  note                 {safe_text(note)}"
+
+
+def _board(found: Measurement) -> str:
+    says = found.board
+    lean = ", lean library" if found.lean else ""
+    return (
+        f"{says.board} ({says.core}, {says.kernels}, TFLM {says.tflm}, firmware {says.firmware}"
+        f"{lean}), predicted for {found.target}"
+    )
+
+
+def _sizes(found: Measurement) -> Iterator[tuple[str, str, str, str]]:
+    for f in found.sizes:
+        signed = "" if f.difference is None else f"{f.difference:+,}"
+        yield f.name, _number(f.predicted), _number(f.measured), signed
+
+
+def _facts(found: Measurement) -> Iterator[tuple[str, str]]:
+    latency = found.latency
+    yield (
+        "",
+        f"{latency.runs} runs: fastest {_time(latency.minimum)}, slowest {_time(latency.spread)} "
+        "more",
+    )
+    yield "AllocateTensors", _time(found.allocate_seconds)
+    stack = found.memory.stack_allocate, found.memory.stack_invoke
+    if any(mark is not None for mark in stack):
+        yield "stack", f"AllocateTensors {_number(stack[0])} B, Invoke {_number(stack[1])} B"
+    ram = found.memory.static, found.memory.heap_peak
+    if any(size is not None for size in ram):
+        yield "RAM", f"static {_number(ram[0])} B, heap at most {_number(ram[1])} B"
+    if found.energy is not None:
+        power = found.energy.power
+        kind = "measured" if power.measured else "an estimate"
+        yield "energy", f"{1e3 * found.energy.joules:.4g} mJ an inference, {kind} ({power.source})"
+    for check in found.outputs:
+        yield f"output {check.index}", f"{check.name}: {check.size:,} B, {_verdict(check)}"
+
+
+def _verdict(check: OutputCheck) -> str:
+    if check.equal is None:
+        return f"CRC {check.crc:08x}, not compared"
+    if check.equal:
+        return "equal to TFLM here"
+    return f"{check.different:,} BYTES DIFFER from TFLM here"
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else f"{value:,}"
+
+
+def _rough(found: Measurement) -> str:
+    return "?" if found.predicted_seconds is None else f"~{_time(found.predicted_seconds)}"
+
+
+def _time(seconds: float) -> str:
+    for unit, scale in (("s", 1.0), ("ms", 1e3)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.3f} {unit}"
+    return f"{seconds * 1e6:.1f} us"
+
+
+# --- documents -----------------------------------------------------------------------------------
+
+
+def to_json(found: Measurement) -> dict[str, Any]:
+    """As schema/measurement.schema.json says."""
+    says, energy = found.board, found.energy
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "model": {"name": safe_text(found.model), "sha256": found.sha256},
+        "target": found.target,
+        "board": {
+            "board": safe_text(says.board), "core": safe_text(says.core),
+            "kernels": safe_text(says.kernels), "tflm": safe_text(says.tflm),
+            "firmware": safe_text(says.firmware), "clock": safe_text(says.clock),
+            "clock_hz": says.clock_hz, "virtual": says.virtual, "lean": found.lean,
+        },
+        "sizes": [
+            {"name": f.name, "predicted": f.predicted, "measured": f.measured,
+             "difference": f.difference}
+            for f in found.sizes
+        ],
+        "latency": {
+            **_spread(found.latency), "predicted_seconds": found.predicted_seconds,
+            "predicted_instructions": found.predicted_instructions,
+            "allocate_seconds": found.allocate_seconds,
+        },
+        "operators": [
+            {"index": o.index, "operator": o.operator, "name": safe_text(o.name), "runs": o.runs,
+             "predicted_share": o.predicted, "measured_share": o.measured, **_spread(o.time)}
+            for o in found.operators
+        ],
+        "outputs": [
+            {"index": c.index, "name": safe_text(c.name), "bytes": c.size,
+             "crc": f"{c.crc:08x}", "equal": c.equal, "different_bytes": c.different}
+            for c in found.outputs
+        ],
+        "memory": {key: getattr(found.memory, key) for key in found.memory.__slots__},
+        "energy": None if energy is None else {
+            "joules": energy.joules, "watts": energy.power.watts,
+            "source": safe_text(energy.power.source), "measured": energy.power.measured,
+        },
+        "notes": [safe_text(note) for note in found.notes],
+    }  # fmt: skip
+
+
+def _spread(time: Spread) -> dict[str, float | int]:
+    return {
+        "minimum_seconds": time.minimum, "median_seconds": time.median,
+        "spread_seconds": time.spread, "timed_runs": time.runs,
+    }  # fmt: skip
+
+
+def to_csv(found: Measurement) -> str:
+    """One row a figure: what, predicted, measured, difference, unit."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("what", "predicted", "measured", "difference", "unit"))
+    for f in found.sizes:
+        writer.writerow((f.name, f.predicted, f.measured, f.difference, "bytes"))
+    writer.writerow(("latency", found.predicted_seconds, found.latency.median, None, "seconds"))
+    for o in found.operators:
+        label = f"{o.index} {o.operator} {safe_text(o.name)}"
+        writer.writerow((label, o.predicted, o.measured, o.measured - o.predicted, "share"))
+    return out.getvalue()
+
+
+def to_html(found: Measurement) -> str:
+    """A page of its own, in the form of the planner's reports."""
+    title = shorten(safe_text(found.model), 90)
+    facts = [(t or "runs", v) for t, v in _facts(found)]
+    rows = [*_sizes(found), ("latency", _rough(found), _time(found.latency.median), "")]
+    body = [
+        f"<h1>{_e(title)}</h1>",
+        f'<p class="soft">{_e(_board(found))}</p>',
+        *_table("Predicted and measured", ("", "predicted", "measured", "difference"), rows),
+        *_table("On the board", ("", ""), facts, right=False),
+    ]
+    if found.operators:
+        shares = [
+            (
+                f"{o.index} {o.operator} {shorten(o.name, _NAME)}",
+                f"{100 * o.predicted:.1f} %",
+                f"{100 * o.measured:.1f} %",
+                _time(o.time.median),
+                str(o.runs),
+            )
+            for o in found.operators
+        ]
+        columns = ("operator", "share predicted", "share measured", "median", "runs")
+        body += _table("Operators", columns, shares)
+    if found.notes:
+        body += _table("Notes", ("",), [(note,) for note in found.notes], right=False)
+    return page(f"{title}: measured", body)
+
+
+def _table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = True
+) -> Iterator[str]:
+    mark = ' class="n"' if right else ""
+    yield f'<h2>{_e(title)}</h2><div class="wide"><table><thead><tr>'
+    yield "".join(f"<th{mark if i else ''}>{_e(c)}</th>" for i, c in enumerate(columns))
+    yield "</tr></thead><tbody>"
+    for first, *rest in rows:
+        cells = "".join(f"<td{mark}>{_e(cell)}</td>" for cell in rest)
+        yield f"<tr><th>{_e(first)}</th>{cells}</tr>"
+    yield "</tbody></table></div>"
+
+
+def _e(text: str) -> str:
+    return escape(safe_text(text), quote=True)
+
+
+def _json(found: Measurement) -> str:
+    return json.dumps(to_json(found), indent=2, allow_nan=False) + "\n"
+
+
+RENDERERS: dict[str, Callable[[Measurement], str]] = {
+    ".json": _json,
+    ".csv": to_csv,
+    ".html": to_html,
+}
+"""Which file ending gets which rendering."""

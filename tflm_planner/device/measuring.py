@@ -1,0 +1,222 @@
+"""Measures a model on a board, beside what was predicted for it.
+
+    upload -> smallest arena -> run there, outputs against TFLM here -> latencies, stack
+
+The smallest arena is where the outputs are made: a plan that is wrong shows there. It must not
+know lines or reports.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tflm_planner.cost import Latency, latency_of
+from tflm_planner.device import messages as m
+from tflm_planner.device.board import Allocation, Board
+from tflm_planner.device.energy import Power, energy_of, stated_power
+from tflm_planner.device.fill import can_fill
+from tflm_planner.device.measurement import Figure, Measurement, OutputCheck
+from tflm_planner.device.responder import Refusal
+from tflm_planner.device.timing import make_inputs, timed
+from tflm_planner.device.wheel import WheelEngine
+from tflm_planner.errors import DeviceError, UsageError
+from tflm_planner.inspection import read_any
+from tflm_planner.ir import Model, shown
+from tflm_planner.passes.cleanup import entry_graphs
+from tflm_planner.passes.place import carried_plan
+from tflm_planner.tflm.arena import Arena, arena_of
+from tflm_planner.tflm.machine import WHEEL
+from tflm_planner.tflm.targets import Target, all_boards, all_targets, load_target
+
+Progress = Callable[[str], None]
+_ROOM = 64 << 10
+"""Bytes of arena on top of what the wheel is predicted to need."""
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """runs: to time. seed: of the inputs. target: for the predictions; None takes what the board
+    says. lean: with the lean library. compare: outputs with TFLM on this machine. power: while
+    active; None takes what the target's board states."""
+
+    runs: int = 10
+    seed: int = 0
+    target: Target | None = None
+    lean: bool = False
+    compare: bool = True
+    power: Power | None = None
+
+
+def target_of(says: m.Capabilities) -> Target:
+    """The target that a board says it is. UsageError when it is none that is known."""
+    board = all_boards().get(says.board)
+    if board is not None and says.target in ("", board.target):
+        return load_target(says.board)
+    if says.target in all_targets():
+        return load_target(says.target)
+    raise UsageError(
+        f"the board says it is {says.board!r} ({says.core}, {says.kernels}, TFLM {says.tflm}), "
+        "which no target stands for; name one with --target (see `tflm-plan targets`)"
+    )
+
+
+def measure(
+    board: Board, name: str, data: bytes, options: MeasureOptions, say: Progress
+) -> Measurement:
+    """Measure the model in `data`. DeviceError when the board cannot; ModelError when the model
+    is damaged."""
+    model, _ = read_any(data)
+    target = options.target or target_of(board.says)
+    predicted = arena_of(model, target, carried_plan(model))
+    latency = latency_of(model, target)
+    check_runs(board.says, model)
+    load(board, data, say)
+    say("looking for the smallest arena")
+    whole = smallest(board, None if options.lean else predicted.arena, lean=options.lean)
+    assert whole.smallest is not None
+    board.arena(whole.smallest)
+    tight = board.allocate(lean=options.lean)
+    say("running")
+    checks, notes = _outputs(board, model, data, tight, options)
+    found, times, more = timed(board, model, latency, options.seed, options.runs)
+    return Measurement(
+        name,
+        hashlib.sha256(data).hexdigest(),
+        board.says,
+        target.id,
+        options.lean,
+        _sizes(predicted if not options.lean else None, whole),
+        found,
+        _rough_seconds(latency, board.says),
+        latency.instructions,
+        tight.ticks / board.says.tick_hz,
+        times,
+        checks,
+        board.memory(),
+        energy_of(options.power or _stated(target), found.median),
+        (*_virtual(board.says), *notes, *more),
+    )  # fmt: skip
+
+
+def _stated(target: Target) -> Power | None:
+    board = target.board
+    if board is None or not board.active_microwatts:
+        return None
+    return stated_power(board.active_microwatts / 1000, f"stated for {board.id}")
+
+
+def _rough_seconds(latency: Latency, says: m.Capabilities) -> float | None:
+    """Instructions over the clock: the target's board's, else the one that the board states."""
+    if latency.rough_seconds is not None or says.virtual or not says.clock_hz:
+        return latency.rough_seconds
+    return latency.instructions / says.clock_hz
+
+
+def _virtual(says: m.Capabilities) -> tuple[str, ...]:
+    return ("a virtual board: latencies are this machine's",) if says.virtual else ()
+
+
+def check_runs(says: m.Capabilities, model: Model) -> None:
+    """DeviceError, with all their names, when operators are not registered on the board."""
+    kinds = dict.fromkeys(op.kind for g in entry_graphs(model) for op in g.ops)
+    kinds.update(dict.fromkeys(op.kind for op in model.ops()))
+    missing = [kind for kind in kinds if not says.knows(kind)]
+    if missing:
+        raise DeviceError(
+            f"the firmware on {says.board} does not register {', '.join(missing)}; add them to its "
+            "op resolver and flash it again (tflm-plan export writes the lines)"
+        )
+
+
+def load(board: Board, data: bytes, say: Progress) -> None:
+    """The model onto the board: the one compiled in where it is there, else by upload."""
+    index = board.stored(data)
+    if index is not None:
+        board.select(index, data)
+        return
+    if len(data) > board.says.model_room:
+        raise DeviceError(
+            f"the model has {len(data):,} bytes, and {board.says.board} has room for "
+            f"{board.says.model_room:,} in RAM; compile it into the firmware: tflm-plan export"
+        )
+    say(f"uploading {len(data):,} bytes")
+    board.upload(data)
+
+
+def smallest(board: Board, predicted: int | None, *, lean: bool = False) -> Allocation:
+    """The smallest arena, found on the board. It is looked for from a little below what was
+    predicted on: TFLM can fault, instead of failing, in arenas that are much too small."""
+    board.arena(0)
+    lowest = 0 if predicted is None else max(0, predicted - max(1024, predicted // 16)) // 16 * 16
+    found = board.allocate(smallest=True, lean=lean, lowest=min(lowest, board.arena(0)))
+    if lowest and found.smallest == lowest:
+        found = board.allocate(smallest=True, lean=lean)
+    assert found.smallest is not None
+    board.arena(found.smallest)  # known to a step; now to the byte
+    exact = board.allocate(smallest=True, lean=lean, step=1, lowest=max(0, found.smallest - 16))
+    return replace(found, smallest=exact.smallest)
+
+
+def _sizes(predicted: Arena | None, found: Allocation) -> tuple[Figure, ...]:
+    p = predicted
+    return (
+        Figure("arena", None if p is None else p.arena, found.smallest),
+        Figure("head", None if p is None else p.head, found.head),
+        Figure("tail", None if p is None else p.tail, found.tail),
+        Figure("arena_used_bytes()", None if p is None else p.used, found.used),
+    )
+
+
+# --- outputs -------------------------------------------------------------------------------------
+
+
+def _outputs(
+    board: Board, model: Model, data: bytes, allocation: Allocation, options: MeasureOptions
+) -> tuple[tuple[OutputCheck, ...], list[str]]:
+    """One run; every output fetched, and compared with TFLM's here."""
+    graph = model.main
+    if (allocation.inputs, allocation.outputs) != (len(graph.inputs), len(graph.outputs)):
+        raise DeviceError(
+            f"the board's model has {allocation.inputs} inputs and {allocation.outputs} outputs, "
+            f"the file {len(graph.inputs)} and {len(graph.outputs)}"
+        )
+    inputs = make_inputs(model, options.seed)
+    if all(map(can_fill, graph.inputs)):
+        ran = board.invoke(seed=options.seed)
+    else:
+        board.set_inputs(inputs)
+        ran = board.invoke()
+    got = [board.output(i, board.tensor(True, i).size) for i in range(allocation.outputs)]
+    wanted, notes = _here(model, data, inputs) if options.compare else (None, [])
+    checks: list[OutputCheck] = []
+    for i, (tensor, mine) in enumerate(zip(graph.outputs, got, strict=True)):
+        theirs = None if wanted is None else wanted[i]
+        wrong = 0 if theirs is None else _different(mine, theirs)
+        crc = ran.crcs[i] if i < len(ran.crcs) else 0
+        equal = None if theirs is None else mine == theirs
+        checks.append(OutputCheck(i, shown(tensor.name), len(mine), crc, equal, wrong))
+    return tuple(checks), notes
+
+
+def _different(a: bytes, b: bytes) -> int:
+    return sum(x != y for x, y in zip(a, b, strict=False)) + abs(len(a) - len(b))
+
+
+def _here(
+    model: Model, data: bytes, inputs: Sequence[bytes]
+) -> tuple[list[bytes] | None, list[str]]:
+    """The outputs of TFLM on this machine, or why there are none."""
+    if importlib.util.find_spec("tflite_micro") is None:
+        return None, ["outputs not compared: tflite-micro is not installed here"]
+    wheel = WheelEngine()
+    try:
+        room = arena_of(model, load_target(WHEEL), carried_plan(model)).arena
+        wheel.load(data, room // 16 * 16 + _ROOM)
+        return wheel.run(list(inputs), 0).outputs, []
+    except Refusal as refused:
+        return None, [f"outputs not compared: TFLM here refuses the model ({refused.text})"]
+    finally:
+        wheel.close()

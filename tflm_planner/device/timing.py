@@ -1,0 +1,128 @@
+"""Latencies on a board: of a model, and of its operators in the order in which they begin.
+
+It must not know arenas or reports.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from tflm_planner.cost import Latency
+from tflm_planner.device import messages as m
+from tflm_planner.device.board import Board
+from tflm_planner.device.events import events
+from tflm_planner.device.fill import can_fill, filled
+from tflm_planner.device.measurement import OperatorTime, Spread
+from tflm_planner.errors import DeviceError, UsageError
+from tflm_planner.ir import Model, Op, shown
+from tflm_planner.verify.inputs import input_sets, supported
+
+
+def timed(
+    board: Board, model: Model, latency: Latency, seed: int, count: int
+) -> tuple[Spread, tuple[OperatorTime, ...], list[str]]:
+    """Latency of the model and of its operators, over several runs after a warm-up."""
+    runs, seconds = time_runs(board, model, seed, count), board.says.tick_hz
+    totals = spread([[run[0]] for run in runs], seconds)
+    begun = events(model)
+    counted = min(len(run) for run in runs) - 1
+    if counted == 0:
+        return totals, (), ["this board does not time operators"]
+    if begun is None:
+        return totals, (), ["operators not shown: the model does not say which ones run"]
+    if counted < len(begun):
+        note = f"operators not shown: the log holds {counted} of the {len(begun)} that run"
+        return totals, (), [note]
+    return totals, tuple(_operators(runs, begun, model, latency, seconds)), []
+
+
+def time_runs(board: Board, model: Model, seed: int, count: int) -> list[list[int]]:
+    """Ticks of each of `count` runs: the total, then one for each operator begun, where the board
+    times operators. A warm-up run goes before."""
+    operators = m.Feature.OPERATORS in board.says.features
+    fill = all(map(can_fill, model.main.inputs))
+    done: list[list[int]] = []
+    warm = True
+    while len(done) < count:
+        if fill:
+            first = board.invoke(1, seed=seed) if warm else None
+            ran = board.invoke(count - len(done), seed=seed, log=True, operators=operators)
+        else:  # inputs that were set last for one run
+            board.set_inputs(make_inputs(model, seed))
+            first = board.invoke(1) if warm else None
+            board.set_inputs(make_inputs(model, seed))
+            ran = board.invoke(1, log=True, operators=operators)
+        warm = warm and first is None
+        log = board.log()
+        each, rest = divmod(len(log), ran.runs)
+        if not log or rest:
+            raise DeviceError(f"the board logs {len(log)} entries for {ran.runs} runs")
+        done += [log[i * each : (i + 1) * each] for i in range(ran.runs)]
+    if any(ticks == m.UNKNOWN for run in done for ticks in run):
+        raise DeviceError("a run took longer than the board's clock can count; use a coarser one")
+    return done[:count]
+
+
+def spread(runs: Sequence[Sequence[int]], hertz: int) -> Spread:
+    """Minimum, median and spread, in seconds, of the sums of ticks."""
+    sums = sorted(sum(run) for run in runs)
+    median = statistics.median(sums)
+    return Spread(sums[0] / hertz, median / hertz, (sums[-1] - sums[0]) / hertz, len(sums))
+
+
+def _operators(
+    runs: list[list[int]], begun: list[Op], model: Model, latency: Latency, hertz: int
+) -> list[OperatorTime]:
+    own = [_exclusive(run[1 : len(begun) + 1], begun, model) for run in runs]
+    places: dict[int, list[int]] = {}
+    for i, op in enumerate(begun):
+        places.setdefault(id(op), []).append(i)
+    predicted = {id(row.op): row.each.times(row.runs).instructions for row in latency.by_op}
+    instructions = max(1, sum(predicted.values()))
+    total = max(1, sum(map(sum, own)))
+    rows: list[OperatorTime] = []
+    for index, op in enumerate(model.ops()):
+        at = places.get(id(op))
+        if at is None:
+            continue
+        ticks = [[run[i] for i in at] for run in own]
+        share = predicted.get(id(op), 0) / instructions
+        rows.append(
+            OperatorTime(
+                index, op.kind, shown(op.outputs[0].name) if op.outputs else "", len(at), share,
+                sum(map(sum, ticks)) / total, spread(ticks, hertz),
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _exclusive(ticks: Sequence[int], begun: list[Op], model: Model) -> list[int]:
+    """Ticks of each event less those of the events inside it (graphs that a WHILE calls)."""
+    own = list(ticks)
+
+    def walk(at: int) -> tuple[int, int]:
+        """The event behind the one at `at` and all inside it; the ticks of the one at `at`."""
+        op, following = begun[at], at + 1
+        graphs = {id(inner) for graph in op.called() for inner in graph.ops}
+        while following < len(begun) and id(begun[following]) in graphs:
+            following, spent = walk(following)
+            own[at] -= spent
+        own[at] = max(own[at], 0)
+        return following, ticks[at]
+
+    at = 0
+    while at < len(begun):
+        at, _ = walk(at)
+    return own
+
+
+def make_inputs(model: Model, seed: int) -> list[bytes]:
+    """The bytes of every input: as the board generates them where it can, else random ones."""
+    graph = model.main
+    if all(map(can_fill, graph.inputs)):
+        return [filled(t, i, seed).tobytes() for i, t in enumerate(graph.inputs)]
+    if not supported(graph):
+        raise UsageError("no values can be made for the types of the model's inputs")
+    _, values = next(input_sets(graph, seed))
+    return [value.tobytes() for value in values]
