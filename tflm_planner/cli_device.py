@@ -221,7 +221,7 @@ def _add_tiles(
     watched = shapes.watched(target)
     for data in files:
         search = api.SearchOptions(time_limit=seconds, machine=api.machine(watched))
-        tiles = api.TilePermission(overhead=2.0, new_kinds=None)
+        tiles = api.TilePermission(overhead=2.0, new_kinds=None, workers=1)
         api.plan(data, None, api.PlanOptions(search, tiles, verify=None), say)
 
 
