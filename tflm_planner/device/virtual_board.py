@@ -147,7 +147,8 @@ def serve_until_interrupted(
         if link is not None:
             _make_link(link, board.port)
         say(str(link or board.port))
-        board.serve()
+        with contextlib.suppress(KeyboardInterrupt):  # the usual way to end it
+            board.serve()
     finally:
         if link is not None and link.is_symlink() and str(link.readlink()) == board.port:
             link.unlink()
