@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.arena import Wheel
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.build import Net
 from tests.passes.streamed import faults, planned, random_blocks, random_loops, streamed
 from tests.passes.tiled import quick_differences, same_bits
 from tests.replay import replay
-from tests.tflm.test_arena import measured
 from tflm_planner import api
 from tflm_planner.cost import latency_of
 from tflm_planner.ir_text import to_text
@@ -247,7 +247,7 @@ def test_arenas_of_streamed_models_made_by_hand(name, wheel, m4) -> None:
     here = arena_of(model, api.load_target("x86-64/wheel"), carried_plan(model))
     assert (here.head, here.tail) == wheel
     if pytest.importorskip("tflite_micro"):
-        assert measured(data, 200_000) == wheel
+        assert Wheel(data).run(200_000) == wheel
 
 
 @needs_shared
