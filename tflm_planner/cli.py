@@ -114,6 +114,16 @@ def plan_command(
         str,
         typer.Option(help="With --tile: operators the firmware may have to add, or 'all'."),
     ] = "",
+    search: Annotated[
+        str,
+        typer.Option(help="With --tile: regions (best partition) or motes (its beam search)."),
+    ] = "regions",
+    objective: Annotated[
+        str, typer.Option(help="With --tile: lower the whole arena, or the head alone.")
+    ] = "arena",
+    workers: Annotated[
+        int, typer.Option(min=1, help="With --tile: processes; the result is the same.")
+    ] = 2,
     report: Annotated[
         list[Path] | None,
         typer.Option(help="Also write a report: .json, .csv, .html or .svg; may be repeated."),
@@ -148,7 +158,16 @@ def plan_command(
             budget=None if budget is None else parse_size(budget),
             verify=None if no_verify else api.VerifyOptions(seed=seed, inputs=inputs),
             force=force,
-            tiles=api.TilePermission(overhead, not portable, _kinds(ops)) if tile else None,
+            tiles=api.TilePermission(
+                overhead,
+                dialect=not portable,
+                new_kinds=_kinds(ops),
+                method=_one_of("search", search),
+                objective=_one_of("objective", objective),
+                workers=workers,
+            )
+            if tile
+            else None,
         )
         with _progress(quiet, verbose) as say:
             result = api.plan(source, destination, options, say)

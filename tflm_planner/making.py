@@ -21,7 +21,14 @@ from tflm_planner.proof import replay_all, taken_aliases, taken_trails
 from tflm_planner.search import Candidate, Progress, SearchOptions, search
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.tflm import greedy
-from tflm_planner.tile_search import TileOptions, Tiling, search_tiles
+from tflm_planner.tile_search import (
+    Found,
+    Method,
+    Objective,
+    TileOptions,
+    Tiling,
+    search_tiles,
+)
 from tflm_planner.tiled import into_dialect, new_kinds, tiled_model
 
 
@@ -29,11 +36,15 @@ from tflm_planner.tiled import into_dialect, new_kinds, tiled_model
 class TilePermission:
     """What tiling may do. overhead: instructions allowed, relative to the original. dialect:
     views that cost no operator, which only TFLM understands. new_kinds: operators that the
-    firmware may have to register in addition; None for all."""
+    firmware may have to register in addition; None for all. method, objective: how the search
+    goes, and the bytes that it lowers (`tile_search`). workers: processes that it uses."""
 
     overhead: float = 1.10
     dialect: bool = True
     new_kinds: frozenset[str] | None = frozenset()
+    method: Method = "regions"
+    objective: Objective = "arena"
+    workers: int = 2
 
     def __post_init__(self) -> None:
         if not self.overhead >= 1:
@@ -68,22 +79,43 @@ def make(
     plain = _written(search(model, options, say), options)
     if permission is None:
         return plain
-    wanted = TileOptions(
+    found = search_tiles(original, _wanted(permission, budget, options), say)
+    for tiling in found.finalists:
+        try:
+            tiled = _tiled(original, tiling, permission, options, say)
+        except UnsoundPlanError as error:
+            say(f"not tiled so: {error}")
+            continue
+        if _lowered(tiled, permission) < _lowered(plain, permission):
+            return replace(tiled, notes=(*tiled.notes, *_alternatives(found)))
+    return replace(plain, notes=("no tiling lowers the arena within what is allowed",))
+
+
+def _wanted(permission: TilePermission, budget: int | None, options: SearchOptions) -> TileOptions:
+    return TileOptions(
         options.machine,
         options.trails_of,
         overhead=permission.overhead,
+        method=permission.method,
+        objective=permission.objective,
         time_limit=options.time_limit,
         budget=budget,
         dialect=permission.dialect,
         new_kinds=permission.new_kinds,
+        workers=permission.workers,
     )
-    tiling = search_tiles(original, wanted, say)
-    if not tiling.schemes:
-        return replace(plain, notes=("no tiling lowers the arena within what is allowed",))
-    tiled = _tiled(original, tiling, permission, options, say)
-    if tiled.inspection.arena.arena < plain.inspection.arena.arena:
-        return tiled
-    return replace(plain, notes=("no tiling lowers the arena within what is allowed",))
+
+
+def _lowered(made: Made, permission: TilePermission) -> int:
+    """The bytes that the search was to lower."""
+    arena = made.inspection.arena
+    return arena.arena if permission.objective == "arena" else arena.head
+
+
+def _alternatives(found: Found) -> list[str]:
+    """The front: what less memory costs."""
+    others = [f"{t.bytes:,} B at {100 * (t.overhead - 1):+.1f} %" for t in found.front]
+    return [f"memory against instructions: {', '.join(others)}"] if len(others) > 1 else []
 
 
 def _tiled(
@@ -93,13 +125,13 @@ def _tiled(
     options: SearchOptions,
     say: Progress,
 ) -> Made:
-    twin, notes = tiled_model(original, tiling.schemes, crop=False)
+    twin, notes = tiled_model(original, tiling.schemes, crop=False, order=tiling.order)
     more = new_kinds(read_model(original), twin)
     if not permission.dialect:
         made = _written(search(twin, options, say), options)
         registered = _registrations(more)
         return replace(made, notes=(*notes, _speed(tiling), *registered))
-    cropped, notes = tiled_model(original, tiling.schemes, crop=True)
+    cropped, notes = tiled_model(original, tiling.schemes, crop=True, order=tiling.order)
     candidate = search(cropped, replace(options, bind_views=tiling.bound), say)
     _check_legal(candidate.problem, candidate.solution.plan)
     trails = list(taken_trails(candidate.line, candidate.offsets, options.machine))

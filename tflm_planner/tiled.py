@@ -10,6 +10,7 @@ plan understands it, so its scratch is checked against the life spans that it no
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tflm_planner.errors import UnsoundPlanError
 from tflm_planner.ir import Model
@@ -18,14 +19,23 @@ from tflm_planner.passes.cleanup import Cleanup, entry_graphs
 from tflm_planner.passes.dialect import Crop, Dialect, scratch_faults
 from tflm_planner.passes.tile import Scheme, Tile
 from tflm_planner.planning.lifetimes import timeline
+from tflm_planner.rewriter import reorder
 from tflm_planner.search import Candidate, SearchOptions
 from tflm_planner.serde import read_model
 
 
-def tiled_model(data: bytes, schemes: Sequence[Scheme], *, crop: bool) -> tuple[Model, list[str]]:
-    """The model in `data`, cleaned up and tiled, with notes. `crop`: for the dialect."""
+def tiled_model(
+    data: bytes, schemes: Sequence[Scheme], *, crop: bool, order: Sequence[int] | None = None
+) -> tuple[Model, list[str]]:
+    """The model in `data`, cleaned up and tiled, with notes. `crop`: for the dialect. `order`: the
+    running order of its operators, which `schemes` name by their places in the file."""
     model = read_model(data)
-    notes = run(model, Cleanup(), Tile(tuple(schemes)))
+    notes = run(model, Cleanup())
+    if order is not None:
+        reorder(model.main, [model.main.ops[i] for i in order])
+        place = {old: new for new, old in enumerate(order)}
+        schemes = [replace(s, ops=tuple(sorted(place[i] for i in s.ops))) for s in schemes]
+    notes += run(model, Tile(tuple(schemes)))
     return model, notes + (run(model, Crop()) if crop else [])
 
 

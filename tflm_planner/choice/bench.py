@@ -1,0 +1,65 @@
+"""Where trials are made: a model read once, and what is known of it.
+
+A question is a trial of the whole model, or of an interval of a line, cut out, with what it adds
+to the interval as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tflm_planner.choice.copying import cut_out
+from tflm_planner.choice.line import Line
+from tflm_planner.choice.options import TileOptions
+from tflm_planner.choice.trial import Outcome, Trial, tried
+from tflm_planner.ir import Model
+from tflm_planner.passes.base import run
+from tflm_planner.passes.cleanup import Cleanup
+from tflm_planner.serde import read_model
+
+
+@dataclass(frozen=True)
+class Question:
+    """trial: of the whole model; of an interval (first, end) of the order `order` if there is
+    one, with its schemes counted from the interval's start."""
+
+    trial: Trial
+    interval: tuple[int, int] | None = None
+    order: tuple[int, ...] = ()
+
+
+class Bench:
+    """Answers questions about one model."""
+
+    def __init__(self, data: bytes, options: TileOptions) -> None:
+        self.options = options
+        self.model: Model = read_model(data)
+        run(self.model, Cleanup())
+        self._lines: dict[tuple[int, ...], Line] = {}
+        self._plain: dict[tuple[tuple[int, ...], int, int], Outcome | None] = {}
+
+    def line(self, order: tuple[int, ...]) -> Line:
+        """The model's operators in an order."""
+        if order not in self._lines:
+            self._lines[order] = Line(self.model, order, self.options)
+        return self._lines[order]
+
+    def answer(self, question: Question) -> Outcome | None:
+        """The outcome; of an interval the head, and what is added to the rest."""
+        if question.interval is None:
+            return tried(self.model, question.trial, self.options)
+        line, (first, end) = self.line(question.order), question.interval
+        part = cut_out(self.model, line.ops[first:end], line.through(first, end))
+        found = tried(part, question.trial, self.options)
+        key = (question.order, first, end)
+        if key not in self._plain:
+            self._plain[key] = tried(part, Trial((), False), self.options)
+        plain = self._plain[key]
+        if found is None or plain is None:
+            return None
+        return replace(
+            found,
+            tail=found.tail - plain.tail,
+            temp=found.temp - plain.temp,
+            instructions=found.instructions - plain.instructions,
+        )

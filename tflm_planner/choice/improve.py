@@ -1,0 +1,56 @@
+"""What lies near a tiling: one scheme changed, left out, or split in other ways.
+
+It knows schemes; it must not know what they are worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+from tflm_planner.choice.trial import Trial
+from tflm_planner.passes.tile import Scheme
+
+_PARTS = (-2, -1, 1, 2)
+_ENDS = (-2, -1, 1, 2)
+
+
+def neighbours(trial: Trial, count: int) -> Iterator[Trial]:
+    """Trials with one scheme changed. `count`: operators there are."""
+    schemes = trial.schemes
+    for k, scheme in enumerate(schemes):
+        others = (*schemes[:k], *schemes[k + 1 :])
+        for changed in _near(scheme, count):
+            ops = {*changed.ops}
+            rest = [s for s in others if not ops & {*s.ops}]
+            yield replace(trial, schemes=_sorted([*rest, changed]))
+        if others:
+            yield replace(trial, schemes=_sorted([*others]))
+    for one, two in pairwise(schemes):
+        if one.ops[-1] + 1 == two.ops[0] and one.splits == two.splits:
+            joined = replace(one, ops=(*one.ops, *two.ops))
+            rest = [s for s in schemes if s is not one and s is not two]
+            yield replace(trial, schemes=_sorted([*rest, joined]))
+
+
+def _near(scheme: Scheme, count: int) -> Iterator[Scheme]:
+    """The scheme with other parts, other ends, other halos."""
+    ((axis, parts), *more) = scheme.splits
+    for by in _PARTS:
+        if parts + by > 1:
+            yield replace(scheme, splits=((axis, parts + by), *more))
+    first, end = scheme.ops[0], scheme.ops[-1] + 1
+    for by in _ENDS:
+        if 0 <= first + by < end:
+            yield replace(scheme, ops=tuple(range(first + by, end)))
+        if first < end + by <= count:
+            yield replace(scheme, ops=tuple(range(first, end + by)))
+    if not more:
+        for halo in ("recompute", "blocks", "merge"):
+            if halo != scheme.halo:
+                yield replace(scheme, halo=halo)
+
+
+def _sorted(schemes: list[Scheme]) -> tuple[Scheme, ...]:
+    return tuple(sorted(schemes, key=lambda s: s.ops))

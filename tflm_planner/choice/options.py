@@ -1,0 +1,124 @@
+"""What a search of tiles may do, and what it comes to. Data alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from tflm_planner.errors import UsageError
+from tflm_planner.passes.recipes import Border
+from tflm_planner.passes.tile import Scheme
+from tflm_planner.planning.lifetimes import TrailRule
+from tflm_planner.tflm.machine import Machine
+
+Method = Literal["regions", "motes"]
+METHODS: tuple[Method, ...] = get_args(Method)
+Objective = Literal["arena", "head"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class TileOptions:
+    """machine, trails_of: the target. overhead: instructions allowed, relative to the model as it
+    was read (delta). method: "regions" or MOTES's beam search. objective: the bytes to lower, of
+    the whole arena or of the head alone. width: of the beam (beta). time_limit: seconds. budget:
+    bytes that are enough: of the candidates that keep it the fastest wins. dialect: whether views
+    may cost no operator (`passes.dialect`). new_kinds: operators that may be used although the
+    model does not use them, so that the firmware must register them; None for all. workers:
+    processes."""
+
+    machine: Machine
+    trails_of: TrailRule
+    overhead: float = 1.10
+    method: Method = "regions"
+    objective: Objective = "arena"
+    width: int = 4
+    time_limit: float = 60.0
+    budget: int | None = None
+    dialect: bool = True
+    new_kinds: frozenset[str] | None = frozenset()
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise UsageError(f"search {self.method!r} is unknown; choose from {', '.join(METHODS)}")
+        if self.objective not in OBJECTIVES:
+            known = ", ".join(OBJECTIVES)
+            raise UsageError(f"objective {self.objective!r} is unknown; choose from {known}")
+
+    def allows(self, kind: str, used: frozenset[str]) -> bool:
+        """Whether an operator of this kind may be in the result of a model that uses `used`."""
+        return self.new_kinds is None or kind in self.new_kinds or kind in used
+
+    def borders(self, used: frozenset[str]) -> tuple[Border, ...]:
+        """How tiles may get the padding of an image's edge: by PAD only if that may be used."""
+        return ("waste", "pad") if self.allows("PAD", used) else ("waste",)
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Schemes with what they lead to.
+
+    schemes: positions of operators as in the file, cleaned up. arena, head: bytes by the plan
+    that was made. overhead: instructions relative to the original. bottleneck: the operator of
+    the original at the peak. bound: whether all views are bound to their parents (none is a copy
+    then). order: operators of the original in running order, before tiling; None for the file's.
+    reordered: whether the tiles were put into an order of their own.
+    """
+
+    schemes: tuple[Scheme, ...]
+    arena: int
+    overhead: float
+    bottleneck: int | None
+    bound: bool
+    head: int = 0
+    objective: Objective = "arena"
+    order: tuple[int, ...] | None = None
+    reordered: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """What is to be small."""
+        return self.arena if self.objective == "arena" else self.head
+
+    @property
+    def rank(self) -> tuple[int, float, int]:
+        """Smaller is better; ties in bytes go to the faster, then to the one with fewer tiles."""
+        return self.bytes, self.overhead, len(self.schemes)
+
+    def beats(self, other: Tiling, budget: int | None) -> bool:
+        """Within the budget the faster one wins, otherwise the smaller one."""
+        if budget is not None and max(self.bytes, other.bytes) <= budget:
+            return (self.overhead, self.bytes) < (other.overhead, other.bytes)
+        return self.rank < other.rank
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search came to. best: the empty tiling when nothing helps. front: tilings of which
+    none is both smaller and faster than another, the smallest first. tried: candidates planned."""
+
+    best: Tiling
+    front: tuple[Tiling, ...]
+    tried: int
+
+    @property
+    def finalists(self) -> tuple[Tiling, ...]:
+        """The best one and, should it not stand closer scrutiny, those to fall back on."""
+        return tuple(dict.fromkeys(t for t in (self.best, *self.front) if t.schemes))
+
+
+def front_of(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
+    """Those of which none is both smaller and faster than another, the smallest first."""
+    front: list[Tiling] = []
+    for tiling in sorted(tilings, key=lambda t: t.rank):
+        if not front or tiling.overhead < front[-1].overhead:
+            front.append(tiling)
+    return tuple(front)
+
+
+def silent(_: str) -> None:
+    """A listener to progress that does nothing."""

@@ -1,0 +1,53 @@
+"""Plans in milliseconds that are nearly the best ones: first fits, then a short climb.
+
+First fits alone mislead a search: views bound to their parents make rigid groups, which they pack
+badly. A few hundred rounds of local search come within a per cent of what minutes find. Effort is
+counted in rounds, so that the same problem gives the same plan everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflm_planner.planning.allocators import greedy, local
+from tflm_planner.planning.allocators.items import Items, bind, choose_all
+from tflm_planner.planning.bounds import live_bound
+from tflm_planner.planning.problem import Overlap, Plan, Problem
+
+ROUNDS = 240
+_WORK = 400_000
+"""Rounds times (items + conflicts) at most, for `ROUNDS`."""
+
+
+def packed(problem: Problem, required: Sequence[Overlap], rounds: int = ROUNDS) -> Plan:
+    """A legal plan. `required`: aliases that it takes as far as they agree with each other."""
+    if not problem.buffers:
+        return Plan(())
+    bound = live_bound(problem)
+    best: tuple[int, Items, list[int]] | None = None
+    for items in (choose_all(problem, required), bind(problem, required)):
+        for height, offsets in _attempts(items, bound, rounds):
+            if best is None or height < best[0]:
+                best = height, items, offsets
+        if best is not None and best[0] <= bound:
+            break
+    assert best is not None
+    return best[1].plan(best[2])
+
+
+def _attempts(items: Items, bound: int, rounds: int) -> list[tuple[int, list[int]]]:
+    """The lowest first fit, and what a climb makes of it."""
+    fits = [(_height(items, o), o) for _, o in greedy.first_fits(items)]
+    height, offsets = min(fits, key=lambda f: f[0])
+    if height <= bound or not rounds:
+        return [(height, offsets)]
+    order = sorted(range(len(items)), key=lambda k: (offsets[k], k))
+    work = len(items) + sum(map(len, items.conflicts))
+    climbed = local.climb(
+        items, order, bound=bound, rounds=min(rounds, rounds * _WORK // (ROUNDS * work) + 1), seed=0
+    )
+    return [(height, offsets), (_height(items, climbed), climbed)]
+
+
+def _height(items: Items, offsets: Sequence[int]) -> int:
+    return max((o + h for o, h in zip(offsets, items.heights, strict=True)), default=0)

@@ -1,0 +1,353 @@
+"""The default search: the best partition of the operators into intervals, each in tiles or not.
+
+    sketch     every interval x axis x parts       geometry only, optimistic
+    partition  the best cover for every cap        exact, by dynamic programming
+    trial      the intervals of the best covers    cut out, tiled, planned: sketches made true
+    whole      covers that are true                tiled and planned as one model
+    improve    around the best whole models        one scheme at a time
+
+As sketches hardly ever promise too little, the best cover whose intervals are all tried is the
+best one: only what a partition chooses is ever tried. Intervals act on each other at their
+borders, which no sum shows; so whole models decide. Budgets are counts: the same model and
+options give the same tiling, however many processes work, unless the clock ends the search.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import prod
+
+from tflm_planner.choice.bench import Question
+from tflm_planner.choice.improve import neighbours
+from tflm_planner.choice.line import Line
+from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, front_of, silent
+from tflm_planner.choice.partition import Cover, Item, Partition, Way
+from tflm_planner.choice.sketch import Limits, Sketch, sketches
+from tflm_planner.choice.trial import (
+    CAREFUL,
+    CLIMB,
+    Outcome,
+    Schedule,
+    Trial,
+    line_order,
+    tiling_of,
+)
+from tflm_planner.choice.workers import Workers
+from tflm_planner.passes.recipes import Border
+from tflm_planner.passes.tile import CHANNELS, Scheme
+
+PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96)
+"""Numbers of parts that are sketched."""
+LONGEST = 14
+"""Operators of an interval at most: longer ones recompute more than they save."""
+FARTHEST = 90
+"""The same between two places where little lives: cells with several branches."""
+NARROWS = 14
+"""Narrow places at which intervals begin that end at another one."""
+LARGE = 120
+"""Operators of a model of which not every interval is looked at."""
+MOST_TRIALS = 700
+"""Intervals tried."""
+MOST_WHOLE = 24
+"""Covers tried as whole models before improvement."""
+MOST_WORK = 40_000
+"""Operators planned in trials of intervals, and the same in trials of whole models."""
+LARGE_WORK = 300
+"""Operators of an interval in tiles that is tried in one way only."""
+FINALISTS = 4
+"""Whole models that are planned with all care."""
+_SLACK = 60
+"""Covers that promise one part in so many more than the best whole model are still tried."""
+SCHEDULES: tuple[Schedule, ...] = ("file", "best")
+"""Orders of the tiles that are tried."""
+_CAPS = 48
+"""Heads looked at in one round, about."""
+_REFINED = 4
+"""Lower heads looked at beside the best."""
+_BATCH = 24
+"""Items tried in one round at most."""
+
+
+class RegionSearch:
+    """One search. `found()` is good at any time, also after Ctrl-C in `run()`."""
+
+    def __init__(self, data: bytes, options: TileOptions, workers: Workers) -> None:
+        self._options, self._workers = options, workers
+        self._deadline = time.monotonic() + options.time_limit
+        bench = workers.bench
+        self._order = line_order(bench.model, options)
+        self._line: Line = bench.line(self._order)
+        plain = bench.answer(Question(Trial((), False, effort=CLIMB)))
+        assert plain is not None, "the model itself is always possible"
+        self._used = frozenset(op.kind for op in bench.model.ops())
+        self._base, self._plain = plain.instructions, plain
+        self._tilings = [tiling_of(Trial((), False), plain, options, self._base)]
+        self._whole: dict[Trial, Tiling | None] = {}
+        self._trials = self._work = self._whole_work = 0
+        self._try_whole([Trial((), False, self._order, CLIMB)])
+        allowed = int((options.overhead - 1) * self._base)
+        self._partition = Partition(self._line.needs, allowed)
+        self._caps: list[int] = []
+        self._border: dict[Way, Border] = {}
+
+    # --- what was found ---
+
+    @property
+    def best(self) -> Tiling:
+        """The best tiling so far; the empty one at first."""
+        best = self._tilings[0]
+        for other in self._tilings[1:]:
+            if other.beats(best, self._options.budget):
+                best = other
+        return best
+
+    def found(self) -> Found:
+        """What there is so far."""
+        return Found(self.best, front_of(self._tilings), self._trials + len(self._whole))
+
+    @property
+    def _over(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    # --- the search ---
+
+    def run(self, say: Progress = silent) -> None:
+        """Search until nothing is left to try, or time is up."""
+        say("tiling: sketching intervals")
+        for sketch in self._sketched():
+            self._partition.add(_item(sketch))
+        for cover in self._true_covers(say):
+            self._try_whole([self._trial_of(cover.items)])
+            say(f"tiling: {self.best.bytes:,} B, {self._trials} intervals tried")
+        self._improve(say)
+        self._finish(say)
+
+    def _sketched(self) -> Iterator[Sketch]:
+        """All intervals in tiles that may lower what is to be lowered."""
+        line, tail = self._line, self._plain.tail
+        floor = max(line.crossing[0], line.crossing[-1])
+        most = 1 << 62
+        if self._options.objective == "arena":
+            most = self._plain.arena - tail - floor
+        limits = Limits(
+            most,
+            int((self._options.overhead - 1) * self._base),
+            self._options.dialect,
+            self._options.dialect and self._options.allows("SLICE", self._used),
+            self._options.dialect and self._options.allows("CONCATENATION", self._used),
+        )
+        for end in range(1, len(line) + 1):
+            firsts = self._firsts(end, floor)
+            for axis, parts in _cuts(line, end) if firsts and not self._over else ():
+                if axis == CHANNELS and len(line) > LARGE:
+                    continue
+                for made in sketches(line, end, axis, parts, firsts, limits):
+                    helps = made.head < max(line.needs[made.first : end])
+                    if helps and made.head + made.tail - floor < most:
+                        yield made
+
+    def _firsts(self, end: int, floor: int) -> frozenset[int]:
+        """Where intervals that end here may begin: anywhere near by, and at narrow places far
+        off. In large models narrow places alone are looked at: what lives across the ends of an
+        interval is a floor of its head."""
+        line, narrow = self._line, end in self._line.narrows
+        near = range(max(0, end - LONGEST), end)
+        far = [p for p in line.narrows if end - FARTHEST <= p < end][-NARROWS:] if narrow else []
+        every = {*far} if len(line) > LARGE else {*near, *far}
+        high = next((p for p in range(end - 1, -1, -1) if line.needs[p] > floor), -1)
+        return frozenset(p for p in every if p <= high)
+
+    def _true_covers(self, say: Progress) -> Iterator[Cover]:
+        """Covers of which every item was tried, the most promising first."""
+        seen: set[tuple[Way, ...]] = set()
+        while len(seen) < MOST_WHOLE and not self._over:
+            covers = self._covers()
+            fresh = [c for c in covers if c.items and c.ways not in seen]
+            if self._trials >= MOST_TRIALS or self._work > MOST_WORK:
+                fresh = [c for c in fresh if c.tried]
+            if not fresh:
+                return
+            if fresh[0].tried:
+                seen.add(fresh[0].ways)
+                yield fresh[0]
+                continue
+            self._try_items(_batch(i for c in fresh for i in c.items if not i.tried))
+            say(f"tiling: {self._promise(fresh[0]):,} B promised, {self._trials} intervals tried")
+
+    def _covers(self) -> list[Cover]:
+        """The best covers for the caps that matter, best first."""
+        known = self.best.bytes
+        tail = self._plain.tail if self._options.objective == "arena" else 0
+        if not self._caps:
+            caps = self._partition.caps()
+            self._caps = caps[:: max(len(caps) // _CAPS, 1)]
+        found: list[Cover] = []
+        for cap in self._caps:
+            if cap + tail < known:
+                found += self._partition.covers(cap)
+        for _ in range(_REFINED):
+            best = min(found, key=self._rank, default=None)
+            lower = [] if best is None else self._partition.covers(best.head - 1)
+            found += lower
+            if not lower or best is None or self._rank(lower[0]) >= self._rank(best):
+                break
+        known += known // _SLACK
+        promising = {c.ways: c for c in found if self._promise(c) < known or self._fits(c)}
+        return sorted(promising.values(), key=self._rank)
+
+    def _promise(self, cover: Cover) -> int:
+        if self._options.objective == "head":
+            return cover.head
+        return cover.head + self._plain.tail + cover.tail
+
+    def _fits(self, cover: Cover) -> bool:
+        budget = self._options.budget
+        return budget is not None and self._promise(cover) <= budget
+
+    def _rank(self, cover: Cover) -> tuple[int, int, int]:
+        if self._fits(cover):
+            return (0, cover.cost, self._promise(cover))
+        return (1, self._promise(cover), cover.cost)
+
+    def _try_items(self, items: Sequence[Item]) -> None:
+        """Make sketches true."""
+        ways: dict[Way, list[tuple[Border, Schedule]]] = {i.key: self._ways(i) for i in items}
+        questions = [
+            Question(
+                Trial((replace(scheme, border=border),), self._bound, None, CLIMB, schedule),
+                (item.first, item.end),
+                self._order,
+            )
+            for item in items
+            for scheme in (self._scheme(item, item.first),)
+            for border, schedule in ways[item.key]
+        ]
+        self._trials += len(items)
+        answers = iter(self._workers.answers(questions))
+        for item in items:
+            tried = [(next(answers), border) for border, _ in ways[item.key]]
+            possible = [(outcome, border) for outcome, border in tried if outcome is not None]
+            self._work += _work(item) * len(tried)
+            if not possible:
+                self._partition.drop(item)
+                continue
+            best, self._border[item.key] = min(
+                possible, key=lambda p: (p[0].head, p[0].tail, p[0].instructions)
+            )
+            self._partition.add(_tried(item, best))
+
+    def _ways(self, item: Item) -> list[tuple[Border, Schedule]]:
+        """Borders and schedules to try an item with; few where a trial takes long."""
+        borders = self._options.borders(self._used)
+        if _work(item) > LARGE_WORK:
+            return [(borders[-1], "file")]
+        return [(b, s) for b in borders for s in SCHEDULES]
+
+    @property
+    def _bound(self) -> bool:
+        return self._options.dialect
+
+    def _scheme(self, item: Item, start: int = 0) -> Scheme:
+        """The scheme of an item, with positions counted from `start`."""
+        ops = tuple(range(item.first - start, item.end - start))
+        return Scheme(ops, (item.key.split,), border=self._border.get(item.key, "waste"))
+
+    def _trial_of(self, items: Iterable[Item]) -> Trial:
+        schemes = tuple(self._scheme(i) for i in items)
+        return Trial(schemes, self._bound, self._order, CLIMB)
+
+    def _try_whole(self, trials: Sequence[Trial]) -> list[Tiling]:
+        """Plan whole models, also with the tiles in an order of their own; those that are
+        possible and fast enough."""
+        trials = [replace(t, schedule=how) for t in trials for how in SCHEDULES]
+        fresh = [t for t in dict.fromkeys(trials) if t not in self._whole]
+        self._whole_work += sum(map(self._work_of, fresh))
+        outcomes = self._workers.answers([Question(t) for t in fresh])
+        for trial, outcome in zip(fresh, outcomes, strict=True):
+            made = None
+            if outcome is not None:
+                made = tiling_of(trial, outcome, self._options, self._base)
+                made = made if made.overhead <= self._options.overhead else None
+            self._whole[trial] = made
+            if made is not None:
+                self._tilings.append(made)
+        return [t for trial in trials if (t := self._whole[trial]) is not None]
+
+    def _work_of(self, trial: Trial) -> int:
+        """Operators that a trial plans."""
+        tiles = sum((prod(n for _, n in s.splits) - 1) * len(s.ops) for s in trial.schemes)
+        return len(self._line) + tiles
+
+    def _improve(self, say: Progress) -> None:
+        """Change one scheme of the best whole model at a time, while that helps."""
+        done: set[tuple[Scheme, ...]] = set()
+        while self._whole_work < MOST_WORK and not self._over:
+            ranked = sorted(
+                ((made, trial) for trial, made in self._whole.items() if made is not None),
+                key=lambda pair: pair[0].rank,
+            )
+            starts = [trial for _, trial in ranked[:2] if trial.schemes not in done]
+            if not starts:
+                return
+            done.add(starts[0].schemes)
+            moves = [t for t in neighbours(starts[0], len(self._line)) if t not in self._whole]
+            for k in range(0, len(moves), _BATCH):
+                if self._over or self._whole_work > MOST_WORK:
+                    return
+                self._try_whole(moves[k : k + _BATCH])
+            say(f"tiling: {self.best.bytes:,} B, {len(self._whole)} models planned")
+
+    def _finish(self, say: Progress) -> None:
+        """Plan the best few with care, as they are and in orders of their own."""
+        ranked = sorted(
+            ((made, trial) for trial, made in self._whole.items() if made is not None),
+            key=lambda pair: pair[0].rank,
+        )
+        for _, trial in ranked[:FINALISTS]:
+            if self._over:
+                return
+            self._try_whole([replace(trial, effort=CAREFUL)])
+            say(f"tiling: {self.best.bytes:,} B, planned with care")
+
+
+def _cuts(line: Line, end: int) -> Iterator[tuple[int, int]]:
+    """Axes and numbers of parts for intervals that end here: along the outermost axis, where parts
+    are runs of bytes, and along the innermost one, which for images are channels."""
+    (result, *more) = line.ops[end - 1].outputs
+    shape = result.shape or ()
+    axes = [axis for axis, size in enumerate(shape) if size > 1 and (axis > 0 or len(shape) < 4)]
+    for axis in () if more else dict.fromkeys((*axes[:1], *axes[-1:])):
+        yield from ((axis, parts) for parts in PARTS if parts <= shape[axis])
+
+
+def _work(item: Item) -> int:
+    return (item.end - item.first) * item.key.split[1]
+
+
+def _batch(items: Iterable[Item]) -> list[Item]:
+    """The first few items; fewer of those that take long."""
+    found: dict[Way, Item] = {}
+    for item in items:
+        found[item.key] = item
+        if len(found) >= _BATCH or sum(map(_work, found.values())) > _BATCH * LARGE_WORK:
+            break
+    return list(found.values())
+
+
+def _item(sketch: Sketch) -> Item:
+    key = Way(sketch.first, sketch.end, (sketch.axis, sketch.parts))
+    return Item(
+        sketch.first, sketch.end, sketch.head, sketch.tail, max(sketch.instructions, 0), key
+    )
+
+
+def _tried(item: Item, outcome: Outcome) -> Item:
+    return replace(
+        item,
+        head=outcome.head,
+        tail=outcome.tail,
+        cost=max(outcome.instructions, 0),
+        tried=True,
+    )

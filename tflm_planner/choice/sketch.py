@@ -1,0 +1,406 @@
+"""What an interval in tiles would need, from its geometry alone: microseconds, nothing is built.
+
+    operators i .. j-1, results cut into P pieces along one axis, tile k:
+
+       X  |dead|in tile k|still to come|        Y  |done|piece k|not there yet|
+                \\  \\  halo  /  /
+                 each operator's share of the tile, halos recomputed
+
+Ranges go backwards from the results through the operators' axis maps; one walk from j downwards
+serves all i. Live bytes are added up for every tile and operator. Results may take over memory of
+operands as far as the whole operators' may. Good to a few per cent; trials say what is true.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.choice.line import Line
+from tflm_planner.ir import Op, Tensor
+from tflm_planner.ops import has_side_effects
+from tflm_planner.ops.axes import Link, Repeat, axis_map
+from tflm_planner.passes.tiler import cuts
+from tflm_planner.units import ALIGNMENT
+
+Vector = npt.NDArray[np.int64]
+Kept = Literal["no", "blocks", "rows"]
+"""Halos are recomputed; kept in as many equal blocks as there are tiles, and joined by copying
+("merge" in `passes.tiler`); kept row by row, with nothing copied (what no stock operators do, and
+so a floor)."""
+_JOIN_TAIL, _JOIN_BYTE = 84, 0.6
+"""Bytes of tail of a CONCATENATION; instructions of a byte that it copies, about."""
+_DISPATCH = 400
+"""Instructions of an operator that computes nothing, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """Operators first .. end-1 in `parts` along `axis`. head: bytes with all that lives beside.
+    tail, temp, instructions: what is added to those of the operators as they are."""
+
+    first: int
+    end: int
+    axis: int
+    parts: int
+    head: int
+    tail: int
+    temp: int
+    instructions: int
+
+
+@dataclass
+class _Ranges:
+    """What the tiles need of one tensor: rows [low, high) along `axis` for every tile; `axis` is
+    None where they need it whole."""
+
+    axis: int | None
+    low: Vector
+    high: Vector
+
+    def equals(self, other: _Ranges) -> bool:
+        """Whether both are the same."""
+        same = self.axis == other.axis
+        return same and (
+            self.axis is None
+            or bool((self.low == other.low).all() and (self.high == other.high).all())
+        )
+
+    def join(self, other: _Ranges) -> bool:
+        """Widen by what another reader needs; False where it goes along another axis."""
+        if self.axis is None or other.axis is None:
+            self.axis = None
+            return True
+        if self.axis != other.axis:
+            return False
+        self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a walk ends: bytes of tail and instructions that may be added. views: whether parts
+    of tensors are views where they are runs of bytes. slices, joins: whether parts that are no
+    views may be cut out, and put together, by copying."""
+
+    tail: int
+    instructions: int
+    views: bool = True
+    slices: bool = True
+    joins: bool = True
+
+
+def sketches(
+    line: Line,
+    end: int,
+    axis: int,
+    parts: int,
+    firsts: Collection[int],
+    limits: Limits,
+    kept: Kept = "no",
+) -> Iterator[Sketch]:
+    """The intervals that end before operator `end` and begin at one of `firsts`, the shortest
+    first. kept: whether halos are kept instead of recomputed."""
+    walk = _Walk(line, end, axis, parts, limits, kept)
+    for first in range(end - 1, min(firsts, default=end) - 1, -1):
+        if not walk.extend(first) or walk.is_beyond:
+            return
+        if first in firsts and walk.is_possible(first):
+            yield walk.sketch(first)
+
+
+@dataclass
+class _Walk:
+    line: Line
+    end: int
+    axis: int
+    parts: int
+    limits: Limits
+    kept: Kept = "no"
+    spans: dict[int, tuple[Vector, Vector]] = field(
+        default_factory=dict[int, tuple[Vector, Vector]]
+    )
+    """Where halos are kept, tensor -> the first row that a tile or a later one reads, and the row
+    behind the last one made in it."""
+    ranges: dict[int, _Ranges] = field(default_factory=dict[int, _Ranges])
+    pieces: dict[int, _Ranges] = field(default_factory=dict[int, _Ranges])
+    uneven: set[int] = field(default_factory=set[int])
+    """Tensors of which readers need different parts."""
+    last: dict[int, int] = field(default_factory=dict[int, int])
+    """Tensor -> its last reader within."""
+    sizes: dict[int, Vector] = field(default_factory=dict[int, Vector])
+    """Tensor -> bytes of each tile's share of it."""
+    beside: int = 0
+    """Bytes of the tensors that live through the interval."""
+    extra: float = 0.0
+    tail: int = 0
+    temp: int = 0
+    """Instructions and bytes added so far."""
+
+    def __post_init__(self) -> None:
+        self.beside = self.line.crossing[self.end]
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether the interval costs too much already; longer ones cost more."""
+        return self.extra > self.limits.instructions or self.tail > self.limits.tail
+
+    def is_possible(self, first: int) -> bool:
+        """Whether what has to be copied may be copied."""
+        limits = self.limits
+        if not limits.joins and not all(map(self._is_view, self.pieces)):
+            return False
+        return limits.slices or all(
+            self._is_view(key) for key in self.ranges if self._is_cut(key, first)
+        )
+
+    def _is_cut(self, key: int, first: int) -> bool:
+        """Whether a tensor is there as a whole, or in parts larger than some operator reads."""
+        entering = self.line.made[key] < first
+        return self.ranges[key].axis is not None and (entering or key in self.uneven)
+
+    def extend(self, at: int) -> bool:
+        """Take in the operator before; False where it cannot be part of a tile."""
+        op = self.line.ops[at]
+        if len(op.outputs) != 1 or has_side_effects(op):
+            return False
+        result = op.outputs[0]
+        if id(result) not in self.line.bytes:
+            return False
+        if self.line.last[id(result)] >= self.end:
+            self.beside -= self.line.bytes[id(result)]
+            piece = self._cut(result)
+            if piece is None:
+                return False
+            self.pieces[id(result)] = piece
+            wanted = self.ranges.setdefault(id(result), _Ranges(piece.axis, piece.low, piece.high))
+            if not wanted.join(piece):
+                return False
+        wanted = self.ranges.get(id(result))
+        if wanted is None:  # nobody reads it
+            return False
+        made = wanted if self.kept == "no" else self._grown(result, wanted)
+        self.sizes[id(result)] = self._size(id(result), made)
+        if not self._needs(at, op, made):
+            return False
+        self._add_up(at, result, made)
+        return True
+
+    def _grown(self, result: Tensor, wanted: _Ranges) -> _Ranges:
+        """The rows that each tile makes, if none is made twice."""
+        if wanted.axis is None:
+            return wanted
+        rows = (result.shape or ())[wanted.axis]
+        block = 1 if self.kept == "rows" else -(-rows // self.parts)
+        high = np.minimum(-(-wanted.high // block) * block, rows)
+        high = np.maximum.accumulate(np.maximum(high, 0))
+        start = np.minimum.accumulate((wanted.low // block * block)[::-1])[::-1]
+        before = np.concatenate(([start[0]], high[:-1]))
+        self.spans[id(result)] = start, high
+        joined = self.kept == "blocks" and bool((wanted.high - wanted.low > block).any())
+        if joined:
+            self.tail += _JOIN_TAIL * self.parts
+            copied = self._size(id(result), wanted).sum()
+            self.extra += float(copied) * _JOIN_BYTE + _DISPATCH * self.parts
+        low = np.where(high > before, before, rows)
+        return _Ranges(wanted.axis, low, np.where(high > before, high, 0))
+
+    def _add_up(self, at: int, result: Tensor, wanted: _Ranges) -> None:
+        """What tiles of this operator cost."""
+        if wanted.axis is None:  # made once, by the first tile
+            return
+        rows = (result.shape or ())[wanted.axis]
+        share = np.maximum(wanted.high - wanted.low, 0) / rows
+        again = self.parts - 1
+        self.extra += self.line.instructions[at] * (float(share.sum()) - 1) + _DISPATCH * again
+        self.tail += self.line.tail[at] * again
+        self.temp += self.line.temp[at] * again
+
+    def _cut(self, tensor: Tensor) -> _Ranges | None:
+        """The pieces of a result; None where there are fewer than asked for."""
+        shape = tensor.shape or ()
+        if self.axis >= len(shape):
+            return None
+        unit = unit_of(tensor, self.axis)
+        unit = unit if unit * self.parts <= shape[self.axis] else 1
+        ranges = cuts(shape[self.axis], self.parts, unit)
+        if len(ranges) != self.parts:
+            return None
+        low, high = np.array(ranges, np.int64).T
+        return _Ranges(self.axis, low, high)
+
+    def _needs(self, at: int, op: Op, wanted: _Ranges) -> bool:
+        """Note what the operator reads; False where the axis cannot be split."""
+        links = () if wanted.axis is None else tuple(axis_map(op).links_of(wanted.axis))
+        if wanted.axis is not None and not links:
+            return False
+        for index, operand in enumerate(op.inputs):
+            if operand is None or id(operand) not in self.line.bytes:
+                continue
+            found = next((link for link in links if link.operand == index), None)
+            needed = _needed(operand, found, wanted)
+            known = self.ranges.get(id(operand))
+            if known is not None and not known.equals(needed):
+                self.uneven.add(id(operand))
+            if not self.ranges.setdefault(id(operand), needed).join(needed):
+                return False
+            self.last.setdefault(id(operand), at)
+            self.sizes[id(operand)] = self._size(id(operand), self.ranges[id(operand)])
+        return True
+
+    # --- adding up ---
+
+    def sketch(self, first: int) -> Sketch:
+        """The interval from `first` on."""
+        line, n = self.line, self.parts
+        entering = [k for k in self.ranges if line.made[k] < first and line.last[k] < self.end]
+        live = self._live(first, entering)
+        scratch = np.array(line.scratch[first : self.end], np.int64)
+        head = self.beside + int((live.max(axis=1) + scratch).max())
+        views = (len(entering) + len(self.pieces)) * n
+        return Sketch(
+            first, self.end, self.axis, n, max(head, self._joined()),
+            self.tail + _VIEW_TAIL * views, self.temp + _VIEW_TEMP * views, int(self.extra),
+        )  # fmt: skip
+
+    def _live(self, first: int, entering: list[int]) -> Vector:
+        """Bytes that live while an operator (row) of a tile (column) runs."""
+        line = self.line
+        live = np.zeros((self.end - first, self.parts), np.int64)
+        for key in entering:
+            after = self.last[key] + 1 - first
+            live[:after] += self._left(key, True)
+            live[after:] += self._left(key, False)
+        for key, size in self.sizes.items():
+            made = line.made[key] - first
+            if made < 0:
+                continue
+            after = max(self.last.get(key, -1) + 1 - first, made + 1)
+            if key not in self.pieces:
+                if key in self.spans:
+                    self._keep(live, key, made, after)
+                else:
+                    live[made:after] += size
+                continue
+            piece = self._piece(key)
+            done = np.cumsum(piece)
+            live[made:] += done
+            live[:made] += done - piece
+            live[made:after] += np.maximum(size - piece, 0)
+        for at in range(first, self.end):
+            if line.saved[at]:
+                live[at - first] -= self._taken(at, entering)
+        return live
+
+    def _keep(self, live: Vector, key: int, made: int, after: int) -> None:
+        """Add the rows of a tensor that are kept from tile to tile, and what is joined of them."""
+        start, high = self.spans[key]
+        before = np.concatenate(([start[0]], high[:-1]))
+        step = self.line.bytes[key] // max(self._rows(key), 1)
+        live[:made] += np.maximum(before - start, 0) * step
+        live[made:after] += np.maximum(high - start, 0) * step
+        live[after:] += np.maximum(high - np.append(start[1:], high[-1]), 0) * step
+        if self.kept == "blocks":
+            live[made + 1 : after] += self._size(key, self.ranges[key])
+
+    def _joined(self) -> int:
+        """Bytes while pieces that are no views are put together."""
+        apart = [key for key in self.pieces if not self._is_view(key)]
+        return self.beside + 2 * sum(self.line.bytes[key] for key in apart)
+
+    def _rows(self, key: int) -> int:
+        axis = self.ranges[key].axis
+        return 1 if axis is None else (self.line.tensors[key].shape or ())[axis]
+
+    def _size(self, key: int, found: _Ranges) -> Vector:
+        """Bytes of a part of a tensor for each tile."""
+        whole = self.line.bytes[key]
+        if found.axis is None:
+            return np.full(self.parts, whole, np.int64)
+        rows = (self.line.tensors[key].shape or ())[found.axis]
+        return whole * np.maximum(found.high - found.low, 0) // rows
+
+    def _piece(self, key: int) -> Vector:
+        found = self.pieces[key]
+        rows = (self.line.tensors[key].shape or ())[self.axis]
+        return self.line.bytes[key] * (found.high - found.low) // rows
+
+    def _is_view(self, key: int) -> bool:
+        """Whether the parts that tiles need are runs of bytes at multiples of 16."""
+        found, tensor = self.ranges[key], self.line.tensors[key]
+        if key in self.pieces and self.line.made[key] >= 0:
+            found = self.pieces[key]
+        axis, shape = found.axis, tensor.shape or ()
+        if not self.limits.views or axis is None or math.prod(shape[:axis]) != 1:
+            return False
+        step = tensor.nbytes // max(shape[axis], 1)
+        return not (found.low * step % ALIGNMENT)[found.high > found.low].any()
+
+    def _left(self, key: int, reading: bool) -> Vector:
+        """Bytes of an entering tensor that this tile or a later one still reads."""
+        found, whole = self.ranges[key], self.line.bytes[key]
+        if not self._is_view(key):
+            own = self._size(key, found) if reading and found.axis is not None else 0
+            left = np.full(self.parts, whole, np.int64)
+            if not reading:
+                left[-1] = 0
+            return left + own
+        rows = self._rows(key)
+        start = np.minimum.accumulate(found.low[::-1])[::-1]
+        if not reading:
+            start = np.append(start[1:], rows)
+        return whole * (rows - start) // rows
+
+    def _taken(self, at: int, entering: list[int]) -> Vector:
+        """Bytes that the operator's result takes over from operands that die there."""
+        line = self.line
+        best = np.zeros(self.parts, np.int64)
+        result = id(line.ops[at].outputs[0])
+        made = self.sizes[result]
+        for key, gain in line.saved[at].items():
+            if self.last.get(key) != at or line.last[key] >= self.end:
+                continue
+            operand = self.sizes[key]
+            if key in entering:
+                operand = self._left(key, True) - self._left(key, False)
+            elif self.kept == "rows" and key in self.spans:
+                start, high = self.spans[key]
+                dying = np.append(start[1:], high[-1]) - start
+                operand = dying * (line.bytes[key] // max(self._rows(key), 1))
+            least = min(line.bytes[key], line.bytes[result])
+            best = np.maximum(best, np.minimum(operand, made) - (least - gain))
+        return best
+
+
+_VIEW_TAIL, _VIEW_TEMP = 12, 64
+"""Bytes of a view: of the tail, and while planning."""
+
+
+def _needed(operand: Tensor, link: Link | None, wanted: _Ranges) -> _Ranges:
+    if link is None or wanted.axis is None:
+        return _Ranges(None, wanted.low, wanted.high)
+    size = (operand.shape or ())[link.axis]
+    rows = (wanted.low, wanted.high)
+    if isinstance(link.rule, Repeat) and size == 1:
+        return _Ranges(None, *rows)
+    found = [
+        link.rule.needs((int(a), int(b)), size) if a < b else (size, 0)
+        for a, b in zip(*rows, strict=True)
+    ]
+    low, high = np.array(found, np.int64).T
+    return _Ranges(link.axis, low, high)
+
+
+def unit_of(tensor: Tensor, axis: int) -> int:
+    """The fewest steps along an axis that take a multiple of 16 bytes, where parts along it are
+    runs of bytes: the tiler cuts there."""
+    shape = tensor.shape or ()
+    if math.prod(shape[:axis]) != 1:
+        return 1
+    step = math.prod(shape[axis + 1 :]) * tensor.nbytes // max(tensor.elements, 1)
+    return ALIGNMENT // math.gcd(ALIGNMENT, step) if step else 1

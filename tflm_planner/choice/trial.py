@@ -1,0 +1,189 @@
+"""One candidate, tried: tiled, ordered, planned, and counted on the exact arena of the target.
+
+    model -copied-> Tile -> Crop -> (order) -> plan -> Dialect -> head, arena, instructions
+
+The same for a whole model and for an interval of it that was cut out. It must not choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tflm_planner.choice.copying import copied
+from tflm_planner.choice.options import TileOptions, Tiling
+from tflm_planner.choice.packing import ROUNDS, packed
+from tflm_planner.cost import latency_of
+from tflm_planner.ir import Model
+from tflm_planner.passes.base import run
+from tflm_planner.passes.cleanup import entry_graphs
+from tflm_planner.passes.dialect import Crop, Dialect, scratch_faults
+from tflm_planner.passes.reorder import Reorder
+from tflm_planner.passes.tile import Scheme, Tile
+from tflm_planner.planning.lifetimes import (
+    Timeline,
+    placement_requests,
+    planning_problem,
+    timeline,
+    view_aliases,
+)
+from tflm_planner.planning.order import Dag, OrderResult, best_order
+from tflm_planner.rewriter import reorder
+from tflm_planner.tflm import greedy
+from tflm_planner.tflm.arena import arena_of
+
+Schedule = Literal["file", "rpo", "best"]
+FIRST_FITS, CLIMB, CAREFUL = 0, 1, 12
+"""Efforts: milliseconds, tens of milliseconds, tenths of a second."""
+_STATES = 5_000
+"""States of the search for an order: a trial takes milliseconds."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What to try. schemes: positions as in the model that is given, after `order` if there is
+    one. bound: views lie in their parents. effort: how carefully to plan (see FIRST_FITS).
+    schedule: the order of the tiles: as they are made, in reverse post-order, or a search's."""
+
+    schemes: tuple[Scheme, ...]
+    bound: bool
+    order: tuple[int, ...] | None = None
+    effort: int = 0
+    schedule: Schedule = "file"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """head, tail, arena: bytes. temp: what planning takes beside the tail. instructions: of one
+    inference. bottleneck: position of the operator at the peak, as in the model given, after its
+    order."""
+
+    head: int
+    tail: int
+    temp: int
+    arena: int
+    instructions: int
+    bottleneck: int | None
+
+
+def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
+    """What `trial` makes of `model`, which stays as it is; None where it is impossible, or needs
+    operators that may not be used."""
+    target, scratch_of = options.machine.target, options.machine.scratch_of
+    used = frozenset(op.kind for op in model.ops())
+    made = copied(model)
+    if trial.order is not None:
+        reorder(made.main, [made.main.ops[i] for i in trial.order])
+    index = {id(op): i for i, op in enumerate(made.main.ops)}
+    if trial.schemes:
+        notes = run(made, Tile(trial.schemes))
+        if any(note.startswith("not tiled") for note in notes):
+            return None
+        if options.dialect:
+            run(made, Crop())
+    if trial.schedule != "file":
+        find = _ordered if trial.schedule == "best" else _post_ordered
+        Reorder(find, scratch_of, options.trails_of).results(made)
+    line = timeline(made, scratch_of, entries=entry_graphs(made))
+    problem = planning_problem(line, options.trails_of)
+    plan = packed(problem, view_aliases(line) if trial.bound else (), ROUNDS * trial.effort)
+    offsets = dict(zip(map(id, line.planned), plan.offsets, strict=False))
+    peak = _bottleneck(made, line, offsets, index, trial.schemes)
+    if options.dialect and trial.schemes:
+        run(made, Dialect(offsets))
+        careful = trial.effort >= CAREFUL
+        if careful and scratch_faults(line, made, offsets, scratch_of, options.trails_of)[1]:
+            return None
+    if any(not options.allows(op.kind, used) for op in made.ops()):
+        return None
+    found = arena_of(made, target, offsets)
+    return Outcome(
+        found.head,
+        found.tail,
+        found.planning_temp,
+        found.arena,
+        latency_of(made, target).instructions,
+        peak,
+    )
+
+
+def tiling_of(trial: Trial, outcome: Outcome, options: TileOptions, base: int) -> Tiling:
+    """A trial and its outcome as a tiling. `base`: instructions of the original."""
+    order = trial.order
+    schemes, peak = trial.schemes, outcome.bottleneck
+    if order is not None:
+        schemes = tuple(replace(s, ops=tuple(sorted(order[i] for i in s.ops))) for s in schemes)
+        peak = None if peak is None else order[peak]
+    return Tiling(
+        schemes,
+        outcome.arena,
+        outcome.instructions / max(base, 1),
+        peak,
+        trial.bound,
+        outcome.head,
+        options.objective,
+        order,
+        trial.schedule != "file",
+    )
+
+
+def line_order(model: Model, options: TileOptions) -> tuple[int, ...]:
+    """The order of the operators in which intervals are looked for: the one with the smallest
+    peak, or the file's where none is smaller."""
+    made = copied(model)
+    position = {id(op): i for i, op in enumerate(made.main.ops)}
+    Reorder(_ordered, options.machine.scratch_of, options.trails_of).results(made)
+    return tuple(position[id(op)] for op in made.main.ops)
+
+
+def _ordered(dag: Dag) -> OrderResult:
+    return best_order(dag, budget=_STATES, time_limit=1.0)
+
+
+def _post_ordered(dag: Dag) -> OrderResult:
+    return best_order(dag, method="rpo")
+
+
+def _bottleneck(
+    model: Model,
+    line: Timeline,
+    offsets: dict[int, int],
+    index: dict[int, int],
+    schemes: Sequence[Scheme],
+) -> int | None:
+    """The operator of the original that has most live bytes under the highest buffer."""
+    requests = placement_requests(line, offsets)
+    placed = greedy.place(requests)
+    tops = [o + r.size for o, r in zip(placed, requests, strict=True)]
+    if not tops:
+        return None
+    high = requests[tops.index(max(tops))]
+    live = dict.fromkeys(range(high.first, high.last + 1), 0)
+    for request in requests:
+        for scope in range(max(request.first, high.first), min(request.last, high.last) + 1):
+            live[scope] += request.size
+    scope = max(live, key=lambda s: (live[s], -s))
+    return _origin(model, line.scopes, scope, index, schemes)
+
+
+def _origin(
+    model: Model,
+    scopes: dict[int, list[tuple[int, int]]],
+    scope: int,
+    index: dict[int, int],
+    schemes: Sequence[Scheme],
+) -> int | None:
+    """The operator of the original that runs at `scope`; of a tile, one of its region: a tiled
+    operator is new, and lies between the untouched ones around its region."""
+    before = -1
+    for op in model.main.ops:
+        here = any(start <= scope <= end for start, end in scopes.get(id(op), ()))
+        if id(op) in index:
+            before = index[id(op)]
+        if here:
+            if id(op) in index:
+                return index[id(op)]
+            regions = [s for s in schemes if max(s.ops) > before]
+            return regions[0].ops[len(regions[0].ops) // 2] if regions else None
+    return 0 if model.main.ops else None

@@ -1,0 +1,28 @@
+"""The child process of a search: `python -m tflm_planner.choice.worker`; see `workers`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+
+from tflm_planner.choice.bench import Bench
+from tflm_planner.choice.workers import receive, send
+
+
+def main() -> None:
+    """Answer questions from standard input until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whoever prints must not disturb the answers
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        data, options = receive(sys.stdin.buffer)
+        bench = Bench(data, options)
+        while True:
+            questions = receive(sys.stdin.buffer)
+            send(answers, [bench.answer(q) for q in questions])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Trials in several processes; in this one where no other can be had.
+
+Every process reads the model by itself and is told trials; answers are put in the order of the
+questions, so that the number of processes changes nothing but the time. Children are started as
+`python -m tflm_planner.choice.worker`, never forked and never by importing the caller's script.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import IO, Any
+
+from tflm_planner.choice.bench import Bench, Question
+from tflm_planner.choice.options import TileOptions
+from tflm_planner.choice.trial import Outcome
+
+_LENGTH = struct.Struct("<Q")
+_WORTH_STARTING = 24
+"""Questions asked before the first child is started: small searches end sooner."""
+
+
+class Workers:
+    """Answers questions with `options.workers` processes, this one among them."""
+
+    def __init__(self, data: bytes, options: TileOptions) -> None:
+        self.bench = Bench(data, options)
+        self._data, self._options = data, options
+        self._children: list[subprocess.Popen[bytes]] = []
+        self._asked, self._more = 0, options.workers - 1
+
+    def answers(self, questions: Sequence[Question]) -> list[Outcome | None]:
+        """One outcome a question, in their order."""
+        self._asked += len(questions)
+        if self._asked > _WORTH_STARTING and self._more > 0:
+            self._start()
+        shares = [list(questions[k :: len(self._children) + 1]) for k in range(self._count)]
+        busy = [c for c, share in zip(self._children, shares[1:], strict=True) if _ask(c, share)]
+        answered = [[self.bench.answer(q) for q in shares[0]]]
+        for child, share in zip(self._children, shares[1:], strict=True):
+            found = _told(child, len(share)) if child in busy else None
+            answered.append([self.bench.answer(q) for q in share] if found is None else found)
+        merged: list[Outcome | None] = [None] * len(questions)
+        for k, share in enumerate(answered):
+            merged[k :: len(answered)] = share
+        return merged
+
+    @property
+    def _count(self) -> int:
+        return len(self._children) + 1
+
+    def _start(self) -> None:
+        while self._more > 0:
+            self._more -= 1
+            with contextlib.suppress(OSError):
+                child = subprocess.Popen(
+                    [sys.executable, "-m", "tflm_planner.choice.worker"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                )
+                if _ask(child, (self._data, self._options)):
+                    self._children.append(child)
+
+    def close(self) -> None:
+        """End the children."""
+        for child in self._children:
+            child.kill()
+            child.wait()
+            for stream in (child.stdin, child.stdout):
+                with contextlib.suppress(OSError):
+                    if stream is not None:
+                        stream.close()
+        self._children = []
+
+
+def _ask(child: subprocess.Popen[bytes], message: Any) -> bool:
+    try:
+        assert child.stdin is not None
+        send(child.stdin, message)
+    except OSError:
+        return False
+    return True
+
+
+def _told(child: subprocess.Popen[bytes], count: int) -> list[Outcome | None] | None:
+    """A child's answers; None where it has none, so that they are worked out here."""
+    try:
+        assert child.stdout is not None
+        found: list[Outcome | None] = receive(child.stdout)
+    except (OSError, EOFError, pickle.UnpicklingError):
+        return None
+    return found if len(found) == count else None
+
+
+def send(stream: IO[bytes], message: Any) -> None:
+    """Write one message."""
+    data = pickle.dumps(message)
+    stream.write(_LENGTH.pack(len(data)) + data)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Any:
+    """Read one message. Raises EOFError at the end. Only ever from a process of our own."""
+    size = stream.read(_LENGTH.size)
+    if len(size) < _LENGTH.size:
+        raise EOFError
+    return pickle.loads(stream.read(_LENGTH.unpack(size)[0]))
