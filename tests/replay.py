@@ -149,7 +149,7 @@ class _Run:
         results = results or [self._fresh(self._size(p)) for p in outs]
         for out, result in zip(outs, results, strict=True):
             for place in dict.fromkeys(ins):
-                self._check_hazard(kind, place, out, result, where, moves=moves)
+                self._check_hazard(kind, place, out, result, where, moves=moves, first=ins[0])
         for out, result in zip(outs, results, strict=True):
             self._write(out, result)
         for out in outs:
@@ -165,7 +165,15 @@ class _Run:
             self._expect(out, f"the place of the dropped {where}")
 
     def _check_hazard(
-        self, kind: str, operand: Place, out: Place, result: Tokens, where: str, *, moves: bool
+        self,
+        kind: str,
+        operand: Place,
+        out: Place,
+        result: Tokens,
+        where: str,
+        *,
+        moves: bool,
+        first: Place,
     ) -> None:
         """A result must not be written over an operand that may still be read."""
         a, b = self._range(operand), self._range(out)
@@ -173,6 +181,8 @@ class _Run:
             return
         if kind in _ELEMENT_WISE and a == b and self._width(operand) == self._width(out):
             return
+        if kind == "DYNAMIC_UPDATE_SLICE" and a == b and operand == first:
+            return  # nothing of the operand is read or written but for the update's place
         low, high = max(a[0], b[0]), min(a[1], b[1])
         same = np.array_equal(self.memory[low:high], result[low - b[0] : high - b[0]])
         if not (moves and same):
@@ -365,6 +375,25 @@ def _box(run: _Run, op: Any, ins: list[Place], outs: list[Place]) -> Moved:
     return [run.array(ins[0])[tuple(slice(b, b + n) for b, n in zip(begin, shape, strict=True))]]
 
 
+def _strided(run: _Run, op: Any, ins: list[Place], outs: list[Place]) -> Moved:
+    """In steps of one, with limits written out."""
+    begin, end, steps = (run.integers(p) for p in ins[1:4])
+    options = op.builtinOptions
+    if begin is None or end is None or steps is None or set(steps) != {1} or min(begin) < 0:
+        return None
+    if options.beginMask or options.endMask or options.shrinkAxisMask or options.newAxisMask:
+        return None
+    return [run.array(ins[0])[tuple(slice(b, e) for b, e in zip(begin, end, strict=True))]]
+
+
+def _gathered(run: _Run, op: Any, ins: list[Place], outs: list[Place]) -> Moved:
+    at = run.integers(ins[1])
+    if at is None or op.builtinOptions is None or op.builtinOptions.batchDims:
+        return None
+    whole = run.array(ins[0])
+    return [np.take(whole, at, _axis(op.builtinOptions.axis, whole.ndim - 1))]
+
+
 def _axis(axis: int, rank: int) -> int:
     return axis + rank if axis < 0 else axis
 
@@ -372,6 +401,7 @@ def _axis(axis: int, rank: int) -> int:
 _MOVES: dict[str, Callable[[_Run, Any, list[Place], list[Place]], Moved]] = {
     "RESHAPE": _same, "SQUEEZE": _same, "EXPAND_DIMS": _same, "CONCATENATION": _joined,
     "PACK": _stacked, "UNPACK": _unstacked, "SPLIT": _parts, "SPLIT_V": _parts, "SLICE": _box,
+    "STRIDED_SLICE": _strided, "GATHER": _gathered,
 }  # fmt: skip
 
 

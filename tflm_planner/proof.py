@@ -7,7 +7,7 @@ table of which kernel runs, and no arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tflm_planner.errors import UnsoundPlanError
@@ -82,3 +82,33 @@ def _shared(operand: Tensor, result: Tensor, offsets: dict[int, int]) -> Shared 
     overlap = -planned_bytes(operand) < distance < planned_bytes(result)
     assert result.producer is not None
     return Shared(result.producer, operand, result, distance) if overlap else None
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """What a plan leaves to be copied; `cost.latency_of` asks. offsets: tensor identity ->
+    bytes."""
+
+    offsets: Mapping[int, int]
+
+    def in_place(self, op: Op) -> bool:
+        """Whether the first result lies on the first operand, so that a kernel that only copies
+        one to the other does nothing."""
+        return bool(op.inputs and op.outputs) and self._same(op.inputs[0], op.outputs[0])
+
+    def turn_bytes(self, op: Op) -> float:
+        """Bytes of the variables that a turn of a WHILE copies from body to caller, from caller
+        to condition and from caller to body; each of the three ways counts a third."""
+        condition, body = (op.graphs.get(f"{n}SubgraphIndex", []) for n in ("cond", "body"))
+        moved = 0.0
+        if len(condition) == 1 and len(body) == 1:
+            faces = zip(
+                op.outputs, condition[0].inputs, body[0].inputs, body[0].outputs, strict=False
+            )
+            for result, *others in faces:
+                moved += result.nbytes * sum(not self._same(t, result) for t in others) / 3
+        return moved
+
+    def _same(self, a: Tensor | None, b: Tensor) -> bool:
+        place = None if a is None else self.offsets.get(id(a))
+        return place is not None and place == self.offsets.get(id(b))

@@ -17,17 +17,28 @@ from tflm_planner import schema
 from tflm_planner.ir import Buffer, Graph, Model, Op, OpCode, Tensor, link
 
 _TYPES = {"int32": np.int32, "int64": np.int64}
-_OPTIONS = {"SLICE": "SliceOptions", "CONCATENATION": "ConcatenationOptions", "PAD": "PadOptions"}
+_OPTIONS = {
+    "SLICE": "SliceOptions", "CONCATENATION": "ConcatenationOptions", "PAD": "PadOptions",
+    "PADV2": "PadV2Options", "RESHAPE": "ReshapeOptions", "GATHER": "GatherOptions",
+    "STRIDED_SLICE": "StridedSliceOptions", "ADD": "AddOptions", "MUL": "MulOptions",
+    "LESS": "LessOptions", "WHILE": "WhileOptions",
+    "DYNAMIC_UPDATE_SLICE": "DynamicUpdateSliceOptions",
+}  # fmt: skip
+_FIRST_VERSION = ("RESHAPE", "ADD", "LESS", "WHILE", "DYNAMIC_UPDATE_SLICE")
+"""Kinds that LiteRT knows in one version only, or that are used for integers of 32 bits."""
 _LARGEST_OLD_CODE = 127
 
 
 class Draft:
-    """Operators that shall replace others of one graph, with all that they need."""
+    """Operators that shall replace others of one graph, with all that they need.
 
-    def __init__(self, model: Model, graph: Graph) -> None:
+    `beside`: another draft for the same model, which shares its new operator codes.
+    """
+
+    def __init__(self, model: Model, graph: Graph, beside: Draft | None = None) -> None:
         self._model, self._graph = model, graph
         self.ops: list[Op] = []
-        self._codes: list[OpCode] = []
+        self._codes: list[OpCode] = [] if beside is None else beside._codes
         self._buffers: list[Buffer] = []
         self._tensors: list[Tensor] = []
         self._constants: dict[tuple[object, ...], Tensor] = {}
@@ -39,6 +50,14 @@ class Draft:
         empty = self._model.buffers[0] if self._model.buffers else like.buffer
         buffer = like.buffer if empty.data is not None and empty.data.size else empty
         made = Tensor(name, like.type, tuple(shape), buffer, like.quantization, False, 0, raw)
+        self._tensors.append(made)
+        return made
+
+    def value(self, name: str, type_name: str, shape: Sequence[int]) -> Tensor:
+        """A tensor without quantisation and without a value."""
+        raw = schema.generated.TensorT(name=b"")
+        number = {v: k for k, v in schema.type_names().items()}[type_name]
+        made = Tensor(name, number, tuple(shape), self._model.buffers[0], None, False, 0, raw)
         self._tensors.append(made)
         return made
 
@@ -67,6 +86,17 @@ class Draft:
             self._constants[key] = made
         return made
 
+    def same(self, constant: Tensor) -> Tensor:
+        """A constant of another graph, for this one: a tensor of its own with the same bytes."""
+        key = ("same", id(constant))
+        if key not in self._constants:
+            raw = copy(constant.raw)
+            made = copy(constant)
+            made.raw, made.producer, made.consumers = raw, None, []
+            self._tensors.append(made)
+            self._constants[key] = made
+        return self._constants[key]
+
     def integers(self, name: str, values: Sequence[Any]) -> Tensor:
         """A constant of int32."""
         return self.constant(name, np.array(values, "<i4"), "int32")
@@ -94,9 +124,9 @@ class Draft:
         return made
 
     def op(
-        self, kind: str, inputs: list[Tensor | None], outputs: list[Tensor], **fields: Any
+        self, kind: str, inputs: Sequence[Tensor | None], outputs: list[Tensor], **fields: Any
     ) -> Op:
-        """Append a SLICE, CONCATENATION or PAD."""
+        """Append a new operator of a kind in `_OPTIONS`."""
         generated: Any = schema.generated
         name = _OPTIONS[kind]
         options = getattr(generated, f"{name}T")()
@@ -105,7 +135,7 @@ class Draft:
             setattr(options, field, value)
         raw = generated.OperatorT()
         raw.builtinOptionsType = getattr(generated.BuiltinOptions, name)
-        made = Op(self._code(kind), inputs, outputs, [], options, {}, None, False, raw)
+        made = Op(self._code(kind), list(inputs), outputs, [], options, {}, None, False, raw)
         self.ops.append(made)
         return made
 
@@ -116,7 +146,7 @@ class Draft:
                 return code
         raw = schema.generated.OperatorCodeT()
         raw.builtinCode, raw.deprecatedBuiltinCode = number, min(number, _LARGEST_OLD_CODE)
-        raw.version = 2
+        raw.version = 1 if kind in _FIRST_VERSION else 2
         self._codes.append(OpCode(number, None, raw))
         return self._codes[-1]
 
@@ -125,12 +155,31 @@ class Draft:
         nothing mentions any more. `replaced` must be convex: no path leaves and re-enters it."""
         model, graph = self._model, self._graph
         graph.ops = _placed(graph.ops, replaced, self.ops)
-        model.codes += [c for c in self._codes if any(op.code is c for op in self.ops)]
+        self._enter()
+        link([graph])
+        drop_unused(model, graph)
+
+    def commit_graph(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Graph:
+        """Make the draft's graph, a new one, a sub-graph of the model, with these ends. To be
+        done before the draft that calls it is committed."""
+        graph = self._graph
+        assert all(g is not graph for g in self._model.graphs), "the graph is there already"
+        graph.ops, graph.inputs, graph.outputs = self.ops, list(inputs), list(outputs)
+        self._enter()
+        self._model.graphs.append(graph)
+        link([graph])
+        drop_unused(self._model, graph)
+        return graph
+
+    def _enter(self) -> None:
+        """Codes that are used, buffers and tensors become part of model and graph."""
+        model, graph = self._model, self._graph
+        known_codes = {id(c) for c in model.codes}
+        used = {id(op.code) for op in self.ops}
+        model.codes += [c for c in self._codes if id(c) in used - known_codes]
         model.buffers += self._buffers
         known = {id(t) for t in graph.tensors}
         graph.tensors += [t for t in self._tensors if id(t) not in known]
-        link([graph])
-        drop_unused(model, graph)
 
 
 def drop_unused(model: Model, graph: Graph) -> None:
@@ -163,6 +212,18 @@ def _placed(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> list[
     cut = next((i for i, op in enumerate(before) if id(op) in behind), len(before))
     rest = {id(op) for op in (*after, *before[cut:])}
     return [*before[:cut], *new, *(op for op in ops if id(op) in rest)]
+
+
+def new_graph(name: str) -> Graph:
+    """An empty sub-graph, for a draft."""
+    return Graph(name, [], [], [], [], schema.generated.SubGraphT())
+
+
+def unit_scale() -> Any:
+    """The quantisation of plain numbers: scale 1, zero point 0."""
+    made = schema.generated.QuantizationParametersT()
+    made.scale, made.zeroPoint = np.ones(1, np.float32), np.zeros(1, np.int64)
+    return made
 
 
 def is_convex(ops: Sequence[Op], chosen: Collection[Op]) -> bool:

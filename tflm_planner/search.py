@@ -23,6 +23,7 @@ from tflm_planner.planning.allocators import NAMES, Solution, best_of
 from tflm_planner.planning.lifetimes import (
     Timeline,
     TrailRule,
+    loop_aliases,
     no_trails,
     placement_requests,
     planning_problem,
@@ -287,7 +288,21 @@ def _plan(
         if best.head == best.solution.lower_bound or best.interrupted:
             break  # else freedom may have led the heuristics astray: try without trails
     assert best is not None
-    return best
+    return _settled(best, options)
+
+
+def _settled(best: Candidate, options: SearchOptions) -> Candidate:
+    """As low, but with the variables of loops in one place, if that is possible: they are copied
+    at every turn otherwise."""
+    wanted = loop_aliases(best.line)
+    if not wanted or options.bind_views or best.interrupted:
+        return best
+    found = best_of(best.problem, allocators=("greedy",), seed=options.seed, required=wanted)
+    head = _head(best.line, found.plan)
+    if head > best.head:
+        return best
+    return replace(best, solution=replace(best.solution, plan=found.plan, height=found.height,
+                                          allocator=found.allocator), head=head)  # fmt: skip
 
 
 def _head(line: Timeline, plan: Plan) -> int:

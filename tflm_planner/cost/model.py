@@ -159,13 +159,19 @@ def _sum(table: Mapping[str, float], work: Work) -> float:
 
 
 def latency_of(
-    model: Model, target: Target, *, in_place: Callable[[Op], bool] | None = None
+    model: Model,
+    target: Target,
+    *,
+    in_place: Callable[[Op], bool] | None = None,
+    turn_bytes: Callable[[Op], float] | None = None,
 ) -> Latency:
     """One inference of `model`: every operator as often as it runs.
 
     A WHILE runs its body as often as its counter says (see `loops`), an IF its dearer branch.
-    `in_place` says of an operator in IN_PLACE, and of a WHILE or IF, whether the plan puts its
-    results (a loop's variables, in caller and body) on its operands; without it all of them copy.
+    `in_place` says of an operator in IN_PLACE, and of an IF, whether the plan puts its results on
+    its operands; `turn_bytes` of a WHILE how many bytes of its variables a turn copies between
+    caller, condition and body (without it, `in_place` says whether none or all). Without either
+    all of them copy. `proof.Copying` answers for a plan.
     """
     runs: dict[int, int] = {}
     unknown = _count(model.main, 1, target, runs)
@@ -175,7 +181,10 @@ def latency_of(
         times = runs.get(id(graph), 0)
         for op in graph.ops if times else ():
             stays = in_place is not None and in_place(op)
-            each = cost_of(op, target, in_place=stays) + _control(op, target, stays)
+            moved = 0.0 if stays else float(sum(t.nbytes for t in op.outputs))
+            if op.kind == "WHILE" and turn_bytes is not None:
+                moved = turn_bytes(op)
+            each = cost_of(op, target, in_place=stays) + _control(op, target, moved)
             rows.append(OpCost(op, times, each))
             total += each.times(times)
     started = Cost(round(_constant(target, "graph")), 0, 0, 0)
@@ -205,13 +214,13 @@ def _own(graph: Graph, target: Target) -> int:
     return sum(cost_of(op, target).instructions for op in graph.ops)
 
 
-def _control(op: Op, target: Target, in_place: bool) -> Cost:
+def _control(op: Op, target: Target, copied: float) -> Cost:
     """What control flow adds: starting its graphs, handling their variables at every turn, and
-    copying them unless the plan puts them at one place."""
+    copying `copied` bytes of them."""
     if not op.called():
         return NOTHING
     often = (turns(op) or 1) if op.kind == "WHILE" else 1
-    moved = 0 if in_place else sum(t.nbytes for t in op.outputs) * (often + 1)
+    moved = round(copied * (often + 1))
     ran = often * (_constant(target, "turn") + len(op.outputs) * _constant(target, "turn_variable"))
     spent = _constant(target, "loop") + ran + moved * _constant(target, "turn_byte")
     return Cost(round(spent), 0, moved, moved)

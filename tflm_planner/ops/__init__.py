@@ -1,9 +1,9 @@
 """What operators mean; importing this package enters them all."""
 
-from tflm_planner.ops import layout, pointwise, stateful
+from tflm_planner.ops import flow, layout, pointwise, stateful
 from tflm_planner.ops.spec import OpSpec, Sharing, has_side_effects, sharings, spec_of
 
 __all__ = [
-    "OpSpec", "Sharing", "has_side_effects", "layout", "pointwise", "sharings", "spec_of",
+    "OpSpec", "Sharing", "flow", "has_side_effects", "layout", "pointwise", "sharings", "spec_of",
     "stateful",
 ]  # fmt: skip

@@ -18,12 +18,11 @@ from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 
 def _same_bytes(op: Op) -> Iterator[Sharing]:
-    """Not marked as `same_bytes`: LiteRT keeps RESHAPE's result in its operand and computes in
-    place there though the operand is still needed, so that orders which make use of such views
-    differ on it. An operand that dies is handed over as ever."""
+    """Also LiteRT keeps RESHAPE's result in its operand, but computes in place there though the
+    operand is still needed: `passes.reorder` keeps the order that this relies on."""
     operand, result = op.operands()[0], op.outputs[0]
     if operand.nbytes == result.nbytes and operand.type == result.type:
-        yield Sharing(operand, result, distance=0, exclusive=True)
+        yield Sharing(operand, result, distance=0, exclusive=True, same_bytes=True)
 
 
 def _is_outermost(shape: tuple[int, ...], axis: int) -> bool:
@@ -63,11 +62,34 @@ def _split(op: Op) -> Iterator[Sharing]:
         yield from _parts_of(whole, op.outputs, parts_are_operands=False)
 
 
+def _strided(op: Op) -> Iterator[Sharing]:
+    """STRIDED_SLICE in steps of one, with its limits written out."""
+    begin, end, steps = (integers(t) for t in op.operands()[1:4])
+    shape = op.operands()[0].shape or ()
+    masks = ("beginMask", "endMask", "ellipsisMask", "newAxisMask", "shrinkAxisMask", "offset")
+    if any(getattr(op.options, name, 0) for name in masks):
+        return
+    if begin is None or end is None or steps is None or set(steps) - {1}:
+        return
+    if len({len(begin), len(end), len(shape)}) != 1 or min(begin, default=0) < 0:
+        return
+    taken = tuple(e - b for b, e in zip(begin, end, strict=True))
+    if taken == op.outputs[0].shape and all(e <= n for e, n in zip(end, shape, strict=True)):
+        yield from _part(op.operands()[0], op.outputs[0], begin)
+
+
 def _sliced(op: Op) -> Iterator[Sharing]:
     whole, begin_tensor = op.operands()[:2]
     (part,) = op.outputs
-    begin, shape, taken = integers(begin_tensor), whole.shape or (), part.shape or ()
-    if begin is None or len(begin) != len(shape) or len(taken) != len(shape):
+    begin = integers(begin_tensor)
+    if begin is not None:
+        yield from _part(whole, part, begin)
+
+
+def _part(whole: Tensor, part: Tensor, begin: list[int]) -> Iterator[Sharing]:
+    """`part` is the box of `whole` that starts at `begin`."""
+    shape, taken = whole.shape or (), part.shape or ()
+    if len(begin) != len(shape) or len(taken) != len(shape):
         return
     cut = [i for i in range(len(shape)) if taken[i] != shape[i]]
     if len(cut) > 1 or not _is_outermost(shape, cut[0] if cut else 0):
@@ -93,9 +115,56 @@ def _parts_of(whole: Tensor, parts: list[Tensor], *, parts_are_operands: bool) -
         at += part.nbytes
 
 
+def consecutive_rows(op: Op) -> tuple[int, int] | None:
+    """(first, count) of the rows that a GATHER takes, where they are known, follow each other,
+    and lie along the outermost axis."""
+    operands = op.operands()
+    if len(operands) != 2 or len(op.outputs) != 1 or op.options is None:
+        return None
+    whole, rows = operands
+    at, shape = integers(rows), whole.shape or ()
+    axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
+    if at is None or getattr(op.options, "batchDims", 0) or not _is_outermost(shape, axis):
+        return None
+    if not at or at != list(range(at[0], at[0] + len(at))) or len(rows.shape or ()) != 1:
+        return None
+    taken = (*shape[:axis], len(at), *shape[axis + 1 :])
+    fits = (
+        axis < len(shape)
+        and op.outputs[0].shape == taken
+        and at[0] >= 0
+        and at[-1] < _size(shape, axis)
+    )
+    known = whole.type == op.outputs[0].type and not whole.is_constant and whole.nbytes > 0
+    return (at[0], len(at)) if fits and known else None
+
+
+def _size(shape: tuple[int, ...], axis: int) -> int:
+    return shape[axis]
+
+
+def _gathered(op: Op) -> Iterator[Sharing]:
+    """One copy for each row."""
+    rows = consecutive_rows(op)
+    if rows is not None:
+        whole, part = op.operands()[0], op.outputs[0]
+        skipped = rows[0] * (part.nbytes // rows[1])
+        yield Sharing(whole, part, distance=skipped, exclusive=True, same_bytes=True)
+
+
+def _updated(op: Op) -> Iterator[Sharing]:
+    """DYNAMIC_UPDATE_SLICE: the operand is copied only where the result lies elsewhere."""
+    operand, result = op.operands()[0], op.outputs[0]
+    if operand.shape == result.shape and operand.type == result.type:
+        yield Sharing(operand, result, distance=0, exclusive=True)
+
+
+register(OpSpec(_gathered, operands=2, needs_options=True), "GATHER")
+register(OpSpec(_updated, operands=3), "DYNAMIC_UPDATE_SLICE")
 register(OpSpec(_same_bytes), "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 register(OpSpec(_joined, needs_options=True), "CONCATENATION", "PACK")
 register(OpSpec(_unpacked, many_results=True, needs_options=True), "UNPACK")
 register(OpSpec(_split, operands=2, many_results=True), "SPLIT")
 register(OpSpec(_split, operands=3, many_results=True), "SPLIT_V")
 register(OpSpec(_sliced, operands=3), "SLICE")
+register(OpSpec(_strided, operands=4, needs_options=True), "STRIDED_SLICE")

@@ -6,9 +6,10 @@ through `rewriter` alone and returns notes: what it did, or why it did not.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Protocol, TypeVar
 
-from tflm_planner.ir import Model
+from tflm_planner.ir import Model, Op
 
 
 class Pass(Protocol):
@@ -26,4 +27,44 @@ def run(model: Model, *passes: Pass) -> list[str]:
     for one in passes:
         notes += one.apply(model)
         model.check()
+    return notes
+
+
+class RefusedError(Exception):
+    """Why a pass leaves a region as it is. `prefix` begins the note."""
+
+    prefix: ClassVar[str] = "not changed"
+
+
+class Region(Protocol):
+    """Operators by their positions in the main graph, and what to do with them."""
+
+    @property
+    def ops(self) -> tuple[int, ...]:
+        """Positions before anything was changed."""
+        ...
+
+
+R = TypeVar("R", bound=Region)
+
+
+def apply_regions(
+    model: Model,
+    regions: Sequence[R],
+    rewrite: Callable[[R, list[Op]], str],
+    refused: type[RefusedError] = RefusedError,
+) -> list[str]:
+    """Rewrite regions one by one; all positions are those of the model as it is now. A note for
+    each: the rewriter's, or why it refused. `refused`: how regions that share an operator are."""
+    listed = list(model.main.ops)
+    notes: list[str] = []
+    taken: set[int] = set()
+    for region, ops in [(r, [listed[i] for i in sorted(set(r.ops))]) for r in regions]:
+        try:
+            if any(id(op) in taken for op in ops):
+                raise refused("regions share an operator")
+            notes.append(rewrite(region, ops))
+            taken |= {id(op) for op in ops}
+        except RefusedError as error:
+            notes.append(f"{error.prefix}: {error}")
     return notes

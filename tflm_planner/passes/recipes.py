@@ -18,6 +18,7 @@ from tflm_planner.ir import Op, Tensor
 from tflm_planner.ops.axes import ELEMENT_WISE, AxisMap, Range, Repeat, Slide, axis_map
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
+from tflm_planner.passes.base import RefusedError
 
 Box = tuple[Range, ...]
 """A range for each axis. Ranges of wasted rows may leave the tensor on either side."""
@@ -28,8 +29,10 @@ _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 _PLAIN = ELEMENT_WISE | {"SOFTMAX", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "BATCH_MATMUL"}
 
 
-class NotTileableError(Exception):
+class NotTileableError(RefusedError):
     """Why an operator cannot be computed in boxes; the text follows "not tiled: "."""
+
+    prefix = "not tiled"
 
 
 @dataclass(frozen=True)

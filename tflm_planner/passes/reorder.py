@@ -119,7 +119,7 @@ class Frame:
         """The graph with what `trails_of` allows. `peaks`: graph identity -> peak in bytes."""
         nodes: list[Node] = []
         for op, node in zip(self.ops, self.plain.nodes, strict=True):
-            body = max((peaks[id(g)] for g in op.called()), default=0) if op.graphs else 0
+            body = _body_bytes(op, peaks) if op.graphs else 0
             trails = [t for t in trails_of(op) if self._usable(t.operand, t.result)]
             if trails:
                 node = self._trailing(op, node, trails)
@@ -143,6 +143,14 @@ class Frame:
         )  # fmt: skip
 
 
+def _body_bytes(op: Op, peaks: dict[int, int]) -> int:
+    """Bytes that the graphs of a control-flow operator need at least beside its results. Those of
+    WHILE hold nothing while its body runs: the body's inputs and outputs may take their place."""
+    most = max((peaks[id(g)] for g in op.called()), default=0)
+    own = sum(align_up(planned_bytes(t)) for t in op.outputs) if op.kind == "WHILE" else 0
+    return max(most - own, 0)
+
+
 def _as_litert_runs(graph: Graph) -> list[list[int]]:
     """For each operator those that must stay before it so that LiteRT computes what it did.
 
@@ -160,7 +168,7 @@ def _as_litert_runs(graph: Graph) -> list[list[int]]:
     position = {id(op): i for i, op in enumerate(graph.ops)}
     before: list[set[int]] = [set() for _ in graph.ops]
     for i, op in enumerate(graph.ops):
-        if not (op.kind in ELEMENT_WISE or op.kind == "SOFTMAX"):
+        if op.kind not in ELEMENT_WISE | {"SOFTMAX", "DYNAMIC_UPDATE_SLICE"}:
             continue
         roots = [whole[id(t)] for t in op.operands() if id(t) in whole]
         for j in {position[id(c)] for r in roots for m in members[id(r)] for c in m.consumers}:

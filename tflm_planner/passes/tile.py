@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from tflm_planner.ir import Model, Op
 from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.axes import total_macs
+from tflm_planner.passes.base import apply_regions
 from tflm_planner.passes.recipes import BORDERS, Border, NotTileableError
 from tflm_planner.passes.tiler import HALOS, Halo, Tiler
 from tflm_planner.rewriter_draft import Draft, is_convex
@@ -58,22 +59,20 @@ class Tile:
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
-        listed = list(model.main.ops)
-        regions = [[listed[i] for i in sorted(set(s.ops))] for s in self.schemes]
-        notes: list[str] = []
-        taken: set[int] = set()
-        for scheme, region in zip(self.schemes, regions, strict=True):
-            try:
-                if any(id(op) in taken for op in region):
-                    raise NotTileableError("regions share an operator")
-                draft = drafted(model, scheme, region)
-            except NotTileableError as error:
-                notes.append(f"not tiled: {error}")
-                continue
-            notes.append(_note(scheme, region, draft))
-            draft.commit(region)
-            taken |= {id(op) for op in region}
-        return notes
+
+        def rewrite(scheme: Scheme, ops: Sequence[Op]) -> str:
+            return tile_region(model, scheme, ops)
+
+        return apply_regions(model, self.schemes, rewrite, NotTileableError)
+
+
+def tile_region(model: Model, scheme: Scheme, region: Sequence[Op]) -> str:
+    """Put the tiles of `region` in its place; a note on them. Raises NotTileableError; the model
+    is then as it was."""
+    draft = drafted(model, scheme, region)
+    note = _note(scheme, region, draft)
+    draft.commit(region)
+    return note
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from tflm_planner.errors import ModelError
 from tflm_planner.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops import Sharing, sharings
-from tflm_planner.planning.problem import Buffer, Overlap, Problem
+from tflm_planner.planning.flow import idle_spans, same_places, while_calls
+from tflm_planner.planning.problem import UNBOUNDED, Buffer, Overlap, Problem
 from tflm_planner.planning.views import EqualPair, copies, equal_tensors
 from tflm_planner.schema import element_bits
 from tflm_planner.tflm.contracts import Trail
@@ -71,7 +72,9 @@ class Timeline:
     """Life spans of all tensors that TFLM's planner places, and of all scratch.
 
     planned: the tensors that get memory, in file order (sub-graph by sub-graph).
-    ops: the operators in file order. scopes: first and last scope of each call of an operator.
+    ops: the operators in file order. scopes: first and last scope of each call of an operator;
+    entered: the same of each graph, from the scope at which its inputs are written. idle: scopes
+    at which TFLM counts a tensor though nobody needs its bytes (see `flow`).
     sizes: bytes of each planned tensor, rounded up to 16.
     """
 
@@ -84,6 +87,10 @@ class Timeline:
     scratch: list[Scratch] = field(default_factory=list[Scratch])
     kept: set[int] = field(default_factory=set[int])
     sizes: dict[int, int] = field(default_factory=dict[int, int])
+    entered: dict[int, list[tuple[int, int]]] = field(
+        default_factory=dict[int, list[tuple[int, int]]]
+    )
+    idle: dict[int, list[tuple[int, int]]] = field(default_factory=dict[int, list[tuple[int, int]]])
 
     def span(self, tensor: Tensor) -> LifeSpan:
         """The life span of a planned tensor."""
@@ -120,6 +127,7 @@ def timeline(model: Model, scratch_of: ScratchModel, *, entries: Sequence[Graph]
     scope = _mark(model.main, 0, line)
     for graph in entries:
         scope = _mark(graph, scope + 1, line)
+    _find_idle(line)
     line.scratch = [
         Scratch(op, align_up(size), LifeSpan(line.scopes[id(op)][0][0], line.scopes[id(op)][-1][1]))
         for op in line.ops
@@ -144,6 +152,7 @@ def _mark(graph: Graph, scope: int, line: Timeline) -> int:
                 span.use(at)
 
     mark(graph.inputs, scope, created=True)
+    entry = scope
     for op in graph.ops:
         scope += 1
         start = scope
@@ -154,7 +163,16 @@ def _mark(graph: Graph, scope: int, line: Timeline) -> int:
         mark(op.outputs, scope, created=False)
         line.scopes.setdefault(id(op), []).append((start, scope))
     mark(graph.outputs, scope, created=True)
+    line.entered.setdefault(id(graph), []).append((entry, scope))
     return scope
+
+
+def _find_idle(line: Timeline) -> None:
+    last = {key: span.last for key, span in line.spans.items()}
+    for call in while_calls(line.ops, line.scopes, line.entered):
+        for tensor, span in idle_spans(call, last, line.kept):
+            if id(tensor) in last and span[0] <= span[1]:
+                line.idle.setdefault(id(tensor), []).append(span)
 
 
 def planning_problem(line: Timeline, trails_of: TrailRule = no_trails) -> Problem:
@@ -176,8 +194,10 @@ def planning_problem(line: Timeline, trails_of: TrailRule = no_trails) -> Proble
     ]
     found = [(index[id(s.operand)], index[id(s.result)], s.distance) for s in legal_sharings(line)]
     found += [(index[id(v.first)], index[id(v.second)], v.distance) for v in equal_pairs(line)]
+    found += [(index[id(a)], index[id(b)], 0) for a, b in loop_pairs(line)]
     aliases = [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
-    plain = Problem((*tensors, *scratch), tuple(aliases))
+    apart = [Overlap(index[a], index[b], -UNBOUNDED, UNBOUNDED) for a, b in never_together(line)]
+    plain = Problem((*tensors, *scratch), (*aliases, *apart))
     return plain if trails_of is no_trails else with_trails(plain, line, trails_of)
 
 
@@ -206,6 +226,54 @@ def legal_sharings(line: Timeline) -> Iterator[Sharing]:
         for s in sharings(op):
             if s.distance % ALIGNMENT == 0 and _hands_over(op, s.operand, s.result, line):
                 yield s
+
+
+def loop_pairs(line: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
+    """Planned tensors that a WHILE's copies make equal wherever both are needed; see `flow`."""
+    for call in while_calls(line.ops, line.scopes, line.entered):
+        for a, b in same_places(call, line.idle):
+            known = a is not b and id(a) in line.spans and id(b) in line.spans
+            if known and planned_bytes(a) == planned_bytes(b) and _meet(line.span(a), line.span(b)):
+                yield a, b
+
+
+def loop_aliases(line: Timeline) -> list[Overlap]:
+    """The overlaps that spare loops all copies of their variables, indices as in
+    `planning_problem`."""
+    index = {id(t): i for i, t in enumerate(line.planned)}
+    found = [(index[id(a)], index[id(b)], 0) for a, b in loop_pairs(line)]
+    return [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
+
+
+def never_together(line: Timeline) -> Iterator[tuple[int, int]]:
+    """Identities of planned tensors that TFLM counts at the same time, though the bytes of both
+    are needed at none: they may share memory in any way."""
+    if not line.idle:
+        return
+    needed = {id(t): _needed(line, t) for t in line.planned}
+    loose = [t for t in line.planned if id(t) in line.idle]
+    for i, a in enumerate(loose):
+        others = (t for t in line.planned if id(t) not in line.idle)
+        for b in (*loose[i + 1 :], *others):
+            if _meet(line.span(a), line.span(b)):
+                pieces = ((p, q) for p in needed[id(a)] for q in needed[id(b)])
+                if not any(p[0] <= q[1] and q[0] <= p[1] for p, q in pieces):
+                    yield id(a), id(b)
+
+
+def _needed(line: Timeline, tensor: Tensor) -> list[tuple[int, int]]:
+    """The scopes at which a tensor's bytes are needed."""
+    span = line.span(tensor)
+    pieces = [(span.first, span.last)]
+    for low, high in line.idle.get(id(tensor), ()):
+        cut = [(a, min(b, low - 1)) for a, b in pieces]
+        cut += [(max(a, high + 1), b) for a, b in pieces]
+        pieces = [(a, b) for a, b in cut if a <= b]
+    return pieces
+
+
+def _meet(a: LifeSpan, b: LifeSpan) -> bool:
+    return a.first <= b.last and b.first <= a.last
 
 
 def equal_pairs(line: Timeline) -> Iterator[EqualPair]:

@@ -25,7 +25,7 @@ from tflm_planner.tflm.contracts.kernels import STUDIED, Library, orders
 from tflm_planner.tflm.contracts.movement import MOVERS, movement_of
 from tflm_planner.tflm.contracts.replay import Replay, replay_of, replay_safe, replays
 from tflm_planner.tflm.contracts.rules import Bound, bound
-from tflm_planner.units import align_up
+from tflm_planner.units import ALIGNMENT, align_up
 
 __all__ = [
     "STUDIED", "TRAILING", "Bound", "Library", "Replay", "Trail", "bound", "contract",
@@ -66,8 +66,14 @@ def contract(op: Op, *libraries: Library) -> Iterator[Trail]:
     exact = [t.low for t in known if t.low == t.high]
     if any(low > distance for distance in exact) or low > high:
         return
-    if low < align_up(known[0].result.nbytes):
-        yield Trail(known[0].operand, known[0].result, low, high)
+    operand, result = known[0].operand, known[0].result
+    if low < align_up(result.nbytes):
+        yield Trail(operand, result, low, high)
+    above = [m.beyond for m in (movement_of(op, library) for library in libraries) if m]
+    if len(above) == len(trails) and all(d is not None for d in above):
+        most = align_up(max(d for d in above if d is not None))
+        if most < operand.nbytes:
+            yield Trail(operand, result, -align_up(operand.nbytes), -most)
 
 
 def exact_bound(op: Op, library: Library) -> Bound | None:
@@ -88,7 +94,7 @@ def exact_bound(op: Op, library: Library) -> Bound | None:
 def _trail(op: Op, library: Library) -> Trail | None:
     movement = movement_of(op, library)
     if movement is not None:
-        low = -align_up(-movement.least) if movement.least < 0 else align_up(movement.least)
+        low = -(-movement.least // ALIGNMENT) * ALIGNMENT  # up to a multiple, on both sides of 0
         return Trail(movement.operand, movement.result, low, UNBOUNDED)
     found, data = exact_bound(op, library), op.inputs[0] if op.inputs else None
     if found is None or data is None:

@@ -1,9 +1,12 @@
-"""PAD and TRANSPOSE_CONV: kernels that read their operand once, in an order of their own.
+"""PAD, GATHER and TRANSPOSE_CONV: kernels that read their operand once, in their own order.
 
     PAD       | pad | row | pad | row | pad |    result, written from the left
               :     ^     :
               |.....| row | row |                operand: it may lie at the end of the result,
                                                  less the padding behind the last row
+
+    GATHER    |     |     | r2  | r3  |        operand, rows 2 and 3 wanted: one copy each, so
+              | r2  | r3  |                    that rows may move down, or above all that are read
 
 The reference TRANSPOSE_CONV sums up in scratch and writes its result when all input is read.
 """
@@ -18,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.ir import Op, Tensor
+from tflm_planner.ops.layout import consecutive_rows
 from tflm_planner.tflm.contracts.kernels import Library
 
 Times = npt.NDArray[np.int64]
@@ -30,7 +34,8 @@ _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """An operator that moves data: all distances in bytes from `least` to `most` are safe.
+    """An operator that moves data: all distances in bytes from `least` to `most` are safe; and
+    where the result starts at least `beyond` bytes above the operand, if that is given.
 
     times: makes the times of its last read of each byte of `operand`, and of its first write of
     each byte of `result` (made on demand: the bounds do not need them).
@@ -41,6 +46,7 @@ class Movement:
     least: int
     most: int
     times: Callable[[], tuple[Times, Times]]
+    beyond: int | None = None
 
 
 def movement_of(op: Op, library: Library) -> Movement | None:
@@ -49,9 +55,29 @@ def movement_of(op: Op, library: Library) -> Movement | None:
         return None
     if op.kind in ("PAD", "PADV2"):
         return _padding(op, library)
+    if op.kind == "GATHER":
+        return _gathering(op)
     if op.kind == "TRANSPOSE_CONV" and library is Library.REFERENCE:
         return _transposed(op)
     return None
+
+
+def _gathering(op: Op) -> Movement | None:
+    """Rows that follow each other, along the outermost axis: a loop of memcpy, one a row."""
+    rows = consecutive_rows(op)
+    if rows is None:
+        return None
+    data, result = op.operands()[0], op.outputs[0]
+    first, count = rows
+    row = result.nbytes // count
+
+    def times() -> tuple[Times, Times]:
+        clock = 2 * np.repeat(np.arange(count, dtype=np.int64), row)
+        reads = np.full(data.nbytes, -1, np.int64)
+        reads[first * row : (first + count) * row] = clock + 2  # a copy must not overlap itself
+        return reads, clock + 1
+
+    return Movement(data, result, (1 - first) * row, result.nbytes, times, (first + count) * row)
 
 
 def _transposed(op: Op) -> Movement | None:

@@ -1,0 +1,53 @@
+"""Streams random regions of random models: `python -m tests.passes.fuzz_streams --count 2000`."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import traceback
+from collections import Counter
+
+from tests.passes.streamed import faults, random_blocks, random_loops, streamed
+
+
+def wrong_with(seed: int, seen: Counter[str]) -> list[str]:
+    """What is wrong with the streamed regions of one random model."""
+    rng = random.Random(seed)
+    data = random_blocks(seed, rng.randint(3, 16))
+    loops = random_loops(data, rng)
+    made, notes = streamed(data, *loops)
+    done = [(n, loop) for n, loop in zip(notes[-len(loops) :], loops, strict=True)]
+    for note, loop in done:
+        if note.startswith("not streamed"):
+            seen["not streamed"] += 1
+        else:
+            for what in (loop.border, "in place" if "in place" in note else "store of its own"):
+                seen[what] += 1
+            seen[f"{min(len(loop.ops), 6)} operators"] += 1
+    if all(note.startswith("not streamed") for note, _ in done):
+        return []
+    seen["models streamed"] += 1
+    return faults(data, made, wheel=seed % 2 == 0)
+
+
+def main() -> None:
+    """Print every seed that fails, then the totals."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=300)
+    given = parser.parse_args()
+    seen: Counter[str] = Counter()
+    for seed in range(given.first, given.first + given.count):
+        try:
+            wrong = wrong_with(seed, seen)
+        except Exception:
+            wrong = [traceback.format_exc(limit=-3)]
+        if wrong:
+            seen["wrong"] += 1
+            print(seed, wrong[:2], flush=True)
+    for what, count in seen.most_common():
+        print(f"{count:6} {what}")
+
+
+if __name__ == "__main__":
+    main()

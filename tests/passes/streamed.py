@@ -1,0 +1,169 @@
+"""Streamed models for tests: random chains and blocks, random regions, planned and compared."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.models.maker import Value
+from tests.models.operators import Operators
+from tests.passes.tiled import quick_differences
+from tests.replay import replay
+from tests.tflm.test_arena import measured
+from tflm_planner import api
+from tflm_planner.ir import Graph, Op
+from tflm_planner.making import make
+from tflm_planner.passes.base import run
+from tflm_planner.passes.cleanup import Cleanup
+from tflm_planner.passes.stream import EDGES, Loop, NotStreamableError, Stream, can_stream
+from tflm_planner.search import SearchOptions
+from tflm_planner.serde import read_model, write_model
+
+KINDS = {
+    "conv_2d": 12, "depthwise_conv_2d": 8, "max_pool_2d": 2, "average_pool_2d": 2, "pad": 2,
+    "add": 6, "sub": 1, "mul": 2, "relu": 1, "logistic": 1, "softmax": 1, "leaky_relu": 1,
+    "concatenation": 3, "quantize": 1,
+}  # fmt: skip
+"""What can be streamed, with weights."""
+
+
+class Blocks(Operators):
+    """Operators that mostly follow each other."""
+
+    def pick(self, accept: Callable[[Value], bool] = lambda value: True) -> Value | None:
+        """The newest value that is acceptable, mostly."""
+        choices = [v for v in self.values if accept(v)]
+        if choices and self.chance(0.7):
+            return choices[-1]
+        return super().pick(accept)
+
+
+def random_blocks(seed: int, steps: int) -> bytes:
+    """A random graph of image operators on one image: chains, residuals, joined branches."""
+    rng = np.random.default_rng(seed)
+    maker = Blocks(rng, str(rng.choice(["int8", "int16", "float32"], p=[0.7, 0.15, 0.15])))
+    missing = {"int16": {"leaky_relu", "quantize"}, "float32": {"quantize"}}
+    kinds = {k: w for k, w in KINDS.items() if k not in missing.get(maker.dtype, set[str]())}
+    shape = (1, maker.integer(5, 22), maker.integer(2, 10), maker.integer(1, 6))
+    x = maker.value(shape, 0.0, 1.0)
+    maker.graph.table.inputs.append(x.index)
+    maker.values.append(x)
+    weights = np.array(list(kinds.values()), float)
+    for kind in rng.choice(list(kinds), steps, p=weights / weights.sum()):
+        getattr(maker, kind)()
+    if not maker.graph.table.operators:
+        maker.relu()
+    unread = [v.index for v in maker.values if v.index not in (*maker.used, x.index)]
+    maker.graph.outputs(*unread)
+    return maker.net.finish()
+
+
+def between(graph: Graph, first: Op, last: Op) -> list[int]:
+    """Positions of the operators on paths from `first` to `last`, both included."""
+    after, before = {id(first)}, {id(last)}
+    for op in graph.ops:
+        if any(t.producer is not None and id(t.producer) in after for t in op.operands()):
+            after.add(id(op))
+    for op in reversed(graph.ops):
+        if any(id(c) in before for t in op.outputs for c in t.consumers):
+            before.add(id(op))
+    return [i for i, op in enumerate(graph.ops) if id(op) in after & before]
+
+
+def from_input(graph: Graph, last: Op) -> list[int]:
+    """Positions of the operators that `last` depends on, itself included."""
+    before = {id(last)}
+    for op in reversed(graph.ops):
+        if any(id(c) in before for t in op.outputs for c in t.consumers):
+            before.add(id(op))
+    return [i for i, op in enumerate(graph.ops) if id(op) in before]
+
+
+def random_loop(data: bytes, rng: random.Random, taken: frozenset[int] = frozenset()) -> Loop:
+    """A random region, one that can be streamed if a few tries find it; not of `taken`."""
+    model = read_model(data)
+    ops = model.main.ops
+    found: list[Loop] = []
+    loop = Loop((0,), 1)
+    for _ in range(60):
+        first = rng.randrange(len(ops))
+        last = ops[rng.randrange(first, len(ops))]
+        chosen = between(model.main, ops[first], last) or [first]
+        chosen = from_input(model.main, last) if rng.random() < 0.4 else chosen
+        if taken & {*chosen}:
+            continue
+        loop = Loop(tuple(chosen), rng.choice((1, 1, 1, 2, 2, 3, 4, 5)), rng.choice(EDGES))
+        try:
+            can_stream(model, loop)
+        except NotStreamableError:
+            continue
+        found.append(loop)
+        if len(found) == 8:
+            break
+    if not found:
+        return loop
+    return max(found, key=lambda f: len(f.ops)) if rng.random() < 0.6 else rng.choice(found)
+
+
+def random_loops(data: bytes, rng: random.Random) -> tuple[Loop, ...]:
+    """One loop or two."""
+    one = random_loop(data, rng)
+    if rng.random() < 0.7:
+        return (one,)
+    other = random_loop(data, rng, frozenset(one.ops))
+    return (one,) if {*other.ops} & {*one.ops} else (one, other)
+
+
+def streamed(data: bytes, *loops: Loop) -> tuple[bytes, list[str]]:
+    """The model with the loops applied, and the notes."""
+    model = read_model(data)
+    notes = run(model, Cleanup(), Stream(loops))
+    return write_model(model), notes
+
+
+@dataclass
+class Planned:
+    """A planned file, the head predicted for this machine's TFLM, and the arena."""
+
+    data: bytes
+    head: int
+    arena: int
+
+
+def planned(data: bytes, *, overlap: bool = True, seconds: float = 1.0) -> Planned:
+    """The model planned for this machine's TFLM. Without `overlap`, only aliases that hold for
+    every kernel: what the replay understands."""
+    on = api.machine(api.load_target("x86-64/wheel"))
+    options = SearchOptions(allocator="greedy", time_limit=seconds, machine=on, overlap=overlap)
+    made = make(data, read_model(data), options, None, None, lambda _: None)
+    return Planned(made.data, made.inspection.arena.head, made.inspection.arena.arena)
+
+
+def faults(original: bytes, made: bytes, *, wheel: bool = True) -> list[str]:
+    """What is wrong with a rewritten model: its bits; its bits with a plan, and that plan byte by
+    byte; with `wheel`, its bits with overlaps, the head that TFLM really takes, and whether the
+    smallest arena is one."""
+    wrong = quick_differences(original, made)
+    if wrong:
+        return wrong
+    rigid = planned(made, overlap=False)
+    wrong += [f"planned: {d}" for d in quick_differences(original, rigid.data, ("TFLM",))]
+    wrong += [f"replay: {f}" for f in replay(rigid.data)]
+    if wheel:
+        plan = planned(made)
+        wrong += [f"overlapped: {d}" for d in quick_differences(original, plan.data, ("TFLM",))]
+        found = measured(plan.data, plan.arena + (1 << 16))
+        if found is None or found[0] != plan.head:
+            wrong.append(f"head {plan.head}, really {found}")
+        if measured(plan.data, plan.arena) is None:
+            wrong.append(f"does not work in the predicted arena of {plan.arena}")
+    return wrong
+
+
+__all__ = [
+    "Planned", "between", "faults", "planned", "random_blocks", "random_loop", "random_loops",
+    "streamed",
+]  # fmt: skip

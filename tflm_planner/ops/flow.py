@@ -1,0 +1,33 @@
+"""WHILE: its results start as its operands, and end as its body's outputs.
+
+The copies between them are skipped where both lie at one address. What more can lie there, inside
+the graphs that it runs, is for `planning.flow` to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tflm_planner.ir import Op, Tensor
+from tflm_planner.ops.spec import OpSpec, Sharing, register
+
+
+def steady(op: Op, variable: int) -> bool:
+    """Whether a WHILE's body hands a variable on as it got it."""
+    bodies = op.graphs.get("bodySubgraphIndex", [])
+    if len(bodies) != 1 or max(variable, 0) >= min(len(bodies[0].inputs), len(bodies[0].outputs)):
+        return False
+    return bodies[0].inputs[variable] is bodies[0].outputs[variable]
+
+
+def _handed_on(op: Op) -> Iterator[Sharing]:
+    for i, (operand, result) in enumerate(zip(op.inputs, op.outputs, strict=False)):
+        if operand is not None and not operand.is_constant and _alike(operand, result):
+            yield Sharing(operand, result, 0, exclusive=False, same_bytes=steady(op, i))
+
+
+def _alike(a: Tensor, b: Tensor) -> bool:
+    return a.type == b.type and a.nbytes == b.nbytes
+
+
+register(OpSpec(_handed_on, many_results=True), "WHILE")

@@ -1,0 +1,19 @@
+"""Streaming: regions of the graph run a few rows at a time inside one WHILE.
+
+    Loop(ops=(2, 3, 4), rows=2, border="reverse")     what to stream, and how
+    can_stream(model, loop)                           its geometry, or why not; changes nothing
+    Stream((loop, ...))                               the pass
+
+Halos are carried from turn to turn, so nothing is computed twice; the number of operators does
+not depend on the image. Exact: every element is computed by the same sum as before, where a
+window meets the border with rows of padding in place of rows that are not there.
+"""
+
+from tflm_planner.passes.stream.geometry import Geometry
+from tflm_planner.passes.stream.loop import EDGES, Edge, Loop, NotStreamableError
+from tflm_planner.passes.stream.stream import Stream, can_stream, stream_region
+
+__all__ = [
+    "EDGES", "Edge", "Geometry", "Loop", "NotStreamableError", "Stream", "can_stream",
+    "stream_region",
+]  # fmt: skip

@@ -1,0 +1,412 @@
+"""How many rows each tensor of a loop makes, holds back and carries on, and where results go.
+
+All rows are counted in running direction: from the top down, or from the bottom up.
+
+    turn t makes rows [t * n - d, (t + 1) * n - d) of a tensor: n rows a turn, d its delay
+
+    operand        | halo: h rows of earlier turns | n new rows |        a window of `reach` rows
+    result (n/s)   |     [-- reach --]                                   every `stride` rows
+                   d_out = ceil((d_in + max(reach - stride, 0) - above) / stride)
+                   h     = d_out * stride + above - d_in
+
+    store Z        |  lead  | x0 | x1 | x2 | x3 |      the region's input, and in the same bytes
+                   | y0 | y1 | y2 |                    its result: the rows that a turn writes lie
+                            ^ read from here on        below all that a later turn reads
+
+A row of zeros stands in for rows outside the image where a window reads them as padding
+(`Use.masked`); other rows outside are computed from whatever is there, and nobody looks at them.
+This module knows shapes and bytes; it must not know how operators are written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tflm_planner.ir import Graph, Op, Tensor
+from tflm_planner.passes.stream.loop import Loop, NotStreamableError
+from tflm_planner.passes.stream.readings import COLUMNS, Reading, check_image, height, readings
+from tflm_planner.rewriter_draft import is_convex
+from tflm_planner.units import ALIGNMENT
+
+_FEWEST = 2
+"""Turns that make a loop."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A reading inside the loop, in running direction.
+
+    before, after: rows of padding that some window reads before the first and behind the last
+    row. halo: rows of earlier turns that the tile begins with. tile: rows that the operator
+    needs of halo and new rows together. again: the tile is read from the store, not carried.
+    masked: rows outside the image must be padding.
+    """
+
+    op: Op
+    reading: Reading
+    before: int
+    after: int
+    halo: int
+    tile: int
+    again: bool = False
+    masked: bool = False
+
+    @property
+    def carried(self) -> int:
+        """Rows that are handed from turn to turn."""
+        return 0 if self.again else self.halo
+
+    @property
+    def carried_bytes(self) -> int:
+        """Bytes of them."""
+        return self.carried * self.reading.width * element_bytes(self.reading.tensor)
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where rows come from and go to; all in elements and in running direction.
+
+    shared: input and result are in the same store (else the result has a store of its own, and
+    the input one that is only read). rows: rows of the input that its store has room for, the
+    first `lead` of which lie before the input. size: elements of the result's store. first:
+    where the first turn writes (negative places are moved to 0). start: where the result begins.
+    """
+
+    shared: bool
+    rows: int
+    lead: int
+    size: int
+    first: int
+    start: int
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A region as a loop. rows, delays: by tensor identity; see the module. peeled: how many of
+    the first and of the last turns run outside the loop."""
+
+    ops: tuple[Op, ...]
+    source: Tensor
+    result: Tensor
+    backwards: bool
+    turns: int
+    rows: dict[int, int]
+    delays: dict[int, int]
+    uses: tuple[Use, ...]
+    store: Store
+    peeled: tuple[int, int] = (0, 0)
+
+    @property
+    def step(self) -> int:
+        """Elements that a turn writes."""
+        return self.rows[id(self.result)] * row_elements(self.result)
+
+    def place(self, turn: int) -> int:
+        """Where a turn writes, in elements of the store; below 0 or behind the last place where
+        it is moved inside."""
+        running = self.store.first + turn * self.step
+        return self.store.size - running - self.step if self.backwards else running
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the result overwrites the input that is used up."""
+        return self.store.shared
+
+    @property
+    def halo_bytes(self) -> int:
+        """Bytes handed from turn to turn beside the stores."""
+        return sum(u.carried_bytes for u in self.uses)
+
+    @property
+    def store_bytes(self) -> int:
+        """Bytes of the store, or of both stores."""
+        size = self.store.size * element_bytes(self.result)
+        return size if self.store.shared else size + self.source.nbytes
+
+    @cached_property
+    def working_bytes(self) -> int:
+        """Bytes of the largest operator inside: its tiles and its result."""
+        most = 0
+        for op in self.ops:
+            out = op.outputs[0]
+            need = self.rows[id(out)] * row_elements(out) * element_bytes(out)
+            for u in self.uses:
+                if u.op is op:
+                    need += u.tile * u.reading.width * element_bytes(u.reading.tensor)
+            most = max(most, need)
+        return most
+
+    @property
+    def masked(self) -> bool:
+        """Whether any use needs a mask."""
+        return any(u.masked for u in self.uses)
+
+    def uses_of(self, op: Op) -> Iterator[Use]:
+        """The uses that an operator makes, in the order of its operands."""
+        return (u for u in self.uses if u.op is op)
+
+
+def element_bytes(t: Tensor) -> int:
+    """Bytes of one element."""
+    return t.nbytes // max(t.elements, 1)
+
+
+def gathers(t: Tensor) -> bool:
+    """Whether TFLM's GATHER takes tensors of this type; SLICE, which all know, takes consecutive
+    rows only."""
+    return t.type_name in ("int8", "float32")
+
+
+def row_elements(t: Tensor) -> int:
+    """Elements of one row."""
+    return math.prod((t.shape or ())[COLUMNS:])
+
+
+def geometry(graph: Graph, region: Sequence[Op], loop: Loop) -> Geometry:
+    """The loop of a region, with the least memory that its delays and stores allow.
+
+    Raises NotStreamableError.
+    """
+    source, result = _ends(graph, region)
+    inner = {id(op) for op in region}
+    kept = any(t is source for t in graph.outputs)
+    kept = kept or any(id(op) not in inner for op in source.consumers)
+    if height(result) <= loop.rows:
+        raise NotStreamableError("one turn would make the whole result")
+    best = min(_variants(region, source, result, loop, kept), key=_need, default=None)
+    if best is None:
+        raise NotStreamableError(
+            f"the last turn would read rows behind {source.name!r} of type {source.type_name}, "
+            "which is needed elsewhere"
+        )
+    left = best.turns - sum(best.peeled)
+    if left < _FEWEST:
+        raise NotStreamableError(f"only {left} of {best.turns} turns are left for the loop")
+    _check(best)
+    return best
+
+
+def _variants(
+    region: Sequence[Op], source: Tensor, result: Tensor, loop: Loop, kept: bool
+) -> Iterator[Geometry]:
+    """With delays of whole turns or not; with rows of the input read again, or carried."""
+    reads = [(op, r) for op in region for r in readings(op)]
+    rows = _rates(region, result, reads, loop.rows)
+    backwards = loop.border == "reverse"
+    for aligned in (True, False):
+        delays = _delays(region, reads, backwards, loop.rows if aligned else 1, result)
+        turns = -(-(height(result) + delays[id(result)]) // loop.rows)
+        for again in (True, False):
+            uses = _uses(reads, rows, delays, source, backwards, again)
+            store = _store(source, result, rows, delays, uses, turns, kept, aligned, backwards)
+            if store is not None:
+                made = Geometry(
+                    tuple(region), source, result, backwards, turns, rows, delays, uses, store
+                )
+                yield _peeled(made) if loop.border == "peeled" else made
+
+
+def _peeled(g: Geometry) -> Geometry:
+    """Turns in which a masked use meets a border are taken out of the loop."""
+    first, behind = 0, g.turns
+    for u in g.uses:
+        if u.masked:
+            late, n = g.delays[id(u.reading.tensor)], g.rows[id(u.reading.tensor)]
+            if u.before > 0:
+                first = max(first, -(-late // n))
+            if u.after > 0:
+                behind = min(behind, (height(u.reading.tensor) + late) // n)
+    uses = tuple(replace(u, masked=False) for u in g.uses)
+    return replace(g, uses=uses, peeled=(first, g.turns - behind))
+
+
+def _need(g: Geometry) -> int:
+    """Bytes by which variants are compared. A store that is longer than the input costs PAD,
+    which cannot quite be done in place."""
+    extra = row_elements(g.source) * element_bytes(g.source) if _is_padded(g) else 0
+    return g.store_bytes + g.halo_bytes + extra
+
+
+def _is_padded(g: Geometry) -> bool:
+    return g.store.shared and g.store.rows > height(g.source)
+
+
+def _ends(graph: Graph, region: Sequence[Op]) -> tuple[Tensor, Tensor]:
+    """The only tensor that enters the region, and the only one that leaves it."""
+    inner = {id(op) for op in region}
+    if not is_convex(graph.ops, region):
+        raise NotStreamableError("a path leaves the region and comes back")
+    outputs = {id(t) for t in graph.outputs}
+    sources: dict[int, Tensor] = {}
+    results: dict[int, Tensor] = {}
+    for op in region:
+        for t in op.operands():
+            if not t.is_constant and (t.producer is None or id(t.producer) not in inner):
+                sources[id(t)] = t
+        for t in op.outputs:
+            outside = [c for c in t.consumers if id(c) not in inner]
+            if outside or id(t) in outputs:
+                results[id(t)] = t
+            elif not t.consumers:
+                raise NotStreamableError(f"nobody reads the result of {op.label}")
+    if len(sources) != 1 or len(results) != 1:
+        raise NotStreamableError(
+            f"{len(sources)} tensors enter the region and {len(results)} leave it; a loop has one "
+            "of each"
+        )
+    (source,), (result,) = sources.values(), results.values()
+    if any(id(c) in inner for c in result.consumers):
+        raise NotStreamableError(f"the region reads {result.name!r}, which leaves it, itself")
+    check_image(source)
+    return source, result
+
+
+def _rates(
+    region: Sequence[Op], result: Tensor, reads: Sequence[tuple[Op, Reading]], rows: int
+) -> dict[int, int]:
+    """Rows of each tensor a turn."""
+    found = {id(result): rows}
+    for op in reversed(region):
+        for maker, r in reads:
+            if maker is op:
+                rate = found[id(op.outputs[0])] * r.stride
+                if found.setdefault(id(r.tensor), rate) != rate:
+                    raise NotStreamableError(f"{r.tensor.name!r} is read at two rates")
+    return found
+
+
+def _sides(r: Reading, backwards: bool) -> tuple[int, int]:
+    return (r.below, r.above) if backwards else (r.above, r.below)
+
+
+def _delays(
+    region: Sequence[Op],
+    reads: Sequence[tuple[Op, Reading]],
+    backwards: bool,
+    unit: int,
+    result: Tensor,
+) -> dict[int, int]:
+    """Rows by which each tensor lags behind; that of the result is a multiple of `unit`."""
+    found: dict[int, int] = {}
+    for op in region:
+        delay = 0
+        for maker, r in reads:
+            if maker is op:
+                before, _ = _sides(r, backwards)
+                late = found.setdefault(id(r.tensor), 0) + max(r.reach - r.stride, 0) - before
+                delay = max(delay, -(-late // r.stride))
+        if op.outputs[0] is result:
+            delay = -(-delay // unit) * unit
+        found[id(op.outputs[0])] = delay
+    return found
+
+
+def _uses(
+    reads: Sequence[tuple[Op, Reading]],
+    rows: dict[int, int],
+    delays: dict[int, int],
+    source: Tensor,
+    backwards: bool,
+    again: bool,
+) -> tuple[Use, ...]:
+    found: list[Use] = []
+    for op, r in reads:
+        before, after = _sides(r, backwards)
+        late = delays[id(r.tensor)]
+        halo = delays[id(op.outputs[0])] * r.stride + before - late
+        tile = (rows[id(op.outputs[0])] - 1) * r.stride + r.reach
+        assert halo >= max(r.reach - r.stride, 0) and halo + rows[id(r.tensor)] >= tile
+        use = Use(op, r, before, after, halo, tile)
+        if again and r.tensor is source and halo and max(before, after) <= 0:
+            found.append(replace(use, again=True))
+        else:
+            masked = after > 0 or min(before, late) > 0
+            if masked and not gathers(r.tensor) and r.value is not None:
+                raise NotStreamableError(
+                    f"{op.label} needs padding other than zero in {r.tensor.type_name}"
+                )
+            found.append(replace(use, masked=masked))
+    return tuple(found)
+
+
+def _store(
+    source: Tensor,
+    result: Tensor,
+    rows: dict[int, int],
+    delays: dict[int, int],
+    uses: Sequence[Use],
+    turns: int,
+    kept: bool,
+    aligned: bool,
+    backwards: bool,
+) -> Store | None:
+    """The smallest store; None where rows that are taken would lie outside it and its type has no
+    GATHER, which could take others instead. `aligned`: delays are whole turns, so that the first
+    ones may write to the store's first rows again and again; else the result begins behind what
+    they write."""
+    element, step = element_bytes(result), rows[id(result)] * row_elements(result)
+    skipped = delays[id(result)] * row_elements(result)
+    shared = source.type == result.type and not kept
+    taken, late = turns * rows[id(source)], _latest(uses)
+    whole = not gathers(source)  # all rows that are taken must be there
+    if whole and not shared and (taken > height(source) or late):
+        return None
+    store: Store | None = None
+    for shift in range(ALIGNMENT // element):
+        first, start = (-skipped, 0) if aligned else (shift, shift + skipped)
+        ends = [max(first + t * step, 0) + step for t in range(turns)]
+        end = max(ends[-1], start + result.elements)
+        if not shared:
+            store = Store(False, height(source), 0, end, first, start)
+        else:
+            lead = max(_lead(source, rows, late, ends), late if whole else 0)
+            row = row_elements(source)
+            total = max(lead + (taken if whole else height(source)), -(-end // row))
+            store = Store(True, total, lead, total * row, first, start)
+        begins = store.size - start - result.elements if backwards else start
+        if aligned or begins * element % ALIGNMENT == 0:
+            return store
+    return store
+
+
+def _latest(uses: Sequence[Use]) -> int:
+    """Rows by which the latest reading of the input lags behind the newest rows."""
+    return max((u.halo for u in uses if u.again), default=0)
+
+
+def _lead(source: Tensor, rows: dict[int, int], late: int, ends: list[int]) -> int:
+    """Rows to leave before the input so that nothing is written over rows still to be read."""
+    taken, row = rows[id(source)], row_elements(source)
+    lead = 0
+    for turn, end in enumerate(ends[:-1]):
+        next_read = max((turn + 1) * taken - late, 0)
+        if next_read < height(source):
+            lead = max(lead, -(-(end - next_read * row) // row))
+    return lead
+
+
+def _check(g: Geometry) -> None:
+    """What the module's drawing says, turn by turn, by simple counting."""
+    store, taken = g.store, g.rows[id(g.source)]
+    step = g.step
+    late = _latest(g.uses)
+    written = [False] * height(g.result)
+    for turn in range(g.turns):
+        at = max(store.first + turn * step, 0)
+        assert at + step <= store.size, "a turn writes behind the store"
+        following = (turn + 1) * taken - late
+        if store.shared and turn < g.turns - 1 and following < height(g.source):
+            read_from = (store.lead + max(following, 0)) * row_elements(g.source)
+            assert at + step <= read_from, "a turn overwrites rows that are still read"
+        for row in range(g.rows[id(g.result)]):
+            index = turn * g.rows[id(g.result)] - g.delays[id(g.result)] + row
+            place = at + row * row_elements(g.result)
+            if 0 <= index < height(g.result):
+                assert place == store.start + index * row_elements(g.result), "a row is misplaced"
+                written[index] = True
+            elif store.start <= place < store.start + g.result.elements:
+                assert index < 0 and turn < g.turns - 1, "rows outside the image stay"
+    assert all(written), "a row of the result is missing"

@@ -1,0 +1,110 @@
+"""Memory through loops: when the variables of a WHILE are really needed, and which of their five
+faces may be one.
+
+TFLM's life spans hold the operands and results of WHILE from its start to its end. What it does
+(kernels/while.cc) needs less: operands are copied to the condition's inputs and to the results
+before anything runs; the body's inputs are copies of the results, and its outputs are copied to
+them when it is through. A copy onto itself is skipped.
+
+    scope     s  s+1 cond   b  body ...  e   after
+    x  ------------|                             operand: dead once it is copied
+    w         |-----------------|        |---    result: nobody reads it while the body runs
+    c            |----|                          condition's input: a copy of w
+    b                       |---- . . .          body's input: a copy of w, as long as it is read
+    o                          . . . ----|       body's output: becomes w
+
+So x, w, c, b and o of one variable may lie in one place wherever the bytes of both are needed at
+the same time only while they are equal. A variable that the body hands on unchanged is equal in
+all its places at all times. This module knows graphs and scopes; it must not know offsets.
+Source: tflite-micro 90b983c, micro/kernels/while.cc and kernel_util.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tflm_planner.ir import Graph, Op, Tensor
+
+Span = tuple[int, int]
+"""First and last scope, both included."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A WHILE that runs at one place, with graphs that nobody else runs. whole: the scopes of the
+    operator; condition, body: those of its graphs, from the one at which they are entered."""
+
+    op: Op
+    whole: Span
+    condition: Span
+    body: Span
+
+    @property
+    def graphs(self) -> tuple[Graph, Graph]:
+        """Condition and body."""
+        return self.op.graphs["condSubgraphIndex"][0], self.op.graphs["bodySubgraphIndex"][0]
+
+    def variables(self) -> Iterator[tuple[Tensor | None, Tensor, Tensor, Tensor, Tensor]]:
+        """(operand, result, condition's input, body's input, body's output) of each variable."""
+        condition, body = self.graphs
+        yield from zip(
+            self.op.inputs, self.op.outputs, condition.inputs, body.inputs, body.outputs,
+            strict=True,
+        )  # fmt: skip
+
+
+def while_calls(
+    ops: list[Op], scopes: Mapping[int, list[Span]], entered: Mapping[int, list[Span]]
+) -> list[Call]:
+    """The WHILEs whose variables can be followed: run at one place, over graphs of their own.
+
+    scopes: of each operator. entered: of each graph, for every time that it is entered.
+    """
+    found: list[Call] = []
+    for op in ops:
+        if op.kind != "WHILE" or len(scopes.get(id(op), ())) != 1:
+            continue
+        graphs = [op.graphs.get(f"{name}SubgraphIndex", []) for name in ("cond", "body")]
+        if [len(g) for g in graphs] != [1, 1] or graphs[0][0] is graphs[1][0]:
+            continue
+        condition, body = graphs[0][0], graphs[1][0]
+        once = all(len(entered.get(id(g), ())) == 1 for g in (condition, body))
+        ends = (op.outputs, condition.inputs, body.inputs, body.outputs)
+        if once and all(len(e) == len(op.inputs) for e in ends):
+            found.append(
+                Call(op, scopes[id(op)][0], entered[id(condition)][0], entered[id(body)][0])
+            )
+    return found
+
+
+def idle_spans(
+    call: Call, last: Mapping[int, int], kept: set[int]
+) -> Iterator[tuple[Tensor, Span]]:
+    """(tensor, scopes at which TFLM counts it though nobody needs its bytes).
+
+    last: last scope of each planned tensor, by identity. kept: outputs of graphs.
+    """
+    for x, w, *_ in call.variables():
+        if x is not None and last.get(id(x)) == call.whole[1] and id(x) not in kept:
+            yield x, (call.condition[0] + 1, call.whole[1])
+        yield w, (call.body[0] + 1, call.body[1] - 1)
+
+
+def same_places(call: Call, idle: Mapping[int, list[Span]]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pairs of tensors that may lie in one place: where both are needed they are equal."""
+    _, body = call.graphs
+    for x, w, c, b, o in call.variables():
+        steady = b is o
+        yield w, c
+        if x is not None and not x.is_constant:
+            ends = (call.condition[0] + 1, call.whole[1])
+            if steady or ends in idle.get(id(x), ()):
+                yield x, w
+                yield x, c
+            if steady:
+                yield x, b
+        if steady or not any(t is b for t in body.outputs):
+            yield w, b
+        if steady or not any(t is o for t in body.inputs):
+            yield o, w
