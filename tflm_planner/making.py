@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tflm_planner.choice.trial import has_tiles
 from tflm_planner.errors import UnsoundPlanError, UsageError
 from tflm_planner.inspection import Inspection, seen
 from tflm_planner.ir import Model
@@ -127,7 +128,7 @@ def _tiled(
 ) -> Made:
     twin, notes = tiled_model(original, tiling.schemes, crop=False, order=tiling.order)
     more = new_kinds(read_model(original), twin)
-    if not permission.dialect:
+    if not (permission.dialect and has_tiles(tiling.schemes)):
         made = _written(search(twin, options, say), options)
         registered = _registrations(more)
         return replace(made, notes=(*notes, _speed(tiling), *registered))

@@ -17,7 +17,9 @@ from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup, entry_graphs
 from tflm_planner.passes.dialect import Crop, Dialect, scratch_faults
-from tflm_planner.passes.tile import Scheme, Tile
+from tflm_planner.passes.regions import Regions
+from tflm_planner.passes.stream import Loop
+from tflm_planner.passes.tile import Scheme
 from tflm_planner.planning.lifetimes import timeline
 from tflm_planner.rewriter import reorder
 from tflm_planner.search import Candidate, SearchOptions
@@ -25,7 +27,7 @@ from tflm_planner.serde import read_model
 
 
 def tiled_model(
-    data: bytes, schemes: Sequence[Scheme], *, crop: bool, order: Sequence[int] | None = None
+    data: bytes, schemes: Sequence[Scheme | Loop], *, crop: bool, order: Sequence[int] | None = None
 ) -> tuple[Model, list[str]]:
     """The model in `data`, cleaned up and tiled, with notes. `crop`: for the dialect. `order`: the
     running order of its operators, which `schemes` name by their places in the file."""
@@ -35,7 +37,7 @@ def tiled_model(
         reorder(model.main, [model.main.ops[i] for i in order])
         place = {old: new for new, old in enumerate(order)}
         schemes = [replace(s, ops=tuple(sorted(place[i] for i in s.ops))) for s in schemes]
-    notes += run(model, Tile(tuple(schemes)))
+    notes += run(model, Regions(tuple(schemes)))
     return model, notes + (run(model, Crop()) if crop else [])
 
 

@@ -20,6 +20,7 @@ from tflm_planner.ops import sharings
 from tflm_planner.planning.lifetimes import planned_bytes
 from tflm_planner.tflm.layout import layout
 from tflm_planner.tflm.persistent import cost
+from tflm_planner.tflm.prepare import Piece
 from tflm_planner.units import align_up
 
 
@@ -51,7 +52,8 @@ class Line:
         self.temp: list[int] = []
         for op in self.ops:
             one, requests = cost(op, target), len(options.machine.scratch_of(op))
-            kept = sum(map(align_up, one.prepare)) + align_up(one.init)
+            kept = sum(align_up(step.size) for step in one.prepare if isinstance(step, Piece))
+            kept += sum(map(align_up, one.init))
             kept += one.builtin[0] if one.builtin else 0
             self.tail.append(kept + sizes.node + sizes.eval_tensor + sizes.pointer * requests)
             self.temp.append((sizes.allocation_info + sizes.planner_buffer) * (1 + requests))

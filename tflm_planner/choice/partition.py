@@ -22,11 +22,13 @@ _FAR = np.int64(1) << 60
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How positions first .. end-1 may be run: split = (axis, parts)."""
+    """How positions first .. end-1 may be run. split: (axis, parts) of tiles; (axis, rows a turn)
+    of a loop. edge: what a loop does at the borders; "" for tiles."""
 
     first: int
     end: int
     split: tuple[int, int]
+    edge: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
+from typing import cast
 
 from tflm_planner.choice.bench import Question
 from tflm_planner.choice.improve import neighbours
 from tflm_planner.choice.line import Line
+from tflm_planner.choice.loops import LoopSketch, LoopSketches, may_loop
 from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, front_of, silent
 from tflm_planner.choice.partition import Cover, Item, Partition, Way
 from tflm_planner.choice.sketch import Limits, Sketch, sketches
@@ -36,7 +38,8 @@ from tflm_planner.choice.trial import (
 )
 from tflm_planner.choice.workers import Workers
 from tflm_planner.passes.recipes import Border
-from tflm_planner.passes.tile import CHANNELS, Scheme
+from tflm_planner.passes.stream import Edge, Loop
+from tflm_planner.passes.tile import CHANNELS, ROWS, Scheme
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96)
 """Numbers of parts that are sketched."""
@@ -68,6 +71,8 @@ _REFINED = 4
 """Lower heads looked at beside the best."""
 _BATCH = 24
 """Items tried in one round at most."""
+_LOOP_WORK, _USE_WORK = 12, 4
+"""Operators of a loop beside those of its region, and for each of them, about."""
 
 
 class RegionSearch:
@@ -118,6 +123,8 @@ class RegionSearch:
         say("tiling: sketching intervals")
         for sketch in self._sketched():
             self._partition.add(_item(sketch))
+        for loop in self._streamed():
+            self._partition.add(_loop_item(loop))
         for cover in self._true_covers(say):
             self._try_whole([self._trial_of(cover.items)])
             say(f"tiling: {self.best.bytes:,} B, {self._trials} intervals tried")
@@ -147,6 +154,18 @@ class RegionSearch:
                     helps = made.head < max(line.needs[made.first : end])
                     if helps and made.head + made.tail - floor < most:
                         yield made
+
+    def _streamed(self) -> Iterator[LoopSketch]:
+        """All intervals in loops that may lower what is to be lowered."""
+        line = self._line
+        if not may_loop(self._options, self._used):
+            return
+        floor = max(line.crossing[0], line.crossing[-1])
+        loops = LoopSketches(line)
+        for end in range(1, len(line) + 1):
+            firsts = self._firsts(end, floor)
+            if firsts and not self._over:
+                yield from loops.ending(end, firsts)
 
     def _firsts(self, end: int, floor: int) -> frozenset[int]:
         """Where intervals that end here may begin: anywhere near by, and at narrow places far
@@ -216,13 +235,12 @@ class RegionSearch:
         ways: dict[Way, list[tuple[Border, Schedule]]] = {i.key: self._ways(i) for i in items}
         questions = [
             Question(
-                Trial((replace(scheme, border=border),), self._bound, None, CLIMB, schedule),
+                Trial((self._region(item, item.first, border),), self._bound, None, CLIMB, how),
                 (item.first, item.end),
                 self._order,
             )
             for item in items
-            for scheme in (self._scheme(item, item.first),)
-            for border, schedule in ways[item.key]
+            for border, how in ways[item.key]
         ]
         self._trials += len(items)
         answers = iter(self._workers.answers(questions))
@@ -241,6 +259,8 @@ class RegionSearch:
     def _ways(self, item: Item) -> list[tuple[Border, Schedule]]:
         """Borders and schedules to try an item with; few where a trial takes long."""
         borders = self._options.borders(self._used)
+        if item.key.edge:
+            return [("waste", "file")]
         if _work(item) > LARGE_WORK:
             return [(borders[-1], "file")]
         return [(b, s) for b in borders for s in SCHEDULES]
@@ -249,13 +269,15 @@ class RegionSearch:
     def _bound(self) -> bool:
         return self._options.dialect
 
-    def _scheme(self, item: Item, start: int = 0) -> Scheme:
-        """The scheme of an item, with positions counted from `start`."""
+    def _region(self, item: Item, start: int, border: Border) -> Scheme | Loop:
+        """The scheme or the loop of an item, with positions counted from `start`."""
         ops = tuple(range(item.first - start, item.end - start))
-        return Scheme(ops, (item.key.split,), border=self._border.get(item.key, "waste"))
+        if item.key.edge:
+            return Loop(ops, item.key.split[1], cast("Edge", item.key.edge))
+        return Scheme(ops, (item.key.split,), border=border)
 
     def _trial_of(self, items: Iterable[Item]) -> Trial:
-        schemes = tuple(self._scheme(i) for i in items)
+        schemes = tuple(self._region(i, 0, self._border.get(i.key, "waste")) for i in items)
         return Trial(schemes, self._bound, self._order, CLIMB)
 
     def _try_whole(self, trials: Sequence[Trial]) -> list[Tiling]:
@@ -277,12 +299,11 @@ class RegionSearch:
 
     def _work_of(self, trial: Trial) -> int:
         """Operators that a trial plans."""
-        tiles = sum((prod(n for _, n in s.splits) - 1) * len(s.ops) for s in trial.schemes)
-        return len(self._line) + tiles
+        return len(self._line) + sum(map(_added, trial.schemes))
 
     def _improve(self, say: Progress) -> None:
         """Change one scheme of the best whole model at a time, while that helps."""
-        done: set[tuple[Scheme, ...]] = set()
+        done: set[tuple[Scheme | Loop, ...]] = set()
         while self._whole_work < MOST_WORK and not self._over:
             ranked = sorted(
                 ((made, trial) for trial, made in self._whole.items() if made is not None),
@@ -322,7 +343,16 @@ def _cuts(line: Line, end: int) -> Iterator[tuple[int, int]]:
         yield from ((axis, parts) for parts in PARTS if parts <= shape[axis])
 
 
+def _added(region: Scheme | Loop) -> int:
+    """Operators that a region in tiles or in a loop adds, about."""
+    if isinstance(region, Loop):
+        return _LOOP_WORK + _USE_WORK * len(region.ops)
+    return (prod(n for _, n in region.splits) - 1) * len(region.ops)
+
+
 def _work(item: Item) -> int:
+    if item.key.edge:
+        return _LOOP_WORK + _USE_WORK * (item.end - item.first)
     return (item.end - item.first) * item.key.split[1]
 
 
@@ -341,6 +371,11 @@ def _item(sketch: Sketch) -> Item:
     return Item(
         sketch.first, sketch.end, sketch.head, sketch.tail, max(sketch.instructions, 0), key
     )
+
+
+def _loop_item(sketch: LoopSketch) -> Item:
+    key = Way(sketch.first, sketch.end, (ROWS, sketch.rows), sketch.border)
+    return Item(sketch.first, sketch.end, sketch.head, sketch.tail, sketch.instructions, key)
 
 
 def _tried(item: Item, outcome: Outcome) -> Item:
