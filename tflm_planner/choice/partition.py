@@ -110,10 +110,14 @@ class Partition:
         """With heads up to `cap`: those with the least tail for their instructions, the slowest
         first. Empty where the cap cannot be kept."""
         if cap not in self._known:
-            self._known[cap] = self._solved(cap)
+            self._known[cap] = self._solved(cap, frozenset())
         return self._known[cap]
 
-    def _solved(self, cap: int) -> list[Cover]:
+    def without(self, cap: int, banned: frozenset[Way]) -> list[Cover]:
+        """The same, but for these ways."""
+        return self._solved(cap, banned)
+
+    def _solved(self, cap: int, banned: frozenset[Way]) -> list[Cover]:
         best = np.full((self._count + 1, UNITS + 1), _FAR, np.int64)
         best[0] = 0
         taken: list[list[tuple[Item | None, npt.NDArray[np.bool_], int]]] = [[]]
@@ -126,7 +130,7 @@ class Partition:
                 steps.append((None, everywhere, 0))
             for item in self._ending[end].values():
                 units = -(-item.cost * UNITS // self._allowed) if item.cost > 0 else 0
-                if item.head > cap or best[item.first, UNITS - units] >= _FAR:
+                if item.head > cap or item.key in banned or best[item.first, UNITS - units] >= _FAR:
                     continue
                 offer = best[item.first, : UNITS + 1 - units] + item.tail
                 better = np.zeros(UNITS + 1, np.bool_)

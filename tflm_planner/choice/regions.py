@@ -65,6 +65,10 @@ _SLACK = 60
 """Covers that promise one part in so many more than the best whole model are still tried."""
 SCHEDULES: tuple[Schedule, ...] = ("file", "best")
 """Orders of the tiles that are tried."""
+_BROKEN = 100
+"""A promise is broken by more than one part in so many."""
+_MOST_BANS = 24
+"""Items that covers are looked for without."""
 _CAPS = 48
 """Heads looked at in one round, about."""
 _REFINED = 4
@@ -96,6 +100,8 @@ class RegionSearch:
         self._partition = Partition(self._line.needs, allowed)
         self._caps: list[int] = []
         self._border: dict[Way, Border] = {}
+        self._bans: list[tuple[int, frozenset[Way]]] = []
+        self._bans_of: dict[tuple[Way, ...], frozenset[Way]] = {}
 
     # --- what was found ---
 
@@ -126,7 +132,8 @@ class RegionSearch:
         for loop in self._streamed():
             self._partition.add(_loop_item(loop))
         for cover in self._true_covers(say):
-            self._try_whole([self._trial_of(cover.items)])
+            made = self._try_whole([self._trial_of(cover.items)])
+            self._branch(cover, min((t.bytes for t in made), default=None))
             say(f"tiling: {self.best.bytes:,} B, {self._trials} intervals tried")
         self._improve(say)
         self._finish(say)
@@ -195,6 +202,16 @@ class RegionSearch:
             self._try_items(_batch(i for c in fresh for i in c.items if not i.tried))
             say(f"tiling: {self._promise(fresh[0]):,} B promised, {self._trials} intervals tried")
 
+    def _branch(self, cover: Cover, came_to: int | None) -> None:
+        """A cover that broke its promise stands for all that are a little worse and might not:
+        the best ones without one of its items are looked at too, and so on (Lawler 1972)."""
+        promise = self._promise(cover)
+        if came_to is not None and came_to <= promise + promise // _BROKEN:
+            return
+        parent = self._bans_of.get(cover.ways, frozenset())
+        bans = [(cover.head, parent | {i.key}) for i in cover.items]
+        self._bans += [b for b in bans if b not in self._bans][: _MOST_BANS - len(self._bans)]
+
     def _covers(self) -> list[Cover]:
         """The best covers for the caps that matter, best first."""
         known = self.best.bytes
@@ -212,6 +229,10 @@ class RegionSearch:
             found += lower
             if not lower or best is None or self._rank(lower[0]) >= self._rank(best):
                 break
+        for cap, ban in self._bans:
+            others = self._partition.without(cap, ban)
+            self._bans_of |= {c.ways: ban for c in others if c.ways not in self._bans_of}
+            found += others
         known += known // _SLACK
         promising = {c.ways: c for c in found if self._promise(c) < known or self._fits(c)}
         return sorted(promising.values(), key=self._rank)
@@ -283,7 +304,12 @@ class RegionSearch:
     def _try_whole(self, trials: Sequence[Trial]) -> list[Tiling]:
         """Plan whole models, also with the tiles in an order of their own; those that are
         possible and fast enough."""
-        trials = [replace(t, schedule=how) for t in trials for how in SCHEDULES]
+        trials = [
+            replace(t, schedule=how, bound=bound)
+            for t in trials
+            for bound in ((True, False) if t.bound and t.is_mixed else (t.bound,))
+            for how in SCHEDULES
+        ]
         fresh = [t for t in dict.fromkeys(trials) if t not in self._whole]
         self._whole_work += sum(map(self._work_of, fresh))
         outcomes = self._workers.answers([Question(t) for t in fresh])

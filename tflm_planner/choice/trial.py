@@ -60,6 +60,11 @@ class Trial:
         """Whether anything is in tiles: views may then cost no operator."""
         return has_tiles(self.schemes)
 
+    @property
+    def is_mixed(self) -> bool:
+        """Whether there are tiles and loops."""
+        return self.is_tiled and not all(isinstance(s, Scheme) for s in self.schemes)
+
 
 def has_tiles(schemes: Sequence[Scheme | Loop]) -> bool:
     """Whether any of these regions is in tiles, not in a loop."""
@@ -102,7 +107,9 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
     line = timeline(made, scratch_of, entries=entry_graphs(made))
     problem = planning_problem(line, options.trails_of)
     plan = packed(
-        problem, view_aliases(line) if dialect and trial.bound else (), ROUNDS * trial.effort
+        problem,
+        view_aliases(line, made.main) if dialect and trial.bound else (),
+        ROUNDS * trial.effort,
     )
     offsets = dict(zip(map(id, line.planned), plan.offsets, strict=False))
     peak = _bottleneck(made, line, offsets, index, trial.schemes)

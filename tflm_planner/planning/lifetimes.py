@@ -288,11 +288,16 @@ def equal_pairs(line: Timeline) -> Iterator[EqualPair]:
             yield pair
 
 
-def view_aliases(line: Timeline) -> list[Overlap]:
-    """The overlaps that make every SLICE, SPLIT and CONCATENATION along the outermost axis copy
-    onto itself, indices as in `planning_problem`."""
+VIEW_MAKERS = ("SLICE", "CONCATENATION", "SPLIT", "SPLIT_V")
+"""Kinds that need not run where they copy onto themselves."""
+
+
+def view_aliases(line: Timeline, graph: Graph) -> list[Overlap]:
+    """The overlaps that make every SLICE, SPLIT and CONCATENATION of `graph` along the outermost
+    axis copy onto itself, indices as in `planning_problem`."""
     index = {id(t): i for i, t in enumerate(line.planned)}
-    once = [op for op in line.ops if len(line.scopes.get(id(op), ())) == 1]
+    makers = [op for op in graph.ops if op.kind in VIEW_MAKERS]
+    once = [op for op in makers if len(line.scopes.get(id(op), ())) == 1]
     found = [
         (index[id(s.operand)], index[id(s.result)], s.distance)
         for op in once
