@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tflm_planner.passes.tiler import Halo
+
 UNITS = 200
 """Steps in which instructions are counted."""
 _FAR = np.int64(1) << 60
@@ -23,11 +25,13 @@ _FAR = np.int64(1) << 60
 @dataclass(frozen=True, slots=True)
 class Way:
     """How positions first .. end-1 may be run. split: (axis, parts) of tiles; (axis, rows a turn)
-    of a loop. edge: what a loop does at the borders; "" for tiles."""
+    of a loop. halo: of tiles, as in `passes.tiler`. edge: what a loop does at the image's borders;
+    "" for tiles."""
 
     first: int
     end: int
     split: tuple[int, int]
+    halo: Halo = "recompute"
     edge: str = ""
 
 

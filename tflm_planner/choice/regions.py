@@ -26,7 +26,7 @@ from tflm_planner.choice.line import Line
 from tflm_planner.choice.loops import LoopSketch, LoopSketches, may_loop
 from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, front_of, silent
 from tflm_planner.choice.partition import Cover, Item, Partition, Way
-from tflm_planner.choice.sketch import Limits, Sketch, sketches
+from tflm_planner.choice.sketch import Kept, Limits, Sketch, sketches
 from tflm_planner.choice.trial import (
     CAREFUL,
     CLIMB,
@@ -40,6 +40,7 @@ from tflm_planner.choice.workers import Workers
 from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.stream import Edge, Loop
 from tflm_planner.passes.tile import CHANNELS, ROWS, Scheme
+from tflm_planner.passes.tiler import Halo
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96)
 """Numbers of parts that are sketched."""
@@ -96,10 +97,12 @@ class RegionSearch:
         self._whole: dict[Trial, Tiling | None] = {}
         self._trials = self._work = self._whole_work = 0
         self._try_whole([Trial((), False, self._order, CLIMB)])
-        allowed = int((options.overhead - 1) * self._base)
-        self._partition = Partition(self._line.needs, allowed)
+        self._allowed = int((options.overhead - 1) * self._base)
+        self._partition = Partition(self._line.needs, self._allowed)
+        self._bound = options.dialect
         self._caps: list[int] = []
         self._border: dict[Way, Border] = {}
+        self._loops: dict[Way, Item] = {}
         self._bans: list[tuple[int, frozenset[Way]]] = []
         self._bans_of: dict[tuple[Way, ...], frozenset[Way]] = {}
 
@@ -126,19 +129,33 @@ class RegionSearch:
 
     def run(self, say: Progress = silent) -> None:
         """Search until nothing is left to try, or time is up."""
-        say("tiling: sketching intervals")
-        for sketch in self._sketched():
-            self._partition.add(_item(sketch))
-        for loop in self._streamed():
-            self._partition.add(_loop_item(loop))
-        for cover in self._true_covers(say):
-            made = self._try_whole([self._trial_of(cover.items)])
-            self._branch(cover, min((t.bytes for t in made), default=None))
-            say(f"tiling: {self.best.bytes:,} B, {self._trials} intervals tried")
-        self._improve(say)
+        for bound in self._modes():
+            self._bound = bound
+            self._partition = Partition(self._line.needs, self._allowed)
+            self._caps, self._trials, self._work = [], 0, 0
+            self._bans, self._bans_of = [], {}
+            say("tiling: sketching intervals")
+            for sketch, halo in self._sketched():
+                self._partition.add(_item(sketch, halo))
+            for loop in self._streamed():
+                self._partition.add(loop)
+            for cover in self._true_covers(say):
+                made = self._try_whole([self._trial_of(cover.items)])
+                self._branch(cover, min((t.bytes for t in made), default=None))
+                say(f"tiling: {self.best.bytes:,} B, {self._trials} intervals tried")
+            self._whole_work = 0
+            self._improve(say)
         self._finish(say)
 
-    def _sketched(self) -> Iterator[Sketch]:
+    def _modes(self) -> tuple[bool, ...]:
+        """Whether views are bound to their parents: in the dialect they should be; where copies
+        are allowed they need not, and halos may then be kept."""
+        copies = all(self._options.allows(kind, self._used) for kind in ("SLICE", "CONCATENATION"))
+        if not self._options.dialect:
+            return (False,) if copies else ()
+        return (True, False) if copies else (True,)
+
+    def _sketched(self) -> Iterator[tuple[Sketch, Halo]]:
         """All intervals in tiles that may lower what is to be lowered."""
         line, tail = self._line, self._plain.tail
         floor = max(line.crossing[0], line.crossing[-1])
@@ -147,32 +164,35 @@ class RegionSearch:
             most = self._plain.arena - tail - floor
         limits = Limits(
             most,
-            int((self._options.overhead - 1) * self._base),
-            self._options.dialect,
-            self._options.dialect and self._options.allows("SLICE", self._used),
-            self._options.dialect and self._options.allows("CONCATENATION", self._used),
+            self._allowed,
+            slices=self._options.allows("SLICE", self._used),
+            joins=self._options.allows("CONCATENATION", self._used),
         )
+        halos: tuple[tuple[Halo, Kept], ...] = (("recompute", "no"), ("merge", "blocks"))
         for end in range(1, len(line) + 1):
             firsts = self._firsts(end, floor)
             for axis, parts in _cuts(line, end) if firsts and not self._over else ():
                 if axis == CHANNELS and len(line) > LARGE:
                     continue
-                for made in sketches(line, end, axis, parts, firsts, limits):
-                    helps = made.head < max(line.needs[made.first : end])
-                    if helps and made.head + made.tail - floor < most:
-                        yield made
+                for halo, kept in halos[:1] if self._bound else halos:
+                    for made in sketches(line, end, axis, parts, firsts, limits, kept):
+                        helps = made.head < max(line.needs[made.first : end])
+                        if helps and made.head + made.tail - floor < most:
+                            yield made, halo
 
-    def _streamed(self) -> Iterator[LoopSketch]:
-        """All intervals in loops that may lower what is to be lowered."""
+    def _streamed(self) -> list[Item]:
+        """All intervals in loops that may lower what is to be lowered, with what trials said of
+        them: they are the same whether views are bound or not."""
         line = self._line
-        if not may_loop(self._options, self._used):
-            return
-        floor = max(line.crossing[0], line.crossing[-1])
-        loops = LoopSketches(line)
-        for end in range(1, len(line) + 1):
-            firsts = self._firsts(end, floor)
-            if firsts and not self._over:
-                yield from loops.ending(end, firsts)
+        if not self._loops and may_loop(self._options, self._used):
+            floor = max(line.crossing[0], line.crossing[-1])
+            loops = LoopSketches(line)
+            for end in range(1, len(line) + 1):
+                firsts = self._firsts(end, floor)
+                if firsts and not self._over:
+                    found = map(_loop_item, loops.ending(end, firsts))
+                    self._loops |= {item.key: item for item in found}
+        return list(self._loops.values())
 
     def _firsts(self, end: int, floor: int) -> frozenset[int]:
         """Where intervals that end here may begin: anywhere near by, and at narrow places far
@@ -271,11 +291,14 @@ class RegionSearch:
             self._work += _work(item) * len(tried)
             if not possible:
                 self._partition.drop(item)
+                self._loops.pop(item.key, None)
                 continue
-            best, self._border[item.key] = min(
-                possible, key=lambda p: (p[0].head, p[0].tail, p[0].instructions)
-            )
-            self._partition.add(_tried(item, best))
+            best = min(possible, key=lambda p: (p[0].head, p[0].tail, p[0].instructions))
+            self._border[item.key] = best[1]
+            made = _tried(item, best[0])
+            self._partition.add(made)
+            if item.key.edge:
+                self._loops[item.key] = made
 
     def _ways(self, item: Item) -> list[tuple[Border, Schedule]]:
         """Borders and schedules to try an item with; few where a trial takes long."""
@@ -286,16 +309,12 @@ class RegionSearch:
             return [(borders[-1], "file")]
         return [(b, s) for b in borders for s in SCHEDULES]
 
-    @property
-    def _bound(self) -> bool:
-        return self._options.dialect
-
     def _region(self, item: Item, start: int, border: Border) -> Scheme | Loop:
         """The scheme or the loop of an item, with positions counted from `start`."""
         ops = tuple(range(item.first - start, item.end - start))
         if item.key.edge:
             return Loop(ops, item.key.split[1], cast("Edge", item.key.edge))
-        return Scheme(ops, (item.key.split,), border=border)
+        return Scheme(ops, (item.key.split,), halo=item.key.halo, border=border)
 
     def _trial_of(self, items: Iterable[Item]) -> Trial:
         schemes = tuple(self._region(i, 0, self._border.get(i.key, "waste")) for i in items)
@@ -327,14 +346,20 @@ class RegionSearch:
         """Operators that a trial plans."""
         return len(self._line) + sum(map(_added, trial.schemes))
 
+    def _ranked(self, bound: bool) -> list[tuple[Tiling, Trial]]:
+        """Whole models of one mode, the best first."""
+        found = [
+            (made, trial)
+            for trial, made in self._whole.items()
+            if made is not None and trial.schemes and trial.bound == bound
+        ]
+        return sorted(found, key=lambda pair: pair[0].rank)
+
     def _improve(self, say: Progress) -> None:
         """Change one scheme of the best whole model at a time, while that helps."""
         done: set[tuple[Scheme | Loop, ...]] = set()
         while self._whole_work < MOST_WORK and not self._over:
-            ranked = sorted(
-                ((made, trial) for trial, made in self._whole.items() if made is not None),
-                key=lambda pair: pair[0].rank,
-            )
+            ranked = self._ranked(self._bound)
             starts = [trial for _, trial in ranked[:2] if trial.schemes not in done]
             if not starts:
                 return
@@ -348,10 +373,8 @@ class RegionSearch:
 
     def _finish(self, say: Progress) -> None:
         """Plan the best few with care, as they are and in orders of their own."""
-        ranked = sorted(
-            ((made, trial) for trial, made in self._whole.items() if made is not None),
-            key=lambda pair: pair[0].rank,
-        )
+        ranked = self._ranked(True) + self._ranked(False)
+        ranked.sort(key=lambda pair: pair[0].rank)
         for _, trial in ranked[:FINALISTS]:
             if self._over:
                 return
@@ -392,8 +415,8 @@ def _batch(items: Iterable[Item]) -> list[Item]:
     return list(found.values())
 
 
-def _item(sketch: Sketch) -> Item:
-    key = Way(sketch.first, sketch.end, (sketch.axis, sketch.parts))
+def _item(sketch: Sketch, halo: Halo) -> Item:
+    key = Way(sketch.first, sketch.end, (sketch.axis, sketch.parts), halo)
     return Item(
         sketch.first, sketch.end, sketch.head, sketch.tail, max(sketch.instructions, 0), key
     )

@@ -197,9 +197,10 @@ class _Walk:
             return wanted
         rows = (result.shape or ())[wanted.axis]
         block = 1 if self.kept == "rows" else -(-rows // self.parts)
-        high = np.minimum(-(-wanted.high // block) * block, rows)
-        high = np.maximum.accumulate(np.maximum(high, 0))
-        start = np.minimum.accumulate((wanted.low // block * block)[::-1])[::-1]
+        # Blocks are made when they are wanted and end where they must, so that counting whole
+        # ones for every operator would add up to far too much.
+        high = np.maximum.accumulate(np.maximum(wanted.high, 0))
+        start = np.minimum.accumulate(wanted.low[::-1])[::-1]
         before = np.concatenate(([start[0]], high[:-1]))
         self.spans[id(result)] = start, high
         joined = self.kept == "blocks" and bool((wanted.high - wanted.low > block).any())

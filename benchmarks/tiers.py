@@ -1,0 +1,170 @@
+"""What each tier of planning reaches, model by model, and how far that is from the limits: Markdown.
+
+    python benchmarks/tiers.py [--target T ...] [--ops none|all|both] [--only-order] MODELS...
+
+Bytes of arena, and of the head in brackets, where not said otherwise:
+
+    stock        TFLM plans by itself
+    order+plan   operators ordered, tensors packed, no two live ones share memory (with
+                 `--patches` beside it: patches of the first operators alone, as TinyEngine has)
+    +overlap     results in place of operands, views, and results that trail operands
+    +tiles       with tiles, in firmware as it is; and with all operators allowed
+
+Limits of the head: L0 the inputs; L1 live bytes in the file's order; L2 the same in the best
+order known; L3 results may trail operands by nothing (order of the file); L4 rows streamed
+through intervals of operators, nothing recomputed and nothing copied, the best partition (a value
+that some runtime could reach, not a proof). gap: the smallest head beside L4.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from tflm_planner import api
+from tflm_planner.choice.line import Line
+from tflm_planner.choice.options import TileOptions
+from tflm_planner.choice.partition import Item, Partition, Way
+from tflm_planner.choice.sketch import Limits, sketches
+from tflm_planner.errors import PlannerError
+from tflm_planner.inspection import seen
+from tflm_planner.ir import Model
+from tflm_planner.passes.base import run
+from tflm_planner.passes.cleanup import Cleanup
+from tflm_planner.passes.reorder import Reorder
+from tflm_planner.planning.allocators import best_of
+from tflm_planner.planning.lifetimes import planning_problem, timeline
+from tflm_planner.planning.order import Dag, OrderResult, best_order
+from tflm_planner.planning.problem import Problem
+from tflm_planner.serde import read_model
+from tflm_planner.tflm.arena import Arena, arena_of
+from tflm_planner.tflm.machine import Machine
+from tflm_planner.tile_search import Tiling, search_tiles
+
+COLUMNS = [
+    "model", "operators", "stock", "order+plan", "+overlap", "+tiles, same firmware", "slower",
+    "+tiles, all operators", "slower", "L0", "L1", "L2", "L3", "L4", "gap", "seconds",
+]  # fmt: skip
+_FREE = 1 << 60
+
+
+def fresh(data: bytes) -> Model:
+    """The model, cleaned up."""
+    model = read_model(data)
+    run(model, Cleanup())
+    return model
+
+
+def apart(data: bytes, on: Machine) -> tuple[Arena, int]:
+    """The arena when no two live tensors share memory, and the lowest peak of an order known."""
+    best: Arena | None = None
+    peaks: list[int] = []
+
+    def find(dag: Dag) -> OrderResult:
+        plain = replace(dag, nodes=tuple(replace(n, absorbs=()) for n in dag.nodes))
+        found = best_order(plain, budget=100_000, time_limit=20.0)
+        peaks.append(found.peak)
+        return found
+
+    for ordered in (False, True):
+        model = fresh(data)
+        if ordered:
+            Reorder(find, on.scratch_of).results(model)
+        line = timeline(model, on.scratch_of)
+        problem = Problem(planning_problem(line).buffers)
+        plan = best_of(problem, allocators=("local",), time_limit=5.0).plan
+        offsets = dict(zip(map(id, line.planned), plan.offsets, strict=False))
+        found = arena_of(model, on.target, offsets)
+        best = found if best is None or found.arena < best.arena else best
+    assert best is not None
+    return best, max(peaks, default=0)
+
+
+def streamed(data: bytes, on: Machine) -> int:
+    """L4."""
+    model = fresh(data)
+    line = Line(model, range(len(model.main.ops)), TileOptions(on, on.trails_of))
+    partition = Partition(line.needs, _FREE)
+    ends = line.narrows if len(line) > 120 else list(range(len(line) + 1))
+    for end in ends[1:]:
+        (result, *_) = line.ops[end - 1].outputs
+        shape = result.shape or ()
+        axis = next((a for a, n in enumerate(shape) if n > 1), None)
+        firsts = {p for p in ends if end - 40 <= p < end}
+        if axis is not None:
+            limits = Limits(_FREE, _FREE)
+            for s in sketches(line, end, axis, shape[axis], firsts, limits, "rows"):
+                way = Way(s.first, s.end, (s.axis, s.parts))
+                partition.add(Item(s.first, s.end, s.head, 0, 0, way))
+    return next((cap for cap in partition.caps() if partition.covers(cap)), max(line.needs))
+
+
+def tiles(
+    data: bytes, on: Machine, kinds: frozenset[str] | None, given: argparse.Namespace
+) -> Tiling:
+    """The best tiling."""
+    options = TileOptions(
+        on, on.trails_of, overhead=given.latency_overhead, time_limit=given.time_limit,
+        new_kinds=kinds, objective=given.objective, method=given.search, workers=given.workers,
+    )  # fmt: skip
+    return search_tiles(data, options).best
+
+
+def row(path: Path, on: Machine, given: argparse.Namespace) -> str:
+    """One line of the table."""
+    started = time.process_time()
+    data = path.read_bytes()
+    stock = seen(fresh(data), on)
+    plain, peak = apart(data, on)
+    search = api.SearchOptions(machine=on, time_limit=20.0)
+    overlap = api.plan(data, options=api.PlanOptions(search, verify=None)).report.after.arena
+    cells = [
+        path.stem, f"{len(stock.model.main.ops)}", _bytes(stock.arena), _bytes(plain),
+        _bytes(overlap),
+    ]  # fmt: skip
+    heads = [plain.head, overlap.head]
+    for name, kinds in (("none", frozenset[str]()), ("all", None)):
+        if given.ops not in (name, "both"):
+            cells += ["-", "-"]
+            continue
+        best = tiles(data, on, kinds, given)
+        heads.append(best.head)
+        cells += [_bytes(best), f"{100 * (best.overhead - 1):+.1f} %"]
+    floor = streamed(data, on)
+    limits = (stock.limits.inputs, stock.limits.order, peak, stock.limits.overlap, floor)
+    cells += [f"{n or 0:,}" for n in limits]
+    cells.append(f"{100 * (min(heads) / max(floor, 1) - 1):+.0f} %")
+    cells.append(f"{time.process_time() - started:.0f}")
+    return f"| {' | '.join(cells)} |"
+
+
+def _bytes(found: Arena | Tiling | object) -> str:
+    return f"{found.arena:,} ({found.head:,})"  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    """Print a table for each target."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="+", type=Path)
+    parser.add_argument("--target", action="append")
+    parser.add_argument("--ops", choices=("none", "all", "both"), default="both")
+    parser.add_argument("--objective", choices=("arena", "head"), default="arena")
+    parser.add_argument("--search", choices=("regions", "motes"), default="regions")
+    parser.add_argument("--latency-overhead", type=float, default=1.10)
+    parser.add_argument("--time-limit", type=float, default=60.0)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    for target in given.target or ["cortex-m4/cmsis-nn"]:
+        on = api.machine(api.load_target(target))
+        print(f"\n{target}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
+        for path in given.models:
+            try:
+                print(row(path, on, given), flush=True)
+            except PlannerError as error:
+                print(f"| {path.stem} | {error} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
