@@ -19,6 +19,7 @@ import numpy as np
 
 from tests.fuzz.mutations import Rng
 from tests.fuzz.random_models import model_of, search_options
+from tests.models.random_loops import random_loops_model
 from tests.replay import Place, replay
 from tflm_planner import api
 from tflm_planner.ir import Model, Op, Tensor
@@ -187,12 +188,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--plans", type=int, default=20, help="plans for each model")
+    parser.add_argument("--loops", action="store_true", help="models of random WHILEs only")
     arguments = parser.parse_args()
+    draw = random_loops_model if arguments.loops else model_of
     verdicts: collections.Counter[str] = collections.Counter()
     bad = 0
     for seed in range(arguments.count // arguments.plans):
         rng = np.random.default_rng(seed)
-        case = case_of(model_of(seed))
+        case = case_of(draw(seed))
         for _ in range(arguments.plans):
             plan = spoil(case.plan, case.problem, rng)
             verdict, detail = judge(case, plan)

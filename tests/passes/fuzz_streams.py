@@ -42,9 +42,12 @@ def main() -> None:
             wrong = wrong_with(seed, seen)
         except Exception:
             wrong = [traceback.format_exc(limit=-3)]
+        seen["models"] += 1
         if wrong:
             seen["wrong"] += 1
             print(seed, wrong[:2], flush=True)
+        if seen["models"] % 500 == 0:
+            print(dict(seen), flush=True)
     for what, count in seen.most_common():
         print(f"{count:6} {what}")
 

@@ -93,11 +93,14 @@ def _chain(*layers: tuple[int, int, int], size: int = 12, same: bool = True) -> 
 @pytest.mark.parametrize(
     ("layers", "loop", "turns", "delays", "halos"),
     [
-        # 3x3 stride 1, padded: each looks one row ahead
-        ([(3, 1, 4), (3, 1, 4)], Loop((0, 1), 1), 14, [0, 1, 2], [2, 2]),
+        # 3x3 stride 1, padded: each looks one row ahead, and on the input that costs nothing
+        ([(3, 1, 4), (3, 1, 4)], Loop((0, 1), 1), 13, [-1, 0, 1], [2, 2]),
+        ([(1, 1, 4), (3, 1, 4), (3, 1, 4)], Loop((0, 1, 2), 1), 14, [0, 0, 1, 2], [0, 2, 2]),
         # stride 2, padding below only: from the bottom up nothing waits for anything
         ([(1, 1, 4), (3, 2, 4), (1, 1, 8)], Loop((0, 1, 2), 1, "reverse"), 6, [0] * 4, [0, 1, 0]),
         ([(1, 1, 4), (3, 2, 4), (1, 1, 8)], Loop((0, 1, 2), 1), 7, [0, 0, 1, 1], [0, 2, 0]),
+        # the same window on the input itself: one row ahead, and only one of halo
+        ([(3, 2, 4), (1, 1, 8)], Loop((0, 1), 1), 6, [-1, 0, 0], [1, 0]),
     ],
 )
 def test_delays_and_halos(layers, loop, turns, delays, halos) -> None:

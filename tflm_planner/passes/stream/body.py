@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from tflm_planner.ir import Model, Op, Tensor
 from tflm_planner.ops.window import window_of
-from tflm_planner.passes.stream.geometry import Geometry, Use, gathers, row_elements
+from tflm_planner.passes.stream.geometry import Geometry, Use
 from tflm_planner.passes.stream.peel import Unrolled
 from tflm_planner.passes.stream.pieces import Pieces, padded_shape, with_rows
-from tflm_planner.passes.stream.readings import height
+from tflm_planner.passes.stream.readings import gathers, height, row_elements
 from tflm_planner.rewriter_draft import Draft, new_graph, unit_scale
 
 _VALID = 1
@@ -78,6 +78,7 @@ class Writer:
     def _draw(self) -> None:
         shape, draft = self._shape, self._body.draft
         self._unrolled = Unrolled(self._main, shape, self._opened())
+        self._start_ahead()
         for turn in range(shape.peeled[0]):
             self._unrolled.run(turn)
         start = self._unrolled.store
@@ -202,11 +203,11 @@ class Writer:
     def _tile(self, use: Use) -> Tensor:
         """The rows that an operator needs in this turn, padded."""
         r = use.reading
-        count = self._shape.rows[id(r.tensor)]
+        count, late = self._shape.rows[id(r.tensor)], self._shape.delays[id(r.tensor)]
         if use.again:
-            return self._body.padded(r, self._taken(use.halo, use.tile), 0, 0)
+            return self._body.padded(r, self._taken(use.halo + late, use.tile), 0, 0)
         from_store = r.tensor is self._shape.source
-        new = self._taken(0, count) if from_store else self._rows[id(r.tensor)]
+        new = self._taken(late, count) if from_store else self._rows[id(r.tensor)]
         new = self._body.padded(r, new, 0, int(use.masked and gathers(r.tensor)))
         if use.masked:
             new = self._masked(use, new, count)
@@ -242,8 +243,24 @@ class Writer:
 
     # --- rows of the input ---
 
+    def _start_ahead(self) -> None:
+        """The first halos of a loop that starts ahead: rows that it skips, under padding."""
+        shape, store = self._shape, self._shape.store
+        ahead = -shape.delays[id(shape.source)]
+        image = self._unrolled.store if store.shared else shape.source
+        for use in shape.uses:
+            if use.reading.tensor is shape.source and use.carried and ahead:
+                real = min(ahead, use.carried)
+                begin = store.lead + ahead - real
+                begin = store.rows - begin - real if shape.backwards else begin
+                rows = self._main.rows_of(image, begin, real)
+                pads = (use.carried - real, 0)
+                above, below = pads[::-1] if shape.backwards else pads
+                halo = self._main.padded(use.reading, rows, above, below)
+                self._unrolled.halos[id(use)] = halo
+
     def _taken(self, late: int, count: int) -> Tensor:
-        """Rows of the region's input, `late` before those that are new."""
+        """So many rows of the region's input from turn * rows - `late` on."""
         store, source = self._shape.store, self._shape.source
         rows = self._turns * self._shape.rows[id(source)] - late + np.arange(count)[None, :]
         rows += store.lead

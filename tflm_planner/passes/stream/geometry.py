@@ -9,30 +9,38 @@ All rows are counted in running direction: from the top down, or from the bottom
                    d_out = ceil((d_in + max(reach - stride, 0) - above) / stride)
                    h     = d_out * stride + above - d_in
 
-    store Z        |  lead  | x0 | x1 | x2 | x3 |      the region's input, and in the same bytes
-                   | y0 | y1 | y2 |                    its result: the rows that a turn writes lie
-                            ^ read from here on        below all that a later turn reads
-
-A row of zeros stands in for rows outside the image where a window reads them as padding
-(`Use.masked`); other rows outside are computed from whatever is there, and nobody looks at them.
-This module knows shapes and bytes; it must not know how operators are written.
+The input lies in its `store` as a whole, so a loop may start some rows ahead: its delay is then
+negative, and the first halo holds its first rows. A row of zeros stands in for rows outside the
+image where a window reads them as padding (`Use.masked`); other rows outside are computed from
+whatever is there, and nobody looks at them. This module knows shapes and bytes; it must not know
+how operators are written.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 from tflm_planner.ir import Graph, Op, Tensor
 from tflm_planner.passes.stream.loop import Loop, NotStreamableError
-from tflm_planner.passes.stream.readings import COLUMNS, Reading, check_image, height, readings
+from tflm_planner.passes.stream.readings import (
+    Reading,
+    check_image,
+    element_bytes,
+    gathers,
+    height,
+    readings,
+    row_elements,
+)
+from tflm_planner.passes.stream.store import Pace, Store, is_view, store_of
 from tflm_planner.rewriter_draft import is_convex
-from tflm_planner.units import ALIGNMENT
 
 _FEWEST = 2
 """Turns that make a loop."""
+_MOST_AHEAD = 8
+"""Rows by which loops may start ahead."""
 
 
 @dataclass(frozen=True)
@@ -63,24 +71,6 @@ class Use:
     def carried_bytes(self) -> int:
         """Bytes of them."""
         return self.carried * self.reading.width * element_bytes(self.reading.tensor)
-
-
-@dataclass(frozen=True)
-class Store:
-    """Where rows come from and go to; all in elements and in running direction.
-
-    shared: input and result are in the same store (else the result has a store of its own, and
-    the input one that is only read). rows: rows of the input that its store has room for, the
-    first `lead` of which lie before the input. size: elements of the result's store. first:
-    where the first turn writes (negative places are moved to 0). start: where the result begins.
-    """
-
-    shared: bool
-    rows: int
-    lead: int
-    size: int
-    first: int
-    start: int
 
 
 @dataclass(frozen=True)
@@ -149,22 +139,6 @@ class Geometry:
         return (u for u in self.uses if u.op is op)
 
 
-def element_bytes(t: Tensor) -> int:
-    """Bytes of one element."""
-    return t.nbytes // max(t.elements, 1)
-
-
-def gathers(t: Tensor) -> bool:
-    """Whether TFLM's GATHER takes tensors of this type; SLICE, which all know, takes consecutive
-    rows only."""
-    return t.type_name in ("int8", "float32")
-
-
-def row_elements(t: Tensor) -> int:
-    """Elements of one row."""
-    return math.prod((t.shape or ())[COLUMNS:])
-
-
 def geometry(graph: Graph, region: Sequence[Op], loop: Loop) -> Geometry:
     """The loop of a region, with the least memory that its delays and stores allow.
 
@@ -176,7 +150,7 @@ def geometry(graph: Graph, region: Sequence[Op], loop: Loop) -> Geometry:
     kept = kept or any(id(op) not in inner for op in source.consumers)
     if height(result) <= loop.rows:
         raise NotStreamableError("one turn would make the whole result")
-    best = min(_variants(region, source, result, loop, kept), key=_need, default=None)
+    best = min(_variants(region, source, result, loop, kept), key=_rank, default=None)
     if best is None:
         raise NotStreamableError(
             f"the last turn would read rows behind {source.name!r} of type {source.type_name}, "
@@ -192,16 +166,27 @@ def geometry(graph: Graph, region: Sequence[Op], loop: Loop) -> Geometry:
 def _variants(
     region: Sequence[Op], source: Tensor, result: Tensor, loop: Loop, kept: bool
 ) -> Iterator[Geometry]:
-    """With delays of whole turns or not; with rows of the input read again, or carried."""
+    """With delays of whole turns or not; with rows of the input read again, or carried; ahead by
+    as many rows as windows on the input look ahead, or fewer."""
     reads = [(op, r) for op in region for r in readings(op)]
+    shared = source.type == result.type and not kept
     rows = _rates(region, result, reads, loop.rows)
     backwards = loop.border == "reverse"
-    for aligned in (True, False):
-        delays = _delays(region, reads, backwards, loop.rows if aligned else 1, result)
+    looks = [r.reach - r.stride - _sides(r, backwards)[0] for _, r in reads if r.tensor is source]
+    most = min(max(0, *looks, 0), _MOST_AHEAD, height(source))
+    for aligned, ahead in product((True, False), range(most + 1)):
+        delays = {id(source): -ahead}
+        _delay(delays, region, reads, backwards, loop.rows if aligned else 1, result)
         turns = -(-(height(result) + delays[id(result)]) // loop.rows)
         for again in (True, False):
             uses = _uses(reads, rows, delays, source, backwards, again)
-            store = _store(source, result, rows, delays, uses, turns, kept, aligned, backwards)
+            pace = Pace(
+                turns, rows[id(source)], ahead, _latest(source, delays, uses),
+                loop.rows * row_elements(result), delays[id(result)] * row_elements(result),
+            )  # fmt: skip
+            store = store_of(
+                source, result, pace, shared=shared, aligned=aligned, backwards=backwards
+            )
             if store is not None:
                 made = Geometry(
                     tuple(region), source, result, backwards, turns, rows, delays, uses, store
@@ -223,11 +208,12 @@ def _peeled(g: Geometry) -> Geometry:
     return replace(g, uses=uses, peeled=(first, g.turns - behind))
 
 
-def _need(g: Geometry) -> int:
-    """Bytes by which variants are compared. A store that is longer than the input costs PAD,
-    which cannot quite be done in place."""
+def _rank(g: Geometry) -> tuple[int, int, int]:
+    """Bytes first, then turns and masks. A store that is longer than the input costs PAD, which
+    cannot quite be done in place; a result that is no view is copied out of the store."""
     extra = row_elements(g.source) * element_bytes(g.source) if _is_padded(g) else 0
-    return g.store_bytes + g.halo_bytes + extra
+    extra += 0 if is_view(g.store, g.result, g.backwards) else g.result.nbytes
+    return g.store_bytes + g.halo_bytes + extra, g.turns, sum(u.masked for u in g.uses)
 
 
 def _is_padded(g: Geometry) -> bool:
@@ -282,26 +268,26 @@ def _sides(r: Reading, backwards: bool) -> tuple[int, int]:
     return (r.below, r.above) if backwards else (r.above, r.below)
 
 
-def _delays(
+def _delay(
+    found: dict[int, int],
     region: Sequence[Op],
     reads: Sequence[tuple[Op, Reading]],
     backwards: bool,
     unit: int,
     result: Tensor,
-) -> dict[int, int]:
-    """Rows by which each tensor lags behind; that of the result is a multiple of `unit`."""
-    found: dict[int, int] = {}
+) -> None:
+    """Enter the rows by which each tensor lags behind; that of the result is a multiple of
+    `unit`."""
     for op in region:
         delay = 0
         for maker, r in reads:
             if maker is op:
                 before, _ = _sides(r, backwards)
-                late = found.setdefault(id(r.tensor), 0) + max(r.reach - r.stride, 0) - before
+                late = found[id(r.tensor)] + max(r.reach - r.stride, 0) - before
                 delay = max(delay, -(-late // r.stride))
         if op.outputs[0] is result:
             delay = -(-delay // unit) * unit
         found[id(op.outputs[0])] = delay
-    return found
 
 
 def _uses(
@@ -332,67 +318,16 @@ def _uses(
     return tuple(found)
 
 
-def _store(
-    source: Tensor,
-    result: Tensor,
-    rows: dict[int, int],
-    delays: dict[int, int],
-    uses: Sequence[Use],
-    turns: int,
-    kept: bool,
-    aligned: bool,
-    backwards: bool,
-) -> Store | None:
-    """The smallest store; None where rows that are taken would lie outside it and its type has no
-    GATHER, which could take others instead. `aligned`: delays are whole turns, so that the first
-    ones may write to the store's first rows again and again; else the result begins behind what
-    they write."""
-    element, step = element_bytes(result), rows[id(result)] * row_elements(result)
-    skipped = delays[id(result)] * row_elements(result)
-    shared = source.type == result.type and not kept
-    taken, late = turns * rows[id(source)], _latest(uses)
-    whole = not gathers(source)  # all rows that are taken must be there
-    if whole and not shared and (taken > height(source) or late):
-        return None
-    store: Store | None = None
-    for shift in range(ALIGNMENT // element):
-        first, start = (-skipped, 0) if aligned else (shift, shift + skipped)
-        ends = [max(first + t * step, 0) + step for t in range(turns)]
-        end = max(ends[-1], start + result.elements)
-        if not shared:
-            store = Store(False, height(source), 0, end, first, start)
-        else:
-            lead = max(_lead(source, rows, late, ends), late if whole else 0)
-            row = row_elements(source)
-            total = max(lead + (taken if whole else height(source)), -(-end // row))
-            store = Store(True, total, lead, total * row, first, start)
-        begins = store.size - start - result.elements if backwards else start
-        if aligned or begins * element % ALIGNMENT == 0:
-            return store
-    return store
-
-
-def _latest(uses: Sequence[Use]) -> int:
-    """Rows by which the latest reading of the input lags behind the newest rows."""
-    return max((u.halo for u in uses if u.again), default=0)
-
-
-def _lead(source: Tensor, rows: dict[int, int], late: int, ends: list[int]) -> int:
-    """Rows to leave before the input so that nothing is written over rows still to be read."""
-    taken, row = rows[id(source)], row_elements(source)
-    lead = 0
-    for turn, end in enumerate(ends[:-1]):
-        next_read = max((turn + 1) * taken - late, 0)
-        if next_read < height(source):
-            lead = max(lead, -(-(end - next_read * row) // row))
-    return lead
+def _latest(source: Tensor, delays: dict[int, int], uses: Sequence[Use]) -> int:
+    """Rows by which the latest reading of the input lags behind, all considered."""
+    return delays[id(source)] + max((u.halo for u in uses if u.again), default=0)
 
 
 def _check(g: Geometry) -> None:
     """What the module's drawing says, turn by turn, by simple counting."""
     store, taken = g.store, g.rows[id(g.source)]
     step = g.step
-    late = _latest(g.uses)
+    late = _latest(g.source, g.delays, g.uses)
     written = [False] * height(g.result)
     for turn in range(g.turns):
         at = max(store.first + turn * step, 0)

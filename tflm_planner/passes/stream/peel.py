@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.ops.window import window_of
-from tflm_planner.passes.stream.geometry import Geometry, Use, row_elements
+from tflm_planner.passes.stream.geometry import Geometry, Use
 from tflm_planner.passes.stream.pieces import Pieces, padded_shape, with_rows
-from tflm_planner.passes.stream.readings import height
+from tflm_planner.passes.stream.readings import height, row_elements
 
 _VALID = 1
 Range = tuple[int, int]

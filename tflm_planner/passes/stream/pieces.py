@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tflm_planner.ir import Tensor
-from tflm_planner.passes.stream.geometry import gathers
-from tflm_planner.passes.stream.readings import DTYPES, ROWS, Reading, height
+from tflm_planner.passes.stream.readings import DTYPES, ROWS, Reading, gathers, height
 from tflm_planner.rewriter_draft import Draft
 
 

@@ -9,6 +9,7 @@ It knows operators; it must not know turns, delays or memory.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +61,22 @@ class Reading:
 def height(t: Tensor) -> int:
     """Rows of an image."""
     return (t.shape or (0, 0))[ROWS]
+
+
+def element_bytes(t: Tensor) -> int:
+    """Bytes of one element."""
+    return t.nbytes // max(t.elements, 1)
+
+
+def gathers(t: Tensor) -> bool:
+    """Whether TFLM's GATHER takes tensors of this type; SLICE, which all know, takes consecutive
+    rows only."""
+    return t.type_name in ("int8", "float32")
+
+
+def row_elements(t: Tensor) -> int:
+    """Elements of one row."""
+    return math.prod((t.shape or ())[COLUMNS:])
 
 
 def readings(op: Op) -> list[Reading]:

@@ -1,0 +1,86 @@
+"""Loops in memory: swapped, doubled, nested, handed on and overwritten variables."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.conftest import needs_tflm
+from tests.fuzz.random_plans import case_of, judge, spoil
+from tests.models.build import Net
+from tests.models.random_loops import random_loops_model
+from tests.passes.streamed import planned
+from tests.passes.tiled import quick_differences
+from tests.replay import replay
+from tflm_planner.passes.place import carried_plan
+from tflm_planner.planning.lifetimes import loop_pairs, planning_problem, timeline
+from tflm_planner.serde import read_model
+from tflm_planner.tflm.scratch import reference_scratch
+
+
+@needs_tflm
+@pytest.mark.parametrize("seed", range(12))
+def test_random_loops_replay_and_compute_the_same(seed: int) -> None:
+    data = random_loops_model(seed)
+    made = planned(data, overlap=False, seconds=0.5).data
+    assert replay(made) == []
+    assert quick_differences(data, made) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_validator_is_never_laxer_than_the_replay_on_loops(seed: int) -> None:
+    case = case_of(random_loops_model(seed))
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        verdict, detail = judge(case, spoil(case.plan, case.problem, rng))
+        assert not verdict.isupper(), detail
+
+
+def _swapping(*, swapped: bool) -> bytes:
+    """WHILE over two values that the body hands on, or swaps."""
+    net = Net()
+    graph = net.graph()
+    x, y = (graph.input(n, (1, 64), scale=0.1) for n in "xy")
+    condition, body = net.graph("condition"), net.graph("body")
+    i, *_ = (condition.input(n, (1,) if n == "i" else (1, 64), "int32" if n == "i" else "int8",
+                             **({} if n == "i" else {"scale": 0.1})) for n in "icd")  # fmt: skip
+    go = condition.tensor("go", (1,), "bool")
+    condition.op("LESS", [i, condition.constant("limit", [3])], [go], "LessOptions")
+    condition.outputs(go)
+    j = body.input("i", (1,), "int32")
+    a, b = (body.input(n, (1, 64), scale=0.1) for n in "ab")
+    after = body.tensor("after", (1,), "int32")
+    body.op("ADD", [j, body.constant("one", [1])], [after], "AddOptions")
+    body.outputs(after, *((b, a) if swapped else (a, b)))
+    last = graph.tensor("last", (1,), "int32")
+    outs = [graph.tensor(n, (1, 64), scale=0.1) for n in "vw"]
+    graph.op("WHILE", [graph.constant("zero", [0]), x, y], [last, *outs], "WhileOptions",
+             condSubgraphIndex=condition.index, bodySubgraphIndex=body.index)  # fmt: skip
+    graph.outputs(*outs, x)
+    return net.finish()
+
+
+def test_what_is_handed_on_lies_where_it_lay_even_if_it_is_needed_later() -> None:
+    model = read_model(planned(_swapping(swapped=False), overlap=False).data)
+    offsets = carried_plan(model)
+    assert offsets is not None
+    (loop,) = (op for op in model.ops() if op.kind == "WHILE")
+    x, w = loop.inputs[1], loop.outputs[1]
+    assert x is model.main.outputs[2]
+    assert x is not None and offsets[id(x)] == offsets[id(w)]
+
+
+def test_what_is_swapped_has_places_of_its_own() -> None:
+    model = read_model(_swapping(swapped=True))
+    pairs = {(a.name, b.name) for a, b in loop_pairs(timeline(model, reference_scratch))}
+    assert not {("v", "a"), ("w", "b"), ("b", "v"), ("a", "w"), ("x", "v")} & pairs
+    assert replay(planned(_swapping(swapped=True), overlap=False).data) == []
+
+
+def test_scratch_still_avoids_what_tflm_counts() -> None:
+    """Permissions to share at any distance are given to tensors, never to scratch."""
+    model = read_model(random_loops_model(3))
+    line = timeline(model, lambda op: [64] if op.kind == "SUB" else [])
+    problem = planning_problem(line)
+    scratch = range(len(line.planned), len(problem.buffers))
+    assert len(scratch) and not any({o.first, o.second} & {*scratch} for o in problem.overlaps)
