@@ -423,7 +423,7 @@ def _item(sketch: Sketch, halo: Halo) -> Item:
 
 
 def _loop_item(sketch: LoopSketch) -> Item:
-    key = Way(sketch.first, sketch.end, (ROWS, sketch.rows), sketch.border)
+    key = Way(sketch.first, sketch.end, (ROWS, sketch.rows), edge=sketch.border)
     return Item(sketch.first, sketch.end, sketch.head, sketch.tail, sketch.instructions, key)
 
 
