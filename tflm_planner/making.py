@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tflm_planner.advice import advice
 from tflm_planner.choice.trial import has_tiles
 from tflm_planner.errors import UnsoundPlanError, UsageError
 from tflm_planner.inspection import Inspection, seen
@@ -21,6 +22,7 @@ from tflm_planner.planning.problem import Plan, Problem, validate
 from tflm_planner.proof import replay_all, taken_aliases, taken_trails
 from tflm_planner.search import Candidate, Progress, SearchOptions, search
 from tflm_planner.serde import read_model, write_model
+from tflm_planner.steps import search_steps
 from tflm_planner.tflm import greedy
 from tflm_planner.tile_search import (
     Found,
@@ -28,7 +30,6 @@ from tflm_planner.tile_search import (
     Objective,
     TileOptions,
     Tiling,
-    search_tiles,
 )
 from tflm_planner.tiled import into_dialect, new_kinds, tiled_model
 
@@ -80,7 +81,8 @@ def make(
     plain = _written(search(model, options, say), options)
     if permission is None:
         return plain
-    found = search_tiles(original, _wanted(permission, budget, options), say)
+    steps = search_steps(original, _wanted(permission, budget, options), say)
+    found = steps.found
     for tiling in found.finalists:
         try:
             tiled = _tiled(original, tiling, permission, options, say)
@@ -88,8 +90,12 @@ def make(
             say(f"not tiled so: {error}")
             continue
         if _lowered(tiled, permission) < _lowered(plain, permission):
-            return replace(tiled, notes=(*tiled.notes, *_alternatives(found)))
-    return replace(plain, notes=("no tiling lowers the arena within what is allowed",))
+            more = new_kinds(read_model(original), tiled.candidate.model)
+            bought = steps.notes(_lowered(plain, permission), ", ".join(more))
+            notes = (*bought, *advice(tiled.inspection), *_alternatives(found), *tiled.notes)
+            return replace(tiled, notes=notes)
+    tried = f"{found.tried} ways to tile and to stream were tried; none lowers the arena"
+    return replace(plain, notes=(f"{tried} within what is allowed", *advice(plain.inspection)))
 
 
 def _wanted(permission: TilePermission, budget: int | None, options: SearchOptions) -> TileOptions:

@@ -24,7 +24,7 @@ from tflm_planner.report.document import (
 from tflm_planner.units import human_size
 
 _BAR_CELLS = 20
-_NOTES_SHOWN = 5
+_NOTES_SHOWN = 10
 _CHECKS_SHOWN = 4
 _PEAK_TENSORS_SHOWN = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
