@@ -91,7 +91,7 @@ def make(
             continue
         if _lowered(tiled, permission) < _lowered(plain, permission):
             more = new_kinds(read_model(original), tiled.candidate.model)
-            bought = steps.notes(_lowered(plain, permission), ", ".join(more))
+            bought = steps.notes(_lowered(plain, permission), more)
             notes = (*bought, *advice(tiled.inspection), *_alternatives(found), *tiled.notes)
             return replace(tiled, notes=notes)
     tried = f"{found.tried} ways to tile and to stream were tried; none lowers the arena"

@@ -11,6 +11,7 @@ module must not know how candidates are made.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.tile_search import (
@@ -35,14 +36,14 @@ class Steps:
     own: Tiling
     found: Found
 
-    def notes(self, plain: int, registered: str) -> list[str]:
+    def notes(self, plain: int, registered: Sequence[str]) -> list[str]:
         """What each step comes to. plain: bytes with order and plan alone. registered: what the
-        last step needs."""
+        last step makes the firmware register."""
         own, best = min(self.own.bytes, plain), min(self.found.best.bytes, self.own.bytes, plain)
-        said = f"as it is {plain:,} B; with the firmware's own operators {own:,} B"
+        said = [f"operators as they are: {plain:,} B; in tiles, same firmware: {own:,} B"]
         if registered and best < own:
-            said += f"; with {registered} {best:,} B"
-        return [f"permission: {said}"]
+            said.append(f"with {len(registered)} more operators in the firmware: {best:,} B")
+        return said
 
 
 def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None = None) -> Steps:
