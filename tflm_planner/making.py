@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from tflm_planner.advice import advice
+from tflm_planner.choice.trial import has_tiles
 from tflm_planner.errors import UnsoundPlanError, UsageError
 from tflm_planner.inspection import Inspection, seen
 from tflm_planner.ir import Model
@@ -21,6 +23,7 @@ from tflm_planner.planning.problem import Plan, Problem, validate
 from tflm_planner.proof import replay_all, taken_aliases, taken_trails
 from tflm_planner.search import Candidate, Progress, SearchOptions, search
 from tflm_planner.serde import read_model, write_model
+from tflm_planner.steps import search_steps
 from tflm_planner.tflm import greedy
 from tflm_planner.tile_search import (
     Found,
@@ -28,7 +31,6 @@ from tflm_planner.tile_search import (
     Objective,
     TileOptions,
     Tiling,
-    search_tiles,
 )
 from tflm_planner.tiled import into_dialect, new_kinds, tiled_model
 from tflm_planner.tiled_by_hand import tiling_by_hand
@@ -88,7 +90,8 @@ def make(
     plain = _written(search(model, options, say), options)
     if permission is None:
         return plain
-    found = search_tiles(original, _wanted(permission, budget, options), say)
+    steps = search_steps(original, _wanted(permission, budget, options), say)
+    found = steps.found
     for tiling in found.finalists:
         try:
             tiled = _tiled(original, tiling, permission, options, say)
@@ -96,8 +99,12 @@ def make(
             say(f"not tiled so: {error}")
             continue
         if _lowered(tiled, permission) < _lowered(plain, permission):
-            return replace(tiled, notes=(*tiled.notes, *_alternatives(found)))
-    return replace(plain, notes=("no tiling lowers the arena within what is allowed",))
+            more = new_kinds(read_model(original), tiled.candidate.model)
+            bought = steps.notes(_lowered(plain, permission), more)
+            notes = (*bought, *advice(tiled.inspection), *_alternatives(found), *tiled.notes)
+            return replace(tiled, notes=notes)
+    tried = f"{found.tried} ways to tile and to stream were tried; none lowers the arena"
+    return replace(plain, notes=(f"{tried} within what is allowed", *advice(plain.inspection)))
 
 
 def _wanted(permission: TilePermission, budget: int | None, options: SearchOptions) -> TileOptions:
@@ -156,12 +163,12 @@ def _tiled(
     options: SearchOptions,
     say: Progress,
 ) -> Made:
-    exact = all(s.exact for s in tiling.schemes)
+    exact = all(s.exact for s in tiling.schemes if isinstance(s, Scheme))
     twin, notes = tiled_model(
         original, tiling.schemes, crop=False, order=tiling.order, inexact=permission.inexact
     )
     more = new_kinds(read_model(original), twin)
-    if not permission.dialect:
+    if not (permission.dialect and has_tiles(tiling.schemes)):
         made = _written(search(twin, options, say), options)
         registered = _registrations(more)
         return replace(made, notes=(*notes, _speed(tiling), *registered), exact=exact)

@@ -276,7 +276,7 @@ def _plan(
             allocators=(options.allocator,),
             time_limit=max((deadline - time.monotonic()) / 2, 0.5),  # leave some for rivals
             seed=options.seed,
-            required=view_aliases(line) if options.bind_views else (),
+            required=view_aliases(line, model.main) if options.bind_views else (),
             on_progress=lambda name, height, bound: say(
                 f"packing: {height:,} B with {name}, bound {bound:,} B"
             ),

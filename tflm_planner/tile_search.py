@@ -20,14 +20,15 @@ from tflm_planner.choice.options import (
     Progress,
     TileOptions,
     Tiling,
+    front_of,
     silent,
 )
 from tflm_planner.choice.regions import RegionSearch
 from tflm_planner.choice.workers import Workers
 
 __all__ = [
-    "METHODS", "OBJECTIVES", "Found", "Method", "Objective", "TileOptions", "Tiling",
-    "search_tiles",
+    "METHODS", "OBJECTIVES", "Found", "Method", "Objective", "Progress", "TileOptions", "Tiling",
+    "front_of", "search_tiles", "silent",
 ]  # fmt: skip
 
 

@@ -17,7 +17,9 @@ from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup, entry_graphs
 from tflm_planner.passes.dialect import Crop, Dialect, scratch_faults
-from tflm_planner.passes.tile import Scheme, Tile
+from tflm_planner.passes.regions import Regions
+from tflm_planner.passes.stream import Loop
+from tflm_planner.passes.tile import Scheme
 from tflm_planner.planning.lifetimes import timeline
 from tflm_planner.rewriter import Snapshot, reorder
 from tflm_planner.search import Candidate, SearchOptions
@@ -32,7 +34,7 @@ _OUTPUTS_STAY = (
 
 def tiled_model(
     data: bytes,
-    schemes: Sequence[Scheme],
+    schemes: Sequence[Scheme | Loop],
     *,
     crop: bool,
     order: Sequence[int] | None = None,
@@ -47,7 +49,7 @@ def tiled_model(
         reorder(model.main, [model.main.ops[i] for i in order])
         place = {old: new for new, old in enumerate(order)}
         schemes = [replace(s, ops=tuple(sorted(place[i] for i in s.ops))) for s in schemes]
-    notes += run(model, Tile(tuple(schemes), inexact))
+    notes += run(model, Regions(tuple(schemes), inexact))
     return model, notes + (run(model, Crop()) if crop else [])
 
 

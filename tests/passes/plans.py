@@ -16,7 +16,9 @@ from tflm_planner.ops.axes import total_macs
 from tflm_planner.passes.base import run
 from tflm_planner.passes.dialect import Crop, Dialect, scratch_faults
 from tflm_planner.passes.place import Place, carried_plan
-from tflm_planner.passes.tile import Scheme, Tile
+from tflm_planner.passes.regions import Regions
+from tflm_planner.passes.stream import Loop
+from tflm_planner.passes.tile import Scheme
 from tflm_planner.planning.lifetimes import timeline
 from tflm_planner.search import SearchOptions, search
 from tflm_planner.serde import read_model, write_model
@@ -37,14 +39,14 @@ class TiledPlan:
 
 
 def portable_plan(
-    original: bytes, schemes: Sequence[Scheme], options: SearchOptions | None = None
+    original: bytes, schemes: Sequence[Scheme | Loop], options: SearchOptions | None = None
 ) -> TiledPlan:
     """Tiled and planned, valid for every runtime."""
     options = options or SearchOptions()
     model = read_model(original)
     kinds = {op.kind for op in model.ops()}
     macs = total_macs(model.ops())
-    notes = run(model, Tile(tuple(schemes)))
+    notes = run(model, Regions(tuple(schemes)))
     candidate = search(model, options)
     run(model, Place(candidate.offsets))
     new = tuple(sorted({op.kind for op in model.ops()} - kinds))
@@ -54,7 +56,7 @@ def portable_plan(
 
 
 def dialect_plan(
-    original: bytes, schemes: Sequence[Scheme], options: SearchOptions | None = None
+    original: bytes, schemes: Sequence[Scheme | Loop], options: SearchOptions | None = None
 ) -> TiledPlan:
     """Tiled and planned for TFLM alone: views cost no operator.
 
@@ -65,7 +67,7 @@ def dialect_plan(
     model = read_model(original)
     kinds = {op.kind for op in model.ops()}
     macs = total_macs(model.ops())
-    notes = run(model, Tile(tuple(schemes)), Crop())
+    notes = run(model, Regions(tuple(schemes)), Crop())
     candidate = search(model, options)
     offsets, on = candidate.offsets, options.machine
     run(model, Place(offsets))

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from tflm_planner.errors import UsageError
 from tflm_planner.passes.recipes import Border
+from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import Scheme
 from tflm_planner.planning.lifetimes import TrailRule
 from tflm_planner.tflm.machine import Machine
@@ -62,14 +63,14 @@ class TileOptions:
 class Tiling:
     """Schemes with what they lead to.
 
-    schemes: positions of operators as in the file, cleaned up. arena, head: bytes by the plan
-    that was made. overhead: instructions relative to the original. bottleneck: the operator of
-    the original at the peak. bound: whether all views are bound to their parents (none is a copy
-    then). order: operators of the original in running order, before tiling; None for the file's.
-    reordered: whether the tiles were put into an order of their own.
+    schemes: regions in tiles or in loops; positions of operators as in the file, cleaned up.
+    arena, head: bytes by the plan that was made. overhead: instructions relative to the original.
+    bottleneck: the operator of the original at the peak. bound: whether all views are bound to
+    their parents (none is a copy then). order: operators of the original in running order, before
+    tiling; None for the file's. reordered: whether the tiles were put into an order of their own.
     """
 
-    schemes: tuple[Scheme, ...]
+    schemes: tuple[Scheme | Loop, ...]
     arena: int
     overhead: float
     bottleneck: int | None

@@ -24,12 +24,15 @@ _FAR = np.int64(1) << 60
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How positions first .. end-1 may be run: split = (axis, parts); halo as in `passes.tiler`."""
+    """How positions first .. end-1 may be run. split: (axis, parts) of tiles; (axis, rows a turn)
+    of a loop. halo: of tiles, as in `passes.tiler`. edge: what a loop does at the image's borders;
+    "" for tiles."""
 
     first: int
     end: int
     split: tuple[int, int]
     halo: Halo = "recompute"
+    edge: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +114,14 @@ class Partition:
         """With heads up to `cap`: those with the least tail for their instructions, the slowest
         first. Empty where the cap cannot be kept."""
         if cap not in self._known:
-            self._known[cap] = self._solved(cap)
+            self._known[cap] = self._solved(cap, frozenset())
         return self._known[cap]
 
-    def _solved(self, cap: int) -> list[Cover]:
+    def without(self, cap: int, banned: frozenset[Way]) -> list[Cover]:
+        """The same, but for these ways."""
+        return self._solved(cap, banned)
+
+    def _solved(self, cap: int, banned: frozenset[Way]) -> list[Cover]:
         best = np.full((self._count + 1, UNITS + 1), _FAR, np.int64)
         best[0] = 0
         taken: list[list[tuple[Item | None, npt.NDArray[np.bool_], int]]] = [[]]
@@ -127,7 +134,7 @@ class Partition:
                 steps.append((None, everywhere, 0))
             for item in self._ending[end].values():
                 units = -(-item.cost * UNITS // self._allowed) if item.cost > 0 else 0
-                if item.head > cap or best[item.first, UNITS - units] >= _FAR:
+                if item.head > cap or item.key in banned or best[item.first, UNITS - units] >= _FAR:
                     continue
                 offer = best[item.first, : UNITS + 1 - units] + item.tail
                 better = np.zeros(UNITS + 1, np.bool_)

@@ -18,10 +18,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
+from typing import cast
 
 from tflm_planner.choice.bench import Question
 from tflm_planner.choice.improve import neighbours
 from tflm_planner.choice.line import Line
+from tflm_planner.choice.loops import LoopSketch, LoopSketches, may_loop
 from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, front_of, silent
 from tflm_planner.choice.partition import Cover, Item, Partition, Way
 from tflm_planner.choice.sketch import Kept, Limits, Sketch, sketches
@@ -36,7 +38,8 @@ from tflm_planner.choice.trial import (
 )
 from tflm_planner.choice.workers import Workers
 from tflm_planner.passes.recipes import Border
-from tflm_planner.passes.tile import CHANNELS, Scheme
+from tflm_planner.passes.stream import Edge, Loop
+from tflm_planner.passes.tile import CHANNELS, ROWS, Scheme
 from tflm_planner.passes.tiler import Halo
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96)
@@ -63,12 +66,18 @@ _SLACK = 60
 """Covers that promise one part in so many more than the best whole model are still tried."""
 SCHEDULES: tuple[Schedule, ...] = ("file", "best")
 """Orders of the tiles that are tried."""
+_BROKEN = 100
+"""A promise is broken by more than one part in so many."""
+_MOST_BANS = 24
+"""Items that covers are looked for without."""
 _CAPS = 48
 """Heads looked at in one round, about."""
 _REFINED = 4
 """Lower heads looked at beside the best."""
 _BATCH = 24
 """Items tried in one round at most."""
+_LOOP_WORK, _USE_WORK = 12, 4
+"""Operators of a loop beside those of its region, and for each of them, about."""
 
 
 class RegionSearch:
@@ -93,6 +102,9 @@ class RegionSearch:
         self._bound = options.dialect
         self._caps: list[int] = []
         self._border: dict[Way, Border] = {}
+        self._loops: dict[Way, Item] = {}
+        self._bans: list[tuple[int, frozenset[Way]]] = []
+        self._bans_of: dict[tuple[Way, ...], frozenset[Way]] = {}
 
     # --- what was found ---
 
@@ -121,11 +133,15 @@ class RegionSearch:
             self._bound = bound
             self._partition = Partition(self._line.needs, self._allowed)
             self._caps, self._work = [], 0
+            self._bans, self._bans_of = [], {}
             say("tiling: sketching intervals")
             for sketch, halo in self._sketched():
                 self._partition.add(_item(sketch, halo))
+            for loop in self._streamed():
+                self._partition.add(loop)
             for cover in self._true_covers(say):
-                self._try_whole([self._trial_of(cover.items)])
+                made = self._try_whole([self._trial_of(cover.items)])
+                self._branch(cover, min((t.bytes for t in made), default=None))
                 say(f"tiling: {self.best.bytes:,} B, {self._trials} intervals tried")
             self._whole_work = 0
             self._improve(say)
@@ -164,6 +180,20 @@ class RegionSearch:
                         if helps and made.head + made.tail - floor < most:
                             yield made, halo
 
+    def _streamed(self) -> list[Item]:
+        """All intervals in loops that may lower what is to be lowered, with what trials said of
+        them: they are the same whether views are bound or not."""
+        line = self._line
+        if not self._loops and may_loop(self._options, self._used):
+            floor = max(line.crossing[0], line.crossing[-1])
+            loops = LoopSketches(line)
+            for end in range(1, len(line) + 1):
+                firsts = self._firsts(end, floor)
+                if firsts and not self._over:
+                    found = map(_loop_item, loops.ending(end, firsts))
+                    self._loops |= {item.key: item for item in found}
+        return list(self._loops.values())
+
     def _firsts(self, end: int, floor: int) -> frozenset[int]:
         """Where intervals that end here may begin: anywhere near by, and at narrow places far
         off. In large models narrow places alone are looked at: what lives across the ends of an
@@ -193,6 +223,16 @@ class RegionSearch:
             self._try_items(_batch(i for c in _spread(fresh) for i in c.items if not i.tried))
             say(f"tiling: {self._promise(fresh[0]):,} B promised, {self._trials} intervals tried")
 
+    def _branch(self, cover: Cover, came_to: int | None) -> None:
+        """A cover that broke its promise stands for all that are a little worse and might not:
+        the best ones without one of its items are looked at too, and so on (Lawler 1972)."""
+        promise = self._promise(cover)
+        if came_to is not None and came_to <= promise + promise // _BROKEN:
+            return
+        parent = self._bans_of.get(cover.ways, frozenset())
+        bans = [(cover.head, parent | {i.key}) for i in cover.items]
+        self._bans += [b for b in bans if b not in self._bans][: _MOST_BANS - len(self._bans)]
+
     def _covers(self) -> list[Cover]:
         """The best covers for the caps that matter, best first."""
         known = self.best.bytes
@@ -210,6 +250,10 @@ class RegionSearch:
             found += lower
             if not lower or best is None or self._rank(lower[0]) >= self._rank(best):
                 break
+        for cap, ban in self._bans:
+            others = self._partition.without(cap, ban)
+            self._bans_of |= {c.ways: ban for c in others if c.ways not in self._bans_of}
+            found += others
         known += known // _SLACK
         promising = {c.ways: c for c in found if self._promise(c) < known or self._fits(c)}
         return sorted(promising.values(), key=self._rank)
@@ -233,13 +277,12 @@ class RegionSearch:
         ways: dict[Way, list[tuple[Border, Schedule]]] = {i.key: self._ways(i) for i in items}
         questions = [
             Question(
-                Trial((replace(scheme, border=border),), self._bound, None, CLIMB, schedule),
+                Trial((self._region(item, item.first, border),), self._bound, None, CLIMB, how),
                 (item.first, item.end),
                 self._order,
             )
             for item in items
-            for scheme in (self._scheme(item, item.first),)
-            for border, schedule in ways[item.key]
+            for border, how in ways[item.key]
         ]
         self._trials += len(items)
         answers = iter(self._workers.answers(questions))
@@ -251,34 +294,45 @@ class RegionSearch:
             self._work += _work(item) * len(tried)
             if not possible:
                 self._partition.drop(item)
+                self._loops.pop(item.key, None)
                 continue
             possible.sort(key=lambda p: (p[0].head, p[0].tail, p[0].instructions))
             outcome, border = possible[0]
             self._border[item.key] = border
-            self._partition.add(_tried(item, outcome))
+            made = _tried(item, outcome)
+            self._partition.add(made)
+            if item.key.edge:
+                self._loops[item.key] = made
 
     def _ways(self, item: Item) -> list[tuple[Border, Schedule]]:
         """Borders and schedules to try an item with; few where a trial takes long."""
         borders = self._options.borders(self._used)
+        if item.key.edge:
+            return [("waste", "file")]
         if _work(item) > LARGE_WORK:
             return [(borders[-1], "file")]
         return [(b, s) for b in borders for s in SCHEDULES]
 
-    def _scheme(self, item: Item, start: int = 0) -> Scheme:
-        """The scheme of an item, with positions counted from `start`."""
+    def _region(self, item: Item, start: int, border: Border) -> Scheme | Loop:
+        """The scheme or the loop of an item, with positions counted from `start`."""
         ops = tuple(range(item.first - start, item.end - start))
-        return Scheme(
-            ops, (item.key.split,), halo=item.key.halo, border=self._border.get(item.key, "waste")
-        )
+        if item.key.edge:
+            return Loop(ops, item.key.split[1], cast("Edge", item.key.edge))
+        return Scheme(ops, (item.key.split,), halo=item.key.halo, border=border)
 
     def _trial_of(self, items: Iterable[Item]) -> Trial:
-        schemes = tuple(self._scheme(i) for i in items)
+        schemes = tuple(self._region(i, 0, self._border.get(i.key, "waste")) for i in items)
         return Trial(schemes, self._bound, self._order, CLIMB)
 
     def _try_whole(self, trials: Sequence[Trial]) -> list[Tiling]:
         """Plan whole models, also with the tiles in an order of their own; those that are
         possible and fast enough."""
-        trials = [replace(t, schedule=how) for t in trials for how in SCHEDULES]
+        trials = [
+            replace(t, schedule=how, bound=bound)
+            for t in trials
+            for bound in ((True, False) if t.bound and t.is_mixed else (t.bound,))
+            for how in SCHEDULES
+        ]
         fresh = [t for t in dict.fromkeys(trials) if t not in self._whole]
         self._whole_work += sum(map(self._work_of, fresh))
         outcomes = self._workers.answers([Question(t) for t in fresh])
@@ -294,8 +348,7 @@ class RegionSearch:
 
     def _work_of(self, trial: Trial) -> int:
         """Operators that a trial plans."""
-        tiles = sum((prod(n for _, n in s.splits) - 1) * len(s.ops) for s in trial.schemes)
-        return len(self._line) + tiles
+        return len(self._line) + sum(map(_added, trial.schemes))
 
     def _ranked(self, bound: bool) -> list[tuple[Tiling, Trial]]:
         """Whole models of one mode, the best first."""
@@ -308,7 +361,7 @@ class RegionSearch:
 
     def _improve(self, say: Progress) -> None:
         """Change one scheme of the best whole model at a time, while that helps."""
-        done: set[tuple[Scheme, ...]] = set()
+        done: set[tuple[Scheme | Loop, ...]] = set()
         while self._whole_work < MOST_WORK and not self._over:
             ranked = self._ranked(self._bound)
             starts = [trial for _, trial in ranked[:2] if trial.schemes not in done]
@@ -349,7 +402,16 @@ def _spread(covers: list[Cover]) -> list[Cover]:
     return [*covers[:1], *covers[1 :: max(len(covers) // _BATCH, 1)], *covers]
 
 
+def _added(region: Scheme | Loop) -> int:
+    """Operators that a region in tiles or in a loop adds, about."""
+    if isinstance(region, Loop):
+        return _LOOP_WORK + _USE_WORK * len(region.ops)
+    return (prod(n for _, n in region.splits) - 1) * len(region.ops)
+
+
 def _work(item: Item) -> int:
+    if item.key.edge:
+        return _LOOP_WORK + _USE_WORK * (item.end - item.first)
     return (item.end - item.first) * item.key.split[1]
 
 
@@ -368,6 +430,11 @@ def _item(sketch: Sketch, halo: Halo) -> Item:
     return Item(
         sketch.first, sketch.end, sketch.head, sketch.tail, max(sketch.instructions, 0), key
     )
+
+
+def _loop_item(sketch: LoopSketch) -> Item:
+    key = Way(sketch.first, sketch.end, (ROWS, sketch.rows), edge=sketch.border)
+    return Item(sketch.first, sketch.end, sketch.head, sketch.tail, sketch.instructions, key)
 
 
 def _tried(item: Item, outcome: Outcome) -> Item:

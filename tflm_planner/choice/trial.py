@@ -19,8 +19,10 @@ from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import entry_graphs
 from tflm_planner.passes.dialect import Crop, Dialect, scratch_faults
+from tflm_planner.passes.regions import Regions
 from tflm_planner.passes.reorder import Reorder
-from tflm_planner.passes.tile import Scheme, Tile
+from tflm_planner.passes.stream import Loop
+from tflm_planner.passes.tile import Scheme
 from tflm_planner.planning.lifetimes import (
     Timeline,
     placement_requests,
@@ -29,6 +31,7 @@ from tflm_planner.planning.lifetimes import (
     view_aliases,
 )
 from tflm_planner.planning.order import Dag, OrderResult, best_order
+from tflm_planner.proof import Copying
 from tflm_planner.rewriter import reorder
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import arena_of
@@ -46,11 +49,26 @@ class Trial:
     one. bound: views lie in their parents. effort: how carefully to plan (see FIRST_FITS).
     schedule: the order of the tiles: as they are made, in reverse post-order, or a search's."""
 
-    schemes: tuple[Scheme, ...]
+    schemes: tuple[Scheme | Loop, ...]
     bound: bool
     order: tuple[int, ...] | None = None
     effort: int = 0
     schedule: Schedule = "file"
+
+    @property
+    def is_tiled(self) -> bool:
+        """Whether anything is in tiles: views may then cost no operator."""
+        return has_tiles(self.schemes)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether there are tiles and loops."""
+        return self.is_tiled and not all(isinstance(s, Scheme) for s in self.schemes)
+
+
+def has_tiles(schemes: Sequence[Scheme | Loop]) -> bool:
+    """Whether any of these regions is in tiles, not in a loop."""
+    return any(isinstance(s, Scheme) for s in schemes)
 
 
 @dataclass(frozen=True)
@@ -72,25 +90,31 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
     operators that may not be used."""
     target, scratch_of = options.machine.target, options.machine.scratch_of
     used = frozenset(op.kind for op in model.ops())
+    dialect = options.dialect and trial.is_tiled
     made = copied(model)
     if trial.order is not None:
         reorder(made.main, [made.main.ops[i] for i in trial.order])
     index = {id(op): i for i, op in enumerate(made.main.ops)}
     if trial.schemes:
-        notes = run(made, Tile(trial.schemes))
-        if any(note.startswith("not tiled") for note in notes):
+        notes = run(made, Regions(trial.schemes))
+        if any(note.startswith(("not tiled", "not streamed")) for note in notes):
             return None
-        if options.dialect:
+        if dialect:
             run(made, Crop())
     if trial.schedule != "file":
         find = _ordered if trial.schedule == "best" else _post_ordered
         Reorder(find, scratch_of, options.trails_of).results(made)
     line = timeline(made, scratch_of, entries=entry_graphs(made))
     problem = planning_problem(line, options.trails_of)
-    plan = packed(problem, view_aliases(line) if trial.bound else (), ROUNDS * trial.effort)
+    plan = packed(
+        problem,
+        view_aliases(line, made.main) if dialect and trial.bound else (),
+        ROUNDS * trial.effort,
+    )
     offsets = dict(zip(map(id, line.planned), plan.offsets, strict=False))
     peak = _bottleneck(made, line, offsets, index, trial.schemes)
-    if options.dialect and trial.schemes:
+    copying = Copying(offsets)
+    if dialect:
         run(made, Dialect(offsets))
         careful = trial.effort >= CAREFUL
         if careful and scratch_faults(line, made, offsets, scratch_of, options.trails_of)[1]:
@@ -103,7 +127,9 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
         found.tail,
         found.planning_temp,
         found.arena,
-        latency_of(made, target).instructions,
+        latency_of(
+            made, target, in_place=copying.in_place, turn_bytes=copying.turn_bytes
+        ).instructions,
         peak,
     )
 
@@ -150,7 +176,7 @@ def _bottleneck(
     line: Timeline,
     offsets: dict[int, int],
     index: dict[int, int],
-    schemes: Sequence[Scheme],
+    schemes: Sequence[Scheme | Loop],
 ) -> int | None:
     """The operator of the original that has most live bytes under the highest buffer."""
     requests = placement_requests(line, offsets)
@@ -172,7 +198,7 @@ def _origin(
     scopes: dict[int, list[tuple[int, int]]],
     scope: int,
     index: dict[int, int],
-    schemes: Sequence[Scheme],
+    schemes: Sequence[Scheme | Loop],
 ) -> int | None:
     """The operator of the original that runs at `scope`; of a tile, one of its region: a tiled
     operator is new, and lies between the untouched ones around its region."""

@@ -24,6 +24,7 @@ from tflm_planner.ops.axes import Slide, axis_map
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
 from tflm_planner.planning.lifetimes import (
+    VIEW_MAKERS,
     Timeline,
     TrailRule,
     no_trails,
@@ -37,8 +38,6 @@ from tflm_planner.rewriter_draft import reshape_output
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.scratch import ScratchModel
 
-MOVERS = ("SLICE", "CONCATENATION", "SPLIT", "SPLIT_V")
-"""Kinds that are dropped where they copy onto themselves."""
 _SAME = 0
 
 
@@ -57,12 +56,12 @@ class Dialect:
         idle = [
             op
             for op in model.main.ops
-            if op.kind in MOVERS
+            if op.kind in VIEW_MAKERS
             and not any(id(t) in kept for t in op.outputs)
             and copies_onto_itself(op, self.offsets)
         ]
         drop_views(model, model.main, idle)
-        left = sorted({op.kind for op in model.main.ops if op.kind in MOVERS})
+        left = sorted({op.kind for op in model.main.ops if op.kind in VIEW_MAKERS})
         notes = [f"TFLM dialect: {len(idle)} operators dropped, their results are views"]
         if left:
             notes.append(f"TFLM dialect: {', '.join(left)} are still needed, for copies")
@@ -90,7 +89,7 @@ class Crop:
         idle = [op for op in model.main.ops if op.kind == "SLICE" and _is_identity(op, model)]
         for op in idle:
             drop_views(model, model.main, [op], merge=True)
-        joined = [t for t in model.main.outputs if t.producer and t.producer.kind in MOVERS]
+        joined = [t for t in model.main.outputs if t.producer and t.producer.kind in VIEW_MAKERS]
         if joined and any(op.kind == "RESHAPE" for op in model.ops()):
             for t in dict.fromkeys(joined):
                 reshape_output(model, model.main, t)
@@ -156,4 +155,4 @@ def _is_identity(op: Op, model: Model) -> bool:
     return data is not None and data.shape == result.shape and id(result) not in outputs
 
 
-__all__ = ["MOVERS", "Crop", "Dialect", "copies_onto_itself", "scratch_faults"]
+__all__ = ["Crop", "Dialect", "copies_onto_itself", "scratch_faults"]

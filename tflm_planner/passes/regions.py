@@ -13,9 +13,11 @@ from tflm_planner.passes.tile import Scheme, tile_region
 
 @dataclass(frozen=True)
 class Regions:
-    """Applies schemes and loops; regions that cannot be rewritten stay, with a note."""
+    """Applies schemes and loops; regions that cannot be rewritten stay, with a note. inexact:
+    whether sums may be split."""
 
     regions: tuple[Scheme | Loop, ...]
+    inexact: bool = False
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
@@ -23,6 +25,6 @@ class Regions:
         def rewrite(region: Scheme | Loop, ops: Sequence[Op]) -> str:
             if isinstance(region, Loop):
                 return stream_region(model, region, ops)
-            return tile_region(model, region, ops)
+            return tile_region(model, region, ops, inexact=self.inexact)
 
         return apply_regions(model, self.regions, rewrite)

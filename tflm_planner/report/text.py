@@ -25,7 +25,7 @@ from tflm_planner.units import human_size
 from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
 
 _BAR_CELLS = 20
-_NOTES_SHOWN = 5
+_NOTES_SHOWN = 10
 _CHECKS_SHOWN = 4
 _PEAK_TENSORS_SHOWN = 16
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

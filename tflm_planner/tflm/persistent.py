@@ -66,7 +66,12 @@ def cost(op: Op, target: Target) -> Cost:
 
 def is_missing(op: Op, target: Target) -> bool:
     """Whether TFLM registers the operator today, but not in the target's version."""
-    return target.version == "arduino-2023" and op.kind in _NEW
+    return lacks(op.kind, target)
+
+
+def lacks(kind: str, target: Target) -> bool:
+    """The same of all operators of a kind."""
+    return target.version == "arduino-2023" and kind in _NEW
 
 
 def _unknown(op: Op) -> Cost:

@@ -1,0 +1,62 @@
+"""What each permission buys: the search with the operators that the firmware has, then with all
+that it may get.
+
+    as it is            order and plan                        nothing to do
+    own operators       tiles whose views cost no operator    flash the model
+    more operators      tiles with copies, loops              register them, flash both
+
+Every step takes over what the one before found, so that more permission is never worse. This
+module must not know how candidates are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tflm_planner.tile_search import (
+    Found,
+    Progress,
+    TileOptions,
+    Tiling,
+    front_of,
+    search_tiles,
+    silent,
+)
+
+_FIRST_SHARE = 0.4
+"""Of the time, for the operators that the firmware has."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """own: the best with operators that the firmware has. found: with all that are permitted, the
+    same where that is nothing more."""
+
+    own: Tiling
+    found: Found
+
+    def notes(self, plain: int, registered: Sequence[str]) -> list[str]:
+        """What each step comes to. plain: bytes with order and plan alone. registered: what the
+        last step makes the firmware register."""
+        own, best = min(self.own.bytes, plain), min(self.found.best.bytes, self.own.bytes, plain)
+        said = [f"operators as they are: {plain:,} B; in tiles, same firmware: {own:,} B"]
+        if registered and best < own:
+            said.append(f"with {len(registered)} more operators in the firmware: {best:,} B")
+        return said
+
+
+def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None = None) -> Steps:
+    """The search of `search_tiles`, step by step."""
+    say = on_progress or silent
+    if options.new_kinds == frozenset():
+        only = search_tiles(data, options, say)
+        return Steps(only.best, only)
+    say("tiling with the firmware's own operators")
+    share = options.time_limit * _FIRST_SHARE
+    first = search_tiles(data, replace(options, new_kinds=frozenset(), time_limit=share), say)
+    say("tiling with all operators that are permitted")
+    more = search_tiles(data, replace(options, time_limit=options.time_limit - share), say)
+    both = front_of((first.best, *first.front, more.best, *more.front))
+    best = first.best if first.best.beats(more.best, options.budget) else more.best
+    return Steps(first.best, Found(best, both, first.tried + more.tried))
