@@ -291,8 +291,8 @@ def equal_pairs(line: Timeline) -> Iterator[EqualPair]:
 
 
 def view_aliases(line: Timeline, graph: Graph) -> list[Overlap]:
-    """The overlaps that make every operator of `graph` in VIEW_MAKERS along the outermost axis copy onto
-    itself, indices as in `planning_problem`."""
+    """The overlaps that make every operator of `graph` in VIEW_MAKERS along the outermost axis
+    copy onto itself, indices as in `planning_problem`."""
     index = {id(t): i for i, t in enumerate(line.planned)}
     makers = [op for op in graph.ops if op.kind in VIEW_MAKERS]
     once = [op for op in makers if len(line.scopes.get(id(op), ())) == 1]
