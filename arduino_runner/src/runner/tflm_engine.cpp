@@ -172,8 +172,9 @@ class Tflm : public Engine {
   void Make(uint8_t* arena, size_t size);
   int ResourceVariables() const;
 
+  const uint8_t* bytes_ = nullptr;  // of the model
+  size_t size_ = 0;
   const tflite::Model* model_ = nullptr;
-  size_t model_size_ = 0;
   GuardedArena* guarded_ = nullptr;
   tflite::MicroInterpreter* interpreter_ = nullptr;
   Profiler profiler_;
@@ -193,7 +194,8 @@ bool Tflm::Load(const uint8_t* model, size_t size, uint32_t* version) {
   *version = found->version();
   if (found->version() != TFLITE_SCHEMA_VERSION) return false;
   model_ = found;
-  model_size_ = size;
+  bytes_ = model;
+  size_ = size;
   return true;
 }
 
@@ -251,7 +253,7 @@ bool Tflm::Build(uint8_t* arena, size_t size, bool lean, LatencyLog* log) {
   profiler_.log = log;
 #if RUNNER_LEAN
   lean::SetEnabled(lean);
-  lean::UseModel(model_, model_size_);
+  lean::UseModel(bytes_, size_);
 #else
   (void)lean;
 #endif
