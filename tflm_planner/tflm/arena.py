@@ -24,8 +24,9 @@ from tflm_planner.planning.lifetimes import (
 )
 from tflm_planner.tflm import greedy, ledger
 from tflm_planner.tflm.layout import Layout, layout
+from tflm_planner.tflm.lean_costs import LeanCost, lean_costs
 from tflm_planner.tflm.ledger import Log
-from tflm_planner.tflm.persistent import Cost, cost, scales
+from tflm_planner.tflm.persistent import cost, scales
 from tflm_planner.tflm.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.targets import CONSERVATIVE, Target
 from tflm_planner.units import ALIGNMENT, align_up
@@ -124,6 +125,9 @@ class _Replay:
         self._ops = list(model.ops())
         self._costs = [cost(op, target) for op in self._ops]
         self._requests = [self._scratch(op) for op in self._ops]
+        self._lean: list[LeanCost | None] = [None] * len(self._ops)
+        if target.lean:
+            self._lean = lean_costs(model, target, self._costs, self._requests)
         by_op = {id(op): r for op, r in zip(self._ops, self._requests, strict=True)}
         line = timeline(model, lambda op: by_op[id(op)])
         handles = {id(op.outputs[0]) for op in self._ops if op.kind == "VAR_HANDLE" and op.outputs}
@@ -222,18 +226,29 @@ class _Replay:
         return len(set(names)) if self._target.recording else len(names)
 
     def _parse(self, log: Log) -> None:
-        log.pieces += [(_BUILTIN, *c.builtin) for c in self._costs if c.builtin is not None]
+        for one, lean in zip(self._costs, self._lean, strict=True):
+            if one.builtin is not None and (lean is None or lean.parameters):
+                log.pieces.append((_BUILTIN, *one.builtin))
 
     def _init_and_prepare(self, log: Log) -> None:
-        log.pieces += [(_INIT, c.init, ALIGNMENT) for c in self._costs if c.init]
+        for one, lean in zip(self._costs, self._lean, strict=True):
+            if one.init and lean is None:
+                log.pieces.append((_INIT, one.init, ALIGNMENT))
         count, assigned = 0, _Assigned(self._model)
         extents: list[tuple[int, int]] = []
-        for op, one, asked in zip(self._ops, self._costs, self._requests, strict=True):
-            log.pieces += [(_PREPARE, size, ALIGNMENT) for size in one.prepare]
+        for op, one, asked, lean in zip(
+            self._ops, self._costs, self._requests, self._lean, strict=True
+        ):
+            made = one.prepare if lean is None else lean.prepare
+            log.pieces += [(_PREPARE, size, ALIGNMENT) for size in made]
             size = assigned.bytes_of(op)
             if size is not None:
                 log.pieces.append((_PREPARE, size, ALIGNMENT))
-            top = self._fetch(self._request_bytes(count), one)
+            top = self._request_bytes(count)
+            for size in lean.borrowed if lean else ():
+                top = align_up(top) + size
+            top = self._fetch(top, lean.fetched if lean else one.fetched)
+            log.pieces += [(_PREPARE, size, ALIGNMENT) for size in (lean.kept if lean else ())]
             count += len(asked)
             top = max(top, self._request_bytes(count))  # room for the next operator's requests
             log.floors.append((len(log.pieces), top, False))
@@ -243,10 +258,10 @@ class _Replay:
             ((tails[made] + top, top) for made, top in extents), default=(0, 0)
         )
 
-    def _fetch(self, top: int, one: Cost) -> int:
+    def _fetch(self, top: int, fetched: tuple[Tensor, ...]) -> int:
         """Temporary memory in use when Prepare has fetched all its tensors."""
         sizes, pointer = self._layout, self._layout.pointer
-        for tensor in one.fetched:
+        for tensor in fetched:
             top = align_up(top, pointer) + sizes.tensor
             channels = scales(tensor)
             if channels:
