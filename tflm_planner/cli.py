@@ -114,6 +114,9 @@ def plan_command(
         str,
         typer.Option(help="With --tile: operators the firmware may have to add, or 'all'."),
     ] = "",
+    lean: Annotated[
+        bool, typer.Option("--lean", help="For firmware with the lean library: target+lean.")
+    ] = False,
     report: Annotated[
         list[Path] | None,
         typer.Option(help="Also write a report: .json, .csv, .html or .svg; may be repeated."),
@@ -141,7 +144,7 @@ def plan_command(
                 allocator,
                 time_limit,
                 seed,
-                machine=api.machine(api.load_target(target)),
+                machine=api.machine(api.load_target(target, lean=lean)),
                 overlap=not no_overlap,
                 dilate=dilate,
             ),

@@ -76,14 +76,15 @@ class Target:
     board: Board | None = None
 
 
-def load_target(name_or_path: str | Path) -> Target:
+def load_target(name_or_path: str | Path, *, lean: bool = False) -> Target:
     """A target by its id, by the id of a board, or from a user's TOML file.
 
     A file has a table `target` as in data/targets.toml (with its `id`), or a key `base` in it
     that names a built-in target of which it changes some keys, and may have a table `board`.
-    Any of them may be followed by "+lean". Raises UsageError for unknown ids and wrong files.
+    Any of them may be followed by "+lean", which is what `lean` says too. Raises UsageError for
+    unknown ids and wrong files.
     """
-    if str(name_or_path).endswith(LEAN_SUFFIX):
+    if lean or str(name_or_path).endswith(LEAN_SUFFIX):
         return with_lean(load_target(str(name_or_path).removesuffix(LEAN_SUFFIX)))
     name = _SHORT.get(str(name_or_path), str(name_or_path))
     if name in all_targets():

@@ -139,6 +139,7 @@ void* HookedAllocate(TfLiteContext* context, size_t size) {
   if (hook->watch) {
     block->data = static_cast<uint8_t*>(hook->stock(context, size));
     block->size = size;
+    if (block->data) memset(block->data, 0, size);  // so that equal OpData has equal bytes
     return block->data;
   }
   if (!block->data && !Borrow(tflite::GetMicroContext(context), hook, block, size, 0))
@@ -346,6 +347,7 @@ TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node, InitFunction init
   for (size_t i = 0; placed && i < hook.given; i++)
     placed = PlaceArray(context, hook, hook.arrays[i]);
   if (placed) placed = PlaceOpData(context, hook);
+  if (placed) Chain(hook);  // before the blocks, and their sizes, are given back
   ReturnAll(context, &hook);
   if (status != kTfLiteOk) return status;
   // Not recognised: once more as stock. At worst a scratch buffer is requested twice.
@@ -354,7 +356,6 @@ TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node, InitFunction init
     MicroPrintf("lean: the arena is too small for parameters that stay in RAM");
     return kTfLiteError;
   }
-  Chain(hook);
   return kTfLiteOk;
 }
 
