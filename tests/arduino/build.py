@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "arduino_runner" / "src" / "runner"
+LEAN = ROOT / "arduino_runner" / "src" / "lean" / "lean.cpp"
 HERE = Path(__file__).parent
 FLAGS = (
     "-std=c++14", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wshadow", "-fno-omit-frame-pointer",
@@ -39,10 +40,22 @@ def core_sources() -> list[Path]:
 
 def build(name: str, folder: Path) -> Path:
     """Compiles tests/arduino/`name`.cpp with the core; the program's path."""
-    program = folder / name
-    command = [compiler() or "g++", *FLAGS, "-I", str(SOURCES.parent), "-I", str(HERE)]
-    command += [str(HERE / f"{name}.cpp"), *map(str, core_sources()), "-o", str(program)]
-    subprocess.run(command, check=True)
+    return _compiled(name, folder / name, core_sources(), HERE)
+
+
+def build_lean(folder: Path, old: bool) -> Path:
+    """Compiles the lean library with stubs of TFLM; `old`: as the library of 2023."""
+    program = folder / f"lean_test_{'old' if old else 'new'}"
+    flags = ("-DSTUB_2023",) if old else ()
+    return _compiled("lean_test", program, [LEAN], HERE / "stub", flags)
+
+
+def _compiled(
+    name: str, program: Path, sources: list[Path], headers: Path, flags: tuple[str, ...] = ()
+) -> Path:
+    command = [compiler() or "g++", *FLAGS, *flags]
+    command += ["-I", str(SOURCES.parent), "-I", str(headers), str(HERE / f"{name}.cpp")]
+    subprocess.run([*command, *map(str, sources), "-o", str(program)], check=True)
     return program
 
 
@@ -76,6 +89,12 @@ def run_core_test(folder: Path) -> None:
     subprocess.run([str(build("core_test", folder)), str(vectors)], check=True)
 
 
+def run_lean(folder: Path, seconds: float) -> None:
+    """The lean wrappers against made-up kernels, with both generations of TFLM."""
+    for old in (False, True):
+        subprocess.run([str(build_lean(folder, old)), str(seconds)], check=True)
+
+
 def run_fuzz(folder: Path, seconds: float, seed: int = 1) -> None:
     """Fuzzes for so long; raises CalledProcessError when a law is broken."""
     subprocess.run([str(build("fuzz", folder)), str(seconds), str(seed)], check=True)
@@ -88,6 +107,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         run_core_test(Path(folder))
+        run_lean(Path(folder), max(1, arguments.fuzz / 10))
         if arguments.fuzz:
             run_fuzz(Path(folder), arguments.fuzz)
 

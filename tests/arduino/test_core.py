@@ -19,6 +19,10 @@ def test_session_survives_a_second_of_fuzzing(tmp_path: Path) -> None:
     build.run_fuzz(tmp_path, 1)
 
 
+def test_lean_wrappers_keep_every_bit(tmp_path: Path) -> None:
+    build.run_lean(tmp_path, 1)
+
+
 def test_core_knows_no_arduino_header() -> None:
     for path in [*build.core_sources(), *build.SOURCES.glob("*.h")]:
         text = path.read_text()

@@ -401,12 +401,13 @@ bool UseModel(const void* model, size_t size) {
   UsePool(nullptr, 0);
   const tflite::Model* parsed = tflite::GetModel(model);
   if (!parsed->metadata() || !parsed->buffers()) return false;
-  const uint8_t* end = static_cast<const uint8_t*>(model) + size;
+  const uintptr_t start = reinterpret_cast<uintptr_t>(model);
   for (const tflite::Metadata* entry : *parsed->metadata()) {
     if (!entry->name() || strcmp(entry->name()->c_str(), kMetadata) != 0) continue;
     if (entry->buffer() >= parsed->buffers()->size()) continue;
     const auto* data = parsed->buffers()->Get(entry->buffer())->data();
-    if (!data || data->data() + data->size() > end) continue;
+    const uintptr_t at = data ? reinterpret_cast<uintptr_t>(data->data()) : 0;
+    if (at < start || at - start > size || data->size() > size - (at - start)) continue;
     return UsePool(reinterpret_cast<const uint32_t*>(data->data()), data->size());
   }
   return false;
