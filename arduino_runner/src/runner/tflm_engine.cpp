@@ -181,6 +181,32 @@ class Tflm : public Engine {
   alignas(tflite::MicroInterpreter) uint8_t place_[sizeof(tflite::MicroInterpreter)];
 };
 
+bool Within(const flatbuffers::Vector<int32_t>* indices, size_t count) {
+  if (!indices) return true;
+  for (int32_t index : *indices)
+    if (index < -1 || index >= static_cast<int32_t>(count)) return false;
+  return true;
+}
+
+// Whether every index in the model is one of something that is there: TFLM follows them blindly.
+bool Sound(const tflite::Model* model) {
+  if (!model->subgraphs() || model->subgraphs()->size() == 0) return false;
+  if (!model->buffers() || !model->operator_codes()) return false;
+  for (const tflite::SubGraph* graph : *model->subgraphs()) {
+    if (!graph->tensors() || !graph->inputs() || !graph->outputs() || !graph->operators())
+      return false;
+    const size_t count = graph->tensors()->size();
+    for (const tflite::Tensor* tensor : *graph->tensors())
+      if (tensor->buffer() >= model->buffers()->size()) return false;
+    if (!Within(graph->inputs(), count) || !Within(graph->outputs(), count)) return false;
+    for (const tflite::Operator* op : *graph->operators()) {
+      if (op->opcode_index() >= model->operator_codes()->size()) return false;
+      if (!Within(op->inputs(), count) || !Within(op->outputs(), count)) return false;
+    }
+  }
+  return true;
+}
+
 bool Tflm::Load(const uint8_t* model, size_t size, uint32_t* version) {
   Release();
   model_ = nullptr;
@@ -190,7 +216,7 @@ bool Tflm::Load(const uint8_t* model, size_t size, uint32_t* version) {
   flatbuffers::Verifier verifier(model, size);
   if (!tflite::VerifyModelBuffer(verifier)) return false;
   const tflite::Model* found = tflite::GetModel(model);
-  if (!found->subgraphs() || found->subgraphs()->size() == 0 || !found->buffers()) return false;
+  if (!Sound(found)) return false;
   *version = found->version();
   if (found->version() != TFLITE_SCHEMA_VERSION) return false;
   model_ = found;
@@ -200,7 +226,7 @@ bool Tflm::Load(const uint8_t* model, size_t size, uint32_t* version) {
 }
 
 const char* Tflm::MissingOperator() {
-  if (!model_ || !model_->operator_codes()) return nullptr;
+  if (!model_) return nullptr;
   for (const tflite::OperatorCode* code : *model_->operator_codes()) {
     const tflite::BuiltinOperator kind = tflite::GetBuiltinCode(code);
     if (kind != tflite::BuiltinOperator_CUSTOM) {
@@ -218,7 +244,6 @@ const char* Tflm::MissingOperator() {
 int Tflm::ResourceVariables() const {
   int count = 0;
   for (const tflite::SubGraph* graph : *model_->subgraphs()) {
-    if (!graph->operators()) continue;
     for (const tflite::Operator* op : *graph->operators()) {
       const tflite::OperatorCode* code = model_->operator_codes()->Get(op->opcode_index());
       if (tflite::GetBuiltinCode(code) == tflite::BuiltinOperator_VAR_HANDLE) count++;
