@@ -130,6 +130,9 @@ def plan_command(
         Path | None,
         typer.Option(help="With --tile: latencies of a board, from tflm-plan profile."),
     ] = None,
+    lean: Annotated[
+        bool, typer.Option("--lean", help="For firmware with the lean library: target+lean.")
+    ] = False,
     report: Annotated[
         list[Path] | None,
         typer.Option(help="Also write a report: .json, .csv, .html or .svg; may be repeated."),
@@ -158,7 +161,9 @@ def plan_command(
                 allocator,
                 time_limit,
                 seed,
-                machine=api.machine(cli_device.with_profile(api.load_target(target), profile)),
+                machine=api.machine(
+                    cli_device.with_profile(api.load_target(target, lean=lean), profile)
+                ),
                 overlap=not no_overlap,
                 dilate=dilate,
             ),

@@ -25,6 +25,7 @@ from tflm_planner.search import Candidate, Progress, SearchOptions, search
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.steps import search_steps
 from tflm_planner.tflm import greedy
+from tflm_planner.tflm.lean import WritePool
 from tflm_planner.tile_search import (
     Found,
     Method,
@@ -181,7 +182,7 @@ def _tiled(
     aliases = tuple(map(str, taken_aliases(candidate.line, candidate.offsets)))
     replayed = replay_all(trails, options.machine)
     notes += into_dialect(candidate, options)
-    run(candidate.model, Place(candidate.offsets))
+    run(candidate.model, *_pool(options), Place(candidate.offsets))
     data = write_model(candidate.model)
     back = read_model(data, dialect=True)
     if _listed(back, carried_plan(back)) != _listed(candidate.model, candidate.offsets):
@@ -198,6 +199,11 @@ def _tiled(
         notes=(*notes, _speed(tiling), *registered),
         exact=exact,
     )
+
+
+def _pool(options: SearchOptions) -> tuple[WritePool, ...]:
+    """For lean firmware: the pool of the model as it is now, written last but the plan."""
+    return (WritePool(),) if options.machine.target.lean else ()
 
 
 def _listed(model: Model, offsets: Mapping[int, int] | None) -> list[int | None]:
@@ -221,7 +227,7 @@ def _check_legal(problem: Problem, plan: Plan) -> None:
 def _written(candidate: Candidate, options: SearchOptions) -> Made:
     """The candidate's file, read back: the plan found in it is validated and its overlaps are
     replayed, not those meant."""
-    run(candidate.model, Place(candidate.offsets))
+    run(candidate.model, *_pool(options), Place(candidate.offsets))
     data = write_model(candidate.model)
     model = read_model(data)
     offsets = carried_plan(model)

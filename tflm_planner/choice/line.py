@@ -19,7 +19,7 @@ from tflm_planner.ir import Model, Op, Tensor
 from tflm_planner.ops import sharings
 from tflm_planner.planning.lifetimes import planned_bytes
 from tflm_planner.tflm.layout import layout
-from tflm_planner.tflm.persistent import cost
+from tflm_planner.tflm.lean_costs import lean_kept
 from tflm_planner.units import align_up
 
 
@@ -50,7 +50,7 @@ class Line:
         self.tail: list[int] = []
         self.temp: list[int] = []
         for op in self.ops:
-            kept, requests = cost(op, target).kept, len(options.machine.scratch_of(op))
+            kept, requests = lean_kept(op, target), len(options.machine.scratch_of(op))
             self.tail.append(kept + sizes.node + sizes.eval_tensor + sizes.pointer * requests)
             self.temp.append((sizes.allocation_info + sizes.planner_buffer) * (1 + requests))
 

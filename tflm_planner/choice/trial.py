@@ -35,6 +35,7 @@ from tflm_planner.proof import Copying
 from tflm_planner.rewriter import reorder
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import arena_of
+from tflm_planner.tflm.lean import WritePool
 
 Schedule = Literal["file", "rpo", "best"]
 FIRST_FITS, CLIMB, CAREFUL = 0, 1, 12
@@ -121,6 +122,8 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
             return None
     if any(not options.allows(op.kind, used) for op in made.ops()):
         return None
+    if target.lean:
+        run(made, WritePool())
     found = arena_of(made, target, offsets)
     return Outcome(
         found.head,

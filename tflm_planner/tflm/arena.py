@@ -24,9 +24,10 @@ from tflm_planner.planning.lifetimes import (
 )
 from tflm_planner.tflm import greedy, ledger
 from tflm_planner.tflm.layout import Layout, layout
+from tflm_planner.tflm.lean_costs import lean_costs
 from tflm_planner.tflm.ledger import Log
 from tflm_planner.tflm.persistent import cost, is_missing
-from tflm_planner.tflm.prepare import Keeps, Piece, Step, scales
+from tflm_planner.tflm.prepare import Borrowed, Keeps, Piece, Step, scales
 from tflm_planner.tflm.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.targets import CONSERVATIVE, Target
 from tflm_planner.units import ALIGNMENT, align_up
@@ -115,8 +116,8 @@ def head_of(model: Model, target: Target, offsets: Mapping[int, int] | None = No
 
 
 class Fetched(NamedTuple):
-    """A tensor in temporary memory: ends, above the arena's start, of what a kernel still uses
-    (see prepare.Keeps), and of all of it."""
+    """A tensor or buffer in temporary memory: ends, above the arena's start, of what a kernel
+    still uses (see prepare.Keeps), and of all of it."""
 
     dims: int
     struct: int
@@ -142,6 +143,8 @@ class _Replay:
         self._ops = list(model.ops())
         self._costs = [cost(op, target) for op in self._ops]
         self._requests = [self._scratch(op) for op in self._ops]
+        if target.lean:
+            self._costs = lean_costs(model, target, self._costs, self._requests)
         self._by_op = {id(op): r for op, r in zip(self._ops, self._requests, strict=True)}
         line = timeline(model, lambda op: self._by_op[id(op)])
         handles = {id(op.outputs[0]) for op in self._ops if op.kind == "VAR_HANDLE" and op.outputs}
@@ -284,14 +287,17 @@ class _Replay:
                 log.floors.append((len(log.pieces), top, False))
         return top
 
-    def _fetch(self, top: int, tensor: Tensor) -> Fetched:
-        """Fetch a tensor into temporary memory, of which `top` bytes are in use."""
+    def _fetch(self, top: int, step: Borrowed | Tensor) -> Fetched:
+        """Fetch into temporary memory, of which `top` bytes are in use."""
+        if isinstance(step, Borrowed):
+            end = align_up(top) + step.size
+            return Fetched(end, end, end, end)
         sizes, pointer = self._layout, self._layout.pointer
         start = align_up(top, pointer)
         dims, top = start + sizes.dims_end, start + sizes.tensor
-        channels = self._channels.get(id(tensor))
+        channels = self._channels.get(id(step))
         if channels is None:
-            channels = self._channels[id(tensor)] = scales(tensor)
+            channels = self._channels[id(step)] = scales(step)
         if not channels:
             return Fetched(dims, top, top, top)
         start = align_up(top, pointer)

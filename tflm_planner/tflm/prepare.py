@@ -1,6 +1,7 @@
 """What an operator's Prepare does with memory, step by step.
 
     fetch a tensor   TfLiteTensor, quantisation, zero points: temporary, upward from the head
+    Borrowed         a buffer, temporary as well
     Piece            persistent, downward from the tail
 
 TFLM compares a fetch with the tail, but a Piece only with the head: it may overwrite what was
@@ -38,7 +39,16 @@ class Piece:
     used: int | None = None
 
 
-Step = Piece | Tensor
+@dataclass(frozen=True, slots=True)
+class Borrowed:
+    """A temporary buffer (AllocateTempBuffer) of `size` bytes, aligned to 16, all of it in use
+    until Prepare ends. Counts as a fetch."""
+
+    size: int
+
+
+Step = Piece | Borrowed | Tensor
+"""A tensor stands for its fetch."""
 
 
 def scales(tensor: Tensor) -> int:

@@ -31,6 +31,8 @@ Version = Literal["current", "arduino-2023"]
 Optimized = Literal["speed", "size"]
 """How CMSIS-NN kernels were built (KERNELS_OPTIMIZED_FOR_SPEED, TFLM's default, or _SIZE)."""
 
+LEAN_SUFFIX = "+lean"
+"""Behind a target's or board's id: with the lean library."""
 CONSERVATIVE: tuple[Kernels, ...] = ("any", "unknown")
 DEFAULT_TARGET = "cortex-m4/cmsis-nn"
 _SHORT = {"any": "cortex-m/any"}
@@ -57,8 +59,8 @@ class Target:
 
     pointer: bytes of a pointer. short_enums: enums take the smallest integer (bare-metal Arm).
     static_memory: built with TF_LITE_STATIC_MEMORY. recording: the allocator that records, as in
-    the Python wheel. compression: built with USE_TFLM_COMPRESSION, as the wheel is. board: if a
-    board was named.
+    the Python wheel. compression: built with USE_TFLM_COMPRESSION, as the wheel is. lean: with the
+    lean library (arduino_runner/src/lean). board: if a board was named.
     """
 
     id: str
@@ -73,16 +75,20 @@ class Target:
     static_memory: bool = True
     recording: bool = False
     compression: bool = False
+    lean: bool = False
     board: Board | None = None
 
 
-def load_target(name_or_path: str | Path) -> Target:
+def load_target(name_or_path: str | Path, *, lean: bool = False) -> Target:
     """A target by its id, by the id of a board, or from a user's TOML file.
 
     A file has a table `target` as in data/targets.toml (with its `id`), or a key `base` in it
     that names a built-in target of which it changes some keys, and may have a table `board`.
-    Raises UsageError for unknown ids and wrong files.
+    Any of them may be followed by "+lean", which is what `lean` says too. Raises UsageError for
+    unknown ids and wrong files.
     """
+    if lean or str(name_or_path).endswith(LEAN_SUFFIX):
+        return with_lean(load_target(str(name_or_path).removesuffix(LEAN_SUFFIX)))
     name = _SHORT.get(str(name_or_path), str(name_or_path))
     if name in all_targets():
         return all_targets()[name]
@@ -95,6 +101,18 @@ def load_target(name_or_path: str | Path) -> Target:
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     hint = f"did you mean {', '.join(near)}?" if near else f"known are {', '.join(known)}"
     raise UsageError(f"target {name!r} is neither a target, nor a board, nor a TOML file; {hint}")
+
+
+def with_lean(target: Target) -> Target:
+    """The same target with the lean library. Raises UsageError where that cannot be predicted."""
+    if target.lean:
+        return target
+    if target.kernels in CONSERVATIVE or target.recording:
+        raise UsageError(
+            f"target {target.id!r} cannot be lean: which parameters stay in RAM is known for "
+            "CMSIS-NN and the reference kernels; name a target with one of these"
+        )
+    return replace(target, id=target.id + LEAN_SUFFIX, name=f"{target.name}, lean", lean=True)
 
 
 @cache

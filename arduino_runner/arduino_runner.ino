@@ -1,0 +1,57 @@
+// Measures TFLite Micro models on this board, asked by `tflm-plan measure` and `tflm-plan profile`.
+//
+// The board is wired up here; all the rest is portable: src/runner (protocol, arena, latencies)
+// and src/lean (parameters in flash). README.md says which TFLM library to install.
+#if __has_include(<TensorFlowLite.h>)
+#include <TensorFlowLite.h>  // makes Arduino compile the library
+#elif __has_include(<MicroTensorFlowLite.h>)
+#include <MicroTensorFlowLite.h>
+#endif
+
+#include "arduino_board.h"
+#include "models.h"
+#include "src/runner/session.h"
+#include "src/runner/tflm_engine.h"
+
+#ifndef RUNNER_STORE_BYTES  // RAM for an uploaded model and the arena
+#if defined(ARDUINO_PORTENTA_H7_M7) || defined(ARDUINO_NICLA_VISION) || defined(ARDUINO_GIGA)
+#define RUNNER_STORE_BYTES (384 * 1024)
+#else
+#define RUNNER_STORE_BYTES (144 * 1024)
+#endif
+#endif
+#ifndef RUNNER_PAYLOAD_BYTES
+#define RUNNER_PAYLOAD_BYTES 1024
+#endif
+#ifndef RUNNER_LOG_ENTRIES  // latencies: 4 bytes each
+#define RUNNER_LOG_ENTRIES 2048
+#endif
+
+namespace {
+
+alignas(16) uint8_t store_bytes[RUNNER_STORE_BYTES];
+uint8_t receive_bytes[RUNNER_PAYLOAD_BYTES + runner::kFrameExtra];
+uint8_t reply_bytes[RUNNER_PAYLOAD_BYTES + runner::kFrameExtra];
+uint32_t log_entries[RUNNER_LOG_ENTRIES];
+
+runner::ArduinoBoard board;
+runner::Store store(store_bytes, sizeof store_bytes, runner::kModels, runner::kModelCount);
+runner::LatencyLog latencies(&board, log_entries, RUNNER_LOG_ENTRIES);
+
+runner::Session& TheSession() {  // made on first use: the engine registers its operators then
+  static runner::Session session(&board, runner::TflmEngine(), &store, &latencies,
+                                 {receive_bytes, reply_bytes, sizeof receive_bytes});
+  return session;
+}
+
+}  // namespace
+
+void setup() {
+  board.Begin();
+  TheSession();
+}
+
+void loop() {
+  uint8_t byte;
+  while (board.Receive(&byte)) TheSession().Take(byte);
+}

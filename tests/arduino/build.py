@@ -1,0 +1,116 @@
+"""Builds and runs the tests of the runner's portable core: `python -m tests.arduino.build`.
+
+With g++ and its address and undefined-behaviour sanitizers, every warning an error; the shared
+vectors are handed over as lines of text, so that the C++ side needs no JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "arduino_runner" / "src" / "runner"
+LEAN = ROOT / "arduino_runner" / "src" / "lean" / "lean.cpp"
+HERE = Path(__file__).parent
+FLAGS = (
+    "-std=c++14", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wshadow", "-fno-omit-frame-pointer",
+    "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+)  # fmt: skip
+TYPES = {
+    "float32": 1, "int32": 2, "uint8": 3, "int64": 4, "bool": 6, "int16": 7, "int8": 9,
+    "uint64": 13, "uint32": 16, "uint16": 17,
+}  # fmt: skip
+"""TfLiteType."""
+
+
+def compiler() -> str | None:
+    """Path of g++, or None."""
+    return shutil.which("g++")
+
+
+def core_sources() -> list[Path]:
+    """The portable core: everything but the engine on TFLM."""
+    return sorted(p for p in SOURCES.glob("*.cpp") if p.name != "tflm_engine.cpp")
+
+
+def build(name: str, folder: Path) -> Path:
+    """Compiles tests/arduino/`name`.cpp with the core; the program's path."""
+    return _compiled(name, folder / name, core_sources(), HERE)
+
+
+def build_lean(folder: Path, old: bool) -> Path:
+    """Compiles the lean library with stubs of TFLM; `old`: as the library of 2023."""
+    program = folder / f"lean_test_{'old' if old else 'new'}"
+    flags = ("-DSTUB_2023",) if old else ()
+    return _compiled("lean_test", program, [LEAN], HERE / "stub", flags)
+
+
+def _compiled(
+    name: str, program: Path, sources: list[Path], headers: Path, flags: tuple[str, ...] = ()
+) -> Path:
+    command = [compiler() or "g++", *FLAGS, *flags]
+    command += ["-I", str(SOURCES.parent), "-I", str(headers), str(HERE / f"{name}.cpp")]
+    subprocess.run([*command, *map(str, sources), "-o", str(program)], check=True)
+    return program
+
+
+def vector_lines() -> list[str]:
+    """schema/protocol_vectors.json as the C++ test reads it."""
+    vectors = json.loads((ROOT / "schema" / "protocol_vectors.json").read_text())
+    wires = {f["name"]: f["wire"] for f in vectors["frames"]}
+    lines = [f"crc {v['data'] or '-'} {v['crc']}" for v in vectors["crc"]]
+    lines += [
+        f"cobs {v['data'] or '-'} {v['encoded']} {v.get('also', '-')}" for v in vectors["cobs"]
+    ]
+    lines += [
+        f"frame {v['wire']} {v['type']} {v['status']} {v['sequence']} {v['payload'] or '-'}"
+        for v in vectors["frames"]
+    ]
+    lines += [f"bad {v['wire']}" for v in vectors["bad"]]
+    lines += [
+        " ".join(["stream", v["wire"], *(wires[n] for n in v["frames"])])
+        for v in vectors["streams"]
+    ]
+    lines += [
+        f"fill {TYPES[v['type']]} {v['seed']} {v['input']} {v['bytes']}" for v in vectors["fill"]
+    ]
+    return lines
+
+
+def run_core_test(folder: Path) -> None:
+    """Unit tests and vectors; raises CalledProcessError when they fail."""
+    vectors = folder / "vectors.txt"
+    vectors.write_text("\n".join(vector_lines()) + "\n")
+    subprocess.run([str(build("core_test", folder)), str(vectors)], check=True)
+
+
+def run_lean(folder: Path, seconds: float) -> None:
+    """The lean wrappers against made-up kernels, with both generations of TFLM."""
+    for old in (False, True):
+        subprocess.run([str(build_lean(folder, old)), str(seconds)], check=True)
+
+
+def run_fuzz(folder: Path, seconds: float, seed: int = 1) -> None:
+    """Fuzzes for so long; raises CalledProcessError when a law is broken."""
+    subprocess.run([str(build("fuzz", folder)), str(seconds), str(seed)], check=True)
+
+
+def main() -> None:
+    """Everything, in a temporary folder."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--fuzz", type=float, default=0, metavar="SECONDS")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        run_core_test(Path(folder))
+        run_lean(Path(folder), max(1, arguments.fuzz / 10))
+        if arguments.fuzz:
+            run_fuzz(Path(folder), arguments.fuzz)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""The board's portable core: built with g++, run under sanitizers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.arduino import build
+
+pytestmark = pytest.mark.skipif(build.compiler() is None, reason="there is no g++ here")
+
+
+def test_core_passes_its_tests_and_the_shared_vectors(tmp_path: Path) -> None:
+    build.run_core_test(tmp_path)
+
+
+def test_session_survives_a_second_of_fuzzing(tmp_path: Path) -> None:
+    build.run_fuzz(tmp_path, 1)
+
+
+def test_lean_wrappers_keep_every_bit(tmp_path: Path) -> None:
+    build.run_lean(tmp_path, 1)
+
+
+def test_core_knows_no_arduino_header() -> None:
+    for path in [*build.core_sources(), *build.SOURCES.glob("*.h")]:
+        text = path.read_text()
+        assert "Arduino.h" not in text and "mbed.h" not in text, path.name

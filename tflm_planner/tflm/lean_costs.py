@@ -1,0 +1,223 @@
+"""What convolutions cost in the arena of lean firmware.
+
+    stock   Init: OpData                 Prepare: arrays
+    lean    Prepare: [OpData] [array] [array] borrowed from temporary memory, then looked up:
+            in the pool -> flash | an equal one of an earlier tile -> shared | else kept in RAM
+
+The order of look-ups and comparisons is that of arduino_runner/src/lean/lean.cpp. This module
+must not know addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.ir import Graph, Model, Op, Tensor
+from tflm_planner.tflm import lean
+from tflm_planner.tflm.persistent import Cost, cost
+from tflm_planner.tflm.prepare import Borrowed, Piece, Step, scales
+from tflm_planner.tflm.targets import Target
+
+
+def lean_costs(
+    model: Model, target: Target, costs: Sequence[Cost], asked: Sequence[Sequence[int]]
+) -> list[Cost]:
+    """What each operator of the model allocates. `costs` and `asked`: what stock TFLM allocates,
+    and the scratch requests, of each operator. Those that are not wrapped stay as they are; of
+    the others Init runs within Prepare."""
+    pool = lean.carried_pool(model)
+    ops = list(model.ops())
+    parsed = [_parsed(op, pool, one) for op, one in zip(ops, costs, strict=True)]
+    pool.rewind()
+    firmware = _Firmware(target, pool)
+    found: list[Cost] = []
+    rest = iter(zip(ops, parsed, asked, strict=True))
+    for graph in model.graphs:
+        firmware.enter(graph)
+        for op, one, requests in (next(rest) for _ in graph.ops):
+            wrapped = op.kind in lean.LEAN_KINDS
+            found.append(firmware.prepared(op, one, requests) if wrapped else one)
+    return found
+
+
+def lean_kept(op: Op, target: Target) -> int:
+    """`Cost.kept` of one operator by itself, with the pool that is written last: it holds all
+    but OpData. That tiles share OpData is seen in whole models only; this is never too little."""
+    one = cost(op, target)
+    if not target.lean or op.kind not in lean.LEAN_KINDS:
+        return one.kept
+    if lean.builtin_parameters(op) is not None:
+        one = replace(one, builtin=None)
+    held = len(_held(op, lean.parameter_arrays(op) or (), target))
+    return replace(one, prepare=one.prepare[held:]).kept
+
+
+def _parsed(op: Op, pool: lean.Pool, one: Cost) -> Cost:
+    """Without the builtin parameters that are found in the pool."""
+    wanted = lean.builtin_parameters(op) if pool else None
+    if wanted is None or one.builtin is None:
+        return one
+    size, _ = one.builtin
+    return one if pool.find(wanted[:size]) is None else replace(one, builtin=None)
+
+
+def _held(op: Op, arrays: Sequence[bytes], target: Target) -> Sequence[bytes]:
+    """Those of the arrays that there is temporary memory for. TFLM of 2023 has no temporary
+    buffers: there an array is held in the zero points of its filter, if these are as many."""
+    known = op.inputs[1] if len(op.inputs) > 1 else None
+    room = not _is_old(target) or (known is not None and scales(known) >= lean.channels(op))
+    return arrays if room else ()
+
+
+def _is_old(target: Target) -> bool:
+    return target.version == "arduino-2023"
+
+
+@dataclass
+class _Firmware:
+    """The wrappers' state while sub-graph after sub-graph is prepared."""
+
+    target: Target
+    pool: lean.Pool
+    _filters: set[int] = field(default_factory=set[int])
+    _arrays: dict[Hashable, Hashable] = field(default_factory=dict[Hashable, Hashable])
+    _opdata: set[Hashable] = field(default_factory=set[Hashable])
+    _made: int = 0
+
+    @property
+    def _shares(self) -> bool:
+        """LEAN_SHARE: not on cores on which other vendors' kernels are usual."""
+        return not self.target.core.startswith("Xtensa")
+
+    def enter(self, graph: Graph) -> None:
+        """A sub-graph's nodes share among themselves only."""
+        self._filters, self._arrays, self._opdata = set(), {}, set()
+
+    def prepared(self, op: Op, one: Cost, requests: Sequence[int]) -> Cost:
+        """What the operator's Init and Prepare take now."""
+        stock = replace(one, init=(), prepare=(*map(Piece, one.init), *one.prepare))
+        arrays = lean.parameter_arrays(op)
+        if arrays is None or (not self.pool and not self._shares):
+            return stock
+        known = id(op.inputs[1])
+        watched = not self.pool and known not in self._filters
+        self._filters.add(known)
+        if watched:
+            places = [self._new_place() for _ in arrays]
+            self._remember(op, arrays, places, _opdata_form(op, requests, places))
+            return stock
+        return self._hooked(op, one, requests, arrays)
+
+    def _hooked(self, op: Op, one: Cost, requests: Sequence[int], arrays: Sequence[bytes]) -> Cost:
+        """Stock Prepare begins with a piece for each array. Those held are temporary instead, as
+        is OpData; what has no other place is copied at the end, while all of that is in use."""
+        held = _held(op, arrays, self.target)
+        kept: list[int] = []
+        places: list[Hashable] = []
+        for role, array in enumerate(held):
+            place = self._place(op, role, array)
+            if place is None:
+                place = self._new_place()
+                kept.append(len(array))
+            places.append(place)
+        places += [self._new_place() for _ in arrays[len(held) :]]
+        form = _opdata_form(op, requests, places)
+        if not self._shares or form not in self._opdata:
+            kept += one.init
+        self._remember(op, arrays, places, form)
+        taken = self._taken(op, one, held)
+        steps = (*taken, *one.prepare[len(held) :], *map(Piece, kept))
+        return replace(one, init=(), prepare=steps)
+
+    def _taken(self, op: Op, one: Cost, held: Sequence[bytes]) -> list[Step]:
+        """Temporary memory that the wrapper takes before Prepare runs."""
+        if not _is_old(self.target):
+            return [*map(Borrowed, one.init), *(Borrowed(len(array)) for array in held)]
+        known = op.inputs[1]
+        assert known is not None
+        return [known] * max(1, len(held))  # the first is fetched to look for room
+
+    def _place(self, op: Op, role: int, array: bytes) -> Hashable | None:
+        at = self.pool.find(array)
+        if at is not None:
+            return "flash", at
+        return self._arrays.get((op.kind, id(op.inputs[1]), role, array)) if self._shares else None
+
+    def _new_place(self) -> Hashable:
+        self._made += 1
+        return "ram", self._made
+
+    def _remember(
+        self, op: Op, arrays: Sequence[bytes], places: Sequence[Hashable], form: Hashable
+    ) -> None:
+        for role, (array, place) in enumerate(zip(arrays, places, strict=True)):
+            self._arrays[op.kind, id(op.inputs[1]), role, array] = place
+        self._opdata.add(form)
+
+
+# --- OpData ---------------------------------------------------------------------------------------
+
+
+def _opdata_form(op: Op, requests: Sequence[int], places: Sequence[Hashable]) -> Hashable:
+    """Equal for two operators exactly if TFLM computes the same OpData for both: kind, padding,
+    zero points, range of the activation, where the arrays lie, scratch (its index is unique)."""
+    scratch: Hashable = id(op) if any(requests) else None
+    data, known, result = op.inputs[0], op.inputs[1], op.outputs[0]
+    assert data is not None and known is not None
+    points = tuple(_zero_point(t) for t in (data, known, result))
+    kinds = data.type_name, known.type_name, _bias_type(op)
+    return op.kind, kinds, _padding(op), points, _activation(op), tuple(places), scratch
+
+
+def _bias_type(op: Op) -> str:
+    bias = op.inputs[2] if len(op.inputs) > 2 else None
+    return "" if bias is None else bias.type_name
+
+
+def _zero_point(tensor: Tensor) -> int:
+    found: Any = None if tensor.quantization is None else tensor.quantization.zeroPoint
+    return 0 if found is None or len(found) == 0 else int(found[0])
+
+
+def _padding(op: Op) -> tuple[int, ...]:
+    """ComputePaddingHeightWidth: padding and the odd rest, of rows and of columns."""
+    options: Any = op.options
+    data, known = op.inputs[0], op.inputs[1]
+    assert data is not None and known is not None
+    sizes, window = data.shape or (0,) * 4, known.shape or (0,) * 4
+    strides = options.strideH, options.strideW
+    dilations = options.dilationHFactor, options.dilationWFactor
+    found: list[int] = []
+    for axis, stride, dilation in zip((1, 2), strides, dilations, strict=True):
+        reach = (window[axis] - 1) * dilation + 1
+        same = options.padding == 0
+        count = (sizes[axis] + stride - 1) // stride if same else (sizes[axis] + stride - reach) // stride  # noqa: E501  # fmt: skip
+        total = max(0, (count - 1) * stride + reach - sizes[axis])
+        found += [total // 2, total % 2]
+    return tuple(found)
+
+
+_RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
+
+
+def _activation(op: Op) -> tuple[int, int]:
+    """CalculateActivationRangeQuantized: the quantised bounds of the fused activation."""
+    options: Any = op.options
+    result = op.outputs[0]
+    low, high = _RANGES.get(result.type_name, (0, 0))
+    scale: Any = None if result.quantization is None else result.quantization.scale
+    if scale is None or len(scale) == 0:
+        return low, high
+
+    def quantized(real: float) -> int:
+        ratio = float(np.float32(real) / np.float32(scale[0]))
+        return _zero_point(result) + int(np.floor(abs(ratio) + 0.5) * np.sign(ratio))
+
+    bounds = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+    below, above = bounds.get(int(options.fusedActivationFunction), (None, None))
+    low = low if below is None else max(low, quantized(below))
+    return low, high if above is None else min(high, quantized(above))
