@@ -287,7 +287,9 @@ class RegionSearch:
         answers = iter(self._workers.answers(questions))
         for item in items:
             tried = [(next(answers), border) for border, _ in ways[item.key]]
-            possible = [(outcome, border) for outcome, border in tried if outcome is not None]
+            possible: list[tuple[Outcome, Border]] = [
+                (outcome, border) for outcome, border in tried if outcome is not None
+            ]
             self._work += _work(item) * len(tried)
             if not possible:
                 self._partition.drop(item)
