@@ -1,6 +1,6 @@
-"""What each tier of planning reaches, model by model, and how far that is from the limits: Markdown.
+"""What each tier of planning reaches, model by model, and how far from the limits: Markdown.
 
-    python benchmarks/tiers.py [--target T ...] [--ops none|all|both] [--only-order] MODELS...
+    python benchmarks/tiers.py [--target T ...] [--ops none|all|both] MODELS...
 
 Bytes of arena, and of the head in brackets, where not said otherwise:
 

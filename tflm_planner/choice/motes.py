@@ -45,6 +45,7 @@ class BeamSearch:
         model = workers.bench.model
         self._ops = model.main.ops
         self._cells = cells(model.main)
+        self._used = frozenset(op.kind for op in self._ops)
         self._kept = {id(t) for t in model.main.outputs}
         self._position = {id(op): i for i, op in enumerate(self._ops)}
         start = Trial((), options.dialect, effort=FIRST_FITS, schedule="rpo")
@@ -144,8 +145,10 @@ class BeamSearch:
         positions = tuple(self._position[id(op)] for op in ops)
         for n in _factors(min(axis.sizes)):
             for index in borders:
-                for border in self._options.borders(frozenset(op.kind for op in self._ops)):
+                for border in self._options.borders(self._used):
                     yield Scheme(positions, ((index, n),), border=border)
+                    if self._options.allows("CONCATENATION", self._used):  # figure 7 (e)
+                        yield Scheme(positions, ((index, n),), "merge", border)
 
 
 def _less_then(state: _State, allowed: float) -> tuple[float, ...]:

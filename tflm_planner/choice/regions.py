@@ -132,7 +132,7 @@ class RegionSearch:
         for bound in self._modes():
             self._bound = bound
             self._partition = Partition(self._line.needs, self._allowed)
-            self._caps, self._trials, self._work = [], 0, 0
+            self._caps, self._work = [], 0
             self._bans, self._bans_of = [], {}
             say("tiling: sketching intervals")
             for sketch, halo in self._sketched():
@@ -215,11 +215,12 @@ class RegionSearch:
                 fresh = [c for c in fresh if c.tried]
             if not fresh:
                 return
-            if fresh[0].tried:
-                seen.add(fresh[0].ways)
-                yield fresh[0]
+            true = [c for c in fresh if c.tried]
+            if true and (true[0] is fresh[0] or self._promise(true[0]) < self.best.bytes):
+                seen.add(true[0].ways)
+                yield true[0]
                 continue
-            self._try_items(_batch(i for c in fresh for i in c.items if not i.tried))
+            self._try_items(_batch(i for c in _spread(fresh) for i in c.items if not i.tried))
             say(f"tiling: {self._promise(fresh[0]):,} B promised, {self._trials} intervals tried")
 
     def _branch(self, cover: Cover, came_to: int | None) -> None:
@@ -286,18 +287,19 @@ class RegionSearch:
         self._trials += len(items)
         answers = iter(self._workers.answers(questions))
         for item in items:
-            tried = [(next(answers), border) for border, _ in ways[item.key]]
-            possible: list[tuple[Outcome, Border]] = [
-                (outcome, border) for outcome, border in tried if outcome is not None
+            tried: list[tuple[Outcome | None, Border]] = [
+                (next(answers), border) for border, _ in ways[item.key]
             ]
+            possible: list[tuple[Outcome, Border]] = [(o, b) for o, b in tried if o is not None]
             self._work += _work(item) * len(tried)
             if not possible:
                 self._partition.drop(item)
                 self._loops.pop(item.key, None)
                 continue
-            best = min(possible, key=lambda p: (p[0].head, p[0].tail, p[0].instructions))
-            self._border[item.key] = best[1]
-            made = _tried(item, best[0])
+            possible.sort(key=lambda p: (p[0].head, p[0].tail, p[0].instructions))
+            outcome, border = possible[0]
+            self._border[item.key] = border
+            made = _tried(item, outcome)
             self._partition.add(made)
             if item.key.edge:
                 self._loops[item.key] = made
@@ -399,6 +401,12 @@ def _added(region: Scheme | Loop) -> int:
     if isinstance(region, Loop):
         return _LOOP_WORK + _USE_WORK * len(region.ops)
     return (prod(n for _, n in region.splits) - 1) * len(region.ops)
+
+
+def _spread(covers: list[Cover]) -> list[Cover]:
+    """The most promising cover, then some of all promises: what looks best is often not true, and
+    a good one should be at hand whenever time is up."""
+    return [*covers[:1], *covers[1 :: max(len(covers) // _BATCH, 1)], *covers]
 
 
 def _work(item: Item) -> int:

@@ -1,0 +1,230 @@
+"""The search of what to tile: its parts against plain truth, and the whole of it end to end."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.models.generator import random_model
+from tests.test_tiles import wide
+from tflm_planner import api
+from tflm_planner.choice.bench import Bench, Question
+from tflm_planner.choice.copying import copied
+from tflm_planner.choice.options import TileOptions, Tiling, front_of
+from tflm_planner.choice.partition import Item, Partition, Way
+from tflm_planner.choice.sketch import Limits, sketches
+from tflm_planner.choice.trial import CLIMB, Trial, tried
+from tflm_planner.choice.workers import Workers
+from tflm_planner.errors import UsageError
+from tflm_planner.passes.tile import Scheme, band
+from tflm_planner.serde import read_model, write_model
+from tflm_planner.tile_search import search_tiles
+
+FAR = 1 << 60
+
+
+def options(**more) -> TileOptions:
+    on = api.machine()
+    return TileOptions(on, on.trails_of, **more)
+
+
+def found_in(data: bytes, **more):
+    """What a search finds that may use any operator."""
+    given = {"new_kinds": None, "time_limit": 200.0, "overhead": 1.1, **more}
+    return search_tiles(data, options(**given))
+
+
+@pytest.fixture(autouse=True)
+def a_small_budget(monkeypatch):
+    """Searches go through all their steps, but not on and on."""
+    monkeypatch.setattr("tflm_planner.choice.regions.MOST_WORK", 2_500)
+    monkeypatch.setattr("tflm_planner.choice.regions.MOST_WHOLE", 4)
+    monkeypatch.setattr("tflm_planner.choice.motes.MOST_STEPS", 1)
+
+
+# --- the partition, against every partition there is ---
+
+
+def every_cover(count, items, cap, needs, allowed):
+    """All ways through, by brute force: (tail, cost)."""
+
+    def ways(at):
+        if at == count:
+            yield 0, 0
+            return
+        if needs[at] <= cap:
+            yield from ways(at + 1)
+        for item in items:
+            if item.first == at and item.head <= cap:
+                for tail, cost in ways(item.end):
+                    yield tail + item.tail, cost + item.cost
+
+    return [(tail, cost) for tail, cost in ways(0) if cost <= allowed]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_partition_is_the_best_there_is(seed):
+    chance = random.Random(seed)
+    count, allowed = 7, 200
+    needs = [chance.randint(10, 100) for _ in range(count)]
+    items = []
+    for k in range(12):
+        first = chance.randrange(count)
+        end = chance.randint(first + 1, count)
+        cost = chance.randrange(0, 120)  # whole units: nothing is lost to rounding
+        figures = chance.randint(5, 90), chance.randint(0, 50), cost
+        items.append(Item(first, end, *figures, Way(first, end, (1, k + 2))))
+    partition = Partition(needs, allowed)
+    for item in items:
+        partition.add(item)
+    for cap in (*partition.caps(), 9):
+        truth = every_cover(count, items, cap, needs, allowed)
+        found = partition.covers(cap)
+        assert bool(found) == bool(truth)
+        for cover in found:
+            assert cover.head <= cap and (cover.tail, cover.cost) in truth
+            assert cover.tail == min(t for t, c in truth if c <= cover.cost)
+        if truth:
+            assert found[0].tail == min(t for t, _ in truth)
+
+
+def test_what_gets_dearer_is_chosen_no_more():
+    partition = Partition([90, 90], 100)
+    cheap = Item(0, 2, 20, 5, 0, Way(0, 2, (1, 2)))
+    other = Item(0, 2, 20, 9, 0, Way(0, 2, (1, 3)))
+    for item in (cheap, other):
+        partition.add(item)
+    assert [c.items for c in partition.covers(20)] == [(cheap,)]
+    dearer = Item(0, 2, 60, 5, 0, cheap.key, tried=True)
+    partition.add(dearer)
+    assert [c.items for c in partition.covers(20)] == [(other,)]
+    assert [c.items for c in partition.covers(60)] == [(dearer,)]
+    partition.drop(other)
+    assert partition.covers(20) == []
+
+
+# --- sketches and trials ---
+
+
+@needs_shared
+@pytest.mark.parametrize(("first", "end", "parts"), [(0, 4, 2), (2, 4, 4), (1, 3, 3), (4, 7, 6)])
+def test_sketches_come_close_to_trials(first, end, parts):
+    """The tail to a few bytes an operator, the head to a few per cent."""
+    bench = Bench((SHARED / "models" / "vww_96_int8.tflite").read_bytes(), options())
+    order = tuple(range(len(bench.model.main.ops)))
+    limits = Limits(FAR, FAR)
+    found = sketches(bench.line(order), end, 1, parts, frozenset([first]), limits)
+    sketch = next(s for s in found if s.first == first)
+    scheme = Scheme(tuple(range(end - first)), ((1, parts),), border="waste")
+    trial = Trial((scheme,), True, effort=CLIMB)
+    real = bench.answer(Question(trial, (first, end), order))
+    assert real is not None
+    assert 0.9 * real.head <= sketch.head <= real.head
+    assert abs(real.tail - sketch.tail) <= 16 * (end - first) * parts
+    assert sketch.instructions <= real.instructions
+
+
+def test_a_copy_is_written_as_the_original(cnn):
+    model = read_model(cnn)
+    assert write_model(copied(model)) == write_model(read_model(cnn))
+    before = write_model(model)
+    tried(model, Trial((band(0, 1, 2, border="waste"),), True), options())
+    assert write_model(model) == before
+
+
+def test_a_trial_that_needs_other_operators_is_none(cnn):
+    model = read_model(cnn)
+    trial = Trial((band(0, 1, 2),), False, effort=CLIMB)
+    assert tried(model, trial, options(dialect=False)) is None
+    assert tried(model, trial, options(dialect=False, new_kinds=None)) is not None
+
+
+# --- processes ---
+
+
+def test_the_number_of_processes_changes_nothing(cnn, monkeypatch):
+    monkeypatch.setattr("tflm_planner.choice.workers._WORTH_STARTING", 0)
+    monkeypatch.setattr("tflm_planner.choice.regions.MOST_WORK", 300)
+    found = [found_in(cnn, workers=n) for n in (1, 2)]
+    assert found[0].best.schemes and found[0] == found[1]
+
+
+def test_a_dead_child_is_done_without(monkeypatch):
+    monkeypatch.setattr("tflm_planner.choice.workers._WORTH_STARTING", 0)
+    workers = Workers(wide(), options(workers=2, new_kinds=None))
+    try:
+        questions = [Question(Trial((band(0, k, 2),), False)) for k in range(4)]
+        truth = [workers.bench.answer(q) for q in questions]
+        assert None not in truth
+        assert workers.answers(questions) == truth
+        for child in workers._children:
+            child.kill()
+            child.wait()
+        assert workers.answers(questions) == truth
+    finally:
+        workers.close()
+
+
+# --- the whole search ---
+
+
+@pytest.mark.parametrize("method", ["regions", "motes"])
+def test_searches_lower_the_arena(cnn, method):
+    found = found_in(cnn, method=method)
+    plain = found_in(cnn, method=method, overhead=1.0).best
+    assert found.tried > 10 and found.best.arena <= plain.arena
+    assert found.best.overhead <= 1.1
+    assert method == "motes" or found.best.arena < 80_000
+    rising = [t.bytes for t in found.front]
+    assert rising == sorted(rising)
+    assert all(a.overhead > b.overhead for a, b in itertools.pairwise(found.front))
+
+
+def test_the_whole_arena_counts_by_default(cnn):
+    """Every tile has a tail: what lowers the head most is not what lowers the arena most."""
+    arena, head = found_in(cnn).best, found_in(cnn, objective="head", time_limit=20.0).best
+    assert arena.arena <= head.arena and head.head <= arena.head and head != arena
+
+
+def test_a_budget_takes_the_fastest_that_fits(cnn):
+    smallest = found_in(cnn)
+    assert len(smallest.front) > 2
+    budget = smallest.front[1].bytes  # a point that the search is known to reach
+    found = found_in(cnn, budget=budget).best
+    assert found.bytes <= budget
+    assert found.overhead < smallest.best.overhead
+
+
+def test_an_interrupt_keeps_the_best_so_far(cnn, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tflm_planner.choice.regions.RegionSearch._improve", interrupted)
+    assert found_in(cnn).best.schemes
+
+
+def test_the_front_holds_what_nothing_beats():
+    made = [Tiling((), a, o, None, False) for a, o in ((9, 1.0), (5, 1.2), (7, 1.1), (8, 1.3))]
+    assert [t.arena for t in front_of(made)] == [5, 7, 9]
+
+
+@pytest.mark.parametrize("wrong", [{"method": "luck"}, {"objective": "fame"}])
+def test_unknown_choices_are_refused(wrong):
+    with pytest.raises(UsageError, match="choose from"):
+        options(**wrong)
+
+
+@needs_tflm
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("dialect", [True, False])
+def test_what_is_found_is_proved(seed, dialect):
+    data = random_model(seed + 40, steps=8)
+    tiles = api.TilePermission(overhead=2.0, dialect=dialect, new_kinds=None, objective="head")
+    search = api.SearchOptions(time_limit=20.0)
+    report = api.plan(data, options=api.PlanOptions(search, tiles=tiles)).report
+    assert report.verified
+    plain = api.plan(data, options=api.PlanOptions(search, verify=None)).report
+    assert report.after.head <= plain.after.head
