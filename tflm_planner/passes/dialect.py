@@ -23,7 +23,6 @@ from tflm_planner.ops.axes import Slide, axis_map
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
 from tflm_planner.planning.lifetimes import (
-    VIEW_MAKERS,
     Timeline,
     TrailRule,
     no_trails,
@@ -36,7 +35,7 @@ from tflm_planner.rewriter import drop_views, resize
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.scratch import ScratchModel
 
-MOVERS = VIEW_MAKERS
+MOVERS = ("SLICE", "CONCATENATION", "SPLIT", "SPLIT_V")
 """Kinds that are dropped where they copy onto themselves."""
 _SAME = 0
 

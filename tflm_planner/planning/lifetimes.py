@@ -37,6 +37,8 @@ def no_trails(_: Op) -> Iterable[Trail]:
     return ()
 
 
+PARTS = ("SLICE", "SPLIT", "SPLIT_V", "CONCATENATION", "PACK", "UNPACK")
+"""Kinds that take tensors apart or put them together."""
 UNUSED = -1
 """First and last use of a tensor that no operator, input or output mentions."""
 
@@ -288,19 +290,15 @@ def equal_pairs(line: Timeline) -> Iterator[EqualPair]:
             yield pair
 
 
-VIEW_MAKERS = ("SLICE", "CONCATENATION", "SPLIT", "SPLIT_V")
-"""Kinds that need not run where they copy onto themselves."""
-
-
 def view_aliases(line: Timeline, graph: Graph) -> list[Overlap]:
-    """The overlaps that make every SLICE, SPLIT and CONCATENATION of `graph` along the outermost
-    axis copy onto itself, indices as in `planning_problem`."""
+    """The overlaps that make every operator of `graph` in PARTS along the outermost axis copy
+    onto itself, indices as in `planning_problem`."""
     index = {id(t): i for i, t in enumerate(line.planned)}
-    makers = [op for op in graph.ops if op.kind in VIEW_MAKERS]
-    once = [op for op in makers if len(line.scopes.get(id(op), ())) == 1]
+    once = [op for op in graph.ops if len(line.scopes.get(id(op), ())) == 1]
     found = [
         (index[id(s.operand)], index[id(s.result)], s.distance)
         for op in once
+        if op.kind in PARTS
         for s in copies(op)
         if id(s.operand) in index and id(s.result) in index
     ]

@@ -24,7 +24,7 @@ from functools import cached_property
 from itertools import product
 
 from tflm_planner.ir import Graph, Op, Tensor
-from tflm_planner.passes.stream.loop import Loop, NotStreamableError
+from tflm_planner.passes.stream.loop import Edge, Loop, NotStreamableError
 from tflm_planner.passes.stream.readings import (
     Reading,
     check_image,
@@ -179,7 +179,7 @@ def _variants(
         _delay(delays, region, reads, backwards, loop.rows if aligned else 1, result)
         turns = -(-(height(result) + delays[id(result)]) // loop.rows)
         for again in (True, False):
-            uses = _uses(reads, rows, delays, source, backwards, again)
+            uses = _uses(reads, rows, delays, source, loop.border, again)
             pace = Pace(
                 turns, rows[id(source)], ahead, _latest(source, delays, uses),
                 loop.rows * row_elements(result), delays[id(result)] * row_elements(result),
@@ -198,7 +198,11 @@ def _peeled(g: Geometry) -> Geometry:
     """Turns in which a masked use meets a border are taken out of the loop."""
     first, behind = 0, g.turns
     for u in g.uses:
-        if u.masked:
+        if u.masked and u.again:
+            late, n = g.delays[id(g.source)] + u.halo, g.rows[id(g.source)]
+            first = max(first, -(-late // n))
+            behind = min(behind, (height(g.source) - u.tile + late) // n + 1)
+        elif u.masked:
             late, n = g.delays[id(u.reading.tensor)], g.rows[id(u.reading.tensor)]
             if u.before > 0:
                 first = max(first, -(-late // n))
@@ -295,19 +299,22 @@ def _uses(
     rows: dict[int, int],
     delays: dict[int, int],
     source: Tensor,
-    backwards: bool,
+    border: Edge,
     again: bool,
 ) -> tuple[Use, ...]:
+    """All uses. Rows of the input may be read again where no padding is among them; peeled loops
+    meet none."""
     found: list[Use] = []
     for op, r in reads:
-        before, after = _sides(r, backwards)
+        before, after = _sides(r, border == "reverse")
         late = delays[id(r.tensor)]
         halo = delays[id(op.outputs[0])] * r.stride + before - late
         tile = (rows[id(op.outputs[0])] - 1) * r.stride + r.reach
         assert halo >= max(r.reach - r.stride, 0) and halo + rows[id(r.tensor)] >= tile
         use = Use(op, r, before, after, halo, tile)
-        if again and r.tensor is source and halo and max(before, after) <= 0:
-            found.append(replace(use, again=True))
+        bare = max(before, after) <= 0
+        if again and r.tensor is source and halo and (bare or border == "peeled"):
+            found.append(replace(use, again=True, masked=not bare))
         else:
             masked = after > 0 or min(before, late) > 0
             if masked and not gathers(r.tensor) and r.value is not None:
@@ -326,6 +333,7 @@ def _latest(source: Tensor, delays: dict[int, int], uses: Sequence[Use]) -> int:
 def _check(g: Geometry) -> None:
     """What the module's drawing says, turn by turn, by simple counting."""
     store, taken = g.store, g.rows[id(g.source)]
+    assert store.rows >= store.lead + height(g.source), "the input does not fit its store"
     step = g.step
     late = _latest(g.source, g.delays, g.uses)
     written = [False] * height(g.result)

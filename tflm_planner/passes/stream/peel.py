@@ -65,7 +65,7 @@ class Unrolled:
         r, pieces = use.reading, self._pieces
         needed = self._needed(use, wanted)
         if use.again:
-            return None if needed is None else pieces.padded(r, self._taken(needed), 0, 0)
+            return None if needed is None else self._again(use, needed)
         n, late = self._shape.rows[id(r.tensor)], self._shape.delays[id(r.tensor)]
         low, high = self._inside(r.tensor, turn)
         start = turn * n - late
@@ -89,6 +89,15 @@ class Unrolled:
         if needed is None:
             return None
         return pieces.rows_of(tile, needed[0] - (start - use.carried), needed[1] - needed[0])
+
+    def _again(self, use: Use, needed: Range) -> Tensor:
+        """Rows of the input, and padding where there are none."""
+        inside = max(needed[0], 0), min(needed[1], height(self._shape.source))
+        if inside[0] >= inside[1]:
+            shape = padded_shape(use.reading, needed[1] - needed[0])
+            return self._pieces.filled(use.reading.tensor, shape, use.reading.value)
+        above, below = inside[0] - needed[0], needed[1] - inside[1]
+        return self._pieces.padded(use.reading, self._taken(inside), above, below)
 
     def _joined(self, use: Use, new: Tensor | None, inside: Range, start: int) -> Tensor:
         """The halo and all new rows of a turn, those outside the image as padding."""

@@ -73,7 +73,8 @@ def store_of(
         else:
             lead = max(_lead(source, pace, ends), pace.late if whole else 0)
             row = row_elements(source)
-            total = max(lead + (last if whole else height(source)), -(-end // row))
+            room = max(height(source), last if whole else 0)
+            total = max(lead + room, -(-end // row))
             store = Store(True, total, lead, total * row, first, start)
         if aligned or is_view(store, result, backwards):
             return store
