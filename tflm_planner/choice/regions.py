@@ -364,7 +364,9 @@ class RegionSearch:
         done: set[tuple[Scheme | Loop, ...]] = set()
         while self._whole_work < MOST_WORK and not self._over:
             ranked = self._ranked(self._bound)
-            starts = [trial for _, trial in ranked[:2] if trial.schemes not in done]
+            near = [trial for _, trial in ranked[:2]]
+            near += [trial for _, trial in ranked if not trial.has_loops][:1]
+            starts = [trial for trial in near if trial.schemes not in done]
             if not starts:
                 return
             done.add(starts[0].schemes)
