@@ -170,7 +170,7 @@ def test_advice_names_what_lies_at_the_peak(cnn):
     found = seen(read_model(cnn), api.machine(api.load_target("cortex-m4/cmsis-nn")))
     notes = advice(found)
     assert f"{found.arena.head:,} B" in notes[0]
-    assert notes[1].startswith("the head is full at ")
+    assert notes[1].startswith("the head is full of ")
     large = replace(found, limits=replace(found.limits, inputs=found.arena.head))
     assert any("only a smaller input" in note for note in advice(large))
 

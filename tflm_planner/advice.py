@@ -13,9 +13,12 @@ from collections.abc import Sequence
 
 from tflm_planner.inspection import Inspection
 from tflm_planner.report.document import Block, MemoryMap
+from tflm_planner.report.text import shorten
 
 _LISTED = 3
 """Buffers named at the peak."""
+_NAME = 28
+"""Letters of their names."""
 _LARGE = 0.5
 """A share of the arena above which something is worth a hint."""
 
@@ -47,8 +50,10 @@ def _peak(drawn: MemoryMap) -> str:
     moments = [s for s in drawn.steps if top.start <= s.index < top.end] or list(drawn.steps)
     live = {s.index: [b for b in drawn.blocks if b.start <= s.index < b.end] for s in moments}
     step = max(moments, key=lambda s: (covered(live[s.index]), -s.index))
-    names = [f"{b.kind} {b.name!r} {size:,} B" for b, size in _parts(live[step.index])]
-    return f"the head is full at {step.operator} {step.name!r}: {', '.join(names[:_LISTED])}"
+    parts = _parts(live[step.index])
+    said = [f"{size:,} B of {b.kind} {shorten(b.name, _NAME)!r}" for b, size in parts[:_LISTED]]
+    more = f" and {len(parts) - _LISTED} more" if len(parts) > _LISTED else ""
+    return f"the head is full of {', '.join(said)}{more}, while {step.operator} runs"
 
 
 def covered(blocks: Sequence[Block]) -> int:

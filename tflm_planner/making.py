@@ -101,7 +101,8 @@ def make(
             continue
         if _lowered(tiled, permission) < _lowered(plain, permission):
             more = new_kinds(read_model(original), tiled.candidate.model)
-            bought = steps.notes(_lowered(plain, permission), more)
+            lowered = _lowered(plain, permission), _lowered(tiled, permission)
+            bought = steps.notes(*lowered, more)
             notes = (*bought, *advice(tiled.inspection), *_alternatives(found), *tiled.notes)
             return replace(tiled, notes=notes)
     tried = f"{found.tried} ways to tile and to stream were tried; none lowers the arena"

@@ -36,10 +36,10 @@ class Steps:
     own: Tiling
     found: Found
 
-    def notes(self, plain: int, registered: Sequence[str]) -> list[str]:
-        """What each step comes to. plain: bytes with order and plan alone. registered: what the
-        last step makes the firmware register."""
-        own, best = min(self.own.bytes, plain), min(self.found.best.bytes, self.own.bytes, plain)
+    def notes(self, plain: int, best: int, registered: Sequence[str]) -> list[str]:
+        """What each step comes to. plain: bytes with order and plan alone. best: of the model
+        that was made. registered: what it makes the firmware register."""
+        own = min(self.own.bytes, plain) if registered else best
         said = [f"operators as they are: {plain:,} B; in tiles, same firmware: {own:,} B"]
         if registered and best < own:
             said.append(f"with {len(registered)} more operators in the firmware: {best:,} B")

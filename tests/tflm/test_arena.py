@@ -64,6 +64,17 @@ def test_every_measured_figure_is_exact(target: str) -> None:
             assert [s.size for s in arena.scratch] == asked
 
 
+def measured(data: bytes, size: int) -> tuple[int, int] | None:
+    """Head and tail that the wheel prints, in a child process; None if it does not work."""
+    from benchmarks.arena import Wheel
+
+    wheel = Wheel(data)
+    try:
+        return wheel.run(size)
+    finally:
+        wheel.close()
+
+
 WHEEL_MODELS: dict[str, Callable[[], bytes]] = {
     **{f"operator {name}": make for name, make in OPERATORS.items() if name != "ethos_u"},
     **{f"hand-made {name}": made.make for name, made in HANDMADE.items() if made.runs_on_tflm},

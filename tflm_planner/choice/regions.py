@@ -364,7 +364,9 @@ class RegionSearch:
         done: set[tuple[Scheme | Loop, ...]] = set()
         while self._whole_work < MOST_WORK and not self._over:
             ranked = self._ranked(self._bound)
-            starts = [trial for _, trial in ranked[:2] if trial.schemes not in done]
+            near = [trial for _, trial in ranked[:2]]
+            near += [trial for _, trial in ranked if not trial.has_loops][:1]
+            starts = [trial for trial in near if trial.schemes not in done]
             if not starts:
                 return
             done.add(starts[0].schemes)
@@ -396,17 +398,17 @@ def _cuts(line: Line, end: int) -> Iterator[tuple[int, int]]:
         yield from ((axis, parts) for parts in PARTS if parts <= shape[axis])
 
 
-def _spread(covers: list[Cover]) -> list[Cover]:
-    """The most promising cover, then some of all promises: what looks best is often not true, and
-    a good one should be at hand whenever time is up."""
-    return [*covers[:1], *covers[1 :: max(len(covers) // _BATCH, 1)], *covers]
-
-
 def _added(region: Scheme | Loop) -> int:
     """Operators that a region in tiles or in a loop adds, about."""
     if isinstance(region, Loop):
         return _LOOP_WORK + _USE_WORK * len(region.ops)
     return (prod(n for _, n in region.splits) - 1) * len(region.ops)
+
+
+def _spread(covers: list[Cover]) -> list[Cover]:
+    """The most promising cover, then some of all promises: what looks best is often not true, and
+    a good one should be at hand whenever time is up."""
+    return [*covers[:1], *covers[1 :: max(len(covers) // _BATCH, 1)], *covers]
 
 
 def _work(item: Item) -> int:

@@ -62,9 +62,14 @@ class Trial:
         return has_tiles(self.schemes)
 
     @property
+    def has_loops(self) -> bool:
+        """Whether anything runs in a loop."""
+        return any(isinstance(s, Loop) for s in self.schemes)
+
+    @property
     def is_mixed(self) -> bool:
         """Whether there are tiles and loops."""
-        return self.is_tiled and not all(isinstance(s, Scheme) for s in self.schemes)
+        return self.is_tiled and self.has_loops
 
 
 def has_tiles(schemes: Sequence[Scheme | Loop]) -> bool:
