@@ -414,7 +414,7 @@ def test_profile_and_plan_through_a_virtual_board(
     with VirtualBoard() as board:
         done = Run(
             ["profile", CNN, "-p", board.port, "--db", path, "--runs", "3", "--tiles",
-             "--time-limit", "6", "--export", tmp_path / "p.csv"],
+             "--time-limit", "20", "--export", tmp_path / "p.csv"],
             capsys,
         )  # fmt: skip
     assert done.code == 0, done.err

@@ -80,13 +80,21 @@ def cut_out(model: Model, ops: Sequence[Op], through: Sequence[Tensor]) -> Model
     return Model([graph], [*model.codes, reader.code], buffers, [], [], [], model.raw)
 
 
+def is_stand_in(op: Op) -> bool:
+    """Whether an operator stands for the readers that an interval was cut off from."""
+    return op.outputs[0].name == _STAND_IN if op.outputs else False
+
+
+_STAND_IN = "read by what was cut off"
+
+
 def _reader(tensors: Sequence[Tensor]) -> Op:
     """An operator whose result is like none of its operands, so that nothing is made of it, and
     that needs next to no scratch, as one that nobody knows would."""
     generated = schema.generated
     like = tensors[0]
     result = Tensor(
-        "read", like.type, (1,), like.buffer, None, False, 0, generated.TensorT(name=b"")
+        _STAND_IN, like.type, (1,), like.buffer, None, False, 0, generated.TensorT(name=b"")
     )
     code = OpCode(schema.operator_code("ADD_N"), None, generated.OperatorCodeT())
     raw = generated.OperatorT()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
+from tflm_planner.choice.copying import is_stand_in
 from tflm_planner.cost import Watch, case_of, profile_target, with_source
 from tflm_planner.cost.case import Case, canonical
 from tflm_planner.device import messages as m
@@ -53,6 +54,8 @@ class Shapes:
 
     def add(self, op: Op) -> None:
         """Take an operator in, unless there is one like it."""
+        if is_stand_in(op):  # of the search's own making
+            return
         if not can_stand_alone(op):
             self.left_out[op.kind] = "not measured alone (control flow, state, or custom)"
             return
