@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -14,19 +15,22 @@ from tests.device.proxy import ModelFake, Proxy
 from tests.models.handmade import MODELS
 from tests.models.handmade_flow import while_loop
 from tests.test_cli import Run
+from tests.tflm.test_lean import pooled
 from tflm_planner.device import messages as m
-from tflm_planner.device.board import connect
+from tflm_planner.device.board import Allocation, Board, connect
 from tflm_planner.device.energy import metered_power, stated_power
 from tflm_planner.device.events import events
 from tflm_planner.device.framing import Frame, encode
 from tflm_planner.device.line import SerialLine
 from tflm_planner.device.measurement import Measurement
 from tflm_planner.device.measurement_report import to_csv, to_html, to_json
-from tflm_planner.device.measuring import MeasureOptions, measure
+from tflm_planner.device.measuring import MeasureOptions, measure, predicted_for
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
 from tflm_planner.errors import UsageError
 from tflm_planner.search import silent
-from tflm_planner.serde import read_model
+from tflm_planner.serde import read_model, write_model
+from tflm_planner.tflm.arena import arena_of
+from tflm_planner.tflm.targets import load_target
 
 SCHEMA = json.loads((ROOT / "schema" / "measurement.schema.json").read_text())
 
@@ -206,6 +210,40 @@ def test_models_whose_order_is_not_known() -> None:
     for model in models:
         if not any(op.called() for op in model.ops()):
             assert events(model) == model.main.ops
+
+
+def test_lean_firmware_is_measured_against_lean_predictions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = write_model(pooled(CNN.read_bytes()))
+    allocate, asked = Board.allocate, list[tuple[bool, int]]()
+
+    def lean_allocate(
+        self: Board, *, smallest: bool = False, lean: bool = False, step: int = 16, lowest: int = 0
+    ) -> Allocation:
+        asked.append((lean, lowest))
+        found = allocate(self, smallest=smallest, step=step, lowest=lowest)
+        return replace(found, lean=lean)
+
+    monkeypatch.setattr(Board, "allocate", lean_allocate)
+    target = load_target("cortex-m4/cmsis-nn")
+    options = MeasureOptions(runs=2, compare=False, target=target, lean=True)
+    with VirtualBoard(virtual_capabilities(), ModelFake(data, [10])) as board:
+        host = connect(SerialLine(board.port))
+        found = measure(host, "model", data, options, silent)
+        by_name = replace(options, target=load_target("cortex-m4/cmsis-nn+lean"), lean=False)
+        again = measure(host, "model", data, by_name, silent)
+    expected = arena_of(read_model(data), load_target("cortex-m4/cmsis-nn+lean"))
+    assert found.lean and found.target == "cortex-m4/cmsis-nn+lean"
+    assert [s.predicted for s in found.sizes[:3]] == [expected.arena, expected.head, expected.tail]
+    assert again.lean and again.sizes == found.sizes
+    assert all(lean for lean, _ in asked)
+    assert expected.arena // 2 < asked[0][1] < expected.arena  # not from nothing: TFLM may fault
+
+
+def test_lean_is_not_predicted_for_other_kernels(board: VirtualBoard) -> None:
+    with pytest.raises(UsageError, match="cannot be lean"):
+        predicted_for(MeasureOptions(lean=True), connect(SerialLine(board.port)).says)
 
 
 def test_power_of_a_meter(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ from tflm_planner.tflm.lean import (
     pool_records,
     quantize_multipliers,
 )
+from tflm_planner.tflm.lean_costs import lean_kept
+from tflm_planner.tflm.persistent import cost
 from tflm_planner.tflm.targets import load_target
 
 LEAN = "cortex-m4/cmsis-nn+lean"
@@ -224,6 +226,22 @@ def test_lean_is_never_above_stock_in_the_tail() -> None:
             without = predicted(read_model(data), target + "+lean")
             assert lean.tail <= stock.tail + 16 and without.tail <= stock.tail + 16
             assert lean.head == stock.head
+
+
+def test_the_tail_of_one_operator_is_never_too_little() -> None:
+    """Pieces are packed to their own alignment, so sums agree up to the rounding of each."""
+    target, close = load_target(LEAN), 0
+    for seed in range(30):
+        model = pooled(random_model(seed))
+        parts = predicted(model).tail_parts
+        there = parts["builtin_data"] + parts["op_init"] + parts["op_prepare"]
+        summed = sum(lean_kept(op, target) for op in model.ops())
+        assert there <= summed + 16
+        close += summed - there <= 16
+        stock = load_target("cortex-m4/cmsis-nn")
+        for op in model.ops():
+            assert lean_kept(op, stock) == cost(op, stock).kept >= lean_kept(op, target)
+    assert close > 10
 
 
 # --- targets and planning -------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from tflm_planner.passes.cleanup import entry_graphs
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.tflm.arena import Arena, arena_of
 from tflm_planner.tflm.machine import WHEEL
-from tflm_planner.tflm.targets import Target, all_boards, all_targets, load_target
+from tflm_planner.tflm.targets import Target, all_boards, all_targets, load_target, with_lean
 
 Progress = Callable[[str], None]
 _ROOM = 64 << 10
@@ -39,8 +39,8 @@ _ROOM = 64 << 10
 @dataclass(frozen=True)
 class MeasureOptions:
     """runs: to time. seed: of the inputs. target: for the predictions; None takes what the board
-    says. lean: with the lean library. compare: outputs with TFLM on this machine. power: while
-    active; None takes what the target's board states."""
+    says. lean: with the lean library, as with a lean target. compare: outputs with TFLM on this
+    machine. power: while active; None takes what the target's board states."""
 
     runs: int = 10
     seed: int = 0
@@ -63,22 +63,29 @@ def target_of(says: m.Capabilities) -> Target:
     )
 
 
+def predicted_for(options: MeasureOptions, says: m.Capabilities) -> Target:
+    """The target of the predictions: lean if the board is to use its lean library. UsageError
+    when it is none that is known, or none that can be lean."""
+    target = options.target or target_of(says)
+    return with_lean(target) if options.lean else target
+
+
 def measure(
     board: Board, name: str, data: bytes, options: MeasureOptions, say: Progress
 ) -> Measurement:
     """Measure the model in `data`. DeviceError when the board cannot; ModelError when the model
     is damaged."""
     model, _ = read_any(data)
-    target = options.target or target_of(board.says)
+    target = predicted_for(options, board.says)
     predicted = arena_of(model, target, carried_plan(model))
     latency = latency_of(model, target)
     check_runs(board.says, model)
     load(board, data, say)
     say("looking for the smallest arena")
-    whole = smallest(board, None if options.lean else predicted.arena, lean=options.lean)
+    whole = smallest(board, predicted.arena, lean=target.lean)
     assert whole.smallest is not None
     board.arena(whole.smallest)
-    tight = board.allocate(lean=options.lean)
+    tight = board.allocate(lean=target.lean)
     say("running")
     checks, notes = _outputs(board, model, data, tight, options)
     found, times, more = timed(board, model, latency, options.seed, options.runs)
@@ -87,8 +94,8 @@ def measure(
         hashlib.sha256(data).hexdigest(),
         board.says,
         target.id,
-        options.lean,
-        _sizes(predicted if not options.lean else None, whole),
+        target.lean,
+        _sizes(predicted, whole),
         found,
         _rough_seconds(latency, board.says),
         latency.instructions,
@@ -146,11 +153,11 @@ def load(board: Board, data: bytes, say: Progress) -> None:
     board.upload(data)
 
 
-def smallest(board: Board, predicted: int | None, *, lean: bool = False) -> Allocation:
+def smallest(board: Board, predicted: int, *, lean: bool = False) -> Allocation:
     """The smallest arena, found on the board. It is looked for from a little below what was
     predicted on: TFLM can fault, instead of failing, in arenas that are much too small."""
     board.arena(0)
-    lowest = 0 if predicted is None else max(0, predicted - max(1024, predicted // 16)) // 16 * 16
+    lowest = max(0, predicted - max(1024, predicted // 16)) // 16 * 16
     found = board.allocate(smallest=True, lean=lean, lowest=min(lowest, board.arena(0)))
     if lowest and found.smallest == lowest:
         found = board.allocate(smallest=True, lean=lean)
@@ -160,13 +167,12 @@ def smallest(board: Board, predicted: int | None, *, lean: bool = False) -> Allo
     return replace(found, smallest=exact.smallest)
 
 
-def _sizes(predicted: Arena | None, found: Allocation) -> tuple[Figure, ...]:
-    p = predicted
+def _sizes(predicted: Arena, found: Allocation) -> tuple[Figure, ...]:
     return (
-        Figure("arena", None if p is None else p.arena, found.smallest),
-        Figure("head", None if p is None else p.head, found.head),
-        Figure("tail", None if p is None else p.tail, found.tail),
-        Figure("arena_used_bytes()", None if p is None else p.used, found.used),
+        Figure("arena", predicted.arena, found.smallest),
+        Figure("head", predicted.head, found.head),
+        Figure("tail", predicted.tail, found.tail),
+        Figure("arena_used_bytes()", predicted.used, found.used),
     )
 
 
