@@ -65,9 +65,9 @@ def test_the_report_stays_short(report: Report) -> None:
         allocation=replace(report.allocation, aliases=("x" * 300,) * 500),
     )
     lines = render_report(long).splitlines()
-    assert len(lines) <= 30
+    assert len(lines) <= 40
     assert max(map(display_width, lines)) <= 100
-    assert "and 46 more" in render_report(long)
+    assert "and 41 more" in render_report(long)
     assert len(render_report(report).splitlines()) <= 20
 
 
