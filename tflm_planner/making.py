@@ -26,6 +26,7 @@ from tflm_planner.serde import read_model, write_model
 from tflm_planner.steps import search_steps
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.lean import WritePool
+from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tile_search import (
     Found,
     Method,
@@ -216,7 +217,14 @@ def _speed(tiling: Tiling) -> str:
 
 
 def _registrations(kinds: list[str]) -> list[str]:
-    return [f"the firmware must also register {', '.join(kinds)}"] if kinds else []
+    if not kinds:
+        return []
+    methods = (resolver_method(kind) for kind in kinds)
+    lines = " ".join(f"resolver.{method}();" for method in methods if method)
+    return [
+        f"the firmware must also register {', '.join(kinds)}",
+        f"in C++, with room for {len(kinds)} more in MicroMutableOpResolver: {lines}",
+    ]
 
 
 def _check_legal(problem: Problem, plan: Plan) -> None:
