@@ -231,7 +231,8 @@ def drop_unused(model: Model, graph: Graph) -> None:
 
 
 def _placed(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> list[Op]:
-    """The order with `new` behind all that they may read, and before all that reads them."""
+    """The order with `new` behind all that they may read, and before all that reads them; at the
+    end where they replace nothing."""
     gone = {id(op) for op in replaced}
     late = {id(t) for op in replaced for t in op.outputs}
     before: list[Op] = []
@@ -244,7 +245,7 @@ def _placed(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> list[
             after.append(op)
         else:
             before.append(op)
-    last = max(i for i, op in enumerate(ops) if id(op) in gone)
+    last = max((i for i, op in enumerate(ops) if id(op) in gone), default=len(ops) - 1)
     behind = {id(op) for op in ops[last + 1 :]}
     cut = next((i for i, op in enumerate(before) if id(op) in behind), len(before))
     rest = {id(op) for op in (*after, *before[cut:])}
