@@ -211,11 +211,10 @@ def reshape_output(model: Model, graph: Graph, output: Tensor) -> None:
     before = draft.tensor(output, f"{output.name}/joined", output.shape or ())
     shape = draft.integers("shape", output.shape or ())
     fields = {"newShape": np.array(output.shape or (), np.int32)}
-    reshape = draft.op("RESHAPE", [before, shape], [output], **fields)
+    draft.op("RESHAPE", [before, shape], [output], **fields)
     maker.outputs = [before if t is output else t for t in maker.outputs]
     for op in graph.ops:
         op.inputs = [before if t is output else t for t in op.inputs]
-    graph.ops.append(reshape)
     draft.commit(())
 
 
