@@ -61,7 +61,7 @@ def _streams() -> None:
         custom(f"delay_{rank}", "SignalDelay", stream, stream, delay_length=5)
     custom(
         "stacker", "SignalStacker", [(INT16, (7,))], [(INT16, (28,)), (BOOL, ())],
-        num_channels=7, stacker_left_context=2, stacker_right_context=1, stacker_step=2,
+        num_channels=7, stacker_left_context=3, stacker_right_context=0, stacker_step=2,
     )  # fmt: skip
 
 
