@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from tests.arduino import build
+from tflm_planner.device import board as boards
+from tflm_planner.device import line as lines
 
-boards = pytest.importorskip("tflm_planner.device.board")
-lines = pytest.importorskip("tflm_planner.device.line")
-pytest.importorskip("serial")
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="there is no g++ here")
 
 

@@ -8,7 +8,7 @@ import signal
 import sys
 
 from tflm_planner.choice.bench import Bench
-from tflm_planner.choice.workers import receive, send
+from tflm_planner.verify.frames import read_frame, write_frame
 
 
 def main() -> None:
@@ -17,11 +17,11 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whoever prints must not disturb the answers
     with contextlib.suppress(EOFError, BrokenPipeError):
-        data, options = receive(sys.stdin.buffer)
+        data, options = read_frame(sys.stdin.buffer)
         bench = Bench(data, options)
         while True:
-            questions = receive(sys.stdin.buffer)
-            send(answers, [bench.answer(q) for q in questions])
+            questions = read_frame(sys.stdin.buffer)
+            write_frame(answers, [bench.answer(q) for q in questions])
 
 
 if __name__ == "__main__":

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import struct
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import Any
 
 from tflm_planner.choice.bench import Bench, Question
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.trial import Outcome
+from tflm_planner.verify.frames import read_frame, write_frame
 
-_LENGTH = struct.Struct("<Q")
 _WORTH_STARTING = 24
 """Questions asked before the first child is started: small searches end sooner."""
 
@@ -81,7 +80,7 @@ class Workers:
 def _ask(child: subprocess.Popen[bytes], message: Any) -> bool:
     try:
         assert child.stdin is not None
-        send(child.stdin, message)
+        write_frame(child.stdin, message)
     except OSError:
         return False
     return True
@@ -91,22 +90,7 @@ def _told(child: subprocess.Popen[bytes], count: int) -> list[Outcome | None] | 
     """A child's answers; None where it has none, so that they are worked out here."""
     try:
         assert child.stdout is not None
-        found: list[Outcome | None] = receive(child.stdout)
+        found: list[Outcome | None] = read_frame(child.stdout)
     except (OSError, EOFError, pickle.UnpicklingError):
         return None
     return found if len(found) == count else None
-
-
-def send(stream: IO[bytes], message: Any) -> None:
-    """Write one message."""
-    data = pickle.dumps(message)
-    stream.write(_LENGTH.pack(len(data)) + data)
-    stream.flush()
-
-
-def receive(stream: IO[bytes]) -> Any:
-    """Read one message. Raises EOFError at the end. Only ever from a process of our own."""
-    size = stream.read(_LENGTH.size)
-    if len(size) < _LENGTH.size:
-        raise EOFError
-    return pickle.loads(stream.read(_LENGTH.unpack(size)[0]))
