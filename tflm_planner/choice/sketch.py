@@ -19,16 +19,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from tflm_planner.choice.line import Line
+from tflm_planner.choice.ranges import Ranges, Vector, needed_of, unit_of
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.ops import has_side_effects
-from tflm_planner.ops.axes import Link, Repeat, axis_map
+from tflm_planner.ops.axes import axis_map
 from tflm_planner.passes.tiler import cuts
 from tflm_planner.units import ALIGNMENT
 
-Vector = npt.NDArray[np.int64]
 Kept = Literal["no", "blocks", "rows"]
 """Halos are recomputed; kept in as many equal blocks as there are tiles, and joined by copying
 ("merge" in `passes.tiler`); kept row by row, with nothing copied (what no stock operators do, and
@@ -52,34 +51,6 @@ class Sketch:
     tail: int
     temp: int
     instructions: int
-
-
-@dataclass
-class _Ranges:
-    """What the tiles need of one tensor: rows [low, high) along `axis` for every tile; `axis` is
-    None where they need it whole."""
-
-    axis: int | None
-    low: Vector
-    high: Vector
-
-    def equals(self, other: _Ranges) -> bool:
-        """Whether both are the same."""
-        same = self.axis == other.axis
-        return same and (
-            self.axis is None
-            or bool((self.low == other.low).all() and (self.high == other.high).all())
-        )
-
-    def join(self, other: _Ranges) -> bool:
-        """Widen by what another reader needs; False where it goes along another axis."""
-        if self.axis is None or other.axis is None:
-            self.axis = None
-            return True
-        if self.axis != other.axis:
-            return False
-        self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +98,8 @@ class _Walk:
     )
     """Where halos are kept, tensor -> the first row that a tile or a later one reads, and the row
     behind the last one made in it."""
-    ranges: dict[int, _Ranges] = field(default_factory=dict[int, _Ranges])
-    pieces: dict[int, _Ranges] = field(default_factory=dict[int, _Ranges])
+    ranges: dict[int, Ranges] = field(default_factory=dict[int, Ranges])
+    pieces: dict[int, Ranges] = field(default_factory=dict[int, Ranges])
     uneven: set[int] = field(default_factory=set[int])
     """Tensors of which readers need different parts."""
     last: dict[int, int] = field(default_factory=dict[int, int])
@@ -178,7 +149,7 @@ class _Walk:
             if piece is None:
                 return False
             self.pieces[id(result)] = piece
-            wanted = self.ranges.setdefault(id(result), _Ranges(piece.axis, piece.low, piece.high))
+            wanted = self.ranges.setdefault(id(result), Ranges(piece.axis, piece.low, piece.high))
             if not wanted.join(piece):
                 return False
         wanted = self.ranges.get(id(result))
@@ -191,7 +162,7 @@ class _Walk:
         self._add_up(at, result, made)
         return True
 
-    def _grown(self, result: Tensor, wanted: _Ranges) -> _Ranges:
+    def _grown(self, result: Tensor, wanted: Ranges) -> Ranges:
         """The rows that each tile makes, if none is made twice."""
         if wanted.axis is None:
             return wanted
@@ -209,9 +180,9 @@ class _Walk:
             copied = self._size(id(result), wanted).sum()
             self.extra += float(copied) * _JOIN_BYTE + _DISPATCH * self.parts
         low = np.where(high > before, before, rows)
-        return _Ranges(wanted.axis, low, np.where(high > before, high, 0))
+        return Ranges(wanted.axis, low, np.where(high > before, high, 0))
 
-    def _add_up(self, at: int, result: Tensor, wanted: _Ranges) -> None:
+    def _add_up(self, at: int, result: Tensor, wanted: Ranges) -> None:
         """What tiles of this operator cost."""
         if wanted.axis is None:  # made once, by the first tile
             return
@@ -222,7 +193,7 @@ class _Walk:
         self.tail += self.line.tail[at] * again
         self.temp += self.line.temp[at] * again
 
-    def _cut(self, tensor: Tensor) -> _Ranges | None:
+    def _cut(self, tensor: Tensor) -> Ranges | None:
         """The pieces of a result; None where there are fewer than asked for."""
         shape = tensor.shape or ()
         if self.axis >= len(shape):
@@ -233,9 +204,9 @@ class _Walk:
         if len(ranges) != self.parts:
             return None
         low, high = np.array(ranges, np.int64).T
-        return _Ranges(self.axis, low, high)
+        return Ranges(self.axis, low, high)
 
-    def _needs(self, at: int, op: Op, wanted: _Ranges) -> bool:
+    def _needs(self, at: int, op: Op, wanted: Ranges) -> bool:
         """Note what the operator reads; False where the axis cannot be split."""
         links = () if wanted.axis is None else tuple(axis_map(op).links_of(wanted.axis))
         if wanted.axis is not None and not links:
@@ -244,7 +215,7 @@ class _Walk:
             if operand is None or id(operand) not in self.line.bytes:
                 continue
             found = next((link for link in links if link.operand == index), None)
-            needed = _needed(operand, found, wanted)
+            needed = needed_of(operand, found, wanted)
             known = self.ranges.get(id(operand))
             if known is not None and not known.equals(needed):
                 self.uneven.add(id(operand))
@@ -318,7 +289,7 @@ class _Walk:
         axis = self.ranges[key].axis
         return 1 if axis is None else (self.line.tensors[key].shape or ())[axis]
 
-    def _size(self, key: int, found: _Ranges) -> Vector:
+    def _size(self, key: int, found: Ranges) -> Vector:
         """Bytes of a part of a tensor for each tile."""
         whole = self.line.bytes[key]
         if found.axis is None:
@@ -380,28 +351,3 @@ class _Walk:
 
 _VIEW_TAIL, _VIEW_TEMP = 12, 64
 """Bytes of a view: of the tail, and while planning."""
-
-
-def _needed(operand: Tensor, link: Link | None, wanted: _Ranges) -> _Ranges:
-    if link is None or wanted.axis is None:
-        return _Ranges(None, wanted.low, wanted.high)
-    size = (operand.shape or ())[link.axis]
-    rows = (wanted.low, wanted.high)
-    if isinstance(link.rule, Repeat) and size == 1:
-        return _Ranges(None, *rows)
-    found = [
-        link.rule.needs((int(a), int(b)), size) if a < b else (size, 0)
-        for a, b in zip(*rows, strict=True)
-    ]
-    low, high = np.array(found, np.int64).T
-    return _Ranges(link.axis, low, high)
-
-
-def unit_of(tensor: Tensor, axis: int) -> int:
-    """The fewest steps along an axis that take a multiple of 16 bytes, where parts along it are
-    runs of bytes: the tiler cuts there."""
-    shape = tensor.shape or ()
-    if math.prod(shape[:axis]) != 1:
-        return 1
-    step = math.prod(shape[axis + 1 :]) * tensor.nbytes // max(tensor.elements, 1)
-    return ALIGNMENT // math.gcd(ALIGNMENT, step) if step else 1
