@@ -18,7 +18,7 @@ from tflm_planner.choice.line import Line
 from tflm_planner.choice.loops import LoopSketches, may_loop
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.partition import Item
-from tflm_planner.choice.sketch import Kept, Limits, sketches
+from tflm_planner.choice.sketch import Kept, Limits, Sketch, sketches
 from tflm_planner.choice.trial import Outcome
 from tflm_planner.passes.tile import CHANNELS
 from tflm_planner.passes.tiler import Halo
@@ -40,7 +40,8 @@ _HALOS: tuple[tuple[Halo, Kept], ...] = (("recompute", "no"), ("merge", "blocks"
 @dataclass(frozen=True)
 class Intervals:
     """plain: what the model comes to as it is. allowed: instructions that may be added. used:
-    kinds of operators that it has. over: whether time is up."""
+    kinds of operators that it has. over: whether time is up. known: sketches by what they do about
+    halos, for several searches of one line to share."""
 
     line: Line
     options: TileOptions
@@ -48,27 +49,38 @@ class Intervals:
     allowed: int
     used: frozenset[str]
     over: Callable[[], bool]
+    known: dict[Kept, list[Sketch]]
 
     def tiled(self, bound: bool) -> Iterator[Item]:
         """All intervals in tiles that may help. bound: views lie in their parents, so that no
         halo is kept."""
+        slices, joins = (self.options.allows(k, self.used) for k in ("SLICE", "CONCATENATION"))
+        for halo, kept in _HALOS[:1] if bound else _HALOS:
+            for made in self._sketched(kept):
+                if (slices or not made.slices) and (joins or not made.joins):
+                    yield tiled_item(made, halo)
+
+    def _sketched(self, kept: Kept) -> list[Sketch]:
+        """Sketches that may help, whatever may be used; the same for all searches of a line."""
+        if kept in self.known:
+            return self.known[kept]
+        made = list(self._sketches(kept))
+        if not self.over():  # else these are not all
+            self.known[kept] = made
+        return made
+
+    def _sketches(self, kept: Kept) -> Iterator[Sketch]:
         line, most = self.line, self._most
-        limits = Limits(
-            most,
-            self.allowed,
-            slices=self.options.allows("SLICE", self.used),
-            joins=self.options.allows("CONCATENATION", self.used),
-        )
+        limits = Limits(most, self.allowed)
         for end in range(1, len(line) + 1):
             firsts = self._firsts(end)
             for axis, parts in _cuts(line, end) if firsts and not self.over() else ():
                 if axis == CHANNELS and len(line) > LARGE:
                     continue
-                for halo, kept in _HALOS[:1] if bound else _HALOS:
-                    for made in sketches(line, end, axis, parts, firsts, limits, kept):
-                        helps = made.head < max(line.needs[made.first : end])
-                        if helps and made.head + made.tail - self._floor < most:
-                            yield tiled_item(made, halo)
+                for made in sketches(line, end, axis, parts, firsts, limits, kept):
+                    helps = made.head < max(line.needs[made.first : end])
+                    if helps and made.head + made.tail - self._floor < most:
+                        yield made
 
     def looped(self) -> Iterator[Item]:
         """All intervals in loops that may help: the same whether views are bound or not."""

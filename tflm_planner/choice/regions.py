@@ -30,7 +30,6 @@ from tflm_planner.choice.items import (
     tried_item,
     ways_to_try,
     work_added,
-    work_of,
 )
 from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, front_of, silent
@@ -42,6 +41,7 @@ from tflm_planner.choice.trial import (
     Schedule,
     Trial,
     line_order,
+    permitted,
     tiling_of,
 )
 from tflm_planner.choice.workers import Workers
@@ -72,13 +72,13 @@ _REFINED = 4
 class RegionSearch:
     """One search. `found()` is good at any time, also after Ctrl-C in `run()`."""
 
-    def __init__(self, data: bytes, options: TileOptions, workers: Workers) -> None:
+    def __init__(self, options: TileOptions, workers: Workers) -> None:
         self._options, self._workers = options, workers
         self._deadline = time.monotonic() + options.time_limit
         bench = workers.bench
         self._order = line_order(bench.model, options)
         self._line: Line = bench.line(self._order)
-        plain = bench.answer(Question(Trial((), False, effort=CLIMB)))
+        (plain,) = workers.answers([Question(Trial((), False, effort=CLIMB))])
         assert plain is not None, "the model itself is always possible"
         self._used = frozenset(op.kind for op in bench.model.ops())
         self._base, self._plain = plain.instructions, plain
@@ -88,8 +88,9 @@ class RegionSearch:
         self._try_whole([Trial((), False, self._order, CLIMB)])
         self._allowed = int((options.overhead - 1) * self._base)
         self._intervals = Intervals(
-            self._line, options, plain, self._allowed, self._used, lambda: self._over
-        )
+            self._line, options, plain, self._allowed, self._used, lambda: self._over,
+            bench.sketched(self._order),
+        )  # fmt: skip
         self._partition = Partition(self._line.needs, self._allowed)
         self._bound = options.dialect
         self._caps: list[int] = []
@@ -235,13 +236,14 @@ class RegionSearch:
             for border, how in ways[item.key]
         ]
         self._trials += len(items)
-        answers = iter(self._workers.answers(questions))
+        fresh = {self._workers.key(q): q for q in questions if not self._workers.knows(q)}
+        self._work += sum(sum(map(work_added, q.trial.schemes)) for q in fresh.values())
+        answers = iter(self._answers(questions))
         for item in items:
-            tried: list[tuple[Outcome | None, Border]] = [
-                (next(answers), border) for border, _ in ways[item.key]
-            ]
-            possible: list[tuple[Outcome, Border]] = [(o, b) for o, b in tried if o is not None]
-            self._work += work_of(item) * len(tried)
+            tried: list[tuple[Outcome | None, Border]]
+            tried = [(next(answers), border) for border, _ in ways[item.key]]
+            possible: list[tuple[Outcome, Border]]
+            possible = [(outcome, border) for outcome, border in tried if outcome is not None]
             if not possible:
                 self._partition.drop(item)
                 self._loops.pop(item.key, None)
@@ -253,6 +255,11 @@ class RegionSearch:
             self._partition.add(made)
             if item.key.edge:
                 self._loops[item.key] = made
+
+    def _answers(self, questions: Sequence[Question]) -> list[Outcome | None]:
+        """Outcomes that are permitted."""
+        found = self._workers.answers(questions)
+        return [permitted(outcome, self._options, self._used) for outcome in found]
 
     def _trial_of(self, items: Iterable[Item]) -> Trial:
         schemes = tuple(region_of(i, 0, self._border.get(i.key, "waste")) for i in items)
@@ -268,8 +275,10 @@ class RegionSearch:
             for how in SCHEDULES
         ]
         fresh = [t for t in dict.fromkeys(trials) if t not in self._whole]
-        self._whole_work += sum(map(self._work_of, fresh))
-        outcomes = self._workers.answers([Question(t) for t in fresh])
+        questions = [Question(t) for t in fresh]
+        unknown = [q.trial for q in questions if not self._workers.knows(q)]
+        self._whole_work += sum(map(self._work_of, unknown))
+        outcomes = self._answers(questions)
         for trial, outcome in zip(fresh, outcomes, strict=True):
             made = None
             if outcome is not None:

@@ -41,7 +41,8 @@ _DISPATCH = 400
 @dataclass(frozen=True, slots=True)
 class Sketch:
     """Operators first .. end-1 in `parts` along `axis`. head: bytes with all that lives beside.
-    tail, temp, instructions: what is added to those of the operators as they are."""
+    tail, temp, instructions: what is added to those of the operators as they are. slices, joins:
+    whether parts are no views, and have to be cut out, and put together, by copying."""
 
     first: int
     end: int
@@ -51,19 +52,18 @@ class Sketch:
     tail: int
     temp: int
     instructions: int
+    slices: bool = False
+    joins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Where a walk ends: bytes of tail and instructions that may be added. views: whether parts
-    of tensors are views where they are runs of bytes. slices, joins: whether parts that are no
-    views may be cut out, and put together, by copying."""
+    of tensors are views where they are runs of bytes."""
 
     tail: int
     instructions: int
     views: bool = True
-    slices: bool = True
-    joins: bool = True
 
 
 def sketches(
@@ -81,7 +81,7 @@ def sketches(
     for first in range(end - 1, min(firsts, default=end) - 1, -1):
         if not walk.extend(first) or walk.is_beyond:
             return
-        if first in firsts and walk.is_possible(first):
+        if first in firsts:
             yield walk.sketch(first)
 
 
@@ -120,15 +120,6 @@ class _Walk:
     def is_beyond(self) -> bool:
         """Whether the interval costs too much already; longer ones cost more."""
         return self.extra > self.limits.instructions or self.tail > self.limits.tail
-
-    def is_possible(self, first: int) -> bool:
-        """Whether what has to be copied may be copied."""
-        limits = self.limits
-        if not limits.joins and not all(map(self._is_view, self.pieces)):
-            return False
-        return limits.slices or all(
-            self._is_view(key) for key in self.ranges if self._is_cut(key, first)
-        )
 
     def _is_cut(self, key: int, first: int) -> bool:
         """Whether a tensor is there as a whole, or in parts larger than some operator reads."""
@@ -238,6 +229,8 @@ class _Walk:
         return Sketch(
             first, self.end, self.axis, n, max(head, self._joined()),
             self.tail + _VIEW_TAIL * views, self.temp + _VIEW_TEMP * views, int(self.extra),
+            not all(self._is_view(key) for key in self.ranges if self._is_cut(key, first)),
+            not all(map(self._is_view, self.pieces)),
         )  # fmt: skip
 
     def _live(self, first: int, entering: list[int]) -> Vector:

@@ -81,7 +81,7 @@ def has_tiles(schemes: Sequence[Scheme | Loop]) -> bool:
 class Outcome:
     """head, tail, arena: bytes. temp: what planning takes beside the tail. instructions: of one
     inference. bottleneck: position of the operator at the peak, as in the model given, after its
-    order."""
+    order. kinds: of operators that the model did not have."""
 
     head: int
     tail: int
@@ -89,11 +89,12 @@ class Outcome:
     arena: int
     instructions: int
     bottleneck: int | None
+    kinds: frozenset[str] = frozenset()
 
 
 def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
-    """What `trial` makes of `model`, which stays as it is; None where it is impossible, or needs
-    operators that may not be used."""
+    """What `trial` makes of `model`, which stays as it is; None where it is impossible. Whether
+    it may be had is another question (`permitted`): one answer serves all permissions."""
     target, scratch_of = options.machine.target, options.machine.scratch_of
     used = frozenset(op.kind for op in model.ops())
     dialect = options.dialect and trial.is_tiled
@@ -125,8 +126,7 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
         careful = trial.effort >= CAREFUL
         if careful and scratch_faults(line, made, offsets, scratch_of, options.trails_of)[1]:
             return None
-    if any(not options.allows(op.kind, used) for op in made.ops()):
-        return None
+    kinds = frozenset(op.kind for op in made.ops()) - used
     if target.lean:
         run(made, WritePool())
     found = arena_of(made, target, offsets)
@@ -139,7 +139,17 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
             made, target, in_place=copying.in_place, turn_bytes=copying.turn_bytes
         ).instructions,
         peak,
+        kinds,
     )
+
+
+def permitted(
+    outcome: Outcome | None, options: TileOptions, used: frozenset[str]
+) -> Outcome | None:
+    """The outcome, unless it needs operators that may not be used. `used`: by the whole model."""
+    if outcome is None or all(options.allows(kind, used) for kind in outcome.kinds):
+        return outcome
+    return None
 
 
 def tiling_of(trial: Trial, outcome: Outcome, options: TileOptions, base: int) -> Tiling:
