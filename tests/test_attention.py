@@ -68,3 +68,6 @@ def test_attention_is_found_and_needs_no_scores():
     # All scores are 8 inputs large; keys, values, input and what makes the values are four.
     assert report.after.arena.head <= 4 * X + 512
     assert report.before.arena.head > 16 * X
+    width = HEADS * DEPTH
+    products = 2 * (4 * ROWS * width * width + 2 * HEADS * ROWS * ROWS * DEPTH)
+    assert report.before.macs == report.after.macs == products
