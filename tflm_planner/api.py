@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tflm_planner import __version__
-from tflm_planner.cost import profile_notes
+from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.errors import ModelError, OutputsDifferError
 from tflm_planner.files import check_writable, read_file, write_file
 from tflm_planner.inspection import Inspection, read_any, seen
@@ -98,11 +98,11 @@ def plan(
     original = load(source)
     model = read_model(original)
     before_search = seen(model, options.search.machine)
-    before = _side(before_search, len(original))
+    before = _side(before_search, len(original), options.search.machine.target)
     start, model = _with_pool(original, model, options.search.machine.target)
     made = make(start, model, options.search, options.tiles, options.budget, say)
     searched = time.monotonic()
-    after = _side(made.inspection, len(made.data))
+    after = _side(made.inspection, len(made.data), options.search.machine.target)
     verdict = _proved(original, made, options.verify, say)
     seconds = {"plan": searched - started, "verify": time.monotonic() - searched}
     if verdict is not None:
@@ -283,7 +283,7 @@ def _interruption(candidate: Candidate) -> tuple[str, ...]:
     return ("interrupted: this is the best plan found until then",) if candidate.interrupted else ()
 
 
-def _side(found: Inspection, file_bytes: int) -> Side:
+def _side(found: Inspection, file_bytes: int, target: Target) -> Side:
     return Side(
         operators=sum(1 for _ in found.model.ops()),
         tensors=sum(1 for _ in found.model.tensors()),
@@ -291,6 +291,7 @@ def _side(found: Inspection, file_bytes: int) -> Side:
         arena=found.arena,
         wheel=found.wheel,
         map=found.map,
+        macs=latency_of(found.model, target).total.macs,
     )
 
 

@@ -7,8 +7,9 @@
                  each operator's share of the tile, halos recomputed
 
 Ranges go backwards from the results through the operators' axis maps; one walk from j downwards
-serves all i. Live bytes are added up for every tile and operator. Results may take over memory of
-operands as far as the whole operators' may. Good to a few per cent; trials say what is true.
+serves all i. Live bytes are added up for every tile and operator. What tiles need whole is made
+before them (`early`). Results may take over memory of operands as far as the whole operators' may.
+Good to a few per cent; trials say what is true.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Literal
 
 import numpy as np
 
+from tflm_planner.choice.early import Early
 from tflm_planner.choice.line import Line
 from tflm_planner.choice.ranges import Ranges, Vector, needed_of, unit_of
 from tflm_planner.ir import Op, Tensor
@@ -106,6 +108,8 @@ class _Walk:
     """Tensor -> its last reader within."""
     sizes: dict[int, Vector] = field(default_factory=dict[int, Vector])
     """Tensor -> bytes of each tile's share of it."""
+    early: Early = field(default_factory=Early)
+    """What runs once, before the tiles."""
     beside: int = 0
     """Bytes of the tensors that live through the interval."""
     extra: float = 0.0
@@ -124,7 +128,8 @@ class _Walk:
     def _is_cut(self, key: int, first: int) -> bool:
         """Whether a tensor is there as a whole, or in parts larger than some operator reads."""
         entering = self.line.made[key] < first
-        return self.ranges[key].axis is not None and (entering or key in self.uneven)
+        apart = entering or key in self.uneven or key in self.early.last
+        return self.ranges[key].axis is not None and apart
 
     def extend(self, at: int) -> bool:
         """Take in the operator before; False where it cannot be part of a tile."""
@@ -144,6 +149,10 @@ class _Walk:
             if not wanted.join(piece):
                 return False
         wanted = self.ranges.get(id(result))
+        if id(result) in self.early.last or (wanted is not None and wanted.axis is None):
+            self.early.add(at, op, self.line)
+            self.pieces.pop(id(result), None)
+            return True
         if wanted is None:  # nobody reads it
             return False
         made = wanted if self.kept == "no" else self._grown(result, wanted)
@@ -155,8 +164,7 @@ class _Walk:
 
     def _grown(self, result: Tensor, wanted: Ranges) -> Ranges:
         """The rows that each tile makes, if none is made twice."""
-        if wanted.axis is None:
-            return wanted
+        assert wanted.axis is not None, "made before the tiles"
         rows = (result.shape or ())[wanted.axis]
         block = 1 if self.kept == "rows" else -(-rows // self.parts)
         # Blocks are made when they are wanted and end where they must, so that counting whole
@@ -175,8 +183,7 @@ class _Walk:
 
     def _add_up(self, at: int, result: Tensor, wanted: Ranges) -> None:
         """What tiles of this operator cost."""
-        if wanted.axis is None:  # made once, by the first tile
-            return
+        assert wanted.axis is not None, "made before the tiles"
         rows = (result.shape or ())[wanted.axis]
         share = np.maximum(wanted.high - wanted.low, 0) / rows
         again = self.parts - 1
@@ -199,8 +206,9 @@ class _Walk:
 
     def _needs(self, at: int, op: Op, wanted: Ranges) -> bool:
         """Note what the operator reads; False where the axis cannot be split."""
-        links = () if wanted.axis is None else tuple(axis_map(op).links_of(wanted.axis))
-        if wanted.axis is not None and not links:
+        assert wanted.axis is not None, "made before the tiles"
+        links = tuple(axis_map(op).links_of(wanted.axis))
+        if not links:
             return False
         for index, operand in enumerate(op.inputs):
             if operand is None or id(operand) not in self.line.bytes:
@@ -221,11 +229,13 @@ class _Walk:
     def sketch(self, first: int) -> Sketch:
         """The interval from `first` on."""
         line, n = self.line, self.parts
-        entering = [k for k in self.ranges if line.made[k] < first and line.last[k] < self.end]
+        known = self.ranges | self.early.last
+        entering = [k for k in known if line.made[k] < first and line.last[k] < self.end]
         live = self._live(first, entering)
+        self.early.lay(live, line, first, entering, self.ranges)
         scratch = np.array(line.scratch[first : self.end], np.int64)
         head = self.beside + int((live.max(axis=1) + scratch).max())
-        views = (len(entering) + len(self.pieces)) * n
+        views = (sum(k in self.ranges for k in entering) + len(self.pieces)) * n
         return Sketch(
             first, self.end, self.axis, n, max(head, self._joined()),
             self.tail + _VIEW_TAIL * views, self.temp + _VIEW_TEMP * views, int(self.extra),
@@ -237,13 +247,13 @@ class _Walk:
         """Bytes that live while an operator (row) of a tile (column) runs."""
         line = self.line
         live = np.zeros((self.end - first, self.parts), np.int64)
-        for key in entering:
+        for key in (k for k in entering if k in self.ranges):
             after = self.last[key] + 1 - first
             live[:after] += self._left(key, True)
             live[after:] += self._left(key, False)
         for key, size in self.sizes.items():
             made = line.made[key] - first
-            if made < 0:
+            if made < 0 or line.made[key] in self.early.ops:
                 continue
             after = max(self.last.get(key, -1) + 1 - first, made + 1)
             if key not in self.pieces:
@@ -257,8 +267,15 @@ class _Walk:
             live[made:] += done
             live[:made] += done - piece
             live[made:after] += np.maximum(size - piece, 0)
+        for at in self.early.ops:
+            key = id(line.ops[at].outputs[0])
+            if line.last[key] >= self.end:
+                live += line.bytes[key]
+            elif key in self.ranges:
+                live += line.bytes[key]
+                live[self.last[key] + 1 - first :, -1] -= line.bytes[key]
         for at in range(first, self.end):
-            if line.saved[at]:
+            if line.saved[at] and at not in self.early.ops:
                 live[at - first] -= self._taken(at, entering)
         return live
 
@@ -329,6 +346,8 @@ class _Walk:
         made = self.sizes[result]
         for key, gain in line.saved[at].items():
             if self.last.get(key) != at or line.last[key] >= self.end:
+                continue
+            if line.made[key] in self.early.ops:  # every tile reads it
                 continue
             operand = self.sizes[key]
             if key in entering:

@@ -81,6 +81,7 @@ class Tiler:
                 self.plan(k, {key: [b[k]] for key, b in boxes.items() if k < len(b)})
         else:
             self._lay_blocks(boxes)
+        self._make_shared(tiles)
         made: dict[tuple[int, int], Tensor] = {}
         for k in reversed(range(tiles)) if self._how.backward else range(tiles):
             for t in self.results:
@@ -91,6 +92,23 @@ class Tiler:
                 parts = [made[id(t), k] for k in range(len(boxes[id(t)]))]
                 self.pieces.joined(t, boxes[id(t)], parts)
         return self.finished()
+
+    def _make_shared(self, tiles: int) -> None:
+        """Run what all tiles need alike before the first of them: it lives from the second tile on
+        anyway, and what only leads to it then dies before any tile does work."""
+        for op in self._ops:
+            for t in op.outputs:
+                boxes = {self._box_of(t, k) for k in range(tiles)}
+                (box, *others) = boxes
+                if box is not None and not others:
+                    self._make(op, t, box, 0)
+
+    def _box_of(self, tensor: Tensor, k: int) -> Box | None:
+        """What tile `k` makes of a tensor in one piece, if it makes it that way."""
+        if self._how.halo == "recompute":
+            return self._plans[k].get(id(tensor))
+        blocks = self._blocks.get(id(tensor), [])
+        return blocks[0] if len(blocks) == 1 else None
 
     def finished(self) -> Draft:
         """The draft, with views first, and without pieces of a result that some tile needed,
