@@ -79,17 +79,18 @@ class Tiler:
             raise NotTileableError("its results cannot be cut into two")
         if self._how.halo == "recompute":
             for k in range(tiles):
-                self.plan(k, {key: [b[k]] for key, b in boxes.items() if k < len(b)})
+                pieces = {key: _pieces_of_tile(b, k, tiles) for key, b in boxes.items()}
+                self.plan(k, {key: found for key, found in pieces.items() if found})
         else:
             self._lay_blocks(boxes)
-        made: dict[tuple[int, int], Tensor] = {}
+        made: dict[tuple[int, Box], Tensor] = {}
         for k in reversed(range(tiles)) if self._how.backward else range(tiles):
             for t in self.results:
-                if k < len(boxes[id(t)]):
-                    made[id(t), k] = self.fetch(t, boxes[id(t)][k], k)
+                for box in _pieces_of_tile(boxes[id(t)], k, tiles):
+                    made[id(t), box] = self.fetch(t, box, k)
         for t in self.results:
             if id(t) not in self._written:
-                parts = [made[id(t), k] for k in range(len(boxes[id(t)]))]
+                parts = [made[id(t), box] for box in boxes[id(t)]]
                 self.pieces.joined(t, boxes[id(t)], parts)
         return self.finished()
 
@@ -273,6 +274,12 @@ class Tiler:
         if op.kind in ("CONCATENATION", "PACK"):
             operands = [t for t in operands if t is not None]
         self.draft.clone(op, operands, [result], **changed)
+
+
+def _pieces_of_tile(boxes: list[Box], k: int, tiles: int) -> list[Box]:
+    """Those pieces of a result that tile `k` makes: all results grow at one pace, though one may
+    have fewer rows, and so fewer pieces, than another."""
+    return boxes[k * len(boxes) // tiles : (k + 1) * len(boxes) // tiles]
 
 
 def eager_order(ops: Sequence[Op]) -> list[Op]:
