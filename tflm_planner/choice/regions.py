@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from tflm_planner.choice.bench import Question
 from tflm_planner.choice.improve import neighbours
-from tflm_planner.choice.intervals import Intervals
+from tflm_planner.choice.intervals import LARGE, Intervals
 from tflm_planner.choice.items import (
     BATCH,
     SCHEDULES,
@@ -33,6 +33,7 @@ from tflm_planner.choice.items import (
 )
 from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, front_of, silent
+from tflm_planner.choice.outings import Outings
 from tflm_planner.choice.partition import Cover, Item, Partition, Way
 from tflm_planner.choice.trial import (
     CAREFUL,
@@ -122,6 +123,7 @@ class RegionSearch:
 
     def run(self, say: Progress = silent) -> None:
         """Search until nothing is left to try, or time is up."""
+        self._try_outings(say)
         for bound in self._modes():
             self._bound = bound
             self._partition = Partition(self._line.needs, self._allowed)
@@ -139,6 +141,20 @@ class RegionSearch:
             self._whole_work = 0
             self._improve(say)
         self._finish(say)
+
+    def _try_outings(self, say: Progress) -> None:
+        """Where not every interval can be looked at: what is fat, in orders made for it."""
+        if len(self._line) <= LARGE:
+            return
+        say("tiling: looking for bulges")
+        outings = Outings(self._workers, self._options, self._plain, self._allowed, self._used)
+        for trial in outings.trials():
+            self._try_whole([trial])
+            self._trials += outings.tried
+            outings.tried = 0
+            say(f"tiling: {self.best.bytes:,} B, {self._trials} bulges tried")
+            if self._over:
+                return
 
     def _modes(self) -> tuple[bool, ...]:
         """Whether views are bound to their parents: in the dialect they should be; where copies
