@@ -273,6 +273,18 @@ def _reshaped(asked: _Wanted, plain: Recipe) -> Recipe:
     return replace(plain, constants=constants, options=changed)
 
 
+def _squeezed(asked: _Wanted, plain: Recipe) -> Recipe:
+    """Which axes vanish is said: those that a tile merely makes 1 long must stay."""
+    data, options = asked.op.inputs[0], asked.op.options
+    given = getattr(options, "squeezeDims", None)
+    if data is None or (given is not None and len(given)):
+        return plain
+    if options is None:
+        raise NotTileableError(f"{asked.op.label} does not say which axes vanish")
+    gone = [a for a, n in enumerate(data.shape or ()) if n == 1]
+    return replace(plain, options=(("squeezeDims", np.array(gone, np.int32)),))
+
+
 def _same_values(operand: Tensor | None, result: Tensor) -> bool:
     """Whether equal bytes of operand and result stand for equal numbers."""
     if operand is None or operand.type != result.type:
@@ -291,7 +303,7 @@ def _scales(tensor: Tensor) -> tuple[list[float], list[int]]:
 _FORMS: dict[str, Callable[[_Wanted, Recipe], Recipe]] = {
     **dict.fromkeys(ELEMENT_WISE, _as_it_is),
     **dict.fromkeys(
-        ("SOFTMAX", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "BATCH_MATMUL", "FULLY_CONNECTED",
+        ("SOFTMAX", "EXPAND_DIMS", "TRANSPOSE", "BATCH_MATMUL", "FULLY_CONNECTED",
          "MEAN", "SUM", "PACK"),
         _as_it_is,
     ),
@@ -302,6 +314,7 @@ _FORMS: dict[str, Callable[[_Wanted, Recipe], Recipe]] = {
     "TRANSPOSE_CONV": _transposed_convolution,
     "CONCATENATION": _joined,
     "RESHAPE": _reshaped,
+    "SQUEEZE": _squeezed,
     "SLICE": _sliced,
     "STRIDED_SLICE": _strided,
     "UNPACK": _unpacked,
