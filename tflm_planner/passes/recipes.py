@@ -41,6 +41,7 @@ from tflm_planner.passes.windows import (
     scattered,
     window_forms,
 )
+from tflm_planner.tflm.single_rows import is_right_alone
 
 _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 
@@ -165,10 +166,23 @@ def _window(asked: _Wanted, plain: Recipe) -> Recipe:
     if found is None:
         raise NotTileableError(f"{op.label} has a border that no padding gives")
     forms, padding = found
+    _check_single_rows(asked.op, forms, padding)
     made = _with_forms(plain, 0, forms)
     pads = ((0, 0), forms[0].pads, forms[1].pads, (0, 0))
     some = any(p != (0, 0) for p in pads)
     return replace(made, options=(("padding", padding),), pads=pads if some else None)
+
+
+def _check_single_rows(op: Op, forms: list[Form], padding: int) -> None:
+    """Raise NotTileableError where the tile is one row that CMSIS-NN would compute wrong."""
+    window = window_of(op)
+    rows, width = (f.read[1] - f.read[0] + sum(f.pads) for f in forms)
+    if window is None or rows > 1:
+        return
+    out, reach = forms[1].rows, (window.kernel[1] - 1) * window.dilation[1] + 1
+    total = max((out - 1) * window.stride[1] + reach - width, 0)
+    if not is_right_alone(op, width, out, 0 if padding == VALID else total // 2):
+        raise NotTileableError(f"{op.label} cannot be computed row by row by CMSIS-NN")
 
 
 def _with_forms(plain: Recipe, operand: int, forms: list[Form]) -> Recipe:
