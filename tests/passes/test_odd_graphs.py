@@ -8,6 +8,7 @@ import pytest
 from tests.conftest import needs_tflm
 from tests.models.build import Graph, Net
 from tests.passes.tiled import quick_differences, tiled
+from tflm_planner import api
 from tflm_planner.passes.base import run
 from tflm_planner.passes.dialect import Crop
 from tflm_planner.passes.tile import ROWS, Scheme, Tile
@@ -139,3 +140,13 @@ def test_state_is_read_after_it_is_written() -> None:
     made, notes = tiled(data, Scheme((2,), ((ROWS, 2),)), Scheme((5, 6), ((ROWS, 2),)))
     assert all(note.startswith("tiled") for note in notes)
     assert quick_differences(data, made) == []
+
+
+@needs_tflm
+@pytest.mark.parametrize("method", ["regions", "motes"])
+def test_the_search_passes_operators_without_results(method) -> None:
+    """CALL_ONCE and ASSIGN_VARIABLE have none."""
+    tiles = api.TilePermission(method=method, new_kinds=None, workers=1)
+    result = api.plan(state_between(), None, api.PlanOptions(tiles=tiles))
+    assert result.report.verified
+    assert result.report.after.arena.arena <= result.report.before.arena.arena

@@ -143,8 +143,9 @@ def _rows_read(op: Op, model: Model) -> int | None:
         return None
     last = 0
     for consumer in result.consumers:
-        begin = integers(consumer.inputs[1]) if consumer.kind == "SLICE" else None
-        taken = consumer.outputs[0].shape or ()
+        if consumer.kind != "SLICE":
+            return None
+        begin, taken = integers(consumer.inputs[1]), consumer.outputs[0].shape or ()
         if begin is None or len(begin) != 4 or len(taken) != 4:
             return None
         last = max(last, begin[1] + taken[1])
