@@ -13,13 +13,13 @@ from tests.models.registry import add, conv, relu, start
 from tests.test_tiles import wide
 from tflm_planner import api
 from tflm_planner.choice.bench import Bench, Question
-from tflm_planner.choice.copying import copied
 from tflm_planner.choice.likeness import Likeness
 from tflm_planner.choice.options import TileOptions, Tiling, front_of
 from tflm_planner.choice.partition import Item, Partition, Way
 from tflm_planner.choice.sketch import Limits, sketches
 from tflm_planner.choice.trial import CLIMB, Trial, permitted, tried
 from tflm_planner.choice.workers import Workers
+from tflm_planner.clone import clone
 from tflm_planner.errors import UsageError
 from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import Scheme, band
@@ -135,7 +135,7 @@ def test_sketches_come_close_to_trials(first, end, parts):
 
 def test_a_copy_is_written_as_the_original(cnn):
     model = read_model(cnn)
-    assert write_model(copied(model)) == write_model(read_model(cnn))
+    assert write_model(clone(model)) == write_model(read_model(cnn))
     before = write_model(model)
     tried(model, Trial((band(0, 1, 2, border="waste"),), True), options())
     assert write_model(model) == before

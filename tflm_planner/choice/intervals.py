@@ -119,8 +119,10 @@ class Intervals:
 def _cuts(line: Line, end: int) -> Iterator[tuple[int, int]]:
     """Axes and numbers of parts for intervals that end here: along the outermost axis, where parts
     are runs of bytes, and along the innermost one, which for images are channels."""
-    (result, *more) = line.ops[end - 1].outputs
-    shape = result.shape or ()
+    outputs = line.ops[end - 1].outputs
+    if len(outputs) != 1:  # none, of ASSIGN_VARIABLE, or several
+        return
+    shape = outputs[0].shape or ()
     axes = [axis for axis, size in enumerate(shape) if size > 1 and (axis > 0 or len(shape) < 4)]
-    for axis in () if more else dict.fromkeys((*axes[:1], *axes[-1:])):
+    for axis in dict.fromkeys((*axes[:1], *axes[-1:])):
         yield from ((axis, parts) for parts in PARTS if parts <= shape[axis])

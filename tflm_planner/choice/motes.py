@@ -134,7 +134,7 @@ class BeamSearch:
         """The operators around the bottleneck whose results lie on the axis, in `factors` of its
         length."""
         at = {v.tensor: v.axis - 1 for v in axis.vertices if v.axis > 0}
-        ops = [op for op in cell if all(id(t) in at for t in op.outputs)]
+        ops = [op for op in cell if op.outputs and all(id(t) in at for t in op.outputs)]
         if all(op is not self._ops[peak] for op in ops):
             return
         inner = {id(op) for op in ops}

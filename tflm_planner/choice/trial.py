@@ -1,6 +1,6 @@
 """One candidate, tried: tiled, ordered, planned, and counted on the exact arena of the target.
 
-    model -copied-> Tile -> Crop -> (order) -> plan -> Dialect -> head, arena, instructions
+    model -clone-> Tile -> Crop -> (order) -> plan -> Dialect -> head, arena, instructions
 
 The same for a whole model and for an interval of it that was cut out. It must not choose.
 """
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tflm_planner.choice.copying import copied
 from tflm_planner.choice.options import TileOptions, Tiling
 from tflm_planner.choice.packing import ROUNDS, packed
+from tflm_planner.clone import clone
 from tflm_planner.cost import latency_of
 from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
@@ -98,7 +98,7 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
     target, scratch_of = options.machine.target, options.machine.scratch_of
     used = frozenset(op.kind for op in model.ops())
     dialect = options.dialect and trial.is_tiled
-    made = copied(model)
+    made = clone(model)
     if trial.order is not None:
         reorder(made.main, [made.main.ops[i] for i in trial.order])
     index = {id(op): i for i, op in enumerate(made.main.ops)}
@@ -175,7 +175,7 @@ def tiling_of(trial: Trial, outcome: Outcome, options: TileOptions, base: int) -
 def line_order(model: Model, options: TileOptions) -> tuple[int, ...]:
     """The order of the operators in which intervals are looked for: the one with the smallest
     peak, or the file's where none is smaller."""
-    made = copied(model)
+    made = clone(model)
     position = {id(op): i for i, op in enumerate(made.main.ops)}
     Reorder(_ordered, options.machine.scratch_of, options.trails_of).results(made)
     return tuple(position[id(op)] for op in made.main.ops)

@@ -73,6 +73,8 @@ class Tiler:
 
     def build(self) -> Draft:
         """Draw up everything. Raises NotTileableError."""
+        if any(not t.elements for t in self.results):
+            raise NotTileableError("a result of it is empty")
         boxes = {id(t): self._cut_up(t) for t in self.results}
         tiles = max((len(p) for p in boxes.values()), default=0)
         if tiles < 2:
