@@ -17,9 +17,7 @@ from tflm_planner.cost import profile_notes
 from tflm_planner.errors import ModelError, OutputsDifferError
 from tflm_planner.files import check_writable, read_file, write_file
 from tflm_planner.inspection import Inspection, read_any, seen
-from tflm_planner.ir import Model
-from tflm_planner.making import Made, TilePermission, make
-from tflm_planner.passes.base import run
+from tflm_planner.making import Made, TilePermission, make, with_pool
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.tile import Patch, Scheme
 from tflm_planner.planning.lifetimes import (
@@ -36,10 +34,9 @@ from tflm_planner.report.document import (
     Side,
 )
 from tflm_planner.search import Candidate, SearchOptions, lowest_peak, silent
-from tflm_planner.serde import read_model, write_model
+from tflm_planner.serde import read_model
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import Arena, arena_of
-from tflm_planner.tflm.lean import WritePool
 from tflm_planner.tflm.machine import machine
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.verify import Allocation, Tolerance, Verdict, verify
@@ -99,7 +96,7 @@ def plan(
     model = read_model(original)
     before_search = seen(model, options.search.machine)
     before = _side(before_search, len(original))
-    start, model = _with_pool(original, model, options.search.machine.target)
+    start, model = with_pool(original, model, options.search.machine.target)
     made = make(start, model, options.search, options.tiles, options.budget, say)
     searched = time.monotonic()
     after = _side(made.inspection, len(made.data))
@@ -119,15 +116,6 @@ def plan(
     if destination is not None:
         write_file(Path(destination), made.data)
     return Result(made.data, report)
-
-
-def _with_pool(data: bytes, model: Model, target: Target) -> tuple[bytes, Model]:
-    """For lean firmware: the model with its pool, so that the search counts with it."""
-    if not target.lean:
-        return data, model
-    run(model, WritePool())
-    pooled = write_model(model)
-    return pooled, read_model(pooled)
 
 
 def inspect(source: Source, options: SearchOptions | None = None) -> Inspection:

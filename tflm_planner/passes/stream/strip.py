@@ -1,7 +1,7 @@
 """Splits a model in two, so that its input never lies in memory as a whole.
 
     front   (rows, turn, halo 0, halo 1, ...) -> (rows of the boundary, halo 0, halo 1, ...)
-    back    (boundary)                        -> (what the model computes)
+    back    (boundary, room)                  -> (what the model computes)
 
     turn t   rows t * R ... of the image      -front-> rows t * n - d ... of the boundary
 
@@ -9,7 +9,8 @@ The front is one turn of a loop as a model: the application invokes it once for 
 rows, and appends the rows that come out to the back's input. Halos are inputs and outputs; a plan
 that lays each output over its input (`Strips.states`) leaves nothing to do for the application but
 to fill them before the first strip. After the last row of the image a few strips follow, whose
-content does not matter, to let the last rows out. It must not know memory.
+content does not matter, to let the last rows out. The room is an input that nothing reads: in it
+the front has its memory, which is free again when the back begins. It must not know offsets.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tflm_planner.passes.stream.pieces import Pieces, fill_value, padded_shape, 
 from tflm_planner.passes.stream.readings import height
 from tflm_planner.passes.stream.turn import Turn
 from tflm_planner.rewriter import cut_off, keep_only
-from tflm_planner.rewriter_draft import Draft, new_graph
+from tflm_planner.rewriter_draft import Draft, add_input, new_graph
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,11 @@ def split(model: Model, ops: Sequence[int], rows: int) -> Split:
     boundary = can_split(back, ops, rows).result
     cut_off(back, [back.main.ops[i] for i in ops], boundary)
     return Split(front, back, strips)
+
+
+def add_room(back: Model, size: int) -> None:
+    """Give a back its room for the front, in bytes."""
+    add_input(back, "room", "uint8", (size,))
 
 
 class _Front(Turn):
