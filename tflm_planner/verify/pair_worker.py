@@ -48,7 +48,7 @@ class Application:
             begin, end = max(first, 0), min(first + told["made"], told["result_height"])
             if begin < end:
                 boundary[:, begin:end] = rows[:, begin - first : end - first]
-        room: Any = self._noise.integers(0, 256, told["room"]).astype(np.uint8)
+        room = np.frombuffer(self._noise.bytes(int(told["room"])), np.uint8)
         return self._back([boundary, room])
 
     def _strip(self, image: Any, turn: int) -> Any:
