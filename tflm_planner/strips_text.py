@@ -103,7 +103,7 @@ def header(found: Streamed, name: str, target: Target) -> str:
     """A C++ header with the sizes of this split, and the functions that run it. `name`: what the
     namespace is called."""
     space = _identifier(name)
-    guard = f"TFLM_PLAN_{space.upper()}_STRIPS_H_"
+    guard = f"TFLM_PLAN_{space.upper()}_H_"
     front, back = found.front.inspection.model, found.back.inspection.model
     halos = [front.main.inputs[given] for given, _ in found.strips.states]
     fills = "\n".join(
