@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tflm_planner import __version__, cli_device
-from tflm_planner.cli_shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose
+from tflm_planner import __version__, cli_device, cli_strips
+from tflm_planner.cli_shared import (
+    AsJson,
+    Inputs,
+    Quiet,
+    Seed,
+    TargetName,
+    Verbose,
+    operator_kinds,
+)  # fmt: skip
 from tflm_planner.cli_shared import errors_as_exit_codes as _errors_as_exit_codes
 from tflm_planner.cli_shared import print_json as _print_json
 from tflm_planner.cli_shared import progress as _progress
@@ -173,7 +181,7 @@ def plan_command(
             tiles=api.TilePermission(
                 overhead,
                 dialect=not portable,
-                new_kinds=_kinds(ops),
+                new_kinds=operator_kinds(ops),
                 by_hand=by_hand(patch, split or ()),
                 inexact=allow_inexact,
                 method=_one_of("search", search),
@@ -316,6 +324,7 @@ def verify_command(
 
 
 cli_device.add_to(app)
+cli_strips.add_to(app)
 
 
 def _one_of(option: str, value: str) -> Any:
@@ -323,14 +332,6 @@ def _one_of(option: str, value: str) -> Any:
     if not value.isidentifier():
         raise UsageError(f"--{option} {value!r} is not understood; see --help")
     return value
-
-
-def _kinds(text: str) -> frozenset[str] | None:
-    """Operator names of "+SLICE,CONCATENATION"; None for "all"."""
-    if text.strip().lower() == "all":
-        return None
-    names = (name.strip().lstrip("+").upper() for name in text.split(","))
-    return frozenset(name for name in names if name)
 
 
 def _print_report(report: Report, *, as_json: bool, quiet: bool) -> None:

@@ -27,6 +27,7 @@ from tflm_planner.steps import search_steps
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.lean import WritePool
 from tflm_planner.tflm.resolver_methods import resolver_method
+from tflm_planner.tflm.targets import Target
 from tflm_planner.tile_search import (
     Found,
     Method,
@@ -173,7 +174,7 @@ def _tiled(
     more = new_kinds(read_model(original), twin)
     if not (permission.dialect and has_tiles(tiling.schemes)):
         made = _written(search(twin, options, say), options)
-        registered = _registrations(more)
+        registered = registrations(more)
         return replace(made, notes=(*notes, _speed(tiling), *registered), exact=exact)
     cropped, notes = tiled_model(
         original, tiling.schemes, crop=True, order=tiling.order, inexact=permission.inexact
@@ -189,7 +190,7 @@ def _tiled(
     back = read_model(data, dialect=True)
     if _listed(back, carried_plan(back)) != _listed(candidate.model, candidate.offsets):
         raise UnsoundPlanError("the plan in the file that was made is another; please report it")
-    registered = _registrations(new_kinds(read_model(original), back))
+    registered = registrations(new_kinds(read_model(original), back))
     return Made(
         data,
         candidate,
@@ -201,6 +202,15 @@ def _tiled(
         notes=(*notes, _speed(tiling), *registered),
         exact=exact,
     )
+
+
+def with_pool(data: bytes, model: Model, target: Target) -> tuple[bytes, Model]:
+    """For lean firmware: the model with its pool, so that the search counts with it."""
+    if not target.lean:
+        return data, model
+    run(model, WritePool())
+    pooled = write_model(model)
+    return pooled, read_model(pooled)
 
 
 def _pool(options: SearchOptions) -> tuple[WritePool, ...]:
@@ -216,7 +226,8 @@ def _speed(tiling: Tiling) -> str:
     return f"predicted instructions: {100 * (tiling.overhead - 1):+.1f} %"
 
 
-def _registrations(kinds: list[str]) -> list[str]:
+def registrations(kinds: list[str]) -> list[str]:
+    """What the firmware must register in addition, and the lines to paste."""
     if not kinds:
         return []
     methods = (resolver_method(kind) for kind in kinds)
