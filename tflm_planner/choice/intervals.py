@@ -33,6 +33,8 @@ NARROWS = 14
 """Narrow places at which intervals begin that end at another one."""
 LARGE = 120
 """Operators of a model of which not every interval is looked at."""
+_COARSE = (2, 4, 6, 8, 12, 16, 24, 32, 48)
+"""Numbers of parts that are sketched there; improvement looks at those between."""
 _MISSES = 2
 """Numbers of parts in a row that lower no head any more, after which no more are looked at."""
 _FAR = 1 << 62
@@ -90,7 +92,8 @@ class Intervals:
         left = dict.fromkeys(firsts, 0)
         lowest: dict[int, int] = {}
         size = (self.line.ops[end - 1].outputs[0].shape or ())[axis]
-        for parts in (n for n in PARTS if n <= size):
+        every = _COARSE if len(self.line) > LARGE else PARTS
+        for parts in (n for n in every if n <= size):
             fell: set[int] = set()
             for made in sketches(self.line, end, axis, parts, left, limits, kept):
                 if made.head < lowest.get(made.first, _FAR):
