@@ -44,7 +44,8 @@ def found_in(data: bytes, **more):
 def a_small_budget(monkeypatch):
     """Searches go through all their steps, but not on and on. They are for tiles: those for loops
     have tests of their own."""
-    monkeypatch.setattr("tflm_planner.choice.intervals.may_loop", lambda *_: False)
+    for module in ("intervals", "regions"):
+        monkeypatch.setattr(f"tflm_planner.choice.{module}.may_loop", lambda *_: False)
     monkeypatch.setattr("tflm_planner.choice.regions.MOST_WORK", 2_500)
     monkeypatch.setattr("tflm_planner.choice.regions.MOST_WHOLE", 4)
     monkeypatch.setattr("tflm_planner.choice.regions._MOST_BANS", 0)

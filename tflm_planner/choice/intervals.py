@@ -9,7 +9,7 @@ Only what may lower the bytes that are to be lowered becomes an item. It must no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,6 +33,11 @@ NARROWS = 14
 """Narrow places at which intervals begin that end at another one."""
 LARGE = 120
 """Operators of a model of which not every interval is looked at."""
+_COARSE = (2, 4, 6, 8, 12, 16, 24, 32, 48)
+"""Numbers of parts that are sketched there; improvement looks at those between."""
+_MISSES = 2
+"""Numbers of parts in a row that lower no head any more, after which no more are looked at."""
+_FAR = 1 << 62
 _HALOS: tuple[tuple[Halo, Kept], ...] = (("recompute", "no"), ("merge", "blocks"))
 """What tiles do about halos, and how it is sketched."""
 
@@ -71,16 +76,32 @@ class Intervals:
 
     def _sketches(self, kept: Kept) -> Iterator[Sketch]:
         line, most = self.line, self._most
-        limits = Limits(most, self.allowed)
         for end in range(1, len(line) + 1):
             firsts = self._firsts(end)
-            for axis, parts in _cuts(line, end) if firsts and not self.over() else ():
+            for axis in _axes(line, end) if firsts and not self.over() else ():
                 if axis == CHANNELS and len(line) > LARGE:
                     continue
-                for made in sketches(line, end, axis, parts, firsts, limits, kept):
+                for made in self._falling(end, axis, firsts, kept):
                     helps = made.head < max(line.needs[made.first : end])
                     if helps and made.head + made.tail - self._floor < most:
                         yield made
+
+    def _falling(self, end: int, axis: int, firsts: Set[int], kept: Kept) -> Iterator[Sketch]:
+        """Sketches with ever more parts, while that lowers the head: it always adds to the rest."""
+        limits = Limits(self._most, self.allowed)
+        left = dict.fromkeys(firsts, 0)
+        lowest: dict[int, int] = {}
+        size = (self.line.ops[end - 1].outputs[0].shape or ())[axis]
+        every = _COARSE if len(self.line) > LARGE else PARTS
+        for parts in (n for n in every if n <= size):
+            fell: set[int] = set()
+            for made in sketches(self.line, end, axis, parts, left, limits, kept):
+                if made.head < lowest.get(made.first, _FAR):
+                    lowest[made.first] = made.head
+                    fell.add(made.first)
+                    yield made
+            misses = {first: 0 if first in fell else n + 1 for first, n in left.items()}
+            left = {first: n for first, n in misses.items() if n < _MISSES}
 
     def looped(self) -> Iterator[Item]:
         """All intervals in loops that may help: the same whether views are bound or not."""
@@ -101,7 +122,7 @@ class Intervals:
     def _most(self) -> int:
         """Bytes of tail with which no tiling is better than the model as it is."""
         if self.options.objective != "arena":
-            return 1 << 62
+            return _FAR
         return self.plain.arena - self.plain.tail - self._floor
 
     def _firsts(self, end: int) -> frozenset[int]:
@@ -116,13 +137,12 @@ class Intervals:
         return frozenset(p for p in every if p <= high)
 
 
-def _cuts(line: Line, end: int) -> Iterator[tuple[int, int]]:
-    """Axes and numbers of parts for intervals that end here: along the outermost axis, where parts
-    are runs of bytes, and along the innermost one, which for images are channels."""
+def _axes(line: Line, end: int) -> list[int]:
+    """Axes along which intervals that end here are cut: the outermost one, where parts are runs of
+    bytes, and the innermost one, which for images are channels."""
     outputs = line.ops[end - 1].outputs
     if len(outputs) != 1:  # none, of ASSIGN_VARIABLE, or several
-        return
+        return []
     shape = outputs[0].shape or ()
     axes = [axis for axis, size in enumerate(shape) if size > 1 and (axis > 0 or len(shape) < 4)]
-    for axis in dict.fromkeys((*axes[:1], *axes[-1:])):
-        yield from ((axis, parts) for parts in PARTS if parts <= shape[axis])
+    return list(dict.fromkeys((*axes[:1], *axes[-1:])))

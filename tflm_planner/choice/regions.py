@@ -32,6 +32,7 @@ from tflm_planner.choice.items import (
     work_added,
 )
 from tflm_planner.choice.line import Line
+from tflm_planner.choice.loops import may_loop
 from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, front_of, silent
 from tflm_planner.choice.outings import Outings
 from tflm_planner.choice.partition import Cover, Item, Partition, Way
@@ -54,8 +55,9 @@ MOST_TRIALS = 700
 """Intervals tried."""
 MOST_WHOLE = 24
 """Covers tried as whole models before improvement."""
-MOST_WORK = 40_000
-"""Operators planned in trials of intervals, and the same in trials of whole models."""
+MOST_WORK = 24_000
+"""Operators planned in trials of intervals that no search made before, and the same in trials of
+whole models; for every mode."""
 FINALISTS = 4
 """Whole models that are planned with all care."""
 _SLACK = 60
@@ -124,7 +126,7 @@ class RegionSearch:
     def run(self, say: Progress = silent) -> None:
         """Search until nothing is left to try, or time is up."""
         self._try_outings(say)
-        for bound in self._modes():
+        for bound, loops in self._modes():
             self._bound = bound
             self._partition = Partition(self._line.needs, self._allowed)
             self._caps, self._work = [], 0
@@ -132,7 +134,7 @@ class RegionSearch:
             say("tiling: sketching intervals")
             for item in self._intervals.tiled(bound):
                 self._partition.add(item)
-            for loop in self._looped():
+            for loop in self._looped() if loops else ():
                 self._partition.add(loop)
             for cover in self._true_covers(say):
                 made = self._try_whole([self._trial_of(cover.items)])
@@ -156,13 +158,15 @@ class RegionSearch:
             if self._over:
                 return
 
-    def _modes(self) -> tuple[bool, ...]:
-        """Whether views are bound to their parents: in the dialect they should be; where copies
-        are allowed they need not, and halos may then be kept."""
+    def _modes(self) -> list[tuple[bool, bool]]:
+        """Whether views are bound to their parents, and whether there are loops. In the dialect
+        views should be bound; where copies are allowed they need not, and halos may then be kept.
+        Tiles alone come first: what loops are tried for must be better."""
         copies = all(self._options.allows(kind, self._used) for kind in ("SLICE", "CONCATENATION"))
-        if not self._options.dialect:
-            return (False,) if copies else ()
-        return (True, False) if copies else (True,)
+        bounds = (*([True] * self._options.dialect), *([False] * copies))
+        if not may_loop(self._options, self._used):
+            return [(bound, False) for bound in bounds]
+        return [(bound, loops) for loops in (False, True) for bound in bounds or (True,)]
 
     def _looped(self) -> list[Item]:
         """Intervals in loops, with what trials said of them."""

@@ -78,12 +78,13 @@ def sketches(
     kept: Kept = "no",
 ) -> Iterator[Sketch]:
     """The intervals that end before operator `end` and begin at one of `firsts`, the shortest
-    first. kept: whether halos are kept instead of recomputed."""
+    first; of those that what enters and what leaves does not already fill as much as they take
+    as they are. kept: whether halos are kept instead of recomputed."""
     walk = _Walk(line, end, axis, parts, limits, kept)
     for first in range(end - 1, min(firsts, default=end) - 1, -1):
         if not walk.extend(first) or walk.is_beyond:
             return
-        if first in firsts:
+        if first in firsts and walk.may_help(first):
             yield walk.sketch(first)
 
 
@@ -116,6 +117,8 @@ class _Walk:
     tail: int = 0
     temp: int = 0
     """Instructions and bytes added so far."""
+    need: int = 0
+    """Bytes that the operators need as they are."""
 
     def __post_init__(self) -> None:
         self.beside = self.line.crossing[self.end]
@@ -124,6 +127,18 @@ class _Walk:
     def is_beyond(self) -> bool:
         """Whether the interval costs too much already; longer ones cost more."""
         return self.extra > self.limits.instructions or self.tail > self.limits.tail
+
+    def may_help(self, first: int) -> bool:
+        """Whether there is room below what the operators need as they are: all that enters is
+        there at first, all that leaves at last."""
+        line = self.line
+        entering = sum(
+            line.bytes[key]
+            for key in self.ranges
+            if line.made[key] < first and line.last[key] < self.end
+        )
+        leaving = sum(line.bytes[key] for key in self.pieces)
+        return self.beside + max(entering, leaving) < self.need
 
     def _is_cut(self, key: int, first: int) -> bool:
         """Whether a tensor is there as a whole, or in parts larger than some operator reads."""
@@ -134,6 +149,7 @@ class _Walk:
     def extend(self, at: int) -> bool:
         """Take in the operator before; False where it cannot be part of a tile."""
         op = self.line.ops[at]
+        self.need = max(self.need, self.line.needs[at])
         if len(op.outputs) != 1 or has_side_effects(op):
             return False
         result = op.outputs[0]

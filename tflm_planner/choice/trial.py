@@ -42,6 +42,8 @@ FIRST_FITS, CLIMB, CAREFUL = 0, 1, 12
 """Efforts: milliseconds, tens of milliseconds, tenths of a second."""
 _STATES = 5_000
 """States of the search for an order: a trial takes milliseconds."""
+_CLOCK = 60.0
+"""Seconds of it at most: states are to end it, so that a slow machine finds the same order."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ def line_order(model: Model, options: TileOptions) -> tuple[int, ...]:
 
 
 def _ordered(dag: Dag) -> OrderResult:
-    return best_order(dag, budget=_STATES, time_limit=1.0)
+    return best_order(dag, budget=_STATES, time_limit=_CLOCK)
 
 
 def _post_ordered(dag: Dag) -> OrderResult:
