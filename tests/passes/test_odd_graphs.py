@@ -150,3 +150,17 @@ def test_the_search_passes_operators_without_results(method) -> None:
     result = api.plan(state_between(), None, api.PlanOptions(tiles=tiles))
     assert result.report.verified
     assert result.report.after.arena.arena <= result.report.before.arena.arena
+
+
+@needs_tflm
+@pytest.mark.parametrize("width", [8, 9])
+def test_columns_that_no_window_reads_are_not_cut_off(width: int) -> None:
+    """Bands of rows are views of the image; without its ninth column they would be copies."""
+    chain = Chain((1, 12, width, 4))
+    chain.conv(8, 3)
+    chain.pool()
+    data = chain.finish()
+    made, notes = tiled(data, Scheme((1,), ((ROWS, 3),)))
+    assert notes[0].startswith("tiled") and quick_differences(data, made) == []
+    slices = [op.outputs[0].shape for op in read_model(made).main.ops if op.kind == "SLICE"]
+    assert slices == [(1, 4, width, 8)] * 3

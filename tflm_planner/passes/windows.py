@@ -39,11 +39,13 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """One axis of a window, and what is wanted of it. size: of the operand."""
+    """One axis of a window, and what is wanted of it. size: of the operand. whole: whether that
+    is all of the axis."""
 
     rule: Slide
     wanted: Range
     size: int
+    whole: bool = False
 
 
 def window_forms(
@@ -80,7 +82,10 @@ def _as_valid(axis: Sliding) -> Form:
     if low >= axis.size or high <= 0:
         raise NotTileableError("a tile would lie in the padding alone")
     read = max(low, 0), min(high, axis.size)
-    return Form(axis.wanted, read, (read[0] - low, high - read[1]))
+    pads = read[0] - low, high - read[1]
+    if axis.whole and high < axis.size < high + axis.rule.stride:
+        read = read[0], axis.size  # what no window reads stays, so that nothing is cut off
+    return Form(axis.wanted, read, pads)
 
 
 def _as_same(axis: Sliding) -> Form | None:
