@@ -11,7 +11,7 @@ from tests.passes.tiled import quick_differences, tiled
 from tflm_planner import api
 from tflm_planner.passes.base import run
 from tflm_planner.passes.dialect import Crop
-from tflm_planner.passes.tile import ROWS, Scheme, Tile
+from tflm_planner.passes.tile import CHANNELS, ROWS, Scheme, Tile
 from tflm_planner.serde import read_model
 
 SCALE = 0.05
@@ -164,3 +164,17 @@ def test_columns_that_no_window_reads_are_not_cut_off(width: int) -> None:
     assert notes[0].startswith("tiled") and quick_differences(data, made) == []
     slices = [op.outputs[0].shape for op in read_model(made).main.ops if op.kind == "SLICE"]
     assert slices == [(1, 4, width, 8)] * 3
+
+
+@needs_tflm
+@pytest.mark.parametrize("axis", [0, 3])
+def test_a_bias_may_name_the_axis_of_its_weights(axis: int) -> None:
+    """TFLM's person detection has biases that are quantised along axis 3, and one axis."""
+    chain = Chain((1, 6, 6, 4))
+    chain.conv(8, 3)
+    bias = next(t for t in chain.graph.table.tensors if t.name.startswith("b"))
+    bias.quantization.quantizedDimension = axis
+    data = chain.finish()
+    result, notes = tiled(data, Scheme((0,), ((CHANNELS, 2),)))
+    assert notes[0].startswith("tiled")
+    assert quick_differences(data, result, ("TFLM",)) == []
