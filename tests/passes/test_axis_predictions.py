@@ -23,7 +23,7 @@ from tflm_planner.verify.tolerance import Differences, Tolerance
 GEOMETRY = (
     "cannot be cut into two", "cannot be split into two", "in the padding", "no padding gives",
     "depth multiplier", "of a resized image", "nothing is added", "fused activation",
-    "results of another scale", "quantised per channel",
+    "results of another scale", "quantised per channel", "row by row by CMSIS-NN",
 )  # fmt: skip
 """Refusals that depend on where a cut lies, or on scales."""
 KERNELS = ("may overflow", "but TFLM sums up", "no constants", "different lengths", "not int8")

@@ -11,7 +11,7 @@ from tests.passes.tiled import quick_differences, tiled
 from tflm_planner import api
 from tflm_planner.passes.base import run
 from tflm_planner.passes.dialect import Crop
-from tflm_planner.passes.tile import ROWS, Scheme, Tile
+from tflm_planner.passes.tile import CHANNELS, ROWS, Scheme, Tile
 from tflm_planner.serde import read_model
 
 SCALE = 0.05
@@ -150,3 +150,31 @@ def test_the_search_passes_operators_without_results(method) -> None:
     result = api.plan(state_between(), None, api.PlanOptions(tiles=tiles))
     assert result.report.verified
     assert result.report.after.arena.arena <= result.report.before.arena.arena
+
+
+@needs_tflm
+@pytest.mark.parametrize("width", [8, 9])
+def test_columns_that_no_window_reads_are_not_cut_off(width: int) -> None:
+    """Bands of rows are views of the image; without its ninth column they would be copies."""
+    chain = Chain((1, 12, width, 4))
+    chain.conv(8, 3)
+    chain.pool()
+    data = chain.finish()
+    made, notes = tiled(data, Scheme((1,), ((ROWS, 3),)))
+    assert notes[0].startswith("tiled") and quick_differences(data, made) == []
+    slices = [op.outputs[0].shape for op in read_model(made).main.ops if op.kind == "SLICE"]
+    assert slices == [(1, 4, width, 8)] * 3
+
+
+@needs_tflm
+@pytest.mark.parametrize("axis", [0, 3])
+def test_a_bias_may_name_the_axis_of_its_weights(axis: int) -> None:
+    """TFLM's person detection has biases that are quantised along axis 3, and one axis."""
+    chain = Chain((1, 6, 6, 4))
+    chain.conv(8, 3)
+    bias = next(t for t in chain.graph.table.tensors if t.name.startswith("b"))
+    bias.quantization.quantizedDimension = axis
+    data = chain.finish()
+    result, notes = tiled(data, Scheme((0,), ((CHANNELS, 2),)))
+    assert notes[0].startswith("tiled")
+    assert quick_differences(data, result, ("TFLM",)) == []

@@ -106,6 +106,20 @@ def test_operators_newer_than_the_library_of_2023_are_said_to_fail() -> None:
         assert arena_of(read_model(MODELS[name]()), old).warnings == ()
 
 
+@pytest.mark.parametrize(("length", "factor"), [(32, None), (60, None), (28, 7), (2 * 11 * 7, 77)])
+@pytest.mark.parametrize("kind", ["SignalRfft", "SignalIrfft"])
+def test_transforms_that_crash_are_named(kind: str, length: int, factor: int | None) -> None:
+    net = Net()
+    graph = net.graph()
+    shapes = (length, length + 2) if kind == "SignalRfft" else (length + 2, length)
+    x, y = graph.input("x", (shapes[0],), "int16"), graph.tensor("y", (shapes[1],), "int16")
+    graph.custom(kind, [x], [y], pack(T=7, fft_length=length))
+    graph.outputs(y)
+    said = [w for w in arena_of(read_model(net.finish()), M4).warnings if "crashes" in w]
+    assert len(said) == (factor is not None)
+    assert factor is None or said[0].endswith(f"this one has {factor}")
+
+
 def random_stream(seed: int) -> bytes:
     """A chain of signal operators of random sizes, as a microphone's front end has."""
     rng = np.random.default_rng(seed)

@@ -148,10 +148,14 @@ def values_of(tensor: Tensor) -> Any:
 
 
 def _cut_scales(quantization: Any, box: Box) -> Any:
-    """Per-channel scales of the channels that are left."""
+    """Per-channel scales of the channels that are left. Raises NotTileableError."""
     if quantization is None or quantization.scale is None or len(quantization.scale) < 2:
         return quantization
-    low, high = box[int(quantization.quantizedDimension)]
+    # Old converters gave biases the channel axis of their weights; a vector has one axis.
+    axis = 0 if len(box) == 1 else int(quantization.quantizedDimension)
+    if not 0 <= axis < len(box) or not box[axis][1] <= len(quantization.scale):
+        raise NotTileableError(f"a constant has no scale for every index of its axis {axis}")
+    low, high = box[axis]
     if high - low == len(quantization.scale):
         return quantization
     made = copy(quantization)

@@ -161,7 +161,7 @@ def _window(asked: _Wanted, plain: Recipe) -> Recipe:
     for axis in (1, 2):
         rule = asked.rule(axis)
         assert isinstance(rule, Slide)
-        axes.append(Sliding(rule, plain.out[axis], asked.size(axis)))
+        axes.append(Sliding(rule, plain.out[axis], asked.size(axis), axis not in asked.cut))
     found = window_forms(axes, asked.border, is_pool=op.kind in _POOLS)
     if found is None:
         raise NotTileableError(f"{op.label} has a border that no padding gives")

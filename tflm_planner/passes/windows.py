@@ -39,11 +39,13 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """One axis of a window, and what is wanted of it. size: of the operand."""
+    """One axis of a window, and what is wanted of it. size: of the operand. whole: whether that
+    is all of the axis."""
 
     rule: Slide
     wanted: Range
     size: int
+    whole: bool = False
 
 
 def window_forms(
@@ -80,10 +82,9 @@ def _as_valid(axis: Sliding) -> Form:
     if low >= axis.size or high <= 0:
         raise NotTileableError("a tile would lie in the padding alone")
     read = max(low, 0), min(high, axis.size)
-    pads = (read[0] - low, high - read[1])
-    if read[0] == 0 and axis.size - high < axis.rule.stride:
-        # The last columns, too few for a window: without them the tile is no run of bytes.
-        read = 0, axis.size
+    pads = read[0] - low, high - read[1]
+    if axis.whole and high < axis.size < high + axis.rule.stride:
+        read = read[0], axis.size  # what no window reads stays, so that nothing is cut off
     return Form(axis.wanted, read, pads)
 
 

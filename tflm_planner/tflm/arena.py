@@ -23,6 +23,7 @@ from tflm_planner.planning.lifetimes import (
     timeline,
 )
 from tflm_planner.tflm import greedy, ledger
+from tflm_planner.tflm.custom_ops import crashing_factor
 from tflm_planner.tflm.layout import Layout, layout
 from tflm_planner.tflm.lean_costs import lean_costs
 from tflm_planner.tflm.ledger import Log
@@ -40,6 +41,7 @@ PARTS = (
 _FIXED, _SUBGRAPHS, _NODES, _EVAL, _BUILTIN, _INIT, _PREPARE, _HANDLES, _, _VARIABLES, _IO, _RESOURCES = range(12)  # noqa: E501  # fmt: skip
 _SPARE_REQUESTS = 12
 """Scratch requests for which TFLM keeps room at any time (kMaxScratchBuffersPerOp)."""
+_CRASHES = "TFLM crashes on a transform whose length has factors other than 2, 3 and 5"
 
 
 @dataclass(frozen=True)
@@ -179,6 +181,9 @@ class _Replay:
                 f"{label}: no entry for this operator, or its parameters cannot be read; its share "
                 "of the tail and its scratch are assumed: a word for each element it touches"
             )
+        for op in self._ops:
+            if (factor := crashing_factor(op)) is not None:
+                self.warnings.append(f"{op.label}: {_CRASHES}; this one has {factor}")
         for label in sorted({op.label for op in self._ops if is_missing(op, self._target)}):
             self.warnings.append(
                 f"{label}: the library of 2023 has no such operator: it fails there"

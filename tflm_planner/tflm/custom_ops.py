@@ -258,6 +258,22 @@ SCRATCH: dict[str, Callable[[Op, int], Iterator[int]]] = {
 """Bytes of each scratch request, by operator and pointer width. Raise one of OptionsError."""
 
 
+def crashing_factor(op: Op) -> int | None:
+    """A factor of the length of a Fourier transform that kissfft has no code of its own for; it
+    then takes memory from a heap that TFLM gives it none of, and writes to address 0. None where
+    there is none, or the length is not known."""
+    if op.kind not in ("SignalRfft", "SignalIrfft"):
+        return None
+    try:
+        left = _number(op, 1)
+    except OptionsError:
+        return None
+    for factor in (2, 3, 5):
+        while left > 0 and left % factor == 0:
+            left //= factor
+    return left if left > 1 else None
+
+
 def readable(op: Op) -> bool:
     """Whether an operator's parameters are there; true for operators without an entry here."""
     try:
