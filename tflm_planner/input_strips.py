@@ -26,7 +26,7 @@ from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.stream.geometry import Geometry
 from tflm_planner.passes.stream.loop import NotStreamableError
 from tflm_planner.passes.stream.readings import element_bytes
-from tflm_planner.passes.stream.strip import Split, Strips, add_room, can_split, ends_of, split
+from tflm_planner.passes.stream.strip import Strips, add_room, can_split, ends_of, split
 from tflm_planner.proof import Copying
 from tflm_planner.search import Progress, SearchOptions, silent
 from tflm_planner.serde import read_model, write_model
@@ -90,7 +90,7 @@ def stream_input(data: bytes, options: StripOptions, say: Progress = silent) -> 
             break
         say(f"splitting behind {model.main.ops[ops[-1]].label}")
         quick = replace(options.search, time_limit=min(_QUICK, options.search.time_limit))
-        found = _planned(model, split(model, ops, rows), ops, quick, None, say)
+        found = planned_split(model, ops, rows, quick, None, say)
         tried.append((_hopeful(found), found))
         best = found if best is None or _rank(found) < _rank(best) else best
     assert best is not None, "ends that are there can be split"
@@ -99,8 +99,7 @@ def stream_input(data: bytes, options: StripOptions, say: Progress = silent) -> 
             continue
         rows = plain.strips.made
         say(f"planning {len(plain.ops)} operators in strips, and the rest")
-        halves = split(model, plain.ops, rows)
-        found = _planned(model, halves, plain.ops, options.search, options.tiles, say)
+        found = planned_split(model, plain.ops, rows, options.search, options.tiles, say)
         best = min(best, found, key=_rank)
     return best
 
@@ -168,15 +167,16 @@ def _turns(model: Model, ops: tuple[int, ...], rows: int | None) -> int:
     return rows // each
 
 
-def _planned(
+def planned_split(
     model: Model,
-    halves: Split,
     ops: tuple[int, ...],
+    rows: int,
     search: SearchOptions,
-    tiles: TilePermission | None,
-    say: Progress,
+    tiles: TilePermission | None = None,
+    say: Progress = silent,
 ) -> Streamed:
-    """Both halves planned, and laid together."""
+    """Both halves of a split (see `passes.stream.strip.split`), planned. `tiles`: of the back."""
+    halves = split(model, ops, rows)
     target, states = search.machine.target, halves.strips.states
     front = _made(halves.front, replace(search, states=states), None, say)
     _check_states(front, states)
