@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.arena import Wheel
 from tests.replay import replay
 from tflm_planner import api
-from tflm_planner.input_strips import planned_split
+from tflm_planner.input_strips import StripOptions, planned_split
 from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
@@ -62,7 +62,7 @@ def halves(data: bytes, where: Where, *, overlap: bool = True, seconds: float = 
     """The model split there, both halves planned for this machine's TFLM."""
     on = api.machine(api.load_target("x86-64/wheel"))
     options = SearchOptions(allocator="greedy", time_limit=seconds, machine=on, overlap=overlap)
-    found = planned_split(cleaned(data), *where, options)
+    found = planned_split(cleaned(data), *where, StripOptions(options))
     return Pair(found.front.data, found.back.data, found.strips)
 
 
