@@ -13,6 +13,7 @@ import pytest
 
 from tests.fuzz.shell import call
 from tests.models.handmade import MODELS
+from tests.passes.streamed import chain
 from tflm_planner import cli
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc and /dev")
@@ -287,3 +288,37 @@ def test_a_reader_that_goes_away(model: Path) -> None:
         error = process.stderr.read().decode()
     assert "Traceback" not in error
     assert "internal" not in error
+
+
+# --- streamed input -----------------------------------------------------------------------------
+
+
+def test_stream_input_writes_front_back_and_header(run, tmp_path: Path) -> None:
+    model = tmp_path / "net.tflite"
+    model.write_bytes(chain((3, 1, 8), (3, 2, 8), (1, 1, 16), (3, 2, 8), size=32))
+    front, back, header = (tmp_path / n for n in ("front.tflite", "back.tflite", "net.h"))
+    arguments = ("stream-input", model, front, back, "--header", header, "--time-limit", 5)
+    done = run(*arguments, "--inputs", 2, "--json")
+    document = json.loads(done.out)
+    assert done.code == 0 and document["sram_before"] == 3196
+    assert document["sram"] == document["front"]["persistent"] + document["back"]["arena"]
+    assert document["verified"] and "namespace net_strips" in header.read_text()
+    before = {p: p.read_bytes() for p in (front, back, header)}
+    assert "exists" in run(*arguments).refused(2)
+    assert {p: p.read_bytes() for p in before} == before
+    again = run(*arguments, "--force", "--end", 1, "--inputs", 2)
+    assert again.code == 0 and "splitting does not pay" in again.out  # for so small an image
+    assert "2 operators of the model (to number 1)" in again.out
+    assert "AddGather" in again.out and "yes, the pair computes the same bits" in again.out
+
+
+def test_stream_input_refuses(run, model: Path, tmp_path: Path) -> None:
+    front, back = tmp_path / "front.tflite", tmp_path / "back.tflite"
+    assert "different files" in run("stream-input", model, front, front).refused(2)
+    assert "cannot end" in run("stream-input", model, front, back, "--end", 99).refused(2)
+    assert "below 1" in run("stream-input", model, front, back, "--latency-overhead", 0.5).refused(
+        2
+    )
+    model.write_bytes(MODELS["unused_input"].make())
+    assert "inputs" in run("stream-input", model, front, back).refused(5)
+    assert files(tmp_path) == {"in.tflite"}

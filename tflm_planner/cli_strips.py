@@ -47,8 +47,8 @@ def stream_input_command(
     seed: Seed = 0,
     tile: Annotated[bool, typer.Option("--tile", help="Also tile the back.")] = False,
     overhead: Annotated[
-        float, typer.Option("--latency-overhead", help="With --tile: of the back, x.")
-    ] = 1.10,
+        float, typer.Option("--latency-overhead", help="Instructions allowed, x.")
+    ] = 1.20,
     ops: Annotated[
         str,
         typer.Option(help="With --tile: operators that the back may add, or 'all'."),
@@ -77,13 +77,12 @@ def stream_input_command(
         on = api.load_target(target, lean=lean)
         options = api.StripOptions(
             api.SearchOptions(time_limit=time_limit, seed=seed, machine=api.machine(on)),
-            api.TilePermission(
-                overhead, dialect=not portable, new_kinds=operator_kinds(ops), workers=workers
-            )
+            api.TilePermission(dialect=not portable, new_kinds=operator_kinds(ops), workers=workers)
             if tile
             else None,
             rows,
             end,
+            overhead,
         )
         proof = None if no_verify else api.VerifyOptions(seed=seed, inputs=inputs)
         with progress(quiet, verbose) as say:

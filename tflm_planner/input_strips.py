@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from tflm_planner.clone import clone
 from tflm_planner.cost import latency_of
 from tflm_planner.errors import ModelError, UnsoundPlanError, UsageError
 from tflm_planner.ir import Model
@@ -26,7 +27,7 @@ from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.stream.geometry import Geometry
 from tflm_planner.passes.stream.loop import NotStreamableError
 from tflm_planner.passes.stream.readings import element_bytes
-from tflm_planner.passes.stream.strip import Split, Strips, add_room, can_split, ends_of, split
+from tflm_planner.passes.stream.strip import Strips, add_room, can_split, ends_of, split
 from tflm_planner.proof import Copying
 from tflm_planner.search import Progress, SearchOptions, silent
 from tflm_planner.serde import read_model, write_model
@@ -40,14 +41,20 @@ _QUICK = 2.0
 
 @dataclass(frozen=True)
 class StripOptions:
-    """search: of both halves. tiles: what tiling may do in the back (None: nothing). rows: of the
-    image in a strip (None: the fewest). end: the front's last operator, by its position in the
-    file (None: where the least SRAM is needed)."""
+    """search: of both halves. tiles: what tiling may do in the back (None: nothing); its overhead
+    is that of the pair. rows: of the image in a strip (None: the fewest). end: the front's last
+    operator, by its position in the file (None: where the least SRAM is needed). overhead:
+    instructions of the pair, relative to the original, as far as a split keeps to them."""
 
     search: SearchOptions = field(default_factory=SearchOptions)
     tiles: TilePermission | None = None
     rows: int | None = None
     end: int | None = None
+    overhead: float = 1.2
+
+    def __post_init__(self) -> None:
+        if not self.overhead >= 1:
+            raise UsageError(f"latency overhead {self.overhead} is below 1")
 
 
 @dataclass(frozen=True)
@@ -83,30 +90,41 @@ def stream_input(data: bytes, options: StripOptions, say: Progress = silent) -> 
     model = read_model(data)
     run(model, Cleanup())
     ends = _ends(model, options)
+    tried: list[Streamed] = []
     best: Streamed | None = None
-    tried: list[tuple[int, Streamed]] = []
     for floor, ops, rows in ends:
-        if best is not None and floor >= best.sram:
+        if best is not None and best.overhead <= options.overhead and floor >= best.sram:
             break
         say(f"splitting behind {model.main.ops[ops[-1]].label}")
-        quick = replace(options.search, time_limit=min(_QUICK, options.search.time_limit))
-        found = _planned(model, split(model, ops, rows), ops, quick, None, say)
-        tried.append((_hopeful(found), found))
-        best = found if best is None or _rank(found) < _rank(best) else best
+        tried.append(planned_split(model, ops, rows, _quick(options), say))
+        best = _better(best, tried[-1], options)
     assert best is not None, "ends that are there can be split"
-    for hopeful, plain in sorted(tried, key=lambda t: t[0]):
-        if plain is not best and hopeful >= best.sram:
-            continue
-        rows = plain.strips.made
-        say(f"planning {len(plain.ops)} operators in strips, and the rest")
-        halves = split(model, plain.ops, rows)
-        found = _planned(model, halves, plain.ops, options.search, options.tiles, say)
-        best = min(best, found, key=_rank)
+    kept = best.overhead <= options.overhead
+    for plain in sorted(tried, key=_hopeful):
+        hopeless = _hopeful(plain) >= best.sram or (kept and plain.overhead > options.overhead)
+        if plain is best or not hopeless:
+            say(f"planning {len(plain.ops)} operators in strips, and the rest")
+            found = planned_split(model, plain.ops, plain.strips.made, options, say)
+            best = _better(best, found, options)
     return best
 
 
-def _rank(found: Streamed) -> tuple[int, int]:
-    return found.sram, sum(found.instructions[1:])
+def _quick(options: StripOptions) -> StripOptions:
+    """For a plan that only shows where to split."""
+    limit = min(_QUICK, options.search.time_limit)
+    return replace(options, search=replace(options.search, time_limit=limit), tiles=None)
+
+
+def _better(best: Streamed | None, found: Streamed, options: StripOptions) -> Streamed:
+    """The one that keeps to the overhead; of two such, the smaller one; else the faster one."""
+    if best is None:
+        return found
+
+    def rank(one: Streamed) -> tuple[bool, float, float]:
+        beyond = one.overhead > options.overhead
+        return beyond, one.overhead if beyond else one.sram, one.overhead
+
+    return min(best, found, key=rank)
 
 
 def _hopeful(found: Streamed) -> int:
@@ -124,7 +142,9 @@ def _ends(model: Model, options: StripOptions) -> list[tuple[int, tuple[int, ...
             f"the input cannot be streamed: the model has {len(model.main.inputs)} inputs, and "
             "rows can come for one only"
         )
-    persistent = apart_of(model, options.search.machine.target).persistent
+    target = options.search.machine.target
+    _, pooled = with_pool(write_model(model), clone(model), target)
+    persistent = apart_of(pooled, target).persistent
     found: list[tuple[int, tuple[int, ...], int]] = []
     reasons: list[str] = []
     for ops in ends_of(model):
@@ -168,24 +188,21 @@ def _turns(model: Model, ops: tuple[int, ...], rows: int | None) -> int:
     return rows // each
 
 
-def _planned(
-    model: Model,
-    halves: Split,
-    ops: tuple[int, ...],
-    search: SearchOptions,
-    tiles: TilePermission | None,
-    say: Progress,
+def planned_split(
+    model: Model, ops: tuple[int, ...], rows: int, options: StripOptions, say: Progress = silent
 ) -> Streamed:
-    """Both halves planned, and laid together."""
-    target, states = search.machine.target, halves.strips.states
-    front = _made(halves.front, replace(search, states=states), None, say)
-    _check_states(front, states)
+    """Both halves of a split (see `passes.stream.strip.split`), planned."""
+    halves, search, target = split(model, ops, rows), options.search, options.search.machine.target
+    front = _made(halves.front, replace(search, states=halves.strips.states), None, say)
+    _check_states(front, halves.strips.states)
     built = front.inspection.model
     apart = apart_of(built, target, carried_plan(built))
-    add_room(halves.back, apart.shared)
-    back = _made(halves.back, search, tiles, say)
     original = latency_of(model, target).instructions
     turns = halves.strips.turns * _instructions(front, target)
+    left = (options.overhead * original - turns) / latency_of(halves.back, target).instructions
+    tiles = None if options.tiles is None else replace(options.tiles, overhead=max(left, 1.0))
+    add_room(halves.back, apart.shared)
+    back = _made(halves.back, search, tiles, say)
     spent = original, turns, _instructions(back, target)
     return Streamed(ops, halves.strips, front, back, apart, spent)
 

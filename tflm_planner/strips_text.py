@@ -33,6 +33,8 @@ def render_streamed(
     saved = before - found.sram
     yield f"  SRAM         {human_size(before)} -> {human_size(found.sram)}, both halves"
     yield f"  saved        {saved:,} B, {100 * saved / max(before, 1):.1f} %"
+    if saved <= 0:
+        yield "               splitting does not pay: what the front costs is more than the input"
     yield (
         f"  front        {count(len(found.ops), 'operator', 'operators')} of the model (to number "
         f"{found.ops[-1]}), {strips.turns} strips of {strips.rows} rows "
@@ -83,7 +85,7 @@ def streamed_to_json(
             "delay": strips.delay,
             "result_height": strips.result_height,
             "clock": strips.clock,
-            "fills": list(strips.fills),
+            "fills": [v if math.isfinite(v) else str(v) for v in strips.fills],
         },
         "instructions_relative": found.overhead,
         "checks": [

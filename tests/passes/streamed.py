@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.arena import Wheel
+from tests.models.build import Net
 from tests.models.maker import Value
 from tests.models.operators import Operators
 from tests.passes.tiled import quick_differences
@@ -59,6 +60,27 @@ def random_blocks(seed: int, steps: int) -> bytes:
     unread = [v.index for v in maker.values if v.index not in (*maker.used, x.index)]
     maker.graph.outputs(*unread)
     return maker.net.finish()
+
+
+def chain(*layers: tuple[int, int, int], size: int = 12, same: bool = True) -> bytes:
+    """Convolutions (kernel, stride, channels) on an image of `size` by 5 by 3."""
+    net = Net()
+    graph = net.graph()
+    x, rows, columns, depth = graph.input("x", (1, size, 5, 3), scale=0.1), size, 5, 3
+    for i, (kernel, stride, channels) in enumerate(layers):
+        weights = graph.constant(
+            f"w{i}", [[[[(3 * a + b + i) % 7 - 3] * depth for b in range(kernel)]
+                       for _ in range(kernel)] for a in range(channels)], "int8", scale=0.1,
+        )  # fmt: skip
+        bias = graph.constant(f"b{i}", list(range(channels)), "int32", scale=0.01)
+        rows = -(-rows // stride) if same else (rows - kernel) // stride + 1
+        columns = -(-columns // stride) if same else (columns - kernel) // stride + 1
+        y = graph.tensor(f"y{i}", (1, rows, columns, channels), scale=0.1)
+        graph.op("CONV_2D", [x, weights, bias], [y], "Conv2DOptions", padding=0 if same else 1,
+                 strideH=stride, strideW=stride, dilationHFactor=1, dilationWFactor=1)  # fmt: skip
+        x, depth = y, channels
+    graph.outputs(x)
+    return net.finish()
 
 
 def between(graph: Graph, first: Op, last: Op) -> list[int]:
@@ -166,6 +188,6 @@ def faults(original: bytes, made: bytes, *, wheel: bool = True) -> list[str]:
 
 
 __all__ = [
-    "Planned", "between", "faults", "planned", "random_blocks", "random_loop", "random_loops",
-    "streamed",
+    "Planned", "between", "chain", "faults", "planned", "random_blocks", "random_loop",
+    "random_loops", "streamed",
 ]  # fmt: skip

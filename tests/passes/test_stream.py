@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.arena import Wheel
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.build import Net
+from tests.passes.streamed import chain as _chain
 from tests.passes.streamed import faults, planned, random_blocks, random_loops, streamed
 from tests.passes.tiled import quick_differences, same_bits
 from tests.replay import replay
@@ -67,27 +68,6 @@ def test_planned_loops_hold_on_the_runtime(seed: int, steps: int) -> None:
     made, notes = streamed(data, *random_loops(data, random.Random(seed)))
     if not all(note.startswith("not streamed") for note in notes):
         assert faults(data, made) == []
-
-
-def _chain(*layers: tuple[int, int, int], size: int = 12, same: bool = True) -> bytes:
-    """Convolutions (kernel, stride, channels) on an image of `size` by 5 by 3."""
-    net = Net()
-    graph = net.graph()
-    x, rows, columns, depth = graph.input("x", (1, size, 5, 3), scale=0.1), size, 5, 3
-    for i, (kernel, stride, channels) in enumerate(layers):
-        weights = graph.constant(
-            f"w{i}", [[[[(3 * a + b + i) % 7 - 3] * depth for b in range(kernel)]
-                       for _ in range(kernel)] for a in range(channels)], "int8", scale=0.1,
-        )  # fmt: skip
-        bias = graph.constant(f"b{i}", list(range(channels)), "int32", scale=0.01)
-        rows = -(-rows // stride) if same else (rows - kernel) // stride + 1
-        columns = -(-columns // stride) if same else (columns - kernel) // stride + 1
-        y = graph.tensor(f"y{i}", (1, rows, columns, channels), scale=0.1)
-        graph.op("CONV_2D", [x, weights, bias], [y], "Conv2DOptions", padding=0 if same else 1,
-                 strideH=stride, strideW=stride, dilationHFactor=1, dilationWFactor=1)  # fmt: skip
-        x, depth = y, channels
-    graph.outputs(x)
-    return net.finish()
 
 
 @pytest.mark.parametrize(

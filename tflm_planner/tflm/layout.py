@@ -36,9 +36,9 @@ class Layout:
 
     @property
     def fixed_apart(self) -> tuple[int, int, int, int]:
-        """Like `fixed`, where persistent and other memory have an arena each: two allocators."""
-        _, planner, whole = self.fixed
-        return (16, 32, planner, whole) if self.pointer == 4 else (32, 56, planner, whole)
+        """Like `fixed`, where persistent and other memory have an arena each: the allocators of
+        both, planner and MicroAllocator. No recording variant has two arenas."""
+        return (16, 32, 44, 36) if self.pointer == 4 else (32, 56, 72, 72)
 
 
 _ARM = Layout(4, (36, 44, 36), 8, 8, 12, 32, 32, 12, 12, 24, 40, 12, 20, 24)

@@ -48,7 +48,7 @@ def verify_pair(
     """Compare on every runtime that is here; a back in the TFLM dialect runs on TFLM, and its twin
     on LiteRT."""
     options = options or Options()
-    model, told = read_model(original), json.dumps(_told(pair))
+    model, about = read_model(original), json.dumps(told(pair))
     arena, outputs = roomy_arena(original, model), str(len(model.main.outputs))
     checks: list[RuntimeCheck] = []
     with ExitStack() as stack:
@@ -67,7 +67,7 @@ def verify_pair(
             halves = [str(paths["front"]), str(back)]
             ways = (
                 ["worker", name, str(paths["original"]), str(arena), outputs],
-                ["pair_worker", name, *halves, str(arena), outputs, told],
+                ["pair_worker", name, *halves, str(arena), outputs, about],
             )
             sessions = [
                 stack.enter_context(
@@ -79,8 +79,8 @@ def verify_pair(
     return Verdict(tuple(checks))
 
 
-def _told(pair: Pair) -> dict[str, Any]:
-    """What the child must know, as JSON."""
+def told(pair: Pair) -> dict[str, Any]:
+    """What an application must know of a pair: the fields of `Strips`, and shapes and types."""
     front, back = read_model(pair.front).main, read_model(pair.back, dialect=True).main
     halos = [front.inputs[given] for given, _ in pair.strips.states]
     boundary, room = back.inputs

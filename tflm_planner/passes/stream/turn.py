@@ -96,7 +96,15 @@ class Turn(ABC):
             new = self._masked(use, new, count)
         if use.carried:
             new = self._joined(use, new)
-        return self._edge(new, use.tile, first=True)
+        return new if self._fits(use, new) else self._edge(new, use.tile, first=True)
+
+    def _fits(self, use: Use, rows: Tensor) -> bool:
+        """Whether an operator makes the rows that it shall of more rows than it needs: those
+        below the last window that fits are not read."""
+        if self._shape.backwards or window_of(use.op) is None:
+            return False
+        made = (height(rows) - use.reading.reach) // use.reading.stride + 1
+        return made == self._shape.rows[id(use.op.outputs[0])]
 
     def _edge(self, rows: Tensor, wanted: int, *, first: bool) -> Tensor:
         """The `wanted` rows that come first in running direction, or last."""
