@@ -53,6 +53,7 @@ def _near(scheme: Scheme | Loop, count: int) -> Iterator[Scheme | Loop]:
     for by in _PARTS:
         if parts + by > 1:
             yield replace(scheme, splits=((axis, parts + by), *more))
+    yield replace(scheme, backward=not scheme.backward)
     if not more:
         for halo in ("recompute", "blocks", "merge"):
             if halo != scheme.halo:

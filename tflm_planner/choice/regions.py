@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tflm_planner.choice.bench import Question
+from tflm_planner.choice.drift import against, both_ways
 from tflm_planner.choice.improve import neighbours
 from tflm_planner.choice.intervals import LARGE, Intervals
 from tflm_planner.choice.items import (
@@ -135,10 +136,11 @@ class RegionSearch:
             for loop in self._looped():
                 self._partition.add(loop)
             for cover in self._true_covers(say):
-                made = self._try_whole([self._trial_of(cover.items)])
+                made = self._try_whole(both_ways(self._trial_of(cover.items)))
                 self._branch(cover, min((t.bytes for t in made), default=None))
                 say(f"tiling: {self.best.bytes:,} B, {self._trials} intervals tried")
             self._whole_work = 0
+            self._turn_round()
             self._improve(say)
         self._finish(say)
 
@@ -155,6 +157,13 @@ class RegionSearch:
             say(f"tiling: {self.best.bytes:,} B, {self._trials} bulges tried")
             if self._over:
                 return
+
+    def _turn_round(self) -> None:
+        """Keep a chain that drifts in its place."""
+        border = self._options.borders(self._used)[0]
+        moves = list(against(self._line, self._order, self._plain.head, border))
+        if self._bound and moves:
+            self._try_whole(moves)
 
     def _modes(self) -> tuple[bool, ...]:
         """Whether views are bound to their parents: in the dialect they should be; where copies
