@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from tflm_planner.choice.line import Line
 from tflm_planner.choice.trial import CLIMB, Trial
+from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import ROWS, Scheme
 
@@ -39,7 +40,7 @@ def _turned(trial: Trial, chosen: set[int]) -> Trial:
     return replace(trial, schemes=schemes)
 
 
-def against(line: Line, order: tuple[int, ...], head: int, border: str) -> Iterator[Trial]:
+def against(line: Line, order: tuple[int, ...], head: int, border: Border) -> Iterator[Trial]:
     """Single operators of the longest drifting chain in tiles, backward: where the plan of the
     model as it is, of `head` bytes, is higher than any operator needs."""
     if head <= max(line.needs, default=0):
@@ -48,10 +49,10 @@ def against(line: Line, order: tuple[int, ...], head: int, border: str) -> Itera
     step = -(-len(chain) // _MOST) if chain else 1
     for at in chain[::step]:
         (result,) = line.ops[at].outputs
-        shape = result.shape or ()
+        rows = (*(result.shape or ()), 0, 0)[ROWS]
         for parts in _PARTS:
-            if len(shape) > ROWS and parts <= shape[ROWS]:
-                scheme = Scheme((at,), ((ROWS, parts),), border=border, backward=True)  # type: ignore[arg-type]
+            if parts <= rows:
+                scheme = Scheme((at,), ((ROWS, parts),), border=border, backward=True)
                 yield Trial((scheme,), True, order, CLIMB)
 
 
