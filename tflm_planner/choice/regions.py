@@ -36,6 +36,7 @@ from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, front_of, silent
 from tflm_planner.choice.outings import Outings
 from tflm_planner.choice.partition import Cover, Item, Partition, Way
+from tflm_planner.choice.patching import patch_stages, with_patches
 from tflm_planner.choice.trial import (
     CAREFUL,
     CLIMB,
@@ -141,6 +142,7 @@ class RegionSearch:
                 say(f"tiling: {self.best.bytes:,} B, {self._trials} intervals tried")
             self._whole_work = 0
             self._turn_round()
+            self._cut_patches()
             self._improve(say)
         self._finish(say)
 
@@ -164,6 +166,18 @@ class RegionSearch:
         moves = list(against(self._line, self._order, self._plain.head, border))
         if self._bound and moves:
             self._try_whole(moves)
+
+    def _cut_patches(self) -> None:
+        """Try patch stages before what the best model so far has behind them: with copies, as
+        patches need them."""
+        if self._bound or self._over:
+            return
+        border = self._options.borders(self._used)[-1]
+        stages = patch_stages(self._line, self.best.head, border, self._allowed)
+        ranked = sorted(self._ranked(True) + self._ranked(False), key=lambda pair: pair[0].rank)
+        known = [trial for _, trial in ranked if trial.order == self._order]
+        start = known[0] if known else Trial((), False, self._order, CLIMB)
+        self._try_whole(list(with_patches(start, stages)))
 
     def _modes(self) -> tuple[bool, ...]:
         """Whether views are bound to their parents: in the dialect they should be; where copies
