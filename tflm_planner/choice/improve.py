@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
+from tflm_planner.choice.patching import along_columns
 from tflm_planner.choice.trial import Trial
 from tflm_planner.passes.stream import EDGES, Loop
 from tflm_planner.passes.tile import Scheme
@@ -22,7 +23,7 @@ def neighbours(trial: Trial, count: int) -> Iterator[Trial]:
     schemes = trial.schemes
     for k, scheme in enumerate(schemes):
         others = (*schemes[:k], *schemes[k + 1 :])
-        for changed in _near(scheme, count):
+        for changed in _near(scheme, count, not trial.bound):
             ops = {*changed.ops}
             rest = [s for s in others if not ops & {*s.ops}]
             yield replace(trial, schemes=_sorted([*rest, changed]))
@@ -37,8 +38,9 @@ def neighbours(trial: Trial, count: int) -> Iterator[Trial]:
             yield replace(trial, schemes=_sorted([*rest, joined]))
 
 
-def _near(scheme: Scheme | Loop, count: int) -> Iterator[Scheme | Loop]:
-    """The region with other ends; with other parts and halos; with other rows and borders."""
+def _near(scheme: Scheme | Loop, count: int, copies: bool) -> Iterator[Scheme | Loop]:
+    """The region with other ends; with other parts and halos; with other rows and borders; where
+    pieces may be copies, in patches."""
     first, end = scheme.ops[0], scheme.ops[-1] + 1
     for by in _ENDS:
         if 0 <= first + by < end:
@@ -53,6 +55,8 @@ def _near(scheme: Scheme | Loop, count: int) -> Iterator[Scheme | Loop]:
     for by in _PARTS:
         if parts + by > 1:
             yield replace(scheme, splits=((axis, parts + by), *more))
+    yield replace(scheme, backward=not scheme.backward)
+    yield from along_columns(scheme) if more or copies else ()
     if not more:
         for halo in ("recompute", "blocks", "merge"):
             if halo != scheme.halo:

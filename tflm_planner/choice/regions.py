@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tflm_planner.choice.bench import Question
+from tflm_planner.choice.drift import against, both_ways
 from tflm_planner.choice.improve import neighbours
 from tflm_planner.choice.intervals import LARGE, Intervals
 from tflm_planner.choice.items import (
@@ -36,6 +37,7 @@ from tflm_planner.choice.loops import may_loop
 from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, front_of, silent
 from tflm_planner.choice.outings import Outings
 from tflm_planner.choice.partition import Cover, Item, Partition, Way
+from tflm_planner.choice.patching import patch_stages, with_patches
 from tflm_planner.choice.trial import (
     CAREFUL,
     CLIMB,
@@ -137,10 +139,12 @@ class RegionSearch:
             for loop in self._looped() if loops else ():
                 self._partition.add(loop)
             for cover in self._true_covers(say):
-                made = self._try_whole([self._trial_of(cover.items)])
+                made = self._try_whole(both_ways(self._trial_of(cover.items)))
                 self._branch(cover, min((t.bytes for t in made), default=None))
                 say(f"tiling: {self.best.bytes:,} B, {self._trials} intervals tried")
             self._whole_work = 0
+            self._turn_round()
+            self._cut_patches()
             self._improve(say)
         self._finish(say)
 
@@ -157,6 +161,25 @@ class RegionSearch:
             say(f"tiling: {self.best.bytes:,} B, {self._trials} bulges tried")
             if self._over:
                 return
+
+    def _turn_round(self) -> None:
+        """Keep a chain that drifts in its place."""
+        border = self._options.borders(self._used)[0]
+        moves = list(against(self._line, self._order, self._plain.head, border))
+        if self._bound and moves:
+            self._try_whole(moves)
+
+    def _cut_patches(self) -> None:
+        """Try patch stages before what the best model so far has behind them: with copies, as
+        patches need them."""
+        if self._bound or self._over:
+            return
+        border = self._options.borders(self._used)[-1]
+        stages = patch_stages(self._line, self.best.head, border, self._allowed)
+        ranked = sorted(self._ranked(True) + self._ranked(False), key=lambda pair: pair[0].rank)
+        known = [trial for _, trial in ranked if trial.order == self._order]
+        start = known[0] if known else Trial((), False, self._order, CLIMB)
+        self._try_whole(list(with_patches(start, stages)))
 
     def _modes(self) -> list[tuple[bool, bool]]:
         """Whether views are bound to their parents, and whether there are loops. In the dialect
