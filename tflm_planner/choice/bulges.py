@@ -25,6 +25,8 @@ _PRICES = (32, 64, 256, 1024)
 """What an operator more costs: one part in so many of the cap."""
 _TILE = 16
 """Tiles are taken to need one part in so many of what their dearest operator does."""
+_HOPE = 4
+"""Halos may take one part in so many of what is kept at most."""
 _MOST = 64
 """Operators that bulges are looked for around, at most, for each cap."""
 
@@ -56,20 +58,28 @@ def bulges_of(dag: Dag, cap: int, price: int) -> list[frozenset[int]]:
 def around_bulges(dag: Dag, head: int, halos: Sequence[int]) -> Iterator[Gathered]:
     """Orders in which bulges run in one piece, the most promising first. `head`: bytes that are
     to be gone below. `halos`: bytes that each operator keeps from tile to tile."""
-    found: dict[tuple[frozenset[int], ...], Gathered] = {}
+    sets: dict[tuple[frozenset[int], ...], None] = {}
     for share in _CAPS:
         cap = int(head * share)
         for part in _PRICES:
-            bulges = bulges_of(dag, cap, max(cap // part, 1))
-            if bulges and tuple(bulges) not in found:
-                found[tuple(bulges)] = gathered(dag, [_region(dag, b, halos) for b in bulges])
-    ranked = sorted(found.values(), key=lambda g: (g.peak, sum(b - a for a, b in g.spans)))
-    return (g for g in ranked if g.peak < head)
+            bulges = tuple(bulges_of(dag, cap, max(cap // part, 1)))
+            if bulges:
+                sets[bulges] = None
+    found: list[tuple[int, Gathered]] = []
+    for bulges in sets:
+        guessed = gathered(dag, _regions(dag, bulges, halos)).peak
+        # Tiles may take less than was guessed: what is around should then need less too.
+        hoped = gathered(dag, _regions(dag, bulges, [n // _HOPE for n in halos]))
+        found.append((guessed, hoped))
+    found.sort(key=lambda pair: (pair[0], pair[1].peak, sum(b - a for a, b in pair[1].spans)))
+    return (hoped for guessed, hoped in found if guessed < head)
 
 
-def _region(dag: Dag, bulge: frozenset[int], halos: Sequence[int]) -> Region:
-    tile = max(alone(dag, n) for n in bulge) // _TILE
-    return Region(bulge, tile + sum(halos[n] for n in bulge))
+def _regions(dag: Dag, bulges: Sequence[frozenset[int]], halos: Sequence[int]) -> list[Region]:
+    """The bulges with what their tiles may take."""
+    return [
+        Region(b, max(alone(dag, n) for n in b) // _TILE + sum(halos[n] for n in b)) for b in bulges
+    ]
 
 
 __all__ = ["alone", "around_bulges", "bulges_of"]

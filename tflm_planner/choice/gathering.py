@@ -14,8 +14,8 @@ from functools import cached_property
 
 from tflm_planner.planning.order import Absorb, Dag, Node, OrderResult, best_order
 
-_STATES, _SECONDS = 5_000, 2.0
-"""Of the search for an order."""
+_STATES, _SECONDS = 5_000, 30.0
+"""Of the search for an order; states are few enough to end it long before."""
 
 
 @dataclass(frozen=True)

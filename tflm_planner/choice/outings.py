@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from tflm_planner.choice.bench import Question
 from tflm_planner.choice.bulges import around_bulges
 from tflm_planner.choice.gathering import Gathered
+from tflm_planner.choice.items import LARGE_WORK
 from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.trial import CLIMB, Outcome, Trial
@@ -31,8 +32,6 @@ MOST_WORK = 12_000
 """Operators planned in trials of bulges, for each order."""
 _SIZES = (12, 6, 4, 2, 1)
 """Rows of a tile that are tried, the largest first; of the result with the fewest rows."""
-_GAIN = 50
-"""Smaller tiles must need less by one part in so many, or no smaller ones are looked at."""
 
 
 @dataclass(frozen=True)
@@ -99,15 +98,13 @@ class Outings:
             if work > MOST_WORK:
                 break
             inner = tuple(range(end - first))
+            borders = self.options.borders(self.used)
             schemes = [
                 Scheme(inner, ((ROWS, parts),), "merge", border, eager=True)
-                for border in self.options.borders(self.used)
+                for border in (borders[-1:] if parts * len(inner) > LARGE_WORK else borders)
             ]
-            before = min((w.head for w in found), default=None)
             found += self._tried(line, schemes, order, span)
-            least = min((w.head for w in found), default=None)
-            stuck = before is not None and least is not None and least > before - before // _GAIN
-            if stuck or (least is not None and least <= floor):
+            if any(w.head <= floor for w in found):
                 break
         return found
 
