@@ -27,6 +27,8 @@ from tflm_planner.tile_search import (
 
 _FIRST_SHARE = 0.4
 """Of the time, for the operators that the firmware has."""
+_BEAM_WORK = 6_000
+"""Operators that the beam beside a search plans."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +53,36 @@ def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None
     """The search of `search_tiles`, step by step."""
     say = on_progress or silent
     if options.new_kinds == frozenset():
-        only = search_tiles(data, options, say)
+        workers = Workers(data, options)
+        try:
+            only = _searched(data, options, say, workers)
+        finally:
+            workers.close()
         return Steps(only.best, only)
     share = options.time_limit * _FIRST_SHARE
     workers = Workers(data, options)
     try:
         say("tiling with the firmware's own operators")
         own = replace(options, new_kinds=frozenset(), time_limit=share)
-        first = search_tiles(data, own, say, workers)
+        first = _searched(data, own, say, workers)
         say("tiling with all operators that are permitted")
         rest = replace(options, time_limit=options.time_limit - share)
-        more = search_tiles(data, rest, say, workers)
+        more = _searched(data, rest, say, workers)
     finally:
         workers.close()
     both = front_of((first.best, *first.front, more.best, *more.front))
     best = first.best if first.best.beats(more.best, options.budget) else more.best
     return Steps(first.best, Found(best, both, first.tried + more.tried))
+
+
+def _searched(data: bytes, options: TileOptions, say: Progress, workers: Workers) -> Found:
+    """A search, and a short one in the manner of MOTES beside it: its regions need not lie in one
+    piece of any order, which intervals do."""
+    found = search_tiles(data, options, say, workers)
+    if options.method != "regions":
+        return found
+    beam = replace(options, method="motes", most_work=_BEAM_WORK)
+    other = search_tiles(data, beam, say, workers)
+    best = other.best if other.best.beats(found.best, options.budget) else found.best
+    both = front_of((best, *found.front, *other.front))
+    return Found(best, both, found.tried + other.tried)

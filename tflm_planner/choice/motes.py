@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tflm_planner.choice.bench import Question
+from tflm_planner.choice.items import work_added
 from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, front_of, silent
 from tflm_planner.choice.trial import CAREFUL, FIRST_FITS, Trial, permitted, tiling_of
 from tflm_planner.choice.workers import Workers
@@ -56,6 +57,7 @@ class BeamSearch:
         self._start = _State(start, tiling, frozenset(range(len(self._cells))))
         self._found = [self._start]
         self._seen = {start}
+        self._work = options.most_work
 
     def found(self) -> Found:
         """What there is so far."""
@@ -92,7 +94,8 @@ class BeamSearch:
             for scheme in self._schemes(self._cells[cell], state.tiling.bottleneck):
                 schemes = tuple(sorted((*state.trial.schemes, scheme), key=lambda s: s.ops))
                 trial = Trial(schemes, state.trial.bound, effort=FIRST_FITS, schedule="rpo")
-                if trial not in self._seen:
+                if trial not in self._seen and self._work > 0:
+                    self._work -= len(self._ops) + sum(map(work_added, schemes))
                     self._seen.add(trial)
                     moves.append((trial, state.rest - {cell}))
         made: list[_State] = []

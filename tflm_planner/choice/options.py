@@ -29,7 +29,7 @@ class TileOptions:
     bytes that are enough: of the candidates that keep it the fastest wins. dialect: whether views
     may cost no operator (`passes.dialect`). new_kinds: operators that may be used although the
     model does not use them, so that the firmware must register them; None for all. workers:
-    processes."""
+    processes. most_work: operators that the beam search plans in its trials at most."""
 
     machine: Machine
     trails_of: TrailRule
@@ -42,6 +42,7 @@ class TileOptions:
     dialect: bool = True
     new_kinds: frozenset[str] | None = frozenset()
     workers: int = 1
+    most_work: int = 1 << 40
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
