@@ -16,6 +16,7 @@ from tflm_planner import __version__
 from tflm_planner.cost import profile_notes
 from tflm_planner.errors import ModelError, OutputsDifferError
 from tflm_planner.files import check_writable, read_file, write_file
+from tflm_planner.front import with_stock
 from tflm_planner.inspection import Inspection, read_any, seen
 from tflm_planner.ir import Model
 from tflm_planner.making import Made, TilePermission, make
@@ -30,6 +31,7 @@ from tflm_planner.planning.lifetimes import (
 from tflm_planner.planning.problem import Plan, Problem
 from tflm_planner.report.document import (
     AllocationSummary,
+    Front,
     Limits,
     OrderSummary,
     Report,
@@ -270,7 +272,12 @@ def _report(
             *_interruption(candidate),
         ),
         seconds={**seconds, "total": sum(seconds.values())},
+        front=None if made.front is None else with_stock(made.front, _stock(sides[0], made.front)),
     )
+
+
+def _stock(side: Side, front: Front) -> int:
+    return side.arena.arena if front.objective == "arena" else side.head
 
 
 def _inexact(made: Made) -> tuple[str, ...]:

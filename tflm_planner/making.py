@@ -12,20 +12,22 @@ from dataclasses import dataclass, replace
 from tflm_planner.advice import advice
 from tflm_planner.choice.trial import has_tiles
 from tflm_planner.errors import UnsoundPlanError, UsageError
+from tflm_planner.finishing import finish
+from tflm_planner.front import front_points
 from tflm_planner.inspection import Inspection, seen
 from tflm_planner.ir import Model
-from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import entry_graphs
-from tflm_planner.passes.place import Place, carried_plan
+from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.tile import Patch, Scheme
 from tflm_planner.planning.lifetimes import placement_requests, planning_problem, timeline
 from tflm_planner.planning.problem import Plan, Problem, validate
 from tflm_planner.proof import replay_all, taken_aliases, taken_trails
+from tflm_planner.report.document import Front
+from tflm_planner.rewriter import lend_names
 from tflm_planner.search import Candidate, Progress, SearchOptions, search
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.steps import search_steps
 from tflm_planner.tflm import greedy
-from tflm_planner.tflm.lean import WritePool
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tile_search import (
     Found,
@@ -63,8 +65,9 @@ class TilePermission:
 
 @dataclass(frozen=True)
 class Made:
-    """The file that was made. twin: for the TFLM dialect, the portable model that computes the
-    same on every runtime. exact: whether every element is computed by the sum that it was."""
+    """The file that was made. twin: for one that only TFLM runs, the portable model that computes
+    the same on every runtime. exact: whether every element is computed by the sum that it was.
+    front: what else a search found."""
 
     data: bytes
     candidate: Candidate
@@ -75,6 +78,7 @@ class Made:
     twin: bytes | None = None
     notes: tuple[str, ...] = ()
     exact: bool = True
+    front: Front | None = None
 
 
 def make(
@@ -104,10 +108,12 @@ def make(
             more = new_kinds(read_model(original), tiled.candidate.model)
             lowered = _lowered(plain, permission), _lowered(tiled, permission)
             bought = steps.notes(*lowered, more)
-            notes = (*bought, *advice(tiled.inspection), *_alternatives(found), *tiled.notes)
-            return replace(tiled, notes=notes)
+            notes = (*bought, *advice(tiled.inspection), *tiled.notes)
+            front = _front(found, permission, plain, tiling, tiled)
+            return replace(tiled, notes=notes, front=front)
     tried = f"{found.tried} ways to tile and to stream were tried; none lowers the arena"
-    return replace(plain, notes=(f"{tried} within what is allowed", *advice(plain.inspection)))
+    said = (f"{tried} within what is allowed", *advice(plain.inspection), *plain.notes)
+    return replace(plain, notes=said, front=_front(found, permission, plain, None, plain))
 
 
 def _wanted(permission: TilePermission, budget: int | None, options: SearchOptions) -> TileOptions:
@@ -131,10 +137,13 @@ def _lowered(made: Made, permission: TilePermission) -> int:
     return arena.arena if permission.objective == "arena" else arena.head
 
 
-def _alternatives(found: Found) -> list[str]:
-    """The front: what less memory costs."""
-    others = [f"{t.bytes:,} B at {100 * (t.overhead - 1):+.1f} %" for t in found.front]
-    return [f"memory against instructions: {', '.join(others)}"] if len(others) > 1 else []
+def _front(
+    found: Found, permission: TilePermission, plain: Made, tiling: Tiling | None, made: Made
+) -> Front:
+    sizes = _lowered(plain, permission), _lowered(made, permission)
+    return front_points(
+        found, permission.objective, permission.overhead, sizes[0], tiling, sizes[1]
+    )
 
 
 def _by_hand(
@@ -174,7 +183,8 @@ def _tiled(
     if not (permission.dialect and has_tiles(tiling.schemes)):
         made = _written(search(twin, options, say), options)
         registered = _registrations(more)
-        return replace(made, notes=(*notes, _speed(tiling), *registered), exact=exact)
+        notes = [*notes, _speed(tiling), *registered, *made.notes]
+        return replace(made, notes=tuple(notes), exact=exact)
     cropped, notes = tiled_model(
         original, tiling.schemes, crop=True, order=tiling.order, inexact=permission.inexact
     )
@@ -184,28 +194,23 @@ def _tiled(
     aliases = tuple(map(str, taken_aliases(candidate.line, candidate.offsets)))
     replayed = replay_all(trails, options.machine)
     notes += into_dialect(candidate, options)
-    run(candidate.model, *_pool(options), Place(candidate.offsets))
-    data = write_model(candidate.model)
-    back = read_model(data, dialect=True)
+    written = finish(candidate, options)
+    back = read_model(written.data, dialect=True)
+    lend_names(back, written.names)
     if _listed(back, carried_plan(back)) != _listed(candidate.model, candidate.offsets):
         raise UnsoundPlanError("the plan in the file that was made is another; please report it")
     registered = _registrations(new_kinds(read_model(original), back))
     return Made(
-        data,
+        written.data,
         candidate,
         seen(back, options.machine, dialect=True),
         aliases,
         tuple(map(str, trails)),
         replayed,
         twin=write_model(twin),
-        notes=(*notes, _speed(tiling), *registered),
+        notes=(*notes, _speed(tiling), *registered, *written.notes),
         exact=exact,
     )
-
-
-def _pool(options: SearchOptions) -> tuple[WritePool, ...]:
-    """For lean firmware: the pool of the model as it is now, written last but the plan."""
-    return (WritePool(),) if options.machine.target.lean else ()
 
 
 def _listed(model: Model, offsets: Mapping[int, int] | None) -> list[int | None]:
@@ -236,9 +241,9 @@ def _check_legal(problem: Problem, plan: Plan) -> None:
 def _written(candidate: Candidate, options: SearchOptions) -> Made:
     """The candidate's file, read back: the plan found in it is validated and its overlaps are
     replayed, not those meant."""
-    run(candidate.model, *_pool(options), Place(candidate.offsets))
-    data = write_model(candidate.model)
-    model = read_model(data)
+    written = finish(candidate, options)
+    model = read_model(written.data)
+    lend_names(model, written.names)
     offsets = carried_plan(model)
     line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
     if offsets is None:
@@ -248,5 +253,13 @@ def _written(candidate: Candidate, options: SearchOptions) -> Made:
     aliases = tuple(map(str, taken_aliases(line, offsets)))
     trails = list(taken_trails(line, offsets, options.machine))
     replayed = replay_all(trails, options.machine)
-    found = seen(model, options.machine)
-    return Made(data, candidate, found, aliases, tuple(map(str, trails)), replayed)
+    return Made(
+        written.data,
+        candidate,
+        seen(model, options.machine),
+        aliases,
+        tuple(map(str, trails)),
+        replayed,
+        twin=written.portable,
+        notes=written.notes,
+    )

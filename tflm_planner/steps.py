@@ -22,6 +22,7 @@ from tflm_planner.tile_search import (
     front_of,
     search_tiles,
     silent,
+    slower_than,
 )
 
 _FIRST_SHARE = 0.4
@@ -59,4 +60,5 @@ def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None
     more = search_tiles(data, replace(options, time_limit=options.time_limit - share), say)
     both = front_of((first.best, *first.front, more.best, *more.front))
     best = first.best if first.best.beats(more.best, options.budget) else more.best
-    return Steps(first.best, Found(best, both, first.tried + more.tried))
+    slower = slower_than(both, (*first.slower, *more.slower))
+    return Steps(first.best, Found(best, both, first.tried + more.tried, slower))

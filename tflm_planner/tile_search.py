@@ -22,13 +22,14 @@ from tflm_planner.choice.options import (
     Tiling,
     front_of,
     silent,
+    slower_than,
 )
 from tflm_planner.choice.regions import RegionSearch
 from tflm_planner.choice.workers import Workers
 
 __all__ = [
     "METHODS", "OBJECTIVES", "Found", "Method", "Objective", "Progress", "TileOptions", "Tiling",
-    "front_of", "search_tiles", "silent",
+    "front_of", "search_tiles", "silent", "slower_than",
 ]  # fmt: skip
 
 

@@ -19,6 +19,8 @@ Objective = Literal["arena", "head"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 Progress = Callable[[str], None]
+MOST_OVERHEAD = 1.5
+"""Instructions, relative to the original, beyond which nothing is worth a word."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class Tiling:
     bottleneck: the operator of the original at the peak. bound: whether all views are bound to
     their parents (none is a copy then). order: operators of the original in running order, before
     tiling; None for the file's. reordered: whether the tiles were put into an order of their own.
+    added: kinds of operators that the original does not have.
     """
 
     schemes: tuple[Scheme | Loop, ...]
@@ -79,6 +82,7 @@ class Tiling:
     objective: Objective = "arena"
     order: tuple[int, ...] | None = None
     reordered: bool = False
+    added: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -100,16 +104,25 @@ class Tiling:
 @dataclass(frozen=True)
 class Found:
     """What a search came to. best: the empty tiling when nothing helps. front: tilings of which
-    none is both smaller and faster than another, the smallest first. tried: candidates planned."""
+    none is both smaller and faster than another, the smallest first. tried: candidates planned.
+    slower: what the front would go on with if more instructions were allowed, as far as the search
+    came across it."""
 
     best: Tiling
     front: tuple[Tiling, ...]
     tried: int
+    slower: tuple[Tiling, ...] = ()
 
     @property
     def finalists(self) -> tuple[Tiling, ...]:
         """The best one and, should it not stand closer scrutiny, those to fall back on."""
         return tuple(dict.fromkeys(t for t in (self.best, *self.front) if t.schemes))
+
+
+def slower_than(front: tuple[Tiling, ...], tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
+    """The front of what is smaller than all of `front`, and at most `MOST_OVERHEAD` slow."""
+    least = min((t.bytes for t in front), default=0)
+    return front_of(t for t in tilings if t.bytes < least and t.overhead <= MOST_OVERHEAD)
 
 
 def front_of(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:

@@ -81,7 +81,7 @@ def has_tiles(schemes: Sequence[Scheme | Loop]) -> bool:
 class Outcome:
     """head, tail, arena: bytes. temp: what planning takes beside the tail. instructions: of one
     inference. bottleneck: position of the operator at the peak, as in the model given, after its
-    order."""
+    order. added: kinds of operators that the model given does not have."""
 
     head: int
     tail: int
@@ -89,6 +89,7 @@ class Outcome:
     arena: int
     instructions: int
     bottleneck: int | None
+    added: tuple[str, ...] = ()
 
 
 def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
@@ -125,7 +126,8 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
         careful = trial.effort >= CAREFUL
         if careful and scratch_faults(line, made, offsets, scratch_of, options.trails_of)[1]:
             return None
-    if any(not options.allows(op.kind, used) for op in made.ops()):
+    kinds = {op.kind for op in made.ops()}
+    if not all(options.allows(kind, used) for kind in kinds):
         return None
     if target.lean:
         run(made, WritePool())
@@ -139,6 +141,7 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
             made, target, in_place=copying.in_place, turn_bytes=copying.turn_bytes
         ).instructions,
         peak,
+        tuple(sorted(kinds - used)),
     )
 
 
@@ -159,6 +162,7 @@ def tiling_of(trial: Trial, outcome: Outcome, options: TileOptions, base: int) -
         options.objective,
         order,
         trial.schedule != "file",
+        outcome.added,
     )
 
 
