@@ -61,5 +61,6 @@ def _falling(points: Sequence[Point]) -> tuple[Point, ...]:
         if p is chosen
         or p.role == "plan"
         or not (chosen.size <= p.size and chosen.overhead <= p.overhead)
+        or (chosen.added and not p.added)
     ]
     return tuple(sorted(kept, key=lambda p: (-p.size, p.overhead)))

@@ -19,7 +19,7 @@ from tflm_planner.tile_search import (
     Progress,
     TileOptions,
     Tiling,
-    front_of,
+    fronts_of,
     search_tiles,
     silent,
     slower_than,
@@ -58,7 +58,7 @@ def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None
     first = search_tiles(data, replace(options, new_kinds=frozenset(), time_limit=share), say)
     say("tiling with all operators that are permitted")
     more = search_tiles(data, replace(options, time_limit=options.time_limit - share), say)
-    both = front_of((first.best, *first.front, more.best, *more.front))
+    both = fronts_of((first.best, *first.front, more.best, *more.front))
     best = first.best if first.best.beats(more.best, options.budget) else more.best
     slower = slower_than(both, (*first.slower, *more.slower))
     return Steps(first.best, Found(best, both, first.tried + more.tried, slower))

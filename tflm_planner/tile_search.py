@@ -20,7 +20,7 @@ from tflm_planner.choice.options import (
     Progress,
     TileOptions,
     Tiling,
-    front_of,
+    fronts_of,
     silent,
     slower_than,
 )
@@ -29,7 +29,7 @@ from tflm_planner.choice.workers import Workers
 
 __all__ = [
     "METHODS", "OBJECTIVES", "Found", "Method", "Objective", "Progress", "TileOptions", "Tiling",
-    "front_of", "search_tiles", "silent", "slower_than",
+    "fronts_of", "search_tiles", "silent", "slower_than",
 ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from tflm_planner.choice.options import (
     Progress,
     TileOptions,
     Tiling,
-    front_of,
+    fronts_of,
     silent,
     slower_than,
 )
@@ -71,7 +71,7 @@ class BeamSearch:
         best = min(allowed, key=lambda t: t.rank)
         for other in allowed:
             best = other if other.beats(best, self._options.budget) else best
-        front = front_of(allowed)
+        front = fronts_of(allowed)
         slower = slower_than(front, (s.tiling for s in self._found))
         return Found(best, front, len(self._seen), slower)
 

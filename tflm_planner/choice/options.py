@@ -104,7 +104,8 @@ class Tiling:
 @dataclass(frozen=True)
 class Found:
     """What a search came to. best: the empty tiling when nothing helps. front: tilings of which
-    none is both smaller and faster than another, the smallest first. tried: candidates planned.
+    none is both smaller and faster than another on the same firmware (`fronts_of`), the smallest
+    first. tried: candidates planned.
     slower: what the front would go on with if more instructions were allowed, as far as the search
     came across it."""
 
@@ -117,6 +118,14 @@ class Found:
     def finalists(self) -> tuple[Tiling, ...]:
         """The best one and, should it not stand closer scrutiny, those to fall back on."""
         return tuple(dict.fromkeys(t for t in (self.best, *self.front) if t.schemes))
+
+
+def fronts_of(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
+    """Two fronts in one, the smallest first: of the tilings that use what the model uses already,
+    and of all. What needs one operator more in the firmware beats nothing that needs none."""
+    found = list(tilings)
+    both = (*front_of(t for t in found if not t.added), *front_of(found))
+    return tuple(sorted(dict.fromkeys(both), key=lambda t: t.rank))
 
 
 def slower_than(front: tuple[Tiling, ...], tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:

@@ -29,7 +29,7 @@ from tflm_planner.choice.options import (
     Progress,
     TileOptions,
     Tiling,
-    front_of,
+    fronts_of,
     silent,
     slower_than,
 )
@@ -128,7 +128,7 @@ class RegionSearch:
 
     def found(self) -> Found:
         """What there is so far."""
-        front, tried = front_of(self._tilings), self._trials + len(self._whole)
+        front, tried = fronts_of(self._tilings), self._trials + len(self._whole)
         return Found(self.best, front, tried, slower_than(front, self._slower))
 
     @property

@@ -171,9 +171,9 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Memory against instructions: ways to run the model, the largest first. Of those neither the
-    source nor by order and plan alone, none is both smaller and faster than another; there may be
-    better ones that the search did not find.
+    """Memory against instructions: ways to run the model, the largest first. Beside the source and
+    the plan alone, none is both smaller and faster than another that needs no operator which it
+    does not need; there may be better ones that the search did not find.
 
     objective: the bytes that were to be lowered, of the whole arena or of the head. allowed:
     instructions allowed, relative to the source.

@@ -4,9 +4,9 @@
       ^  o as it was
       |  o order and plan                   :
       |  +---o                              : allowed
-      |      +-----o this file              :
-      | - - - - - -+- - - - - budget - - - -:- -
-      |            +- - - - - - - - - - - - o slower
+      |      +-----o this file, 2 tiles     :        one staircase for the firmware as it is,
+      | - - - -+- -+- - - - - budget - - - -:- -     one with operators added
+      |        +- -o                        :   o slower
       | . . . . . . . . . . . the inputs . .:. .
       +-------------------------------------:----> instructions
 
@@ -39,25 +39,35 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 .tff .bg{fill:#fff;stroke:#e3e7ee}.tff .plot{fill:#f7f9fc}.tff .beyond{fill:#eef1f6}
 .tff .grid{stroke:#e3e8f0}.tff .axis{stroke:#9aa5b4}
 .tff .h1{font-size:16px;font-weight:600;fill:#111827}
-.tff .steps{fill:none;stroke:#3f78c9;stroke-width:2}
-.tff .more{fill:none;stroke:#9aa5b4;stroke-width:1.5;stroke-dasharray:4 4}
+.tff .steps,.tff .added{fill:none;stroke:#3f78c9;stroke-width:2}
+.tff .added{stroke:#8a5cc7;stroke-dasharray:6 3}
 .tff .tiled{fill:#3f78c9}.tff .plan{fill:#3f78c9}.tff .stock{fill:#c2334d}
+.tff .more{fill:#8a5cc7}
 .tff .chosen{fill:#0f7b53;stroke:#fff;stroke-width:2}
 .tff .slower{fill:#fff;stroke:#8a95a5;stroke-width:1.6}
 .tff .allowed{stroke:#9aa5b4;stroke-dasharray:5 4}
 .tff .budget{stroke:#c77700;stroke-width:1.5;stroke-dasharray:7 4}
 .tff .floor{stroke:#8a95a5;stroke-dasharray:2 4}
 .tff .was{fill:#c2334d;font-weight:600}.tff .now{fill:#0f7b53;font-weight:700;font-size:13px}
-.tff .cap{fill:#c77700;font-weight:600}.tff .soft{fill:#6b7280}
+.tff .lab,.tff .was,.tff .now,.tff .far{paint-order:stroke;stroke:#f7f9fc;stroke-width:4px}
+.tff .far{fill:#6b7280;stroke:#eef1f6}.tff .cap{fill:#c77700;font-weight:600}.tff .soft{fill:#6b7280}
 @media (prefers-color-scheme:dark){
 .tff text{fill:#a9b4c3}.tff .bg{fill:#10161f;stroke:#263041}.tff .plot{fill:#151d29}
 .tff .beyond{fill:#10161f}.tff .grid{stroke:#243043}.tff .axis,.tff .allowed{stroke:#56657a}
 .tff .h1{fill:#f1f5f9}.tff .steps{stroke:#6ea3ec}.tff .tiled,.tff .plan{fill:#6ea3ec}
+.tff .added{stroke:#b892ea}.tff .more{fill:#b892ea}
 .tff .stock,.tff .was{fill:#ff8a9d}.tff .chosen,.tff .now{fill:#4fd1a0}
 .tff .chosen,.tff .slower{stroke:#10161f}.tff .slower{fill:#151d29;stroke:#8a95a5}
+.tff .lab,.tff .was,.tff .now{stroke:#151d29}.tff .far{fill:#94a3b8;stroke:#10161f}
 .tff .budget{stroke:#f0b04f}.tff .cap{fill:#f0b04f}.tff .soft{fill:#94a3b8}}
 """
-_TEXT_STYLE = {"stock": "was", "chosen": "now", "slower": "soft"}
+_LEGEND = (
+    ("tiled", "firmware as it is"),
+    ("more", "operators added"),
+    ("chosen", "this file"),
+    ("slower", "slower than allowed"),
+)
+_TEXT_STYLE = {"stock": "was", "chosen": "now", "slower": "far"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ def front_svg(front: Front, *, inputs: int, budget: int | None, title: str) -> s
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="tff" viewBox="0 0 {WIDTH} {HEIGHT}" '
-            f'width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{escape(label)}">',
+            f'width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{escape(shorten(label, 300))}">',
             f"<style>{_STYLE}</style>",
             f'<rect class="bg" x=".5" y=".5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="12"/>',
             *body,
@@ -138,7 +148,7 @@ def _ground(plane: _Plane, allowed: float) -> Iterator[str]:
     if edge < plane.right:
         yield svg.line("allowed", edge, _TOP, edge, plane.bottom)
         words = f"allowed: {100 * (allowed - 1):+.0f} %"
-        yield svg.text(edge - 6, _TOP + 14, words, "soft", "end")
+        yield svg.text(edge - 6, plane.bottom - 8, words, "soft", "end")
 
 
 def _percents(plane: _Plane) -> list[int]:
@@ -160,23 +170,20 @@ def _level(plane: _Plane, size: int, style: str, words: str, text: str) -> Itera
 
 
 def _stairs(plane: _Plane, front: Front) -> Iterator[str]:
-    """What can be had for at most so many instructions: solid within what is allowed."""
-    ways = sorted((p for p in front.points if p.role != "stock"), key=lambda p: p.overhead)
-    inside = [p for p in ways if p.role != "slower"]
-    beyond = [p for p in ways if p.role == "slower"]
-    end = plane.x(min(front.allowed, plane.high))
-    yield f'<path class="steps" d="{_path(plane, inside)}H{svg.number(end)}"/>'
-    if beyond:
-        least = min(inside, key=lambda p: p.size)
-        start = f"M{svg.number(end)} {svg.number(plane.y(least.size))}"
-        rest = "".join(_step(plane, p) for p in beyond)
-        yield f'<path class="more" d="{start}{rest}H{svg.number(plane.right)}"/>'
+    """What can be had for at most so many instructions: on the firmware as it is, and with more
+    operators in it. Nothing goes up: what is slower and no smaller helps nobody."""
+    ways = [p for p in front.points if p.role not in ("stock", "slower")]
+    ways.sort(key=lambda p: (p.overhead, p.size))
+    end = svg.number(plane.x(min(front.allowed, plane.high)))
+    if any(p.added for p in ways):
+        yield f'<path class="added" d="{_path(plane, ways)}H{end}"/>'
+    if own := [p for p in ways if not p.added]:
+        yield f'<path class="steps" d="{_path(plane, own)}H{end}"/>'
 
 
 def _path(plane: _Plane, ways: Sequence[Point]) -> str:
-    """From point to point, and never up: what is slower and no smaller helps nobody."""
-    first = ways[0]
-    path, least = f"M{svg.number(plane.x(first.overhead))} {svg.number(plane.y(first.size))}", first
+    least = ways[0]
+    path = f"M{svg.number(plane.x(least.overhead))} {svg.number(plane.y(least.size))}"
     for p in ways[1:]:
         if p.size < least.size:
             path, least = path + _step(plane, p), p
@@ -190,13 +197,17 @@ def _step(plane: _Plane, point: Point) -> str:
 def _dot(plane: _Plane, point: Point) -> str:
     radius = 8 if point.role == "chosen" else 5
     x, y = svg.number(plane.x(point.overhead)), svg.number(plane.y(point.size))
-    added = f"\nregisters {', '.join(point.added)}" if point.added else ""
+    added = f"registers {', '.join(point.added)}" if point.added else "registers nothing"
     speed = overhead_text(point) or "0 %"
-    hover = f"{human_size(point.size)}\n{speed} instructions\n{point_words(point)}{added}"
+    hover = f"{human_size(point.size)}\n{speed} instructions\n{point_words(point)}\n{shorten(added, 300)}"
     return (
-        f'<circle class="{point.role}" cx="{x}" cy="{y}" r="{radius}">'
+        f'<circle class="{_tone(point)}" cx="{x}" cy="{y}" r="{radius}">'
         f"<title>{escape(hover)}</title></circle>"
     )
+
+
+def _tone(point: Point) -> str:
+    return "more" if point.role == "tiled" and point.added else point.role
 
 
 def _labels(plane: _Plane, points: Sequence[Point]) -> Iterator[str]:
@@ -216,18 +227,21 @@ def _labels(plane: _Plane, points: Sequence[Point]) -> Iterator[str]:
         left = x if anchor == "start" else x - wide
         if all(abs(y - b) >= _CLEAR or left > d or left + wide < c for c, d, b in taken):
             taken.append((left, left + wide, y))
-            yield svg.text(x, y, words, _TEXT_STYLE.get(p.role, ""), anchor)
+            yield svg.text(x, y, words, _TEXT_STYLE.get(p.role, "lab"), anchor)
 
 
 def _footer(plane: _Plane, front: Front) -> Iterator[str]:
     y = HEIGHT - 16
     what = "bytes of arena" if front.objective == "arena" else "bytes of head"
     yield svg.text(_LEFT, y, f"{what}, against instructions beside the source's", "")
-    entries = [("tiled", "found"), ("chosen", "this file"), ("slower", "slower than allowed")]
-    used = {p.role for p in front.points}
-    x = plane.right
-    for role, words in reversed([e for e in entries if e[0] in used]):
-        yield svg.text(x, y, words, "", "end")
-        x -= len(words) * _CHARACTER + 10
-        yield f'<circle class="{role}" cx="{svg.number(x)}" cy="{y - 4}" r="5"/>'
-        x -= 22
+    shown = {_tone(p) for p in front.points}
+    entries = [e for e in _LEGEND if e[0] in shown]
+    x = plane.right - sum(_legend_width(words) for _, words in entries) + 16
+    for tone, words in entries:
+        yield f'<circle class="{tone}" cx="{svg.number(x)}" cy="{y - 4}" r="5"/>'
+        yield svg.text(x + 11, y, words, "")
+        x += _legend_width(words)
+
+
+def _legend_width(words: str) -> float:
+    return 11 + _CHARACTER * len(words) + 16
