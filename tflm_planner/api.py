@@ -204,9 +204,10 @@ def _proved(
         )
     if not verdict.proved:
         reasons = "; ".join(f"{c.runtime}: {c.status}, {c.detail}" for c in verdict.checks)
+        portable = "" if made.twin is None else "--portable makes one that LiteRT can prove, "
         raise ModelError(
             f"no runtime could compare the planned model with the original ({reasons}); "
-            "nothing was written. --no-verify writes it unproved"
+            f"nothing was written. {portable}--no-verify writes it unproved"
         )
     return verdict
 
