@@ -41,17 +41,19 @@ from tflm_planner.search import Candidate, SearchOptions, lowest_peak, silent
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import Arena, arena_of
+from tflm_planner.tflm.history import with_tflm
 from tflm_planner.tflm.lean import WritePool
 from tflm_planner.tflm.machine import machine
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.verify import Allocation, Tolerance, Verdict, verify
 from tflm_planner.verify import Options as VerifyOptions
 from tflm_planner.verify.verdict import CLOSE, EQUAL
+from tflm_planner.versions import version_notes
 
 __all__ = [
     "Inspection", "Patch", "PlanOptions", "Result", "Scheme", "SearchOptions", "TilePermission",
     "Tolerance", "VerifyOptions", "arena", "check_equal", "inspect", "load", "load_target",
-    "machine", "plan", "problem", "read_model",
+    "machine", "plan", "problem", "read_model", "with_tflm",
 ]  # fmt: skip
 
 Source = str | Path | bytes
@@ -267,6 +269,7 @@ def _report(
         budget=ran.options.budget,
         notes=(
             *_inexact(made),
+            *version_notes(made.inspection.model, ran.options.search.machine.target),
             *profile_notes(ran.options.search.machine.target, made.inspection.model),
             *candidate.notes,
             *made.notes,

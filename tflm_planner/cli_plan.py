@@ -46,6 +46,9 @@ class PlanArguments:
         str | None, _option("Bytes the arena may take, e.g. 256K; exit code 3 if not.")
     ] = None
     target: TargetName = DEFAULT_TARGET
+    tflm: Annotated[
+        str | None, _option("A month or day of TFLM's sources, e.g. 2025-06: what it can do.")
+    ] = None
     lean: Annotated[bool, _flag("--lean", "For firmware with the lean library: target+lean.")] = (
         False
     )
@@ -131,6 +134,8 @@ class PlanArguments:
         from tflm_planner import api
 
         target = api.load_target(self.target, lean=self.lean)
+        if self.tflm is not None:
+            target = api.with_tflm(target, self.tflm)
         return cli_device.with_profile(target, self.profile)
 
     def _permission(self) -> TilePermission:

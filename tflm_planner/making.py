@@ -21,7 +21,7 @@ from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.tile import Patch, Scheme
 from tflm_planner.planning.lifetimes import placement_requests, planning_problem, timeline
 from tflm_planner.planning.problem import Plan, Problem, validate
-from tflm_planner.proof import replay_all, taken_aliases, taken_trails
+from tflm_planner.proof import replay_all, shared_in_place, taken_trails
 from tflm_planner.report.document import Front
 from tflm_planner.rewriter import lend_names
 from tflm_planner.search import Candidate, Progress, SearchOptions, search
@@ -38,6 +38,7 @@ from tflm_planner.tile_search import (
 )
 from tflm_planner.tiled import into_dialect, new_kinds, tiled_model
 from tflm_planner.tiled_by_hand import tiling_by_hand
+from tflm_planner.versions import refuse_plan
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ def make(
 ) -> Made:
     """The smallest file: with tiles, if they are allowed and lower the arena. `model` is the one
     in `original`, and is changed. `budget`: bytes of arena; tiles that keep it may be fewer."""
+    refuse_plan(model, options.machine.target)
     if permission is not None and permission.by_hand:
         return _by_hand(original, permission, options, say)
     plain = _written(search(model, options, say), options)
@@ -191,7 +193,7 @@ def _tiled(
     candidate = search(cropped, replace(options, bind_views=tiling.bound), say)
     _check_legal(candidate.problem, candidate.solution.plan)
     trails = list(taken_trails(candidate.line, candidate.offsets, options.machine))
-    aliases = tuple(map(str, taken_aliases(candidate.line, candidate.offsets)))
+    aliases = shared_in_place(candidate.line, candidate.offsets)
     replayed = replay_all(trails, options.machine)
     notes += into_dialect(candidate, options)
     written = finish(candidate, options)
@@ -250,7 +252,7 @@ def _written(candidate: Candidate, options: SearchOptions) -> Made:
         raise UnsoundPlanError("the plan is not in the file that was made; please report it")
     placed = greedy.place(placement_requests(line, offsets))
     _check_legal(planning_problem(line, options.trails_of), Plan(tuple(placed)))
-    aliases = tuple(map(str, taken_aliases(line, offsets)))
+    aliases = shared_in_place(line, offsets)
     trails = list(taken_trails(line, offsets, options.machine))
     replayed = replay_all(trails, options.machine)
     return Made(

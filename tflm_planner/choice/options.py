@@ -12,6 +12,7 @@ from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import Scheme
 from tflm_planner.planning.lifetimes import TrailRule
 from tflm_planner.tflm.machine import Machine
+from tflm_planner.tflm.persistent import lacks
 
 Method = Literal["regions", "motes"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -53,8 +54,10 @@ class TileOptions:
             raise UsageError(f"objective {self.objective!r} is unknown; choose from {known}")
 
     def allows(self, kind: str, used: frozenset[str]) -> bool:
-        """Whether an operator of this kind may be in the result of a model that uses `used`."""
-        return self.new_kinds is None or kind in self.new_kinds or kind in used
+        """Whether an operator of this kind may be in the result of a model that uses `used`: none
+        that the target's TFLM lacks, whatever the firmware may register."""
+        permitted = self.new_kinds is None or kind in self.new_kinds
+        return kind in used or (permitted and not lacks(kind, self.machine.target))
 
     def borders(self, used: frozenset[str]) -> tuple[Border, ...]:
         """How tiles may get the padding of an image's edge: by PAD only if that may be used."""

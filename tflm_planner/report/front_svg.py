@@ -50,7 +50,8 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 .tff .floor{stroke:#8a95a5;stroke-dasharray:2 4}
 .tff .was{fill:#c2334d;font-weight:600}.tff .now{fill:#0f7b53;font-weight:700;font-size:13px}
 .tff .lab,.tff .was,.tff .now,.tff .far{paint-order:stroke;stroke:#f7f9fc;stroke-width:4px}
-.tff .far{fill:#6b7280;stroke:#eef1f6}.tff .cap{fill:#c77700;font-weight:600}.tff .soft{fill:#6b7280}
+.tff .far{fill:#6b7280;stroke:#eef1f6}
+.tff .cap{fill:#c77700;font-weight:600}.tff .soft{fill:#6b7280}
 @media (prefers-color-scheme:dark){
 .tff text{fill:#a9b4c3}.tff .bg{fill:#10161f;stroke:#263041}.tff .plot{fill:#151d29}
 .tff .beyond{fill:#10161f}.tff .grid{stroke:#243043}.tff .axis,.tff .allowed{stroke:#56657a}
@@ -108,11 +109,11 @@ def front_svg(front: Front, *, inputs: int, budget: int | None, title: str) -> s
         *_footer(plane, front),
     ]
     least = min((p.size for p in front.points), default=0)
-    label = f"{title}: down to {human_size(least)} of {front.objective}"
+    label = escape(shorten(f"{title}: down to {human_size(least)} of {front.objective}", 300))
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="tff" viewBox="0 0 {WIDTH} {HEIGHT}" '
-            f'width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{escape(shorten(label, 300))}">',
+            f'width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{label}">',
             f"<style>{_STYLE}</style>",
             f'<rect class="bg" x=".5" y=".5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="12"/>',
             *body,
@@ -197,9 +198,9 @@ def _step(plane: _Plane, point: Point) -> str:
 def _dot(plane: _Plane, point: Point) -> str:
     radius = 8 if point.role == "chosen" else 5
     x, y = svg.number(plane.x(point.overhead)), svg.number(plane.y(point.size))
-    added = f"registers {', '.join(point.added)}" if point.added else "registers nothing"
+    added = shorten(f"registers {', '.join(point.added) or 'nothing'}", 300)
     speed = overhead_text(point) or "0 %"
-    hover = f"{human_size(point.size)}\n{speed} instructions\n{point_words(point)}\n{shorten(added, 300)}"
+    hover = f"{human_size(point.size)}\n{speed} instructions\n{point_words(point)}\n{added}"
     return (
         f'<circle class="{_tone(point)}" cx="{x}" cy="{y}" r="{radius}">'
         f"<title>{escape(hover)}</title></circle>"
