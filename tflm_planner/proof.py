@@ -66,9 +66,11 @@ def taken_variables(line: Timeline, offsets: Mapping[int, int]) -> list[str]:
     for pair in loop_pairs(line):
         if offsets[id(pair[0])] == offsets[id(pair[1])]:
             joined = {id(t): t for face in pair for t in places.get(id(face), [face])}
-            places |= dict.fromkeys(joined, list(joined.values()))
-    variables = {id(faces): faces for faces in places.values()}
-    return [f"a loop's variable in one place: {', '.join(t.name for t in v)}" for v in variables.values()]  # noqa: E501  # fmt: skip
+            together = list(joined.values())
+            for key in joined:
+                places[key] = together
+    variables = {id(faces): ", ".join(t.name for t in faces) for faces in places.values()}
+    return [f"a loop's variable in one place: {faces}" for faces in variables.values()]
 
 
 def taken_trails(line: Timeline, offsets: dict[int, int], machine: Machine) -> Iterator[Shared]:
