@@ -1,4 +1,4 @@
-"""Line charts as SVG: self-contained, dark or light as the page around, no script."""
+"""Line and bar charts as SVG: self-contained, dark or light as the page around, no script."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tflm_planner.report.svg import line, number, text
+from tflm_planner.report.svg import line, number, rect, text
 
 _STYLE = """
 .ch text{font:12px ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;
 fill:#4b5563}
 .ch .bg{fill:#fff;stroke:#e3e7ee}.ch .grid{stroke:#e3e8f0}.ch .axis{stroke:#9aa5b4}
+.ch .v{font-size:9px}
 .ch .h1{font-size:15px;font-weight:600;fill:#111827}.ch .mark{stroke:#c2334d;stroke-dasharray:5 4}
 .ch .markt{fill:#c2334d}.ch path{fill:none;stroke-width:2}
 .ch .s0{stroke:#9aa5b4;fill:#9aa5b4}.ch .s1{stroke:#2f6fd0;fill:#2f6fd0}
@@ -54,12 +55,65 @@ def svg(charts: Sequence[Chart], *, width: int = 460, height: int = 330) -> str:
         f'<g transform="translate({i * width} 0)">{_chart(c, width, height)}</g>'
         for i, c in enumerate(charts)
     )
+    return _page(body, whole, height)
+
+
+def _page(body: str, width: int, height: int) -> str:
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="ch" viewBox="0 0 {whole} {height}" '
-        f'width="{whole}" height="{height}"><style>{_STYLE}</style>'
-        f'<rect class="bg" x=".5" y=".5" width="{whole - 1}" height="{height - 1}" rx="10"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="ch" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}"><style>{_STYLE}</style>'
+        f'<rect class="bg" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="10"/>'
         f"{body}</svg>\n"
     )
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Groups of bars: each has a name, and a value for each series. y: to base 2. marks: vertical
+    positions with their names, drawn across."""
+
+    title: str
+    y: str
+    series: Sequence[str]
+    groups: Sequence[tuple[str, Sequence[float]]]
+    marks: Sequence[tuple[str, float]] = ()
+
+
+def bars(chart: Bars, *, height: int = 330, each: int = 118) -> str:
+    """Groups side by side, the values on a logarithmic scale."""
+    whole = _LEFT + each * len(chart.groups) + _RIGHT
+    right, bottom = whole - _RIGHT, height - _BOTTOM
+    values = [v for _, row in chart.groups for v in row] + [v for _, v in chart.marks]
+    ticks = _ticks(values, logarithmic=True)
+    low, high = math.log2(ticks[0]), math.log2(ticks[-1])
+
+    def up(y: float) -> float:
+        return bottom - (math.log2(y) - low) / (high - low) * (bottom - _TOP)
+
+    parts = [text(_LEFT, 24, chart.title, "h1"), text(14, _TOP - 14, chart.y, "")]
+    for y in ticks:
+        parts.append(line("grid", _LEFT, up(y), right, up(y)))
+        parts.append(text(_LEFT - 6, up(y) + 4, f"{y:g}", "", "end"))
+    wide = (each - 22) / len(chart.series)
+    for g, (name, row) in enumerate(chart.groups):
+        left = _LEFT + each * g + 11
+        parts.append(text(left + (each - 22) / 2, bottom + 16, name, "", "middle"))
+        for k, value in enumerate(row):
+            box = rect((left + wide * k, up(value), wide - 2, bottom - up(value)))
+            parts.append(f'<rect class="s{k}" {box}/>')
+            parts.append(
+                text(left + wide * (k + 0.5), up(value) - 3, f"{value:.0f}", "v", "middle")
+            )
+    for name, y in chart.marks:
+        parts.append(line("mark", _LEFT, up(y), right, up(y)))
+        parts.append(text(right + 8, up(y) + 4, name, "markt"))
+    parts.append(line("axis", _LEFT, bottom, right, bottom))
+    for k, name in enumerate(chart.series):
+        parts += [
+            _dot(k, right + 14, _TOP + 6 + 18 * k, 5),
+            text(right + 24, _TOP + 10 + 18 * k, name, ""),
+        ]
+    return _page("".join(parts), whole, height)
 
 
 def _chart(chart: Chart, width: int, height: int) -> str:

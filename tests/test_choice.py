@@ -9,16 +9,19 @@ import pytest
 
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.generator import random_model
+from tests.models.registry import add, conv, relu, start
 from tests.test_tiles import wide
 from tflm_planner import api
 from tflm_planner.choice.bench import Bench, Question
-from tflm_planner.choice.copying import copied
+from tflm_planner.choice.likeness import Likeness
 from tflm_planner.choice.options import TileOptions, Tiling, front_of
 from tflm_planner.choice.partition import Item, Partition, Way
 from tflm_planner.choice.sketch import Limits, sketches
-from tflm_planner.choice.trial import CLIMB, Trial, tried
+from tflm_planner.choice.trial import CLIMB, Trial, permitted, tried
 from tflm_planner.choice.workers import Workers
+from tflm_planner.clone import clone
 from tflm_planner.errors import UsageError
+from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import Scheme, band
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.tile_search import search_tiles
@@ -41,7 +44,7 @@ def found_in(data: bytes, **more):
 def a_small_budget(monkeypatch):
     """Searches go through all their steps, but not on and on. They are for tiles: those for loops
     have tests of their own."""
-    monkeypatch.setattr("tflm_planner.choice.regions.may_loop", lambda *_: False)
+    monkeypatch.setattr("tflm_planner.choice.intervals.may_loop", lambda *_: False)
     monkeypatch.setattr("tflm_planner.choice.regions.MOST_WORK", 2_500)
     monkeypatch.setattr("tflm_planner.choice.regions.MOST_WHOLE", 4)
     monkeypatch.setattr("tflm_planner.choice.regions._MOST_BANS", 0)
@@ -132,17 +135,69 @@ def test_sketches_come_close_to_trials(first, end, parts):
 
 def test_a_copy_is_written_as_the_original(cnn):
     model = read_model(cnn)
-    assert write_model(copied(model)) == write_model(read_model(cnn))
+    assert write_model(clone(model)) == write_model(read_model(cnn))
     before = write_model(model)
     tried(model, Trial((band(0, 1, 2, border="waste"),), True), options())
     assert write_model(model) == before
 
 
-def test_a_trial_that_needs_other_operators_is_none(cnn):
+def test_a_trial_says_what_it_needs_and_permission_is_another_question(cnn):
     model = read_model(cnn)
-    trial = Trial((band(0, 1, 2),), False, effort=CLIMB)
-    assert tried(model, trial, options(dialect=False)) is None
-    assert tried(model, trial, options(dialect=False, new_kinds=None)) is not None
+    used = frozenset(op.kind for op in model.ops())
+    found = tried(model, Trial((band(0, 1, 2),), False, effort=CLIMB), options(dialect=False))
+    assert found is not None and "SLICE" in found.kinds and not found.kinds & used
+    assert permitted(found, options(), used) is None
+    assert permitted(found, options(new_kinds=found.kinds - {"SLICE"}), used) is None
+    for given in (None, found.kinds):
+        assert permitted(found, options(new_kinds=given), used) == found
+
+
+# --- intervals that are alike ---
+
+SHAPE = (1, 16, 8, 8)
+
+
+def repeated(*, add_at: int = -1) -> bytes:
+    """Six equal blocks of a convolution and a RELU; weights differ."""
+    net, graph, x = start(SHAPE)
+    for i in range(6):
+        x = conv(graph, x, SHAPE, f"layer{i}")
+        x = add(graph, x, x, SHAPE, f"sum{i}") if i == add_at else relu(graph, x, SHAPE)
+    graph.outputs(x)
+    return net.finish()
+
+
+def likeness(data: bytes) -> Likeness:
+    bench = Bench(data, options(new_kinds=None))
+    return Likeness(bench.line(tuple(range(len(bench.model.main.ops)))))
+
+
+def test_repeated_blocks_are_alike_and_others_are_not():
+    same = likeness(repeated())
+    assert len({same.of(k, k + 4) for k in (2, 4, 6)}) == 1  # the input is scaled otherwise
+    assert len({same.of(k, k + 4) for k in (2, 3)}) == 2  # they begin with other operators
+    assert same.of(8, 12) != same.of(6, 10)  # its result is the model's
+    assert len({same.of(2, end) for end in range(3, 8)}) == 5
+    other = likeness(repeated(add_at=2))
+    assert other.of(2, 6) != same.of(2, 6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_alike_has_one_answer(seed):
+    """Over all intervals of a model with repeated blocks, in tiles and in loops."""
+    data = repeated(add_at=seed)
+    asked = options(new_kinds=None)
+    bench = Bench(data, asked)
+    order = tuple(range(len(bench.model.main.ops)))
+    known = {}
+    pairs = [(first, first + n) for n in (2, 3, 4) for first in range(len(order) - n)]
+    for first, end in pairs:
+        ops = tuple(range(end - first))
+        for scheme in (Scheme(ops, ((1, 2),), border="waste"), Loop(ops, 2, "reverse")):
+            question = Question(Trial((scheme,), True, None, CLIMB), (first, end), order)
+            answer, key = bench.answer(question), bench.key(question)
+            assert known.setdefault(key, answer) == answer
+    assert len(known) < 2 * len(pairs)
 
 
 # --- processes ---

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tflm_planner import __version__
-from tflm_planner.cost import profile_notes
-from tflm_planner.errors import ModelError, OutputsDifferError
+from tflm_planner.cost import latency_of, profile_notes
+from tflm_planner.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.files import check_writable, read_file, write_file
 from tflm_planner.front import with_stock
+from tflm_planner.input_strips import Streamed, StripOptions
+from tflm_planner.input_strips import stream_input as find_strips
 from tflm_planner.inspection import Inspection, read_any, seen
-from tflm_planner.ir import Model
-from tflm_planner.making import Made, TilePermission, make
-from tflm_planner.passes.base import run
+from tflm_planner.making import Made, TilePermission, make, with_pool
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.tile import Patch, Scheme
 from tflm_planner.planning.lifetimes import (
@@ -38,22 +38,24 @@ from tflm_planner.report.document import (
     Side,
 )
 from tflm_planner.search import Candidate, SearchOptions, lowest_peak, silent
-from tflm_planner.serde import read_model, write_model
+from tflm_planner.serde import read_model
+from tflm_planner.strips_text import header as strips_header
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import Arena, arena_of
 from tflm_planner.tflm.history import with_tflm
-from tflm_planner.tflm.lean import WritePool
 from tflm_planner.tflm.machine import machine
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.verify import Allocation, Tolerance, Verdict, verify
 from tflm_planner.verify import Options as VerifyOptions
+from tflm_planner.verify.pairs import Pair, verify_pair
 from tflm_planner.verify.verdict import CLOSE, EQUAL
 from tflm_planner.versions import version_notes
 
 __all__ = [
-    "Inspection", "Patch", "PlanOptions", "Result", "Scheme", "SearchOptions", "TilePermission",
-    "Tolerance", "VerifyOptions", "arena", "check_equal", "inspect", "load", "load_target",
-    "machine", "plan", "problem", "read_model", "with_tflm",
+    "Inspection", "Patch", "PlanOptions", "Result", "Scheme", "SearchOptions", "SplitResult",
+    "StripOptions", "TilePermission", "Tolerance", "VerifyOptions", "arena", "check_equal",
+    "inspect", "load", "load_target", "machine", "plan", "problem", "read_model", "stream_input",
+    "with_tflm",
 ]  # fmt: skip
 
 Source = str | Path | bytes
@@ -102,11 +104,11 @@ def plan(
     original = load(source)
     model = read_model(original)
     before_search = seen(model, options.search.machine)
-    before = _side(before_search, len(original))
-    start, model = _with_pool(original, model, options.search.machine.target)
+    before = _side(before_search, len(original), options.search.machine.target)
+    start, model = with_pool(original, model, options.search.machine.target)
     made = make(start, model, options.search, options.tiles, options.budget, say)
     searched = time.monotonic()
-    after = _side(made.inspection, len(made.data))
+    after = _side(made.inspection, len(made.data), options.search.machine.target)
     verdict = _proved(original, made, options.verify, say)
     seconds = {"plan": searched - started, "verify": time.monotonic() - searched}
     if verdict is not None:
@@ -125,13 +127,46 @@ def plan(
     return Result(made.data, report)
 
 
-def _with_pool(data: bytes, model: Model, target: Target) -> tuple[bytes, Model]:
-    """For lean firmware: the model with its pool, so that the search counts with it."""
-    if not target.lean:
-        return data, model
-    run(model, WritePool())
-    pooled = write_model(model)
-    return pooled, read_model(pooled)
+@dataclass(frozen=True)
+class SplitResult:
+    """A model split for streamed input. before: bytes of arena of the model as it came."""
+
+    found: Streamed
+    before: int
+    verdict: Verdict | None
+
+
+def stream_input(
+    source: Source,
+    destinations: tuple[Path, Path] | None = None,
+    options: StripOptions | None = None,
+    proof: VerifyOptions | None = None,
+    header: Path | None = None,
+    force: bool = False,
+    on_progress: Progress | None = None,
+) -> SplitResult:
+    """Split a model so that its input comes row by row; prove the pair equal to it, and write it.
+
+    destinations: of front and back. header: of C++ that runs them. proof: None writes unproved.
+    Raises UsageError, ModelError, or OutputsDifferError (then nothing was written).
+    """
+    options, say = options or StripOptions(), on_progress or silent
+    paths = [*(destinations or ()), *([header] if header is not None else [])]
+    inputs = () if isinstance(source, bytes) else (Path(source),)
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise UsageError("front, back and header must be different files")
+    for path in paths:
+        check_writable(path, force=force, inputs=inputs)
+    data, on = load(source), options.search.machine.target
+    found = find_strips(data, options, say)
+    pair = Pair(found.front.data, found.back.data, found.strips, found.back.twin)
+    verdict = None if proof is None else _sound(verify_pair(data, pair, proof, say))
+    name = "model" if isinstance(source, bytes) else Path(source).stem
+    files = [found.front.data, found.back.data, strips_header(found, name, on).encode()]
+    for path, file in zip(paths, files if destinations else files[2:], strict=False):
+        write_file(path, file)
+    model = read_model(data)
+    return SplitResult(found, arena_of(model, on, carried_plan(model)).arena, verdict)
 
 
 def inspect(source: Source, options: SearchOptions | None = None) -> Inspection:
@@ -197,7 +232,12 @@ def _proved(
         return None
     tolerance = None if made.exact else options.tolerance or Tolerance()
     options = replace(options, tolerance=tolerance)
-    verdict = _compared(original, made, options, say)
+    return _sound(_compared(original, made, options, say), has_twin=made.twin is not None)
+
+
+def _sound(verdict: Verdict, *, has_twin: bool = False) -> Verdict:
+    """The verdict, if it proves anything. Raises OutputsDifferError or ModelError. `has_twin`: the
+    file is for TFLM alone, and could be portable."""
     if verdict.differs:
         found = next(c for c in verdict.checks if c.status == "different")
         raise OutputsDifferError(
@@ -206,7 +246,7 @@ def _proved(
         )
     if not verdict.proved:
         reasons = "; ".join(f"{c.runtime}: {c.status}, {c.detail}" for c in verdict.checks)
-        portable = "" if made.twin is None else "--portable makes one that LiteRT can prove, "
+        portable = "--portable makes one that LiteRT can prove, " if has_twin else ""
         raise ModelError(
             f"no runtime could compare the planned model with the original ({reasons}); "
             f"nothing was written. {portable}--no-verify writes it unproved"
@@ -294,7 +334,7 @@ def _interruption(candidate: Candidate) -> tuple[str, ...]:
     return ("interrupted: this is the best plan found until then",) if candidate.interrupted else ()
 
 
-def _side(found: Inspection, file_bytes: int) -> Side:
+def _side(found: Inspection, file_bytes: int, target: Target) -> Side:
     return Side(
         operators=sum(1 for _ in found.model.ops()),
         tensors=sum(1 for _ in found.model.tensors()),
@@ -302,6 +342,7 @@ def _side(found: Inspection, file_bytes: int) -> Side:
         arena=found.arena,
         wheel=found.wheel,
         map=found.map,
+        macs=latency_of(found.model, target).total.macs,
     )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tflm_planner import __version__, cli_device
+from tflm_planner import __version__, cli_device, cli_strips
 from tflm_planner.cli_plan import DEFAULT_TARGET, PlanArguments
 from tflm_planner.cli_shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose, told
 from tflm_planner.cli_shared import errors_as_exit_codes as _errors_as_exit_codes
@@ -210,6 +210,7 @@ def verify_command(
 
 
 cli_device.add_to(app)
+cli_strips.add_to(app)
 
 
 def _print_report(report: Report, *, as_json: bool, quiet: bool) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tflm_planner import cli_device
-from tflm_planner.cli_shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose
+from tflm_planner.cli_shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose, operator_kinds
 from tflm_planner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class PlanArguments:
         return api.TilePermission(
             self.overhead,
             dialect=not self.portable,
-            new_kinds=_kinds(self.ops),
+            new_kinds=operator_kinds(self.ops),
             by_hand=by_hand(self.patch, self.split or ()),
             inexact=self.allow_inexact,
             method=_one_of("search", self.search),
@@ -159,11 +159,3 @@ def _one_of(option: str, value: str) -> Any:
     if not value.isidentifier():
         raise UsageError(f"--{option} {value!r} is not understood; see --help")
     return value
-
-
-def _kinds(text: str) -> frozenset[str] | None:
-    """Operator names of "+SLICE,CONCATENATION"; None for "all"."""
-    if text.strip().lower() == "all":
-        return None
-    names = (name.strip().lstrip("+").upper() for name in text.split(","))
-    return frozenset(name for name in names if name)

@@ -115,3 +115,11 @@ def _say_on_stderr(message: str) -> None:
 def print_json(document: Any) -> None:
     """One JSON document on stdout."""
     typer.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def operator_kinds(text: str) -> frozenset[str] | None:
+    """Operator names of "+SLICE,CONCATENATION"; None for "all"."""
+    if text.strip().lower() == "all":
+        return None
+    names = (name.strip().lstrip("+").upper() for name in text.split(","))
+    return frozenset(name for name in names if name)

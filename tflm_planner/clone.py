@@ -5,17 +5,11 @@ Ten times as fast as reading the file again. It must not know flatbuffers.
 
 from __future__ import annotations
 
-from tflm_planner.ir import (
-    Buffer,
-    Graph,
-    Metadata,
-    Model,
-    Op,
-    OpCode,
-    Signature,
-    Tensor,
-    link,
-)  # fmt: skip
+from collections.abc import Mapping
+
+from tflm_planner.ir import Buffer, Graph, Metadata, Model, Op, OpCode, Signature, Tensor, link
+
+Graphs = dict[str, list[Graph]]
 
 
 def clone(model: Model) -> Model:
@@ -66,28 +60,15 @@ class _Copier:
     def _fill(self, graph: Graph) -> None:
         of, made = self._tensors, self._graphs[id(graph)]
         for t in graph.tensors:
-            of[id(t)] = Tensor(
-                t.name, t.type, t.shape, self._buffer(t.buffer), t.quantization, t.is_variable,
-                t.external_data, t.raw, is_view=t.is_view,
-            )  # fmt: skip
+            of[id(t)] = copy_of_tensor(t, self._buffer(t.buffer))
         made.tensors = [of[id(t)] for t in graph.tensors]
         made.inputs = [of[id(t)] for t in graph.inputs]
         made.outputs = [of[id(t)] for t in graph.outputs]
         made.ops = [self._op(op) for op in graph.ops]
 
     def _op(self, op: Op) -> Op:
-        of = self._tensors
-        return Op(
-            self._code(op.code),
-            [None if t is None else of[id(t)] for t in op.inputs],
-            [of[id(t)] for t in op.outputs],
-            [of[id(t)] for t in op.intermediates],
-            op.options,
-            {name: [self._graphs[id(g)] for g in called] for name, called in op.graphs.items()},
-            op.custom_options,
-            op.custom_options_external,
-            op.raw,
-        )
+        graphs = {name: [self._graphs[id(g)] for g in called] for name, called in op.graphs.items()}
+        return copy_of_operator(op, self._tensors, self._code(op.code), graphs)
 
     def _signature(self, s: Signature) -> Signature:
         of = self._tensors
@@ -98,3 +79,26 @@ class _Copier:
             [(name, of[id(t)]) for name, t in s.outputs],
             s.raw,
         )
+
+
+def copy_of_tensor(t: Tensor, buffer: Buffer) -> Tensor:
+    """The same tensor again, without producer and consumers."""
+    return Tensor(
+        t.name, t.type, t.shape, buffer, t.quantization, t.is_variable, t.external_data, t.raw,
+        is_view=t.is_view,
+    )  # fmt: skip
+
+
+def copy_of_operator(op: Op, tensors: Mapping[int, Tensor], code: OpCode, graphs: Graphs) -> Op:
+    """The same operator again. tensors: identity of each old one -> the new one."""
+    return Op(
+        code,
+        [None if t is None else tensors[id(t)] for t in op.inputs],
+        [tensors[id(t)] for t in op.outputs],
+        [tensors[id(t)] for t in op.intermediates],
+        op.options,
+        graphs,
+        op.custom_options,
+        op.custom_options_external,
+        op.raw,
+    )

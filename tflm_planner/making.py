@@ -16,6 +16,7 @@ from tflm_planner.finishing import finish
 from tflm_planner.front import front_points
 from tflm_planner.inspection import Inspection, seen
 from tflm_planner.ir import Model
+from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import entry_graphs
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.tile import Patch, Scheme
@@ -28,7 +29,9 @@ from tflm_planner.search import Candidate, Progress, SearchOptions, search
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.steps import search_steps
 from tflm_planner.tflm import greedy
+from tflm_planner.tflm.lean import WritePool
 from tflm_planner.tflm.resolver_methods import resolver_method
+from tflm_planner.tflm.targets import Target
 from tflm_planner.tile_search import (
     Found,
     Method,
@@ -184,7 +187,7 @@ def _tiled(
     more = new_kinds(read_model(original), twin)
     if not (permission.dialect and has_tiles(tiling.schemes)):
         made = _written(search(twin, options, say), options)
-        registered = _registrations(more)
+        registered = registrations(more)
         notes = [*notes, _speed(tiling), *registered, *made.notes]
         return replace(made, notes=tuple(notes), exact=exact)
     cropped, notes = tiled_model(
@@ -201,7 +204,7 @@ def _tiled(
     lend_names(back, written.names)
     if _listed(back, carried_plan(back)) != _listed(candidate.model, candidate.offsets):
         raise UnsoundPlanError("the plan in the file that was made is another; please report it")
-    registered = _registrations(new_kinds(read_model(original), back))
+    registered = registrations(new_kinds(read_model(original), back))
     return Made(
         written.data,
         candidate,
@@ -215,6 +218,15 @@ def _tiled(
     )
 
 
+def with_pool(data: bytes, model: Model, target: Target) -> tuple[bytes, Model]:
+    """For lean firmware: the model with its pool, so that the search counts with it."""
+    if not target.lean:
+        return data, model
+    run(model, WritePool())
+    pooled = write_model(model)
+    return pooled, read_model(pooled)
+
+
 def _listed(model: Model, offsets: Mapping[int, int] | None) -> list[int | None]:
     return [(offsets or {}).get(id(t)) for t in model.tensors()]
 
@@ -223,7 +235,8 @@ def _speed(tiling: Tiling) -> str:
     return f"predicted instructions: {100 * (tiling.overhead - 1):+.1f} %"
 
 
-def _registrations(kinds: list[str]) -> list[str]:
+def registrations(kinds: list[str]) -> list[str]:
+    """What the firmware must register in addition, and the lines to paste."""
     if not kinds:
         return []
     methods = (resolver_method(kind) for kind in kinds)

@@ -54,6 +54,31 @@ def keep_inside(model: Model) -> int:
     return moved
 
 
+def keep_only(model: Model, main: Graph) -> None:
+    """Make `main`, a graph that calls no other, the whole model. What described the model before
+    (signatures, metadata) goes."""
+    model.graphs = [main]
+    _undescribed(model)
+
+
+def cut_off(model: Model, front: Collection[Op], boundary: Tensor) -> None:
+    """Remove operators of the main graph, the last of which makes `boundary`: it becomes the
+    only input. What described the model before (signatures, metadata) goes."""
+    graph, gone = model.main, {id(op) for op in front}
+    graph.ops = [op for op in graph.ops if id(op) not in gone]
+    graph.inputs = [boundary]
+    link(model.graphs)
+    _undescribed(model)
+
+
+def _undescribed(model: Model) -> None:
+    model.signatures, model.metadata, model.metadata_buffers = [], [], []
+    used = {id(op.code) for op in model.ops()}
+    model.codes = [c for c in model.codes if id(c) in used]
+    for graph in model.graphs:
+        drop_unused(model, graph)
+
+
 def set_option(op: Op, name: str, value: object) -> None:
     """Change one field of an operator's options."""
     assert hasattr(op.options, name), f"{op.label} has no option {name}"

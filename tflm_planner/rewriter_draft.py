@@ -218,6 +218,15 @@ def reshape_output(model: Model, graph: Graph, output: Tensor) -> None:
     draft.commit(())
 
 
+def add_input(model: Model, name: str, type_name: str, shape: Sequence[int]) -> Tensor:
+    """Give the main graph one more input, which nothing reads."""
+    draft = Draft(model, model.main)
+    made = draft.value(name, type_name, shape)
+    model.main.inputs.append(made)
+    draft.commit(())
+    return made
+
+
 def drop_unused(model: Model, graph: Graph) -> None:
     """Drop the tensors of a graph that nothing mentions, and buffers that nothing uses."""
     used = {id(t) for t in (*graph.inputs, *graph.outputs)}

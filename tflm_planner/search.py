@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from tflm_planner.errors import UsageError
+from tflm_planner.errors import UnsoundPlanError, UsageError
 from tflm_planner.garbage import no_collection
 from tflm_planner.ir import Model, Op
 from tflm_planner.passes.base import run
@@ -32,7 +32,7 @@ from tflm_planner.planning.lifetimes import (
     with_trails,
 )
 from tflm_planner.planning.order import Dag, Method, OrderResult, best_order
-from tflm_planner.planning.problem import Plan, Problem
+from tflm_planner.planning.problem import Overlap, Plan, Problem
 from tflm_planner.proof import taken_trails
 from tflm_planner.rewriter import reorder
 from tflm_planner.tflm import greedy
@@ -53,7 +53,9 @@ class SearchOptions:
     whether results may trail operands where the target's contracts allow it. dilate: whether
     1x1 convolutions may be dilated for that (`passes.dilate`). bind_views: whether views must be
     taken (SLICE and CONCATENATION then copy onto themselves, and `passes.dialect` drops them).
-    strip: what is dropped from the file in the end (`finishing`)."""
+    states: (input, output) of the main graph, by position: the output is laid over the input, so
+    that the next invoke finds there what this one left. strip: what is dropped from the file in
+    the end (`finishing`)."""
 
     order: Method = "best"
     allocator: str = "best"
@@ -63,6 +65,7 @@ class SearchOptions:
     overlap: bool = True
     dilate: bool = False
     bind_views: bool = False
+    states: tuple[tuple[int, int], ...] = ()
     strip: Stripping = "nothing"
 
     @property
@@ -157,7 +160,30 @@ def _searched(model: Model, options: SearchOptions, say: Progress) -> Candidate:
     _apply(model, wanted)
     if options.dilate and options.overlap:
         best = _dilated(best, options, deadline, say)
+    if options.states:
+        return _stateful(best, options)
     return best if options.bind_views else _no_worse(best, file_order, options)
+
+
+def _stateful(best: Candidate, options: SearchOptions) -> Candidate:
+    """The candidate, if every state stays where it is. Raises UnsoundPlanError."""
+    graph, offsets = best.model.main, best.offsets
+    for given, left in options.states:
+        before, after = graph.inputs[given], graph.outputs[left]
+        if offsets[id(before)] != offsets[id(after)]:
+            raise UnsoundPlanError(
+                f"no plan was found that leaves the state {after.name!r} in its place, where the "
+                "next invoke looks for it; try --order file"
+            )
+    return best
+
+
+def _required(line: Timeline, model: Model, options: SearchOptions) -> tuple[Overlap, ...]:
+    """The aliases that every plan must take."""
+    views = view_aliases(line, model.main) if options.bind_views else ()
+    place = {id(t): i for i, t in enumerate(line.planned)}
+    pairs = [(model.main.inputs[i], model.main.outputs[j]) for i, j in options.states]
+    return (*views, *(Overlap(place[id(a)], place[id(b)], 0, 0) for a, b in pairs))
 
 
 def _known(options: SearchOptions, frames: dict[int, Frame], file_order_tried: bool) -> bool:
@@ -280,7 +306,7 @@ def _plan(
             allocators=(options.allocator,),
             time_limit=max((deadline - time.monotonic()) / 2, 0.5),  # leave some for rivals
             seed=options.seed,
-            required=view_aliases(line, model.main) if options.bind_views else (),
+            required=_required(line, model, options),
             on_progress=lambda name, height, bound: say(
                 f"packing: {height:,} B with {name}, bound {bound:,} B"
             ),

@@ -19,6 +19,7 @@ from tflm_planner.tile_search import (
     Progress,
     TileOptions,
     Tiling,
+    Workers,
     fronts_of,
     search_tiles,
     silent,
@@ -53,11 +54,17 @@ def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None
     if options.new_kinds == frozenset():
         only = search_tiles(data, options, say)
         return Steps(only.best, only)
-    say("tiling with the firmware's own operators")
     share = options.time_limit * _FIRST_SHARE
-    first = search_tiles(data, replace(options, new_kinds=frozenset(), time_limit=share), say)
-    say("tiling with all operators that are permitted")
-    more = search_tiles(data, replace(options, time_limit=options.time_limit - share), say)
+    workers = Workers(data, options)
+    try:
+        say("tiling with the firmware's own operators")
+        own = replace(options, new_kinds=frozenset(), time_limit=share)
+        first = search_tiles(data, own, say, workers)
+        say("tiling with all operators that are permitted")
+        rest = replace(options, time_limit=options.time_limit - share)
+        more = search_tiles(data, rest, say, workers)
+    finally:
+        workers.close()
     both = fronts_of((first.best, *first.front, more.best, *more.front))
     best = first.best if first.best.beats(more.best, options.budget) else more.best
     slower = slower_than(both, (*first.slower, *more.slower))

@@ -29,25 +29,32 @@ from tflm_planner.choice.workers import Workers
 
 __all__ = [
     "METHODS", "OBJECTIVES", "Found", "Method", "Objective", "Progress", "TileOptions", "Tiling",
-    "fronts_of", "search_tiles", "silent", "slower_than",
+    "Workers", "fronts_of", "search_tiles", "silent", "slower_than",
 ]  # fmt: skip
 
 
-def search_tiles(data: bytes, options: TileOptions, on_progress: Progress | None = None) -> Found:
+def search_tiles(
+    data: bytes,
+    options: TileOptions,
+    on_progress: Progress | None = None,
+    workers: Workers | None = None,
+) -> Found:
     """The best tiling found of the model in `data`; the empty one when nothing helps.
 
     Deterministic but for the clock, whatever the number of processes. Ctrl-C keeps the best so
-    far.
+    far. `workers`: those of another search of the same model, for the same target and objective,
+    that know what it knew; they stay open.
     """
     say = on_progress or silent
-    workers = Workers(data, options)
+    used = workers or Workers(data, options)
     try:
         kind = RegionSearch if options.method == "regions" else BeamSearch
-        search = kind(data, options, workers)
+        search = kind(options, used)
         try:
             search.run(say)
         except KeyboardInterrupt:
             say("interrupted: keeping the best tiling so far")
         return search.found()
     finally:
-        workers.close()
+        if workers is None:
+            used.close()

@@ -53,6 +53,8 @@ def parse_split(text: str) -> Scheme:
             splits.append((axis, int(value)))
         elif (name, value) == ("order", "backward"):
             more["backward"] = True
+        elif (name, value) == ("order", "eager"):
+            more["eager"] = True
         elif (name == "halo" and value in HALOS) or (name == "border" and value in BORDERS):
             more[name] = value
         else:

@@ -51,8 +51,12 @@ def report(before: MemoryMap, after: MemoryMap) -> Report:
         destination="models/vww-planned.tflite",
         sha256_before="ab" * 32,
         sha256_after="cd" * 32,
-        before=Side(6, 7, 300_568, arena(64512), Wheel(64512, 35_048, 64512, 35_048), before),
-        after=Side(6, 7, 300_800, arena(55296), Wheel(55296, 35_048, 55296, 35_048), after),
+        before=Side(
+            6, 7, 300_568, arena(64512), Wheel(64512, 35_048, 64512, 35_048), before, 7_489_664
+        ),
+        after=Side(
+            6, 7, 300_800, arena(55296), Wheel(55296, 35_048, 55296, 35_048), after, 7_500_000
+        ),
         limits=Limits(inputs=27648, order=55296, best_order=55296, overlap=36864),
         order=OrderSummary("exact", False, 55296, 55296, True),
         allocation=AllocationSummary(

@@ -28,6 +28,7 @@ def test_the_report_says_what_a_run_found(report: Report) -> None:
         "met, 7,724 B to spare",
         "head 55,296 B (as predicted), tail 35,048 B",
         "not reordered: the graph is a chain",
+        "7,489,664 -> 7,500,000, +0.14 %",
         "1.71 (order 0.01, allocate 0.20, verify 1.50)",
     ):
         assert words in text

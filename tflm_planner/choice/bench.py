@@ -6,11 +6,14 @@ to the interval as it is.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from tflm_planner.choice.copying import cut_out
+from tflm_planner.choice.likeness import Likeness
 from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import TileOptions
+from tflm_planner.choice.sketch import Kept, Sketch
 from tflm_planner.choice.trial import Outcome, Trial, tried
 from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
@@ -36,6 +39,8 @@ class Bench:
         self.model: Model = read_model(data)
         run(self.model, Cleanup())
         self._lines: dict[tuple[int, ...], Line] = {}
+        self._sketches: dict[tuple[int, ...], dict[Kept, list[Sketch]]] = {}
+        self._alike: dict[tuple[int, ...], Likeness] = {}
         self._plain: dict[tuple[tuple[int, ...], int, int], Outcome | None] = {}
 
     def line(self, order: tuple[int, ...]) -> Line:
@@ -43,6 +48,21 @@ class Bench:
         if order not in self._lines:
             self._lines[order] = Line(self.model, order, self.options)
         return self._lines[order]
+
+    def sketched(self, order: tuple[int, ...]) -> dict[Kept, list[Sketch]]:
+        """Where searches keep sketches of intervals of a line."""
+        return self._sketches.setdefault(order, {})
+
+    def key(self, question: Question) -> Hashable:
+        """Equal for questions that have one answer: intervals repeat in a network."""
+        trial = question.trial
+        if not trial.is_tiled:  # then there are no views
+            trial = replace(trial, bound=False)
+        if question.interval is None:
+            return trial
+        if question.order not in self._alike:
+            self._alike[question.order] = Likeness(self.line(question.order))
+        return trial, self._alike[question.order].of(*question.interval)
 
     def answer(self, question: Question) -> Outcome | None:
         """The outcome; of an interval the head, and what is added to the rest."""

@@ -1,48 +1,19 @@
-"""Models again, without reading a file: a whole one, or some operators of it by themselves.
+"""Some operators of a model by themselves.
 
     whole     x -[A]- a -[B]- b -[C]- y        cut out [B]     a -[B]- b
 
-Copies share what no pass changes in place: options (passes put copies), constants, types. The
-search looks at hundreds of candidates; reading the file for each would take most of its time.
+Like the copies that `clone` makes, it shares what no pass changes in place: options (passes put
+copies), constants, types. The search looks at hundreds of candidates; reading the file for each
+would take most of its time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 
 from tflm_planner import schema
-from tflm_planner.ir import Graph, Model, Op, OpCode, Signature, Tensor, link
-
-
-def copied(model: Model) -> Model:
-    """The whole model again, with all its graphs."""
-    tensors: dict[int, Tensor] = {}
-    graphs = {id(g): _graph(g, g.ops, g.inputs, g.outputs, tensors) for g in model.graphs}
-    made = list(graphs.values())
-    for graph in made:
-        for op in graph.ops:
-            op.graphs = {name: [graphs[id(g)] for g in of] for name, of in op.graphs.items()}
-    signatures = [
-        Signature(
-            s.key,
-            graphs[id(s.graph)],
-            [(name, tensors[id(t)]) for name, t in s.inputs],
-            [(name, tensors[id(t)]) for name, t in s.outputs],
-            s.raw,
-        )
-        for s in model.signatures
-    ]
-    link(made)
-    return Model(
-        made,
-        list(model.codes),
-        list(model.buffers),
-        list(model.metadata),
-        list(model.metadata_buffers),
-        signatures,
-        model.raw,
-    )
+from tflm_planner.clone import copy_of_operator, copy_of_tensor
+from tflm_planner.ir import Graph, Model, Op, OpCode, Tensor, link
 
 
 def cut_out(model: Model, ops: Sequence[Op], through: Sequence[Tensor]) -> Model:
@@ -109,47 +80,17 @@ def _graph(
     tensors: dict[int, Tensor],
 ) -> Graph:
     """`graph` with copies of these operators and of the tensors that they mention, which are
-    noted in `tensors`; links and called graphs are left to the caller."""
-    whole = len(ops) == len(graph.ops)
+    noted in `tensors`; links are left to the caller."""
     mentioned = {id(t) for op in ops for t in (*op.operands(), *op.outputs, *op.intermediates)}
     mentioned |= {id(t) for t in (*inputs, *outputs)}
     for t in graph.tensors:
-        if whole or id(t) in mentioned:
-            tensors[id(t)] = _tensor(t)
-    listed = [tensors[id(t)] for t in graph.tensors if id(t) in tensors]
+        if id(t) in mentioned:
+            tensors[id(t)] = copy_of_tensor(t, t.buffer)
     return Graph(
         graph.name,
-        listed,
+        [tensors[id(t)] for t in graph.tensors if id(t) in tensors],
         [tensors[id(t)] for t in inputs],
         [tensors[id(t)] for t in outputs],
-        [_operator(op, tensors) for op in ops],
+        [copy_of_operator(op, tensors, op.code, op.graphs) for op in ops],
         graph.raw,
-    )
-
-
-def _tensor(t: Tensor) -> Tensor:
-    return Tensor(
-        t.name,
-        t.type,
-        t.shape,
-        t.buffer,
-        t.quantization,
-        t.is_variable,
-        t.external_data,
-        copy(t.raw),
-        is_view=t.is_view,
-    )
-
-
-def _operator(op: Op, tensors: dict[int, Tensor]) -> Op:
-    return Op(
-        op.code,
-        [None if t is None else tensors[id(t)] for t in op.inputs],
-        [tensors[id(t)] for t in op.outputs],
-        [tensors[id(t)] for t in op.intermediates],
-        op.options,
-        op.graphs,
-        op.custom_options,
-        op.custom_options_external,
-        op.raw,
     )

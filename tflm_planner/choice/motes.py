@@ -26,7 +26,7 @@ from tflm_planner.choice.options import (
     silent,
     slower_than,
 )
-from tflm_planner.choice.trial import CAREFUL, FIRST_FITS, Trial, tiling_of
+from tflm_planner.choice.trial import CAREFUL, FIRST_FITS, Trial, permitted, tiling_of
 from tflm_planner.choice.workers import Workers
 from tflm_planner.ir import Op
 from tflm_planner.passes.axes import Axis, axis_graph, cells
@@ -47,17 +47,17 @@ class _State:
 class BeamSearch:
     """One search. `found()` is good at any time, also after Ctrl-C in `run()`."""
 
-    def __init__(self, data: bytes, options: TileOptions, workers: Workers) -> None:
+    def __init__(self, options: TileOptions, workers: Workers) -> None:
         self._options, self._workers = options, workers
         self._deadline = time.monotonic() + options.time_limit
         model = workers.bench.model
         self._ops = model.main.ops
         self._cells = cells(model.main)
-        self._used = frozenset(op.kind for op in self._ops)
+        self._used = frozenset(op.kind for op in model.ops())
         self._kept = {id(t) for t in model.main.outputs}
         self._position = {id(op): i for i, op in enumerate(self._ops)}
         start = Trial((), options.dialect, effort=FIRST_FITS, schedule="rpo")
-        plain = workers.bench.answer(Question(start))
+        (plain,) = workers.answers([Question(start)])
         assert plain is not None, "the model itself is always possible"
         self._base = plain.instructions
         tiling = tiling_of(start, plain, options, self._base)
@@ -107,7 +107,8 @@ class BeamSearch:
                     moves.append((trial, state.rest - {cell}))
         made: list[_State] = []
         answers = self._workers.answers([Question(t) for t, _ in moves])
-        for (trial, rest), outcome in zip(moves, answers, strict=True):
+        for (trial, rest), answer in zip(moves, answers, strict=True):
+            outcome = permitted(answer, self._options, self._used)
             if outcome is not None:
                 tiling = tiling_of(trial, outcome, self._options, self._base)
                 made.append(_State(trial, tiling, rest))
@@ -116,7 +117,8 @@ class BeamSearch:
         return made[: self._options.width]
 
     def _keep(self, trial: Trial, rest: frozenset[int]) -> None:
-        outcome = self._workers.bench.answer(Question(trial))
+        (answer,) = self._workers.answers([Question(trial)])
+        outcome = permitted(answer, self._options, self._used)
         if outcome is not None:
             tiling = tiling_of(trial, outcome, self._options, self._base)
             self._found.append(_State(trial, tiling, rest))
@@ -142,7 +144,7 @@ class BeamSearch:
         """The operators around the bottleneck whose results lie on the axis, in `factors` of its
         length."""
         at = {v.tensor: v.axis - 1 for v in axis.vertices if v.axis > 0}
-        ops = [op for op in cell if all(id(t) in at for t in op.outputs)]
+        ops = [op for op in cell if op.outputs and all(id(t) in at for t in op.outputs)]
         if all(op is not self._ops[peak] for op in ops):
             return
         inner = {id(op) for op in ops}

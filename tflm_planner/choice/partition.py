@@ -77,7 +77,7 @@ class Partition:
         self._needs, self._count = list(needs), len(needs)
         self._allowed = max(allowed, 1)
         self._ending: list[dict[Way, Item]] = [{} for _ in range(self._count + 1)]
-        self._known: dict[int, list[Cover]] = {}
+        self._known: dict[tuple[int, frozenset[Way]], list[Cover]] = {}
 
     def add(self, item: Item) -> None:
         """Offer an item; one of the same key is replaced."""
@@ -89,7 +89,11 @@ class Partition:
         if before is None or (item.head, item.tail, item.cost) < (
             max(item.head, before.head), max(item.tail, before.tail), max(item.cost, before.cost),
         ):  # fmt: skip
-            self._known = {cap: c for cap, c in self._known.items() if cap < item.head}
+            self._known = {
+                key: covers
+                for key, covers in self._known.items()
+                if key[0] < item.head or item.key in key[1]
+            }
         self._forget(item)
 
     def drop(self, item: Item) -> None:
@@ -100,8 +104,8 @@ class Partition:
     def _forget(self, item: Item) -> None:
         """What got dearer changes only the covers that it is part of."""
         self._known = {
-            cap: covers
-            for cap, covers in self._known.items()
+            key: covers
+            for key, covers in self._known.items()
             if not any(i.key == item.key for c in covers for i in c.items)
         }
 
@@ -113,13 +117,13 @@ class Partition:
     def covers(self, cap: int) -> list[Cover]:
         """With heads up to `cap`: those with the least tail for their instructions, the slowest
         first. Empty where the cap cannot be kept."""
-        if cap not in self._known:
-            self._known[cap] = self._solved(cap, frozenset())
-        return self._known[cap]
+        return self.without(cap, frozenset())
 
     def without(self, cap: int, banned: frozenset[Way]) -> list[Cover]:
         """The same, but for these ways."""
-        return self._solved(cap, banned)
+        if (cap, banned) not in self._known:
+            self._known[cap, banned] = self._solved(cap, banned)
+        return self._known[cap, banned]
 
     def _solved(self, cap: int, banned: frozenset[Way]) -> list[Cover]:
         best = np.full((self._count + 1, UNITS + 1), _FAR, np.int64)

@@ -17,13 +17,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from math import prod
-from typing import cast
 
 from tflm_planner.choice.bench import Question
 from tflm_planner.choice.improve import neighbours
+from tflm_planner.choice.intervals import LARGE, Intervals
+from tflm_planner.choice.items import (
+    BATCH,
+    SCHEDULES,
+    batch_of,
+    region_of,
+    spread,
+    tried_item,
+    ways_to_try,
+    work_added,
+)
 from tflm_planner.choice.line import Line
-from tflm_planner.choice.loops import LoopSketch, LoopSketches, may_loop
 from tflm_planner.choice.options import (
     Found,
     Progress,
@@ -33,8 +41,8 @@ from tflm_planner.choice.options import (
     silent,
     slower_than,
 )
+from tflm_planner.choice.outings import Outings
 from tflm_planner.choice.partition import Cover, Item, Partition, Way
-from tflm_planner.choice.sketch import Kept, Limits, Sketch, sketches
 from tflm_planner.choice.trial import (
     CAREFUL,
     CLIMB,
@@ -42,38 +50,24 @@ from tflm_planner.choice.trial import (
     Schedule,
     Trial,
     line_order,
+    permitted,
     tiling_of,
 )
 from tflm_planner.choice.workers import Workers
 from tflm_planner.passes.recipes import Border
-from tflm_planner.passes.stream import Edge, Loop
-from tflm_planner.passes.tile import CHANNELS, ROWS, Scheme
-from tflm_planner.passes.tiler import Halo
+from tflm_planner.passes.stream import Loop
+from tflm_planner.passes.tile import Scheme
 
-PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96)
-"""Numbers of parts that are sketched."""
-LONGEST = 14
-"""Operators of an interval at most: longer ones recompute more than they save."""
-FARTHEST = 90
-"""The same between two places where little lives: cells with several branches."""
-NARROWS = 14
-"""Narrow places at which intervals begin that end at another one."""
-LARGE = 120
-"""Operators of a model of which not every interval is looked at."""
 MOST_TRIALS = 700
 """Intervals tried."""
 MOST_WHOLE = 24
 """Covers tried as whole models before improvement."""
 MOST_WORK = 40_000
 """Operators planned in trials of intervals, and the same in trials of whole models."""
-LARGE_WORK = 300
-"""Operators of an interval in tiles that is tried in one way only."""
 FINALISTS = 4
 """Whole models that are planned with all care."""
 _SLACK = 60
 """Covers that promise one part in so many more than the best whole model are still tried."""
-SCHEDULES: tuple[Schedule, ...] = ("file", "best")
-"""Orders of the tiles that are tried."""
 _BROKEN = 100
 """A promise is broken by more than one part in so many."""
 _MOST_BANS = 24
@@ -82,22 +76,18 @@ _CAPS = 48
 """Heads looked at in one round, about."""
 _REFINED = 4
 """Lower heads looked at beside the best."""
-_BATCH = 24
-"""Items tried in one round at most."""
-_LOOP_WORK, _USE_WORK = 12, 4
-"""Operators of a loop beside those of its region, and for each of them, about."""
 
 
 class RegionSearch:
     """One search. `found()` is good at any time, also after Ctrl-C in `run()`."""
 
-    def __init__(self, data: bytes, options: TileOptions, workers: Workers) -> None:
+    def __init__(self, options: TileOptions, workers: Workers) -> None:
         self._options, self._workers = options, workers
         self._deadline = time.monotonic() + options.time_limit
         bench = workers.bench
         self._order = line_order(bench.model, options)
         self._line: Line = bench.line(self._order)
-        plain = bench.answer(Question(Trial((), False, effort=CLIMB)))
+        (plain,) = workers.answers([Question(Trial((), False, effort=CLIMB))])
         assert plain is not None, "the model itself is always possible"
         self._used = frozenset(op.kind for op in bench.model.ops())
         self._base, self._plain = plain.instructions, plain
@@ -107,6 +97,10 @@ class RegionSearch:
         self._trials = self._work = self._whole_work = 0
         self._try_whole([Trial((), False, self._order, CLIMB)])
         self._allowed = int((options.overhead - 1) * self._base)
+        self._intervals = Intervals(
+            self._line, options, plain, self._allowed, self._used, lambda: self._over,
+            bench.sketched(self._order),
+        )  # fmt: skip
         self._partition = Partition(self._line.needs, self._allowed)
         self._bound = options.dialect
         self._caps: list[int] = []
@@ -139,15 +133,16 @@ class RegionSearch:
 
     def run(self, say: Progress = silent) -> None:
         """Search until nothing is left to try, or time is up."""
+        self._try_outings(say)
         for bound in self._modes():
             self._bound = bound
             self._partition = Partition(self._line.needs, self._allowed)
             self._caps, self._work = [], 0
             self._bans, self._bans_of = [], {}
             say("tiling: sketching intervals")
-            for sketch, halo in self._sketched():
-                self._partition.add(_item(sketch, halo))
-            for loop in self._streamed():
+            for item in self._intervals.tiled(bound):
+                self._partition.add(item)
+            for loop in self._looped():
                 self._partition.add(loop)
             for cover in self._true_covers(say):
                 made = self._try_whole([self._trial_of(cover.items)])
@@ -157,6 +152,20 @@ class RegionSearch:
             self._improve(say)
         self._finish(say)
 
+    def _try_outings(self, say: Progress) -> None:
+        """Where not every interval can be looked at: what is fat, in orders made for it."""
+        if len(self._line) <= LARGE:
+            return
+        say("tiling: looking for bulges")
+        outings = Outings(self._workers, self._options, self._plain, self._allowed, self._used)
+        for trial in outings.trials():
+            self._try_whole([trial])
+            self._trials += outings.tried
+            outings.tried = 0
+            say(f"tiling: {self.best.bytes:,} B, {self._trials} bulges tried")
+            if self._over:
+                return
+
     def _modes(self) -> tuple[bool, ...]:
         """Whether views are bound to their parents: in the dialect they should be; where copies
         are allowed they need not, and halos may then be kept."""
@@ -165,55 +174,11 @@ class RegionSearch:
             return (False,) if copies else ()
         return (True, False) if copies else (True,)
 
-    def _sketched(self) -> Iterator[tuple[Sketch, Halo]]:
-        """All intervals in tiles that may lower what is to be lowered."""
-        line, tail = self._line, self._plain.tail
-        floor = max(line.crossing[0], line.crossing[-1])
-        most = 1 << 62
-        if self._options.objective == "arena":
-            most = self._plain.arena - tail - floor
-        limits = Limits(
-            most,
-            self._allowed,
-            slices=self._options.allows("SLICE", self._used),
-            joins=self._options.allows("CONCATENATION", self._used),
-        )
-        halos: tuple[tuple[Halo, Kept], ...] = (("recompute", "no"), ("merge", "blocks"))
-        for end in range(1, len(line) + 1):
-            firsts = self._firsts(end, floor)
-            for axis, parts in _cuts(line, end) if firsts and not self._over else ():
-                if axis == CHANNELS and len(line) > LARGE:
-                    continue
-                for halo, kept in halos[:1] if self._bound else halos:
-                    for made in sketches(line, end, axis, parts, firsts, limits, kept):
-                        helps = made.head < max(line.needs[made.first : end])
-                        if helps and made.head + made.tail - floor < most:
-                            yield made, halo
-
-    def _streamed(self) -> list[Item]:
-        """All intervals in loops that may lower what is to be lowered, with what trials said of
-        them: they are the same whether views are bound or not."""
-        line = self._line
-        if not self._loops and may_loop(self._options, self._used):
-            floor = max(line.crossing[0], line.crossing[-1])
-            loops = LoopSketches(line)
-            for end in range(1, len(line) + 1):
-                firsts = self._firsts(end, floor)
-                if firsts and not self._over:
-                    found = map(_loop_item, loops.ending(end, firsts))
-                    self._loops |= {item.key: item for item in found}
+    def _looped(self) -> list[Item]:
+        """Intervals in loops, with what trials said of them."""
+        if not self._loops:
+            self._loops = {item.key: item for item in self._intervals.looped()}
         return list(self._loops.values())
-
-    def _firsts(self, end: int, floor: int) -> frozenset[int]:
-        """Where intervals that end here may begin: anywhere near by, and at narrow places far
-        off. In large models narrow places alone are looked at: what lives across the ends of an
-        interval is a floor of its head."""
-        line, narrow = self._line, end in self._line.narrows
-        near = range(max(0, end - LONGEST), end)
-        far = [p for p in line.narrows if end - FARTHEST <= p < end][-NARROWS:] if narrow else []
-        every = {*far} if len(line) > LARGE else {*near, *far}
-        high = next((p for p in range(end - 1, -1, -1) if line.needs[p] > floor), -1)
-        return frozenset(p for p in every if p <= high)
 
     def _true_covers(self, say: Progress) -> Iterator[Cover]:
         """Covers of which every item was tried, the most promising first."""
@@ -230,7 +195,7 @@ class RegionSearch:
                 seen.add(true[0].ways)
                 yield true[0]
                 continue
-            self._try_items(_batch(i for c in _spread(fresh) for i in c.items if not i.tried))
+            self._try_items(batch_of(i for c in spread(fresh) for i in c.items if not i.tried))
             say(f"tiling: {self._promise(fresh[0]):,} B promised, {self._trials} intervals tried")
 
     def _branch(self, cover: Cover, came_to: int | None) -> None:
@@ -284,10 +249,12 @@ class RegionSearch:
 
     def _try_items(self, items: Sequence[Item]) -> None:
         """Make sketches true."""
-        ways: dict[Way, list[tuple[Border, Schedule]]] = {i.key: self._ways(i) for i in items}
+        borders = self._options.borders(self._used)
+        ways: dict[Way, list[tuple[Border, Schedule]]]
+        ways = {i.key: ways_to_try(i, borders) for i in items}
         questions = [
             Question(
-                Trial((self._region(item, item.first, border),), self._bound, None, CLIMB, how),
+                Trial((region_of(item, item.first, border),), self._bound, None, CLIMB, how),
                 (item.first, item.end),
                 self._order,
             )
@@ -295,13 +262,14 @@ class RegionSearch:
             for border, how in ways[item.key]
         ]
         self._trials += len(items)
-        answers = iter(self._workers.answers(questions))
+        fresh = {self._workers.key(q): q for q in questions if not self._workers.knows(q)}
+        self._work += sum(sum(map(work_added, q.trial.schemes)) for q in fresh.values())
+        answers = iter(self._answers(questions))
         for item in items:
-            tried: list[tuple[Outcome | None, Border]] = [
-                (next(answers), border) for border, _ in ways[item.key]
-            ]
-            possible: list[tuple[Outcome, Border]] = [(o, b) for o, b in tried if o is not None]
-            self._work += _work(item) * len(tried)
+            tried: list[tuple[Outcome | None, Border]]
+            tried = [(next(answers), border) for border, _ in ways[item.key]]
+            possible: list[tuple[Outcome, Border]]
+            possible = [(outcome, border) for outcome, border in tried if outcome is not None]
             if not possible:
                 self._partition.drop(item)
                 self._loops.pop(item.key, None)
@@ -309,29 +277,18 @@ class RegionSearch:
             possible.sort(key=lambda p: (p[0].head, p[0].tail, p[0].instructions))
             outcome, border = possible[0]
             self._border[item.key] = border
-            made = _tried(item, outcome)
+            made = tried_item(item, outcome)
             self._partition.add(made)
             if item.key.edge:
                 self._loops[item.key] = made
 
-    def _ways(self, item: Item) -> list[tuple[Border, Schedule]]:
-        """Borders and schedules to try an item with; few where a trial takes long."""
-        borders = self._options.borders(self._used)
-        if item.key.edge:
-            return [("waste", "file")]
-        if _work(item) > LARGE_WORK:
-            return [(borders[-1], "file")]
-        return [(b, s) for b in borders for s in SCHEDULES]
-
-    def _region(self, item: Item, start: int, border: Border) -> Scheme | Loop:
-        """The scheme or the loop of an item, with positions counted from `start`."""
-        ops = tuple(range(item.first - start, item.end - start))
-        if item.key.edge:
-            return Loop(ops, item.key.split[1], cast("Edge", item.key.edge))
-        return Scheme(ops, (item.key.split,), halo=item.key.halo, border=border)
+    def _answers(self, questions: Sequence[Question]) -> list[Outcome | None]:
+        """Outcomes that are permitted."""
+        found = self._workers.answers(questions)
+        return [permitted(outcome, self._options, self._used) for outcome in found]
 
     def _trial_of(self, items: Iterable[Item]) -> Trial:
-        schemes = tuple(self._region(i, 0, self._border.get(i.key, "waste")) for i in items)
+        schemes = tuple(region_of(i, 0, self._border.get(i.key, "waste")) for i in items)
         return Trial(schemes, self._bound, self._order, CLIMB)
 
     def _try_whole(self, trials: Sequence[Trial]) -> list[Tiling]:
@@ -344,8 +301,10 @@ class RegionSearch:
             for how in SCHEDULES
         ]
         fresh = [t for t in dict.fromkeys(trials) if t not in self._whole]
-        self._whole_work += sum(map(self._work_of, fresh))
-        outcomes = self._workers.answers([Question(t) for t in fresh])
+        questions = [Question(t) for t in fresh]
+        unknown = [q.trial for q in questions if not self._workers.knows(q)]
+        self._whole_work += sum(map(self._work_of, unknown))
+        outcomes = self._answers(questions)
         for trial, outcome in zip(fresh, outcomes, strict=True):
             made = None
             if outcome is not None:
@@ -360,7 +319,7 @@ class RegionSearch:
 
     def _work_of(self, trial: Trial) -> int:
         """Operators that a trial plans."""
-        return len(self._line) + sum(map(_added, trial.schemes))
+        return len(self._line) + sum(map(work_added, trial.schemes))
 
     def _ranked(self, bound: bool) -> list[tuple[Tiling, Trial]]:
         """Whole models of one mode, the best first."""
@@ -383,10 +342,10 @@ class RegionSearch:
                 return
             done.add(starts[0].schemes)
             moves = [t for t in neighbours(starts[0], len(self._line)) if t not in self._whole]
-            for k in range(0, len(moves), _BATCH):
+            for k in range(0, len(moves), BATCH):
                 if self._over or self._whole_work > MOST_WORK:
                     return
-                self._try_whole(moves[k : k + _BATCH])
+                self._try_whole(moves[k : k + BATCH])
             say(f"tiling: {self.best.bytes:,} B, {len(self._whole)} models planned")
 
     def _finish(self, say: Progress) -> None:
@@ -398,64 +357,3 @@ class RegionSearch:
                 return
             self._try_whole([replace(trial, effort=CAREFUL)])
             say(f"tiling: {self.best.bytes:,} B, planned with care")
-
-
-def _cuts(line: Line, end: int) -> Iterator[tuple[int, int]]:
-    """Axes and numbers of parts for intervals that end here: along the outermost axis, where parts
-    are runs of bytes, and along the innermost one, which for images are channels."""
-    (result, *more) = line.ops[end - 1].outputs
-    shape = result.shape or ()
-    axes = [axis for axis, size in enumerate(shape) if size > 1 and (axis > 0 or len(shape) < 4)]
-    for axis in () if more else dict.fromkeys((*axes[:1], *axes[-1:])):
-        yield from ((axis, parts) for parts in PARTS if parts <= shape[axis])
-
-
-def _added(region: Scheme | Loop) -> int:
-    """Operators that a region in tiles or in a loop adds, about."""
-    if isinstance(region, Loop):
-        return _LOOP_WORK + _USE_WORK * len(region.ops)
-    return (prod(n for _, n in region.splits) - 1) * len(region.ops)
-
-
-def _spread(covers: list[Cover]) -> list[Cover]:
-    """The most promising cover, then some of all promises: what looks best is often not true, and
-    a good one should be at hand whenever time is up."""
-    return [*covers[:1], *covers[1 :: max(len(covers) // _BATCH, 1)], *covers]
-
-
-def _work(item: Item) -> int:
-    if item.key.edge:
-        return _LOOP_WORK + _USE_WORK * (item.end - item.first)
-    return (item.end - item.first) * item.key.split[1]
-
-
-def _batch(items: Iterable[Item]) -> list[Item]:
-    """The first few items; fewer of those that take long."""
-    found: dict[Way, Item] = {}
-    for item in items:
-        found[item.key] = item
-        if len(found) >= _BATCH or sum(map(_work, found.values())) > _BATCH * LARGE_WORK:
-            break
-    return list(found.values())
-
-
-def _item(sketch: Sketch, halo: Halo) -> Item:
-    key = Way(sketch.first, sketch.end, (sketch.axis, sketch.parts), halo)
-    return Item(
-        sketch.first, sketch.end, sketch.head, sketch.tail, max(sketch.instructions, 0), key
-    )
-
-
-def _loop_item(sketch: LoopSketch) -> Item:
-    key = Way(sketch.first, sketch.end, (ROWS, sketch.rows), edge=sketch.border)
-    return Item(sketch.first, sketch.end, sketch.head, sketch.tail, sketch.instructions, key)
-
-
-def _tried(item: Item, outcome: Outcome) -> Item:
-    return replace(
-        item,
-        head=outcome.head,
-        tail=outcome.tail,
-        cost=max(outcome.instructions, 0),
-        tried=True,
-    )

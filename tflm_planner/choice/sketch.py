@@ -7,8 +7,9 @@
                  each operator's share of the tile, halos recomputed
 
 Ranges go backwards from the results through the operators' axis maps; one walk from j downwards
-serves all i. Live bytes are added up for every tile and operator. Results may take over memory of
-operands as far as the whole operators' may. Good to a few per cent; trials say what is true.
+serves all i. Live bytes are added up for every tile and operator. What tiles need whole is made
+before them (`early`). Results may take over memory of operands as far as the whole operators' may.
+Good to a few per cent; trials say what is true.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from tflm_planner.choice.early import Early
 from tflm_planner.choice.line import Line
+from tflm_planner.choice.ranges import Ranges, Vector, needed_of, unit_of
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.ops import has_side_effects
-from tflm_planner.ops.axes import Link, Repeat, axis_map
+from tflm_planner.ops.axes import axis_map
 from tflm_planner.passes.tiler import cuts
 from tflm_planner.units import ALIGNMENT
 
-Vector = npt.NDArray[np.int64]
 Kept = Literal["no", "blocks", "rows"]
 """Halos are recomputed; kept in as many equal blocks as there are tiles, and joined by copying
 ("merge" in `passes.tiler`); kept row by row, with nothing copied (what no stock operators do, and
@@ -42,7 +43,8 @@ _DISPATCH = 400
 @dataclass(frozen=True, slots=True)
 class Sketch:
     """Operators first .. end-1 in `parts` along `axis`. head: bytes with all that lives beside.
-    tail, temp, instructions: what is added to those of the operators as they are."""
+    tail, temp, instructions: what is added to those of the operators as they are. slices, joins:
+    whether parts are no views, and have to be cut out, and put together, by copying."""
 
     first: int
     end: int
@@ -52,47 +54,18 @@ class Sketch:
     tail: int
     temp: int
     instructions: int
-
-
-@dataclass
-class _Ranges:
-    """What the tiles need of one tensor: rows [low, high) along `axis` for every tile; `axis` is
-    None where they need it whole."""
-
-    axis: int | None
-    low: Vector
-    high: Vector
-
-    def equals(self, other: _Ranges) -> bool:
-        """Whether both are the same."""
-        same = self.axis == other.axis
-        return same and (
-            self.axis is None
-            or bool((self.low == other.low).all() and (self.high == other.high).all())
-        )
-
-    def join(self, other: _Ranges) -> bool:
-        """Widen by what another reader needs; False where it goes along another axis."""
-        if self.axis is None or other.axis is None:
-            self.axis = None
-            return True
-        if self.axis != other.axis:
-            return False
-        self.low, self.high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        return True
+    slices: bool = False
+    joins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Where a walk ends: bytes of tail and instructions that may be added. views: whether parts
-    of tensors are views where they are runs of bytes. slices, joins: whether parts that are no
-    views may be cut out, and put together, by copying."""
+    of tensors are views where they are runs of bytes."""
 
     tail: int
     instructions: int
     views: bool = True
-    slices: bool = True
-    joins: bool = True
 
 
 def sketches(
@@ -110,7 +83,7 @@ def sketches(
     for first in range(end - 1, min(firsts, default=end) - 1, -1):
         if not walk.extend(first) or walk.is_beyond:
             return
-        if first in firsts and walk.is_possible(first):
+        if first in firsts:
             yield walk.sketch(first)
 
 
@@ -127,14 +100,16 @@ class _Walk:
     )
     """Where halos are kept, tensor -> the first row that a tile or a later one reads, and the row
     behind the last one made in it."""
-    ranges: dict[int, _Ranges] = field(default_factory=dict[int, _Ranges])
-    pieces: dict[int, _Ranges] = field(default_factory=dict[int, _Ranges])
+    ranges: dict[int, Ranges] = field(default_factory=dict[int, Ranges])
+    pieces: dict[int, Ranges] = field(default_factory=dict[int, Ranges])
     uneven: set[int] = field(default_factory=set[int])
     """Tensors of which readers need different parts."""
     last: dict[int, int] = field(default_factory=dict[int, int])
     """Tensor -> its last reader within."""
     sizes: dict[int, Vector] = field(default_factory=dict[int, Vector])
     """Tensor -> bytes of each tile's share of it."""
+    early: Early = field(default_factory=Early)
+    """What runs once, before the tiles."""
     beside: int = 0
     """Bytes of the tensors that live through the interval."""
     extra: float = 0.0
@@ -150,19 +125,11 @@ class _Walk:
         """Whether the interval costs too much already; longer ones cost more."""
         return self.extra > self.limits.instructions or self.tail > self.limits.tail
 
-    def is_possible(self, first: int) -> bool:
-        """Whether what has to be copied may be copied."""
-        limits = self.limits
-        if not limits.joins and not all(map(self._is_view, self.pieces)):
-            return False
-        return limits.slices or all(
-            self._is_view(key) for key in self.ranges if self._is_cut(key, first)
-        )
-
     def _is_cut(self, key: int, first: int) -> bool:
         """Whether a tensor is there as a whole, or in parts larger than some operator reads."""
         entering = self.line.made[key] < first
-        return self.ranges[key].axis is not None and (entering or key in self.uneven)
+        apart = entering or key in self.uneven or key in self.early.last
+        return self.ranges[key].axis is not None and apart
 
     def extend(self, at: int) -> bool:
         """Take in the operator before; False where it cannot be part of a tile."""
@@ -178,10 +145,14 @@ class _Walk:
             if piece is None:
                 return False
             self.pieces[id(result)] = piece
-            wanted = self.ranges.setdefault(id(result), _Ranges(piece.axis, piece.low, piece.high))
+            wanted = self.ranges.setdefault(id(result), Ranges(piece.axis, piece.low, piece.high))
             if not wanted.join(piece):
                 return False
         wanted = self.ranges.get(id(result))
+        if id(result) in self.early.last or (wanted is not None and wanted.axis is None):
+            self.early.add(at, op, self.line)
+            self.pieces.pop(id(result), None)
+            return True
         if wanted is None:  # nobody reads it
             return False
         made = wanted if self.kept == "no" else self._grown(result, wanted)
@@ -191,10 +162,9 @@ class _Walk:
         self._add_up(at, result, made)
         return True
 
-    def _grown(self, result: Tensor, wanted: _Ranges) -> _Ranges:
+    def _grown(self, result: Tensor, wanted: Ranges) -> Ranges:
         """The rows that each tile makes, if none is made twice."""
-        if wanted.axis is None:
-            return wanted
+        assert wanted.axis is not None, "made before the tiles"
         rows = (result.shape or ())[wanted.axis]
         block = 1 if self.kept == "rows" else -(-rows // self.parts)
         # Blocks are made when they are wanted and end where they must, so that counting whole
@@ -209,12 +179,11 @@ class _Walk:
             copied = self._size(id(result), wanted).sum()
             self.extra += float(copied) * _JOIN_BYTE + _DISPATCH * self.parts
         low = np.where(high > before, before, rows)
-        return _Ranges(wanted.axis, low, np.where(high > before, high, 0))
+        return Ranges(wanted.axis, low, np.where(high > before, high, 0))
 
-    def _add_up(self, at: int, result: Tensor, wanted: _Ranges) -> None:
+    def _add_up(self, at: int, result: Tensor, wanted: Ranges) -> None:
         """What tiles of this operator cost."""
-        if wanted.axis is None:  # made once, by the first tile
-            return
+        assert wanted.axis is not None, "made before the tiles"
         rows = (result.shape or ())[wanted.axis]
         share = np.maximum(wanted.high - wanted.low, 0) / rows
         again = self.parts - 1
@@ -222,7 +191,7 @@ class _Walk:
         self.tail += self.line.tail[at] * again
         self.temp += self.line.temp[at] * again
 
-    def _cut(self, tensor: Tensor) -> _Ranges | None:
+    def _cut(self, tensor: Tensor) -> Ranges | None:
         """The pieces of a result; None where there are fewer than asked for."""
         shape = tensor.shape or ()
         if self.axis >= len(shape):
@@ -233,18 +202,19 @@ class _Walk:
         if len(ranges) != self.parts:
             return None
         low, high = np.array(ranges, np.int64).T
-        return _Ranges(self.axis, low, high)
+        return Ranges(self.axis, low, high)
 
-    def _needs(self, at: int, op: Op, wanted: _Ranges) -> bool:
+    def _needs(self, at: int, op: Op, wanted: Ranges) -> bool:
         """Note what the operator reads; False where the axis cannot be split."""
-        links = () if wanted.axis is None else tuple(axis_map(op).links_of(wanted.axis))
-        if wanted.axis is not None and not links:
+        assert wanted.axis is not None, "made before the tiles"
+        links = tuple(axis_map(op).links_of(wanted.axis))
+        if not links:
             return False
         for index, operand in enumerate(op.inputs):
             if operand is None or id(operand) not in self.line.bytes:
                 continue
             found = next((link for link in links if link.operand == index), None)
-            needed = _needed(operand, found, wanted)
+            needed = needed_of(operand, found, wanted)
             known = self.ranges.get(id(operand))
             if known is not None and not known.equals(needed):
                 self.uneven.add(id(operand))
@@ -259,27 +229,31 @@ class _Walk:
     def sketch(self, first: int) -> Sketch:
         """The interval from `first` on."""
         line, n = self.line, self.parts
-        entering = [k for k in self.ranges if line.made[k] < first and line.last[k] < self.end]
+        known = self.ranges | self.early.last
+        entering = [k for k in known if line.made[k] < first and line.last[k] < self.end]
         live = self._live(first, entering)
+        self.early.lay(live, line, first, entering, self.ranges)
         scratch = np.array(line.scratch[first : self.end], np.int64)
         head = self.beside + int((live.max(axis=1) + scratch).max())
-        views = (len(entering) + len(self.pieces)) * n
+        views = (sum(k in self.ranges for k in entering) + len(self.pieces)) * n
         return Sketch(
             first, self.end, self.axis, n, max(head, self._joined()),
             self.tail + _VIEW_TAIL * views, self.temp + _VIEW_TEMP * views, int(self.extra),
+            not all(self._is_view(key) for key in self.ranges if self._is_cut(key, first)),
+            not all(map(self._is_view, self.pieces)),
         )  # fmt: skip
 
     def _live(self, first: int, entering: list[int]) -> Vector:
         """Bytes that live while an operator (row) of a tile (column) runs."""
         line = self.line
         live = np.zeros((self.end - first, self.parts), np.int64)
-        for key in entering:
+        for key in (k for k in entering if k in self.ranges):
             after = self.last[key] + 1 - first
             live[:after] += self._left(key, True)
             live[after:] += self._left(key, False)
         for key, size in self.sizes.items():
             made = line.made[key] - first
-            if made < 0:
+            if made < 0 or line.made[key] in self.early.ops:
                 continue
             after = max(self.last.get(key, -1) + 1 - first, made + 1)
             if key not in self.pieces:
@@ -293,8 +267,15 @@ class _Walk:
             live[made:] += done
             live[:made] += done - piece
             live[made:after] += np.maximum(size - piece, 0)
+        for at in self.early.ops:
+            key = id(line.ops[at].outputs[0])
+            if line.last[key] >= self.end:
+                live += line.bytes[key]
+            elif key in self.ranges:
+                live += line.bytes[key]
+                live[self.last[key] + 1 - first :, -1] -= line.bytes[key]
         for at in range(first, self.end):
-            if line.saved[at]:
+            if line.saved[at] and at not in self.early.ops:
                 live[at - first] -= self._taken(at, entering)
         return live
 
@@ -318,7 +299,7 @@ class _Walk:
         axis = self.ranges[key].axis
         return 1 if axis is None else (self.line.tensors[key].shape or ())[axis]
 
-    def _size(self, key: int, found: _Ranges) -> Vector:
+    def _size(self, key: int, found: Ranges) -> Vector:
         """Bytes of a part of a tensor for each tile."""
         whole = self.line.bytes[key]
         if found.axis is None:
@@ -366,6 +347,8 @@ class _Walk:
         for key, gain in line.saved[at].items():
             if self.last.get(key) != at or line.last[key] >= self.end:
                 continue
+            if line.made[key] in self.early.ops:  # every tile reads it
+                continue
             operand = self.sizes[key]
             if key in entering:
                 operand = self._left(key, True) - self._left(key, False)
@@ -380,28 +363,3 @@ class _Walk:
 
 _VIEW_TAIL, _VIEW_TEMP = 12, 64
 """Bytes of a view: of the tail, and while planning."""
-
-
-def _needed(operand: Tensor, link: Link | None, wanted: _Ranges) -> _Ranges:
-    if link is None or wanted.axis is None:
-        return _Ranges(None, wanted.low, wanted.high)
-    size = (operand.shape or ())[link.axis]
-    rows = (wanted.low, wanted.high)
-    if isinstance(link.rule, Repeat) and size == 1:
-        return _Ranges(None, *rows)
-    found = [
-        link.rule.needs((int(a), int(b)), size) if a < b else (size, 0)
-        for a, b in zip(*rows, strict=True)
-    ]
-    low, high = np.array(found, np.int64).T
-    return _Ranges(link.axis, low, high)
-
-
-def unit_of(tensor: Tensor, axis: int) -> int:
-    """The fewest steps along an axis that take a multiple of 16 bytes, where parts along it are
-    runs of bytes: the tiler cuts there."""
-    shape = tensor.shape or ()
-    if math.prod(shape[:axis]) != 1:
-        return 1
-    step = math.prod(shape[axis + 1 :]) * tensor.nbytes // max(tensor.elements, 1)
-    return ALIGNMENT // math.gcd(ALIGNMENT, step) if step else 1

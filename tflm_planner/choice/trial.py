@@ -1,6 +1,6 @@
 """One candidate, tried: tiled, ordered, planned, and counted on the exact arena of the target.
 
-    model -copied-> Tile -> Crop -> (order) -> plan -> Dialect -> head, arena, instructions
+    model -clone-> Tile -> Crop -> (order) -> plan -> Dialect -> head, arena, instructions
 
 The same for a whole model and for an interval of it that was cut out. It must not choose.
 """
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tflm_planner.choice.copying import copied
 from tflm_planner.choice.options import TileOptions, Tiling
 from tflm_planner.choice.packing import ROUNDS, packed
+from tflm_planner.clone import clone
 from tflm_planner.cost import latency_of
 from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
@@ -82,7 +82,7 @@ def has_tiles(schemes: Sequence[Scheme | Loop]) -> bool:
 class Outcome:
     """head, tail, arena: bytes. temp: what planning takes beside the tail. instructions: of one
     inference. bottleneck: position of the operator at the peak, as in the model given, after its
-    order. added: kinds of operators that the model given does not have."""
+    order. kinds: of operators that the model did not have."""
 
     head: int
     tail: int
@@ -90,16 +90,16 @@ class Outcome:
     arena: int
     instructions: int
     bottleneck: int | None
-    added: tuple[str, ...] = ()
+    kinds: frozenset[str] = frozenset()
 
 
 def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
-    """What `trial` makes of `model`, which stays as it is; None where it is impossible, or needs
-    operators that may not be used."""
+    """What `trial` makes of `model`, which stays as it is; None where it is impossible. Whether
+    it may be had is another question (`permitted`): one answer serves all permissions."""
     target, scratch_of = options.machine.target, options.machine.scratch_of
     used = frozenset(op.kind for op in model.ops())
     dialect = options.dialect and trial.is_tiled
-    made = copied(model)
+    made = clone(model)
     if trial.order is not None:
         reorder(made.main, [made.main.ops[i] for i in trial.order])
     index = {id(op): i for i, op in enumerate(made.main.ops)}
@@ -127,9 +127,7 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
         careful = trial.effort >= CAREFUL
         if careful and scratch_faults(line, made, offsets, scratch_of, options.trails_of)[1]:
             return None
-    kinds = {op.kind for op in made.ops()}
-    if not all(options.allows(kind, used) for kind in kinds):
-        return None
+    kinds = frozenset(op.kind for op in made.ops()) - used
     if target.lean:
         run(made, WritePool())
     found = arena_of(made, target, offsets)
@@ -142,8 +140,17 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
             made, target, in_place=copying.in_place, turn_bytes=copying.turn_bytes
         ).instructions,
         peak,
-        tuple(sorted(kinds - used)),
+        kinds,
     )
+
+
+def permitted(
+    outcome: Outcome | None, options: TileOptions, used: frozenset[str]
+) -> Outcome | None:
+    """The outcome, unless it needs operators that may not be used. `used`: by the whole model."""
+    if outcome is None or all(options.allows(kind, used) for kind in outcome.kinds):
+        return outcome
+    return None
 
 
 def tiling_of(trial: Trial, outcome: Outcome, options: TileOptions, base: int) -> Tiling:
@@ -163,14 +170,14 @@ def tiling_of(trial: Trial, outcome: Outcome, options: TileOptions, base: int) -
         options.objective,
         order,
         trial.schedule != "file",
-        outcome.added,
+        tuple(sorted(outcome.kinds)),
     )
 
 
 def line_order(model: Model, options: TileOptions) -> tuple[int, ...]:
     """The order of the operators in which intervals are looked for: the one with the smallest
     peak, or the file's where none is smaller."""
-    made = copied(model)
+    made = clone(model)
     position = {id(op): i for i, op in enumerate(made.main.ops)}
     Reorder(_ordered, options.machine.scratch_of, options.trails_of).results(made)
     return tuple(position[id(op)] for op in made.main.ops)

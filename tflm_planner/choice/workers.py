@@ -1,7 +1,8 @@
 """Trials in several processes; in this one where no other can be had.
 
 Every process reads the model by itself and is told trials; answers are put in the order of the
-questions, so that the number of processes changes nothing but the time. Children are started as
+questions, so that the number of processes changes nothing but the time. What was answered once is
+known from then on, to all searches that share the workers. Children are started as
 `python -m tflm_planner.choice.worker`, never forked and never by importing the caller's script.
 """
 
@@ -11,7 +12,7 @@ import contextlib
 import pickle
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from tflm_planner.choice.bench import Bench, Question
@@ -31,9 +32,26 @@ class Workers:
         self._data, self._options = data, options
         self._children: list[subprocess.Popen[bytes]] = []
         self._asked, self._more = 0, options.workers - 1
+        self._known: dict[Hashable, Outcome | None] = {}
+
+    def knows(self, question: Question) -> bool:
+        """Whether the answer is known already."""
+        return self.key(question) in self._known
+
+    def key(self, question: Question) -> Hashable:
+        """Equal for questions that have one answer."""
+        return self.bench.key(question)
 
     def answers(self, questions: Sequence[Question]) -> list[Outcome | None]:
         """One outcome a question, in their order."""
+        keys = [self.key(q) for q in questions]
+        fresh = {key: q for key, q in zip(keys, questions, strict=True) if key not in self._known}
+        if fresh:
+            outcomes = self._worked_out(list(fresh.values()))
+            self._known.update(zip(fresh, outcomes, strict=True))
+        return [self._known[key] for key in keys]
+
+    def _worked_out(self, questions: Sequence[Question]) -> list[Outcome | None]:
         self._asked += len(questions)
         if self._asked > _WORTH_STARTING and self._more > 0:
             self._start()

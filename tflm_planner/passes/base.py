@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Protocol, TypeVar
 
 from tflm_planner.ir import Model, Op
+from tflm_planner.ops import has_side_effects
 
 
 class Pass(Protocol):
@@ -63,8 +64,32 @@ def apply_regions(
         try:
             if any(id(op) in taken for op in ops):
                 raise refused("regions share an operator")
+            if _turns_effects(model.main.ops, ops):
+                raise refused("operators with side effects among it would change their order")
             notes.append(rewrite(region, ops))
             taken |= {id(op) for op in ops}
         except RefusedError as error:
             notes.append(f"{error.prefix}: {error}")
     return notes
+
+
+def _turns_effects(ops: Sequence[Op], region: Sequence[Op]) -> bool:
+    """Whether a region that runs as one would turn two operators with side effects around: the
+    first reads what the region makes and must wait for it, the second need not."""
+    left = {id(op) for op in region}
+    late: set[int] = set()
+    waits = False
+    for op in ops:
+        if not left:
+            return False
+        if id(op) in left:
+            left.remove(id(op))
+            late |= {id(t) for t in op.outputs}
+            continue
+        is_late = any(id(t) in late for t in op.operands())
+        late |= {id(t) for t in op.outputs} if is_late else set()
+        if has_side_effects(op):
+            if waits and not is_late:
+                return True
+            waits = waits or is_late
+    return False

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tflm_planner.errors import ModelError
 from tflm_planner.ir import ETHOS_U, Graph, Model
 from tflm_planner.passes.place import PLAN_METADATA
+from tflm_planner.passes.turned import turn_products
 from tflm_planner.rewriter import (
     drop_buffers,
     drop_graphs,
@@ -24,8 +25,8 @@ from tflm_planner.rewriter import (
 
 @dataclass(frozen=True)
 class Cleanup:
-    """Drops orphan tensors, unreachable graphs, unused buffers and an old plan; refuses models
-    that another planner has compiled."""
+    """Drops orphan tensors, unreachable graphs, unused buffers, an old plan and copies that
+    products keep; refuses models that another planner has compiled."""
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
@@ -35,6 +36,7 @@ class Cleanup:
             *_drop_graphs(model),
             *_drop_tensors(model),
             *_keep_inside(model),
+            *turn_products(model),
         ]
 
 

@@ -73,7 +73,9 @@ class Crop:
     """Prepares the dialect, before planning; LiteRT refuses the outcome.
 
     SAME windows end before their last rows where only those before are read: TFLM computes as
-    many rows as the result declares. Graph outputs put together from tiles get a last RESHAPE, if
+    many rows as the result declares. Not so windows of one pixel: CMSIS-NN's 1x1 convolution
+    (arm_convolve_1x1_s8_fast) counts the pixels of its input, and would write behind a shorter
+    result. Graph outputs put together from tiles get a last RESHAPE, if
     the model uses it already, so that what they are put together by can be dropped.
     """
 
@@ -131,7 +133,8 @@ def scratch_faults(
 
 def _rows_read(op: Op, model: Model) -> int | None:
     """Rows of the result of a SAME window that SLICEs read, if they leave out the last ones."""
-    if window_of(op) is None or op.options.padding != _SAME:
+    window = window_of(op)
+    if window is None or op.options.padding != _SAME or window.kernel == (1, 1):
         return None
     (result,) = op.outputs
     outputs = {id(t) for t in model.main.outputs}
@@ -140,8 +143,9 @@ def _rows_read(op: Op, model: Model) -> int | None:
         return None
     last = 0
     for consumer in result.consumers:
-        begin = integers(consumer.inputs[1]) if consumer.kind == "SLICE" else None
-        taken = consumer.outputs[0].shape or ()
+        if consumer.kind != "SLICE":
+            return None
+        begin, taken = integers(consumer.inputs[1]), consumer.outputs[0].shape or ()
         if begin is None or len(begin) != 4 or len(taken) != 4:
             return None
         last = max(last, begin[1] + taken[1])

@@ -41,6 +41,7 @@ from tflm_planner.passes.windows import (
     scattered,
     window_forms,
 )
+from tflm_planner.tflm.single_rows import is_right_alone
 
 _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 
@@ -165,10 +166,23 @@ def _window(asked: _Wanted, plain: Recipe) -> Recipe:
     if found is None:
         raise NotTileableError(f"{op.label} has a border that no padding gives")
     forms, padding = found
+    _check_single_rows(asked.op, forms, padding)
     made = _with_forms(plain, 0, forms)
     pads = ((0, 0), forms[0].pads, forms[1].pads, (0, 0))
     some = any(p != (0, 0) for p in pads)
     return replace(made, options=(("padding", padding),), pads=pads if some else None)
+
+
+def _check_single_rows(op: Op, forms: list[Form], padding: int) -> None:
+    """Raise NotTileableError where the tile is one row that CMSIS-NN would compute wrong."""
+    window = window_of(op)
+    rows, width = (f.read[1] - f.read[0] + sum(f.pads) for f in forms)
+    if window is None or rows > 1:
+        return
+    out, reach = forms[1].rows, (window.kernel[1] - 1) * window.dilation[1] + 1
+    total = max((out - 1) * window.stride[1] + reach - width, 0)
+    if not is_right_alone(op, width, out, 0 if padding == VALID else total // 2):
+        raise NotTileableError(f"{op.label} cannot be computed row by row by CMSIS-NN")
 
 
 def _with_forms(plain: Recipe, operand: int, forms: list[Form]) -> Recipe:
@@ -273,6 +287,18 @@ def _reshaped(asked: _Wanted, plain: Recipe) -> Recipe:
     return replace(plain, constants=constants, options=changed)
 
 
+def _squeezed(asked: _Wanted, plain: Recipe) -> Recipe:
+    """Which axes vanish is said: those that a tile merely makes 1 long must stay."""
+    data, options = asked.op.inputs[0], asked.op.options
+    given = getattr(options, "squeezeDims", None)
+    if data is None or (given is not None and len(given)):
+        return plain
+    if options is None:
+        raise NotTileableError(f"{asked.op.label} does not say which axes vanish")
+    gone = [a for a, n in enumerate(data.shape or ()) if n == 1]
+    return replace(plain, options=(("squeezeDims", np.array(gone, np.int32)),))
+
+
 def _same_values(operand: Tensor | None, result: Tensor) -> bool:
     """Whether equal bytes of operand and result stand for equal numbers."""
     if operand is None or operand.type != result.type:
@@ -291,7 +317,7 @@ def _scales(tensor: Tensor) -> tuple[list[float], list[int]]:
 _FORMS: dict[str, Callable[[_Wanted, Recipe], Recipe]] = {
     **dict.fromkeys(ELEMENT_WISE, _as_it_is),
     **dict.fromkeys(
-        ("SOFTMAX", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "BATCH_MATMUL", "FULLY_CONNECTED",
+        ("SOFTMAX", "EXPAND_DIMS", "TRANSPOSE", "BATCH_MATMUL", "FULLY_CONNECTED",
          "MEAN", "SUM", "PACK"),
         _as_it_is,
     ),
@@ -302,6 +328,7 @@ _FORMS: dict[str, Callable[[_Wanted, Recipe], Recipe]] = {
     "TRANSPOSE_CONV": _transposed_convolution,
     "CONCATENATION": _joined,
     "RESHAPE": _reshaped,
+    "SQUEEZE": _squeezed,
     "SLICE": _sliced,
     "STRIDED_SLICE": _strided,
     "UNPACK": _unpacked,

@@ -39,6 +39,7 @@ class Scheme:
     number of parts). halo: what to do where tiles read the same rows (see `tiler`). border: how
     windows at a tile's edge get padding that only the image's edge has (see `windows`).
     backward: the last tile first, so that tiles can trail their input in the other direction.
+    eager: operators run as soon as what they read is there (`tiler.eager_order`).
     """
 
     ops: tuple[int, ...]
@@ -46,6 +47,7 @@ class Scheme:
     halo: Halo = "recompute"
     border: Border = "pad"
     backward: bool = False
+    eager: bool = False
 
     def __post_init__(self) -> None:
         assert self.halo in HALOS and self.border in BORDERS, "unknown way to tile"
@@ -126,7 +128,7 @@ def drafted(model: Model, scheme: Scheme, region: Sequence[Op]) -> Draft:
             raise NotTileableError(f"{op.label} has side effects or unknown meaning")
     if not is_convex(model.main.ops, region):
         raise NotTileableError("a path leaves the region and comes back")
-    how = Cutting(scheme.splits, scheme.halo, scheme.border, scheme.backward)
+    how = Cutting(scheme.splits, scheme.halo, scheme.border, scheme.backward, scheme.eager)
     maker = Tiler if scheme.exact else Shares
     return maker(model, model.main, region, how).build()
 

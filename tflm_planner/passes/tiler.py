@@ -42,12 +42,13 @@ HALOS: tuple[Halo, ...] = ("recompute", "blocks", "merge")
 @dataclass(frozen=True)
 class Cutting:
     """How a region is cut. splits: (axis of the results, parts). backward: the last tile is
-    computed first. The rest as in `Tile`."""
+    computed first. eager: see `eager_order`. The rest as in `Tile`."""
 
     splits: tuple[tuple[int, int], ...]
     halo: Halo
     border: Border
     backward: bool = False
+    eager: bool = False
 
 
 class Tiler:
@@ -72,29 +73,52 @@ class Tiler:
 
     def build(self) -> Draft:
         """Draw up everything. Raises NotTileableError."""
+        if any(not t.elements for t in self.results):
+            raise NotTileableError("a result of it is empty")
         boxes = {id(t): self._cut_up(t) for t in self.results}
         tiles = max((len(p) for p in boxes.values()), default=0)
         if tiles < 2:
             raise NotTileableError("its results cannot be cut into two")
         if self._how.halo == "recompute":
             for k in range(tiles):
-                self.plan(k, {key: [b[k]] for key, b in boxes.items() if k < len(b)})
+                pieces = {key: _pieces_of_tile(b, k, tiles) for key, b in boxes.items()}
+                self.plan(k, {key: found for key, found in pieces.items() if found})
         else:
             self._lay_blocks(boxes)
-        made: dict[tuple[int, int], Tensor] = {}
+        self._make_shared(tiles)
+        made: dict[tuple[int, Box], Tensor] = {}
         for k in reversed(range(tiles)) if self._how.backward else range(tiles):
             for t in self.results:
-                if k < len(boxes[id(t)]):
-                    made[id(t), k] = self.fetch(t, boxes[id(t)][k], k)
+                for box in _pieces_of_tile(boxes[id(t)], k, tiles):
+                    made[id(t), box] = self.fetch(t, box, k)
         for t in self.results:
             if id(t) not in self._written:
-                parts = [made[id(t), k] for k in range(len(boxes[id(t)]))]
+                parts = [made[id(t), box] for box in boxes[id(t)]]
                 self.pieces.joined(t, boxes[id(t)], parts)
         return self.finished()
+
+    def _make_shared(self, tiles: int) -> None:
+        """Run what all tiles need alike before the first of them: it lives from the second tile on
+        anyway, and what only leads to it then dies before any tile does work."""
+        for op in self._ops:
+            for t in op.outputs:
+                boxes = {self._box_of(t, k) for k in range(tiles)}
+                (box, *others) = boxes
+                if box is not None and not others:
+                    self._make(op, t, box, 0)
+
+    def _box_of(self, tensor: Tensor, k: int) -> Box | None:
+        """What tile `k` makes of a tensor in one piece, if it makes it that way."""
+        if self._how.halo == "recompute":
+            return self._plans[k].get(id(tensor))
+        blocks = self._blocks.get(id(tensor), [])
+        return blocks[0] if len(blocks) == 1 else None
 
     def finished(self) -> Draft:
         """The draft, with views first, and without pieces of a result that some tile needed,
         and so made, as a whole."""
+        if self._how.eager:
+            self.draft.ops = eager_order(self.draft.ops)
         self.draft.ops[:0] = self.pieces.views
         read = {id(t) for t in self.results}
         kept: list[Op] = []
@@ -270,6 +294,46 @@ class Tiler:
         if op.kind in ("CONCATENATION", "PACK"):
             operands = [t for t in operands if t is not None]
         self.draft.clone(op, operands, [result], **changed)
+
+
+def _pieces_of_tile(boxes: list[Box], k: int, tiles: int) -> list[Box]:
+    """Those pieces of a result that tile `k` makes: all results grow at one pace, though one may
+    have fewer rows, and so fewer pieces, than another."""
+    return boxes[k * len(boxes) // tiles : (k + 1) * len(boxes) // tiles]
+
+
+def eager_order(ops: Sequence[Op]) -> list[Op]:
+    """Operators as they are asked for, but each put forward to where all that it reads is there:
+    rows that branches of different depth read are then done with at once, and what is made of
+    them, mostly less, waits instead. What reads nothing but what enters stays where it is.
+
+    lazily    a - A1    b           c - B1 A2    A2 is asked for two tiles before B1: b waits
+    eagerly   a - A1    b - B1 A2   c ...
+    """
+    left = {id(op): 0 for op in ops}
+    readers: dict[int, list[Op]] = {}
+    made = {id(t) for op in ops for t in op.outputs}
+    for op in ops:
+        for t in {id(t) for t in op.operands()} & made:
+            readers.setdefault(t, []).append(op)
+            left[id(op)] += 1
+    order: list[Op] = []
+    done: set[int] = set()
+    for first in ops:
+        todo = [first]
+        while todo:
+            op = todo.pop()
+            if id(op) in done:
+                continue
+            done.add(id(op))
+            order.append(op)
+            ready: list[Op] = []
+            for reader in (r for t in op.outputs for r in readers.get(id(t), ())):
+                left[id(reader)] -= 1
+                if not left[id(reader)]:
+                    ready.append(reader)
+            todo += reversed(ready)
+    return order
 
 
 def region_results(graph: Graph, ops: Sequence[Op]) -> list[Tensor]:

@@ -80,7 +80,11 @@ def _as_valid(axis: Sliding) -> Form:
     if low >= axis.size or high <= 0:
         raise NotTileableError("a tile would lie in the padding alone")
     read = max(low, 0), min(high, axis.size)
-    return Form(axis.wanted, read, (read[0] - low, high - read[1]))
+    pads = (read[0] - low, high - read[1])
+    if read[0] == 0 and axis.size - high < axis.rule.stride:
+        # The last columns, too few for a window: without them the tile is no run of bytes.
+        read = 0, axis.size
+    return Form(axis.wanted, read, pads)
 
 
 def _as_same(axis: Sliding) -> Form | None:

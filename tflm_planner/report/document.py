@@ -106,7 +106,8 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The model before or after: its arena on the target, and the check on this machine."""
+    """The model before or after: its arena on the target, and the check on this machine. macs:
+    multiply-accumulates of one inference, turns of loops counted as often as they run."""
 
     operators: int
     tensors: int
@@ -114,6 +115,7 @@ class Side:
     arena: ArenaFigures
     wheel: Wheel
     map: MemoryMap
+    macs: int = 0
 
     @property
     def head(self) -> int:

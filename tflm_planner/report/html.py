@@ -22,6 +22,7 @@ from tflm_planner.report.text import (
     count,
     limit_rows,
     limit_sentence,
+    macs_sentence,
     order_sentence,
     peak_tensors,
     percent,
@@ -146,6 +147,7 @@ def _done(report: Report) -> Iterator[tuple[str, str]]:
     yield "TFLM here, before", real_sentence(before)
     yield "TFLM here, after", real_sentence(after)
     yield "operators", f"{before.operators:,} → {after.operators:,}"
+    yield "MACs", macs_sentence(before.macs, after.macs).replace("->", "→")
     yield "tensors", f"{before.tensors:,} → {after.tensors:,}"
     yield "file", f"{before.file_bytes:,} B → {after.file_bytes:,} B"
     yield "seconds", seconds_sentence(report.seconds)

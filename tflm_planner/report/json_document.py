@@ -127,6 +127,7 @@ def _side(side: Side) -> JsonObject:
         "operators": side.operators,
         "tensors": side.tensors,
         "file_bytes": side.file_bytes,
+        "macs": side.macs,
         "arena": arena_figures(side.arena),
         "wheel": {
             "predicted_head": side.wheel.predicted_head,

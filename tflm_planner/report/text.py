@@ -99,6 +99,12 @@ def limit_sentence(report: Report) -> str:
     return f"{bound}, gap {gap:,} B ({percent(gap, allocation.lower_bound)}), not proved"
 
 
+def macs_sentence(before: int, after: int) -> str:
+    """Multiply-accumulates of one inference, and what tiles add to them."""
+    added = f", {100 * (after - before) / before:+.2f} %" if before and after != before else ""
+    return f"{before:,} -> {after:,}{added}"
+
+
 def order_sentence(report: Report) -> str:
     """What was done to the order of the operators."""
     order = report.order
@@ -201,6 +207,7 @@ def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") 
         ("budget", budget_sentence(report)),
         ("file", f"{before.file_bytes:,} B -> {after.file_bytes:,} B"),
         ("operators", f"{before.operators:,} -> {after.operators:,}"),
+        ("MACs", macs_sentence(before.macs, after.macs)),
         *front_rows(report.front, encoding),
         *_titled("notes", [" ".join(note.split()) for note in report.notes], _NOTES_SHOWN),
         ("seconds", seconds_sentence(report.seconds)),

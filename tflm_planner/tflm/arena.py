@@ -116,6 +116,25 @@ def head_of(model: Model, target: Target, offsets: Mapping[int, int] | None = No
     return _Replay(model, target, offsets or {}).head()[0]
 
 
+class Apart(NamedTuple):
+    """Bytes of both arenas of `MicroAllocator::Create(persistent, ..., non_persistent, ...)`, each
+    aligned to 16. The second one holds nothing between AllocateTensors and Invoke, or after what
+    the application has read: several models can share it."""
+
+    persistent: int
+    shared: int
+
+
+def apart_of(model: Model, target: Target, offsets: Mapping[int, int] | None = None) -> Apart:
+    """Persistent memory and the rest, as `arena_of` counts them, in two arenas."""
+    replay = _Replay(model, target, offsets or {})
+    log = replay.run(replay.head()[0])
+    pointer, sizes = layout(target).pointer, layout(target).fixed_apart
+    log.pieces[: len(layout(target).fixed)] = [(_FIXED, size, pointer) for size in sizes]
+    *_, tail = log.extents()
+    return Apart(align_up(tail), align_up(max(above for _, above, _ in log.floors)))
+
+
 class Fetched(NamedTuple):
     """A tensor or buffer in temporary memory: ends, above the arena's start, of what a kernel
     still uses (see prepare.Keeps), and of all of it."""
@@ -375,4 +394,4 @@ class _Assigned:
         return value.nbytes
 
 
-__all__ = ["PARTS", "Arena", "ScratchUse", "arena_of", "head_of"]
+__all__ = ["PARTS", "Apart", "Arena", "ScratchUse", "apart_of", "arena_of", "head_of"]

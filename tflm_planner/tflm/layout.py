@@ -34,6 +34,12 @@ class Layout:
     resource_variable: int
     dims_end: int
 
+    @property
+    def fixed_apart(self) -> tuple[int, int, int, int]:
+        """Like `fixed`, where persistent and other memory have an arena each: two allocators."""
+        _, planner, whole = self.fixed
+        return (16, 32, planner, whole) if self.pointer == 4 else (32, 56, planner, whole)
+
 
 _ARM = Layout(4, (36, 44, 36), 8, 8, 12, 32, 32, 12, 12, 24, 40, 12, 20, 24)
 _LONG = Layout(8, (72, 72, 72), 16, 16, 24, 64, 64, 24, 16, 32, 40, 16, 40, 40)

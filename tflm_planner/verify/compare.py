@@ -21,7 +21,7 @@ from tflm_planner.serde import read_model
 from tflm_planner.units import align_up
 from tflm_planner.verify.inputs import Array, input_sets, supported
 from tflm_planner.verify.locate import first_difference
-from tflm_planner.verify.session import RuntimeFailureError, Session
+from tflm_planner.verify.session import Child, RuntimeFailureError, Session
 from tflm_planner.verify.tolerance import Differences, Tolerance
 from tflm_planner.verify.verdict import (
     CANNOT_RUN,
@@ -34,7 +34,7 @@ from tflm_planner.verify.verdict import (
     Verdict,
 )  # fmt: skip
 
-_PACKAGES = {"LiteRT": "ai_edge_litert", "TFLM": "tflite_micro"}
+PACKAGES = {"LiteRT": "ai_edge_litert", "TFLM": "tflite_micro"}
 _MINIMUM_INPUTS = 2
 Progress = Callable[[str], None]
 
@@ -52,7 +52,7 @@ class Options:
     budget: float = 20.0
     time_limit: float = 300.0
     arena: int = 0
-    runtimes: tuple[str, ...] = tuple(_PACKAGES)
+    runtimes: tuple[str, ...] = tuple(PACKAGES)
     tolerance: Tolerance | None = None
 
 
@@ -69,9 +69,9 @@ def verify(
     options = options or Options()
     models = read_model(original), read_model(result, dialect=True)
     _check_comparable(*models)
-    arena = options.arena or _roomy_arena(original, models[0])
+    arena = options.arena or roomy_arena(original, models[0])
     outputs, limit = len(models[0].main.outputs), options.time_limit
-    wanted = {n: p for n, p in _PACKAGES.items() if n in options.runtimes}
+    wanted = {n: p for n, p in PACKAGES.items() if n in options.runtimes}
     runtimes = [name for name, package in wanted.items() if importlib.util.find_spec(package)]
     alone = _for_tflm_alone(models[1])
     if alone and "LiteRT" in runtimes:
@@ -81,7 +81,7 @@ def verify(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         paths = folder / "original.tflite", folder / "result.tflite"
-        _write_temporary(paths, (original, result))
+        write_temporary(paths, (original, result))
         pairs = {
             name: [
                 stack.enter_context(
@@ -98,14 +98,18 @@ def verify(
                 continue
             if on_progress is not None:
                 on_progress(f"comparing on {name}")
-            pair = _Pair(name, models[0], pairs[name], options)
-            checks.append(pair.compare(original, result, arena))
+
+            def where(values: list[Array], name: str = name) -> str:
+                return first_difference(name, original, result, values, arena)
+
+            pair = SideBySide(name, models[0], pairs[name], options, where)
+            checks.append(pair.compare())
             if name == "TFLM":
                 arenas = pair.arenas
     return Verdict(tuple(checks), *arenas)
 
 
-def _write_temporary(paths: Sequence[Path], files: Sequence[bytes]) -> None:
+def write_temporary(paths: Sequence[Path], files: Sequence[bytes]) -> None:
     """The models where the runtimes read them. UsageError when there is no room."""
     try:
         for path, data in zip(paths, files, strict=True):
@@ -148,7 +152,7 @@ def _unread_by_tflm(model: Model) -> str | None:
     return None
 
 
-def _roomy_arena(data: bytes, model: Model) -> int:
+def roomy_arena(data: bytes, model: Model) -> int:
     """Bytes that surely suffice for TFLM on x86-64: every tensor apart, and a generous tail."""
     tensors = list(model.tensors())
     activations = sum(t.nbytes for t in tensors if not t.is_constant)
@@ -158,19 +162,26 @@ def _roomy_arena(data: bytes, model: Model) -> int:
     return align_up(2 * activations + tail + (1 << 20))
 
 
-class _Pair:
-    """Both models on one runtime."""
+class SideBySide:
+    """Original and result on one runtime."""
 
     def __init__(
-        self, runtime: str, model: Model, sessions: list[Session], options: Options
+        self,
+        runtime: str,
+        model: Model,
+        sessions: Sequence[Child],
+        options: Options,
+        where: Callable[[list[Array]], str],
     ) -> None:
-        self._runtime = runtime
+        """`model`: the original. `sessions`: of both. `where`: for inputs on which they differ,
+        what to add to the message."""
+        self._runtime, self._where = runtime, where
         self._model = model
         self._sessions = sessions
         self._options = options
         self.arenas: list[Allocation | None] = [None, None]
 
-    def compare(self, original: bytes, result: bytes, arena: int) -> RuntimeCheck:
+    def compare(self) -> RuntimeCheck:
         """Run both until they differ, the inputs end or the budget is spent."""
         if not supported(self._model.main):
             return self._check(CANNOT_RUN, 0, False, "no values can be made for its inputs")
@@ -179,15 +190,15 @@ class _Pair:
             return self._check(CANNOT_RUN, 0, False, unread)
         for side, status in enumerate((CANNOT_RUN, DIFFERENT)):
             try:
-                answer = self._sessions[side].described()
+                answer: dict[str, int] = self._sessions[side].receive()
             except RuntimeFailureError as failure:
                 what = "" if status == CANNOT_RUN else "the result does not load: "
                 return self._check(status, 0, False, f"{what}{failure}")
             if "head" in answer:
                 self.arenas[side] = Allocation(answer["head"], answer["tail"])
-        return self._invoke_all(original, result, arena)
+        return self._invoke_all()
 
-    def _invoke_all(self, original: bytes, result: bytes, arena: int) -> RuntimeCheck:
+    def _invoke_all(self) -> RuntimeCheck:
         started = time.monotonic()
         seen: set[bytes] = set()
         done = 0
@@ -215,8 +226,8 @@ class _Pair:
             wrong, why = _first_unequal(wanted, got, found)
             if wrong is not None:
                 name = self._model.main.outputs[wrong].name
-                where = first_difference(self._runtime, original, result, values, arena)
-                detail = f"{label} input: output {wrong} ({name!r}) differs{why}{where}"
+                detail = f"{label} input: output {wrong} ({name!r}) differs{why}"
+                detail += self._where(values)
                 return self._check(DIFFERENT, done, len(seen) > 1, detail)
         return self._check(CLOSE if found.any else EQUAL, done, len(seen) > 1, str(found))
 

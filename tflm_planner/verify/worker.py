@@ -40,7 +40,8 @@ def load_litert(path: str, arena: int, output_count: int) -> tuple[dict[str, int
 
 
 def load_tflm(path: str, arena: int, output_count: int) -> tuple[dict[str, int], Invoke]:
-    """Stock TFLM (the wheel: reference kernels, x86-64), with its head and tail."""
+    """Stock TFLM (the wheel: reference kernels, x86-64), with its head and tail. An input that
+    is None stays as the invoke before has left it."""
     from tflite_micro import runtime
 
     interpreter: Any = runtime.Interpreter.from_file(path, arena_size=arena)
@@ -48,7 +49,8 @@ def load_tflm(path: str, arena: int, output_count: int) -> tuple[dict[str, int],
 
     def invoke(values: list[Any]) -> list[Any]:
         for index, value in enumerate(values):
-            interpreter.set_input(value, index)
+            if value is not None:
+                interpreter.set_input(value, index)
         interpreter.invoke()
         return [interpreter.get_output(i).copy() for i in range(output_count)]
 

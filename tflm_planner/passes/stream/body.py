@@ -1,35 +1,29 @@
 """Draws up a loop: the body and the condition as graphs, and what the main graph runs instead.
 
     main   X = z, counters, first halos -WHILE- z' -STRIDED_SLICE-RESHAPE- Y
-    body   z -GATHER(rows)- x - ... - y -RESHAPE-+
+    body   z -GATHER(rows)- x - ... - y -RESHAPE-+                   (x to y: see `turn`)
            z -RESHAPE-----------DYNAMIC_UPDATE_SLICE(., y, at)-RESHAPE- z'
-    a use  new rows -PAD-GATHER(mask)-CONCATENATION(halo, .)- tile - the operator, VALID
-                                                               +- GATHER - the next halo
 
 Every tensor in the place of z takes the place of one that nobody reads any more, so that all of
-them can be the same memory. The order of rows inside a tile is the image's, whichever way the loop
-runs: from the bottom up the halo is joined below. It knows a `Geometry`; whether it is worth
-while is decided elsewhere.
+them can be the same memory. It knows a `Geometry`; whether it is worth while is decided elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.ir import Model, Op, Tensor
-from tflm_planner.ops.window import window_of
 from tflm_planner.passes.stream.geometry import Geometry, Use
 from tflm_planner.passes.stream.peel import Unrolled
 from tflm_planner.passes.stream.pieces import Pieces, padded_shape, with_rows
 from tflm_planner.passes.stream.readings import gathers, height, row_elements
-from tflm_planner.rewriter_draft import Draft, new_graph, unit_scale
+from tflm_planner.passes.stream.turn import Turn
+from tflm_planner.rewriter_draft import Draft, new_graph
 
-_VALID = 1
 _AXES = 4
 
 
@@ -43,27 +37,21 @@ class _Variable:
     after: Tensor
 
 
-class Writer:
+class Writer(Turn):
     """The drafts of one loop."""
 
     def __init__(self, model: Model, shape: Geometry) -> None:
-        self._shape = shape
         self._main = Pieces(Draft(model, model.main))
-        self._body = Pieces(Draft(model, new_graph("body"), self._main.draft))
+        body = Pieces(Draft(model, new_graph("body"), self._main.draft))
+        wide = [u.tile if u.again else shape.rows[id(u.reading.tensor)] for u in shape.uses]
+        super().__init__(shape, body, max(*wide, 1 if gathers(shape.source) else _AXES))
         self._test = Draft(model, new_graph("condition"), self._main.draft)
         self._variables: list[_Variable] = []
         self._halos: list[tuple[Use, _Variable]] = []
-        self._tiles: list[tuple[Use, Tensor, Tensor, Tensor]] = []
-        self._tables: dict[bytes, Tensor] = {}
+        self._starts: dict[int, Tensor] = {}
         self._gathers: dict[bytes, Tensor] = {}
         self._turn: Tensor | None = None
-        self._rows: dict[int, Tensor] = {}
         self._steps: dict[int, int] = {}
-        wide = [u.tile if u.again else shape.rows[id(u.reading.tensor)] for u in shape.uses]
-        self._width = max(*wide, 1 if gathers(shape.source) else _AXES)
-        first, last = shape.peeled
-        self._turns = np.arange(first, shape.turns - last)[:, None]
-        """The turns of the loop, as a column."""
 
     def commit(self) -> list[Op]:
         """Put the loop into the model in place of the region; its operators in the main graph."""
@@ -134,6 +122,27 @@ class Writer:
         self._test.op("LESS", operands, [self._verdict])
         self._tested = tested
 
+    def _clock(self) -> Tensor:
+        if self._turn is None:
+            self._turn = self._counter("turn", [0], self._width).inside
+        return self._turn
+
+    # --- halos ---
+
+    def _halo(self, use: Use) -> Tensor:
+        first = self._unrolled.halos.get(id(use))
+        if first is None:
+            r = use.reading
+            first = self._main.filled(r.tensor, padded_shape(r, use.carried), r.value)
+        inside = self._body.draft.tensor(use.reading.tensor, "halo", first.shape or ())
+        self._starts[id(inside)] = first
+        return inside
+
+    def _leave(self, use: Use, before: Tensor, after: Tensor) -> None:
+        made = _Variable(self._starts[id(before)], before, after)
+        self._variables.append(made)
+        self._halos.append((use, made))
+
     # --- the store, before and after ---
 
     def _opened(self) -> Tensor:
@@ -175,71 +184,6 @@ class Writer:
                 left, row = self._main.reshaped(left, (store.size,)), 1
             left = self._main.part(left, begin // row, size // row)
         self._main.reshape(left, shape.result)
-
-    # --- the region ---
-
-    def _region(self) -> Tensor:
-        """Every operator on the rows of one turn; the last one's result."""
-        shape, draft, made = self._shape, self._body.draft, self._rows
-        for op in shape.ops:
-            out = op.outputs[0]
-            tiles = {u.reading.operand: self._tile(u) for u in shape.uses_of(op)}
-            if shape.backwards:
-                self._carry_on()
-            if op.kind in ("PAD", "PADV2"):
-                made[id(out)] = tiles[0]
-                self._carry_on()
-                continue
-            made[id(out)] = draft.tensor(out, out.name, with_rows(out, shape.rows[id(out)]))
-            operands = [
-                None if t is None else draft.same(t) if t.is_constant else tiles[i]
-                for i, t in enumerate(op.inputs)
-            ]
-            changed = {"padding": _VALID} if window_of(op) is not None else {}
-            draft.clone(op, operands, [made[id(out)]], **changed)
-            self._carry_on()
-        return made[id(shape.result)]
-
-    def _tile(self, use: Use) -> Tensor:
-        """The rows that an operator needs in this turn, padded."""
-        r = use.reading
-        count, late = self._shape.rows[id(r.tensor)], self._shape.delays[id(r.tensor)]
-        if use.again:
-            return self._body.padded(r, self._taken(use.halo + late, use.tile), 0, 0)
-        from_store = r.tensor is self._shape.source
-        new = self._taken(late, count) if from_store else self._rows[id(r.tensor)]
-        new = self._body.padded(r, new, 0, int(use.masked and gathers(r.tensor)))
-        if use.masked:
-            new = self._masked(use, new, count)
-        if use.carried:
-            new = self._joined(use, new)
-        return self._edge(new, use.tile, first=True)
-
-    def _edge(self, rows: Tensor, wanted: int, *, first: bool) -> Tensor:
-        """The `wanted` rows that come first in running direction, or last."""
-        top = first is not self._shape.backwards
-        return self._body.rows_of(rows, 0 if top else height(rows) - wanted, wanted)
-
-    def _joined(self, use: Use, new: Tensor) -> Tensor:
-        """The halo before the new rows; the last rows of both are the next halo."""
-        r, halo = use.reading, use.carried
-        first = self._unrolled.halos.get(id(use))
-        if first is None:
-            first = self._main.filled(r.tensor, padded_shape(r, halo), r.value)
-        inside = self._body.draft.tensor(r.tensor, "halo", first.shape or ())
-        parts = [new, inside] if self._shape.backwards else [inside, new]
-        tile = self._body.joined(r, parts)
-        self._tiles.append((use, first, inside, tile))
-        return tile
-
-    def _carry_on(self) -> None:
-        """The next halos of an operator's tiles. From the top down they are taken when the tile
-        is not needed any more: its last rows can then move to where its first ones are."""
-        for use, first, inside, tile in self._tiles:
-            made = _Variable(first, inside, self._edge(tile, use.carried, first=False))
-            self._variables.append(made)
-            self._halos.append((use, made))
-        self._tiles.clear()
 
     # --- rows of the input ---
 
@@ -292,37 +236,3 @@ class Writer:
         if not regular:
             return self._looked_up(rows)
         return self._counter("rows", rows[0].tolist(), int(rows[1, 0] - rows[0, 0])).inside
-
-    def _looked_up(self, values: npt.NDArray[Any], unit: Any = None) -> Tensor:
-        """Row `turn` of a constant table (turns, n). unit: quantisation of its values."""
-        key = values.tobytes()
-        if key not in self._tables:
-            draft = self._body.draft
-            wide = np.zeros((values.shape[0], self._width), values.dtype)
-            wide[:, : values.shape[1]] = values
-            if self._turn is None:
-                self._turn = self._counter("turn", [0], self._width).inside
-            table = draft.constant("table", wide.reshape(-1), values.dtype.name, None, unit)
-            size = draft.integers("size", [values.shape[1]])
-            found = draft.tensor(table, "row", (values.shape[1],))
-            draft.op("SLICE", [table, self._turn, size], [found])
-            self._tables[key] = found
-        return self._tables[key]
-
-    def _masked(self, use: Use, rows: Tensor, count: int) -> Tensor:
-        """Rows that lie outside the image replaced by padding: the row of padding below is taken
-        in their place, or they are multiplied by zero."""
-        r = use.reading
-        late = self._shape.delays[id(r.tensor)]
-        index = self._turns * self._shape.rows[id(r.tensor)] - late + np.arange(count)[None, :]
-        inside = (index >= 0) & (index < height(r.tensor))
-        if self._shape.backwards:
-            inside = inside[:, ::-1]
-        if gathers(r.tensor):
-            places = np.where(inside, np.arange(count)[None, :], count)
-            return self._body.gather(rows, self._looked_up(places.astype(np.int32)))
-        factors = self._looked_up(inside.astype(np.int16), unit_scale())
-        made = self._body.draft.tensor(rows, "masked", rows.shape or ())
-        column = self._body.reshaped(factors, (1, count, 1, 1))
-        self._body.draft.op("MUL", [rows, column], [made])
-        return made

@@ -163,6 +163,29 @@ def geometry(graph: Graph, region: Sequence[Op], loop: Loop) -> Geometry:
     return best
 
 
+def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> Geometry:
+    """The region from the top down in turns that someone else calls: each is given the next rows
+    of the input, from row 0 on, and gives `rows` rows of the result away. There is no store.
+
+    Raises NotStreamableError.
+    """
+    source, result = _ends(graph, region)
+    inner = {id(op) for op in region}
+    kept = any(t is source for t in graph.outputs)
+    if kept or any(id(op) not in inner for op in source.consumers):
+        raise NotStreamableError(f"{source.name!r} is needed elsewhere as a whole")
+    reads = [(op, r) for op in region for r in readings(op)]
+    rates, delays = _rates(region, result, reads, rows), {id(source): 0}
+    _delay(delays, region, reads, False, 1, result)
+    late = delays[id(result)]
+    turns = -(-(height(result) + late) // rows)
+    if rates[id(source)] >= height(source) or turns < _FEWEST:
+        raise NotStreamableError("one strip would be the whole image")
+    uses = _uses(reads, rates, delays, source, "masked", again=False)
+    store = Store(False, height(source), 0, result.elements, -late * row_elements(result), 0)
+    return Geometry(tuple(region), source, result, False, turns, rates, delays, uses, store)
+
+
 def _variants(
     region: Sequence[Op], source: Tensor, result: Tensor, loop: Loop, kept: bool
 ) -> Iterator[Geometry]:

@@ -93,6 +93,11 @@ def _zero(t: Tensor) -> int:
     return 0 if points is None or not len(points) or t.type_name == "float32" else int(points[0])
 
 
+def fill_value(r: Reading) -> int | float:
+    """What rows of padding hold for a reading, as stored."""
+    return _zero(r.tensor) if r.value is None else r.value
+
+
 def with_rows(t: Tensor, rows: int) -> tuple[int, ...]:
     """The shape of an image with another number of rows."""
     batch, _, *rest = t.shape or (1, 0)

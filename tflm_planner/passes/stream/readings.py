@@ -20,6 +20,7 @@ from tflm_planner.ops.axes import ELEMENT_WISE, Same, Slide, axis_map
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import Window, window_of
 from tflm_planner.passes.stream.loop import NotStreamableError
+from tflm_planner.tflm.single_rows import is_right_alone
 
 ROWS, COLUMNS, CHANNELS = 1, 2, 3
 DTYPES = {"int8": np.int8, "int16": np.int16, "float32": np.float32}
@@ -141,6 +142,9 @@ def _of_window(op: Op, window: Window) -> Reading:
     (above, below), (left, right) = pads
     if -right >= window.stride[1]:
         raise NotStreamableError(f"{op.label} computes fewer columns than it could")
+    width = window.input[1] + left + max(right, 0)
+    if not is_right_alone(op, width, window.output[1], 0):
+        raise NotStreamableError(f"{op.label} cannot be computed row by row by CMSIS-NN")
     outside = max(above, below, left, right) > 0
     if op.kind == "AVERAGE_POOL_2D" and outside:
         raise NotStreamableError(f"{op.label} leaves padding out of its averages")

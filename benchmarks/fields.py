@@ -1,0 +1,122 @@
+"""Peak memory by the field it is won in, as MOTES's figure 8 (a): heads, model by model.
+
+    python benchmarks/fields.py [--target T] [--svg docs/fields.svg] MODELS...
+
+    stock      TFLM plans by itself
+    order      operators ordered, tensors packed, nothing shared: HMCOS's field
+    patches    the first n operators in p x p patches, the others as they are, in the file's order:
+               TinyEngine's field; the best p and n of those that add at most 10 % MACs (theirs)
+    all        our search, all operators, at most 5 % more instructions (MOTES's delta)
+
+The input is counted. Every result of the last column was proved on the real runtimes; where the
+target is this machine's own (`x86-64/wheel`), the head shown is the one TFLM reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from chart import Bars, bars
+from tiers import apart, fresh
+
+from tflm_planner import api
+from tflm_planner.choice.line import Line
+from tflm_planner.choice.options import TileOptions
+from tflm_planner.choice.trial import CLIMB, Trial, tried
+from tflm_planner.errors import PlannerError
+from tflm_planner.inspection import seen
+from tflm_planner.ops.axes import total_macs
+from tflm_planner.passes.base import run
+from tflm_planner.passes.tile import Patch, Tile
+from tflm_planner.report.document import Report
+from tflm_planner.serde import read_model
+from tflm_planner.tflm.machine import Machine
+
+KIB = 1024
+FIELDS = ("stock", "order", "patches", "all")
+SIDES = (2, 3, 4, 6)
+"""Patches per side."""
+MOST_MACS = 1.10
+_STAGES = 10
+"""Ends of the patch stage that are tried, at narrow places."""
+
+
+def patches_alone(data: bytes, on: Machine, known: int) -> int:
+    """The lowest head with one patch stage; `known` without."""
+    model = fresh(data)
+    options = TileOptions(on, on.trails_of, new_kinds=None)
+    line = Line(model, range(len(model.main.ops)), options)
+    high = max(range(len(line)), key=lambda k: line.needs[k])
+    ends = [end for end in line.narrows if end > 0]
+    near = sorted(ends, key=lambda end: abs(end - high))[:_STAGES]
+    best, before = known, total_macs(model.ops())
+    for end in near:
+        for side in SIDES:
+            scheme = Patch(side, end).scheme(model.main)
+            made = fresh(data)
+            run(made, Tile((scheme,)))
+            if total_macs(made.ops()) > MOST_MACS * before:
+                break  # more patches recompute more
+            found = tried(model, Trial((scheme,), False, effort=CLIMB), options)
+            best = min(best, found.head) if found else best
+    return best
+
+
+def everything(data: bytes, on: Machine, given: argparse.Namespace) -> Report:
+    """Our search, and its proof."""
+    tiles = api.TilePermission(
+        overhead=given.latency_overhead, new_kinds=None, objective="head", workers=given.workers
+    )
+    search = api.SearchOptions(machine=on, time_limit=given.time_limit)
+    options = api.PlanOptions(search, tiles=tiles, verify=api.VerifyOptions(inputs=2))
+    return api.plan(data, options=options).report
+
+
+def row(path: Path, on: Machine, given: argparse.Namespace) -> tuple[list[int], str]:
+    """Heads by field, and a line of the table."""
+    data = path.read_bytes()
+    stock = seen(read_model(data), on).arena.head
+    order = min(stock, apart(data, on)[0].head)
+    patches = patches_alone(data, on, stock)
+    started = time.monotonic()
+    report = everything(data, on, given)
+    wheel = report.after.wheel
+    real = wheel.measured_head == wheel.predicted_head and report.verified
+    heads = [stock, order, patches, report.after.head]
+    said = next((n for n in report.notes if n.startswith("predicted instructions")), "+0.0 %")
+    cells = [path.stem, *(f"{h:,}" for h in heads), f"{heads[-1] / KIB:.0f}", said.split(": ")[-1]]
+    cells += ["yes" if real else "NO", f"{time.monotonic() - started:.0f}"]
+    return heads, f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    """Print the table; draw it if asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="+", type=Path)
+    parser.add_argument("--target", default="x86-64/wheel")
+    parser.add_argument("--latency-overhead", type=float, default=1.05)
+    parser.add_argument("--time-limit", type=float, default=120.0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--svg", type=Path)
+    given = parser.parse_args()
+    on = api.machine(api.load_target(given.target))
+    columns = ["model", *FIELDS, "KiB", "instructions", "proved", "seconds"]
+    print(f"{given.target}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
+    groups: list[tuple[str, list[float]]] = []
+    for path in given.models:
+        try:
+            heads, said = row(path, on, given)
+        except PlannerError as error:
+            print(f"| {path.stem} | {error} |", flush=True)
+            continue
+        groups.append((path.stem, [h / KIB for h in heads]))
+        print(said, flush=True)
+    if given.svg and groups:
+        limits = (("320 KiB", 320.0), ("256 KiB", 256.0))
+        given.svg.write_text(bars(Bars("Peak memory (head)", "KiB", FIELDS, groups, limits)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Which single rows CMSIS-NN's MVE kernel computes right: its copies made, and compared."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.passes.test_odd_graphs import SCALE, Chain
+from tests.passes.tiled import tiled
+from tflm_planner.passes.stream import Loop, NotStreamableError, can_stream
+from tflm_planner.passes.tile import ROWS, Scheme
+from tflm_planner.serde import read_model
+from tflm_planner.tflm.single_rows import is_right_alone
+
+GARBAGE = 1e6
+
+
+def by_mve(row: np.ndarray, weights: np.ndarray, out: int, stride: int, pad: int) -> list[float]:
+    """What arm_convolve_1_x_n_s8 computes of one row; [] where it fails. Memory behind the row
+    holds garbage, as does what it does not write of its buffer."""
+    width, kernel = len(row), len(weights)
+    memory = np.concatenate([row, np.full(4 * kernel + 8, GARBAGE)])
+    total = (out - 1) * stride + kernel - width
+    uneven = int(np.fmod(total, 2))
+    if pad * 2 + uneven != total:
+        return []
+    right = max(1, int((pad + uneven + stride - 1) / stride)) if pad + uneven != 0 else 0
+    left = max(1, (pad + stride - 1) // stride) if pad != 0 else 0
+    middle = max(out - (right + left), 0)
+    if right + middle + left != out:  # arm_convolve_s8
+        padded = np.concatenate([np.zeros(pad), row, np.zeros(kernel * stride)])
+        return [float(padded[i * stride :][:kernel] @ weights) for i in range(out)]
+    after = right if uneven else pad
+
+    def windows(buffer: np.ndarray, count: int) -> list[float]:
+        return [float(buffer[i * stride :][:kernel] @ weights) for i in range(count)]
+
+    fill = np.full(4 * kernel + 4 * stride, GARBAGE)
+    found = windows(np.concatenate([np.zeros(pad), memory[:kernel], fill]), left)
+    start = stride * left - pad
+    if start < 0:
+        return []
+    found += windows(memory[start:], middle)
+    start = stride * (left + middle) - pad
+    copy = np.concatenate([memory[start:][: kernel - 1], np.zeros(after), fill])
+    return found + windows(copy, right)
+
+
+def one_row(width: int, out: int, kernel: int, stride: int, padding: int):
+    chain = Chain((1, 1, width, 4))
+    w = chain.graph.constant("w", np.ones((8, 1, kernel, 4)), "int8", scale=np.full(8, 0.01))
+    y = chain.tensor((1, 1, out, 8))
+    fields = {"strideH": 1, "strideW": stride, "dilationHFactor": 1, "dilationWFactor": 1}
+    chain.graph.op("CONV_2D", [chain.x, w], [y], "Conv2DOptions", padding=padding, **fields)
+    return read_model(chain.finish(y)).main.ops[0]
+
+
+def test_single_rows_are_judged_as_the_kernel_computes_them() -> None:
+    rng, right, wrong = np.random.default_rng(2), 0, 0
+    cases = itertools.product(range(2, 15), range(2, 7), range(1, 5), (0, 1))
+    for width, kernel, stride, padding in cases:
+        covered = width if padding == 0 else width - kernel + 1
+        out = -(-covered // stride)
+        if out < 1:
+            continue
+        pad = max((out - 1) * stride + kernel - width, 0) // 2
+        row, weights = rng.normal(size=width), rng.normal(size=kernel)
+        whole = np.concatenate([np.zeros(pad), row, np.zeros(kernel * stride)])
+        expected = [whole[i * stride :][:kernel] @ weights for i in range(out)]
+        found = by_mve(row, weights, out, stride, pad)
+        same = len(found) == out and np.allclose(found, expected)
+        assert is_right_alone(one_row(width, out, kernel, stride, padding), width, out, pad) == same
+        right, wrong = right + same, wrong + (not same)
+    assert right > 250 and wrong > 60
+
+
+def strided(stride: int, kernel: int, padding: int) -> bytes:
+    """A convolution along the rows of an image."""
+    chain = Chain((1, 8, 10, 4))
+    scales = np.full(8, 1 / 300)
+    weights = chain.rng.integers(-127, 128, (8, 1, kernel, 4))
+    w = chain.graph.constant("w", weights, "int8", scale=scales)
+    b = chain.graph.constant("b", np.zeros(8), scale=SCALE * scales)
+    covered = 10 if padding == 0 else 11 - kernel
+    y = chain.tensor((1, 8, -(-covered // stride), 8))
+    fields = {"strideH": 1, "strideW": stride, "dilationHFactor": 1, "dilationWFactor": 1}
+    chain.graph.op("CONV_2D", [chain.x, w, b], [y], "Conv2DOptions", padding=padding, **fields)
+    return chain.finish(y)
+
+
+@pytest.mark.parametrize(
+    ("stride", "kernel", "parts", "made"),
+    [(1, 5, 8, True), (2, 5, 8, False), (2, 5, 4, True), (2, 3, 8, True)],
+)
+def test_no_tile_is_such_a_row(stride: int, kernel: int, parts: int, made: bool) -> None:
+    """The last window of SAME, stride 2, reads two columns of padding: the kernel gives it one."""
+    _, notes = tiled(strided(stride, kernel, 0), Scheme((0,), ((ROWS, parts),)))
+    assert notes[0].startswith("tiled") == made
+    assert made or "CMSIS-NN" in notes[0]
+
+
+def test_no_loop_runs_over_such_rows() -> None:
+    """With stride 2 no window of VALID reads the last column: the kernel pads the last one."""
+    assert can_stream(read_model(strided(1, 3, 1)), Loop((0,), 1)).turns == 8
+    with pytest.raises(NotStreamableError, match="CMSIS-NN"):
+        can_stream(read_model(strided(2, 3, 1)), Loop((0,), 1))

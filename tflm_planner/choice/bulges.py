@@ -1,0 +1,75 @@
+"""Bulges: where a graph is fat between places where little lives, and orders that run them whole.
+
+    n1 n2 n3 n4 --CONCATENATION--+-- project --> p      an operator that needs more than a cap by
+       (thin)        (fat)       +-- project --> q      itself, with those around it that make its
+                  |<------- bulge ------>|              ends thin: what may run in tiles
+A bulge is what lies between the cheapest frontiers before and behind such operators. Operators of
+one bulge need not be neighbours in any order that was made for the model as it is; so each bulge
+becomes one node of a smaller graph, and the best order of that one is found. Several caps, and
+several prices of an operator more, give several sets of bulges. It knows a DAG and bytes; it must
+not know what operators do, nor what tiles cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from tflm_planner.choice.frontier import Cuts
+from tflm_planner.choice.gathering import Gathered, Region, closed, gathered
+from tflm_planner.planning.order import Dag
+
+_CAPS = tuple(Fraction(n, 16) for n in (12, 8, 6, 5, 4, 3, 2))
+"""Heads that are aimed at, relative to the present one."""
+_PRICES = (32, 64, 256, 1024)
+"""What an operator more costs: one part in so many of the cap."""
+_TILE = 16
+"""Tiles are taken to need one part in so many of what their dearest operator does."""
+_MOST = 64
+"""Operators that bulges are looked for around, at most, for each cap."""
+
+
+def alone(dag: Dag, n: int) -> int:
+    """Bytes that an operator needs where nothing lives beside its operands and results, which
+    takes over what it can of them."""
+    node = dag.nodes[n]
+    held = sum(dag.sizes[t] for t in {*node.reads, *node.writes})
+    saved = [a.saved for a in node.absorbs]
+    taken = max(saved, default=0) if node.exclusive else sum(saved)
+    return held - taken + node.workspace
+
+
+def bulges_of(dag: Dag, cap: int, price: int) -> list[frozenset[int]]:
+    """Disjoint sets of nodes that hold every one that needs more than `cap` by itself."""
+    cuts = Cuts(dag)
+    found: list[frozenset[int]] = []
+    seen: set[int] = set()
+    for n in range(len(dag.nodes)):
+        if n not in seen and alone(dag, n) > cap:
+            if len(found) >= _MOST:
+                return []
+            found.append(cuts.behind([n], price) - cuts.before([n], price))
+            seen |= found[-1]
+    return closed(dag, found) if found else []
+
+
+def around_bulges(dag: Dag, head: int, halos: Sequence[int]) -> Iterator[Gathered]:
+    """Orders in which bulges run in one piece, the most promising first. `head`: bytes that are
+    to be gone below. `halos`: bytes that each operator keeps from tile to tile."""
+    found: dict[tuple[frozenset[int], ...], Gathered] = {}
+    for share in _CAPS:
+        cap = int(head * share)
+        for part in _PRICES:
+            bulges = bulges_of(dag, cap, max(cap // part, 1))
+            if bulges and tuple(bulges) not in found:
+                found[tuple(bulges)] = gathered(dag, [_region(dag, b, halos) for b in bulges])
+    ranked = sorted(found.values(), key=lambda g: (g.peak, sum(b - a for a, b in g.spans)))
+    return (g for g in ranked if g.peak < head)
+
+
+def _region(dag: Dag, bulge: frozenset[int], halos: Sequence[int]) -> Region:
+    tile = max(alone(dag, n) for n in bulge) // _TILE
+    return Region(bulge, tile + sum(halos[n] for n in bulge))
+
+
+__all__ = ["alone", "around_bulges", "bulges_of"]

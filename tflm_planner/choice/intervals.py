@@ -1,0 +1,128 @@
+"""Which intervals of a line are looked at, in tiles and in loops, and what sketches say of them.
+
+    0 -- 1 -- 2 -- 3 -- 4 -- 5 -- 6      ending at 6: near by from anywhere, far off from narrow
+              |---------------->|        places only, where little lives
+                        |------>|
+
+Only what may lower the bytes that are to be lowered becomes an item. It must not try any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tflm_planner.choice.items import looped_item, tiled_item
+from tflm_planner.choice.line import Line
+from tflm_planner.choice.loops import LoopSketches, may_loop
+from tflm_planner.choice.options import TileOptions
+from tflm_planner.choice.partition import Item
+from tflm_planner.choice.sketch import Kept, Limits, Sketch, sketches
+from tflm_planner.choice.trial import Outcome
+from tflm_planner.passes.tile import CHANNELS
+from tflm_planner.passes.tiler import Halo
+
+PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96)
+"""Numbers of parts that are sketched."""
+LONGEST = 14
+"""Operators of an interval at most: longer ones recompute more than they save."""
+FARTHEST = 90
+"""The same between two places where little lives: cells with several branches."""
+NARROWS = 14
+"""Narrow places at which intervals begin that end at another one."""
+LARGE = 120
+"""Operators of a model of which not every interval is looked at."""
+_HALOS: tuple[tuple[Halo, Kept], ...] = (("recompute", "no"), ("merge", "blocks"))
+"""What tiles do about halos, and how it is sketched."""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """plain: what the model comes to as it is. allowed: instructions that may be added. used:
+    kinds of operators that it has. over: whether time is up. known: sketches by what they do about
+    halos, for several searches of one line to share."""
+
+    line: Line
+    options: TileOptions
+    plain: Outcome
+    allowed: int
+    used: frozenset[str]
+    over: Callable[[], bool]
+    known: dict[Kept, list[Sketch]]
+
+    def tiled(self, bound: bool) -> Iterator[Item]:
+        """All intervals in tiles that may help. bound: views lie in their parents, so that no
+        halo is kept."""
+        slices, joins = (self.options.allows(k, self.used) for k in ("SLICE", "CONCATENATION"))
+        for halo, kept in _HALOS[:1] if bound else _HALOS:
+            for made in self._sketched(kept):
+                if (slices or not made.slices) and (joins or not made.joins):
+                    yield tiled_item(made, halo)
+
+    def _sketched(self, kept: Kept) -> list[Sketch]:
+        """Sketches that may help, whatever may be used; the same for all searches of a line."""
+        if kept in self.known:
+            return self.known[kept]
+        made = list(self._sketches(kept))
+        if not self.over():  # else these are not all
+            self.known[kept] = made
+        return made
+
+    def _sketches(self, kept: Kept) -> Iterator[Sketch]:
+        line, most = self.line, self._most
+        limits = Limits(most, self.allowed)
+        for end in range(1, len(line) + 1):
+            firsts = self._firsts(end)
+            for axis, parts in _cuts(line, end) if firsts and not self.over() else ():
+                if axis == CHANNELS and len(line) > LARGE:
+                    continue
+                for made in sketches(line, end, axis, parts, firsts, limits, kept):
+                    helps = made.head < max(line.needs[made.first : end])
+                    if helps and made.head + made.tail - self._floor < most:
+                        yield made
+
+    def looped(self) -> Iterator[Item]:
+        """All intervals in loops that may help: the same whether views are bound or not."""
+        if not may_loop(self.options, self.used):
+            return
+        loops = LoopSketches(self.line)
+        for end in range(1, len(self.line) + 1):
+            firsts = self._firsts(end)
+            if firsts and not self.over():
+                yield from map(looped_item, loops.ending(end, firsts))
+
+    @cached_property
+    def _floor(self) -> int:
+        """Bytes below which no head comes: what enters the model, and what leaves it."""
+        return max(self.line.crossing[0], self.line.crossing[-1])
+
+    @property
+    def _most(self) -> int:
+        """Bytes of tail with which no tiling is better than the model as it is."""
+        if self.options.objective != "arena":
+            return 1 << 62
+        return self.plain.arena - self.plain.tail - self._floor
+
+    def _firsts(self, end: int) -> frozenset[int]:
+        """Where intervals that end here may begin: anywhere near by, and at narrow places far
+        off. In large models narrow places alone are looked at: what lives across the ends of an
+        interval is a floor of its head."""
+        line, narrow = self.line, end in self.line.narrows
+        near = range(max(0, end - LONGEST), end)
+        far = [p for p in line.narrows if end - FARTHEST <= p < end][-NARROWS:] if narrow else []
+        every = {*far} if len(line) > LARGE else {*near, *far}
+        high = next((p for p in range(end - 1, -1, -1) if line.needs[p] > self._floor), -1)
+        return frozenset(p for p in every if p <= high)
+
+
+def _cuts(line: Line, end: int) -> Iterator[tuple[int, int]]:
+    """Axes and numbers of parts for intervals that end here: along the outermost axis, where parts
+    are runs of bytes, and along the innermost one, which for images are channels."""
+    outputs = line.ops[end - 1].outputs
+    if len(outputs) != 1:  # none, of ASSIGN_VARIABLE, or several
+        return
+    shape = outputs[0].shape or ()
+    axes = [axis for axis, size in enumerate(shape) if size > 1 and (axis > 0 or len(shape) < 4)]
+    for axis in dict.fromkeys((*axes[:1], *axes[-1:])):
+        yield from ((axis, parts) for parts in PARTS if parts <= shape[axis])

@@ -1,0 +1,151 @@
+"""Whole models in tiles around their bulges: how many tiles each bulge takes.
+
+    bulges (order, spans) -> trials of each bulge in a few parts -> the least that all can have
+
+The search over intervals of one line (`regions`) finds what lies together in the order that is
+best for the model as it is. Here the order follows the tiles. It must not know how tiles are
+made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from tflm_planner.choice.bench import Question
+from tflm_planner.choice.bulges import around_bulges
+from tflm_planner.choice.gathering import Gathered
+from tflm_planner.choice.line import Line
+from tflm_planner.choice.options import TileOptions
+from tflm_planner.choice.trial import CLIMB, Outcome, Trial
+from tflm_planner.choice.workers import Workers
+from tflm_planner.ir import Op
+from tflm_planner.ops.axes import Slide, axis_map
+from tflm_planner.passes.reorder import Frame
+from tflm_planner.passes.tile import ROWS, Scheme
+from tflm_planner.passes.tiler import region_results
+
+PROMISING = 4
+"""Orders of which bulges are tried in tiles."""
+MOST_WORK = 12_000
+"""Operators planned in trials of bulges, for each order."""
+_SIZES = (12, 6, 4, 2, 1)
+"""Rows of a tile that are tried, the largest first; of the result with the fewest rows."""
+_GAIN = 50
+"""Smaller tiles must need less by one part in so many, or no smaller ones are looked at."""
+
+
+@dataclass(frozen=True)
+class _Way:
+    scheme: Scheme
+    head: int
+    cost: int
+
+
+@dataclass
+class Outings:
+    """plain: what the model comes to as it is. allowed: instructions that may be added. used: the
+    kinds of its operators."""
+
+    workers: Workers
+    options: TileOptions
+    plain: Outcome
+    allowed: int
+    used: frozenset[str]
+    tried: int = 0
+    _known: dict[tuple[object, ...], Outcome | None] = field(default_factory=dict, repr=False)
+    """By operators, what lives through, and scheme."""
+
+    def trials(self) -> Iterator[Trial]:
+        """Whole models in tiles, those of the most promising order first."""
+        bench = self.workers.bench
+        graph = bench.model.main
+        copies = all(self.options.allows(k, self.used) for k in ("SLICE", "CONCATENATION"))
+        if not copies or any(op.graphs for op in graph.ops):
+            return
+        rules = self.options.machine.scratch_of, self.options.trails_of
+        dag = Frame.of(graph, rules[0]).dag({}, rules[1])
+        halos = [halo_bytes(op) for op in graph.ops]
+        for count, found in enumerate(around_bulges(dag, self.plain.head, halos)):
+            if count >= PROMISING:
+                return
+            yield from self._trials_of(found)
+
+    def _trials_of(self, found: Gathered) -> Iterator[Trial]:
+        """The least head for the instructions that may be added, and for fewer."""
+        line = self.workers.bench.line(found.order)
+        inside = {p for first, end in found.spans for p in range(first, end)}
+        floor = max((n for p, n in enumerate(line.needs) if p not in inside), default=0)
+        ways = [self._ways(line, found.order, span, floor) for span in found.spans]
+        heads = sorted({floor, *(w.head for of in ways for w in of if w.head > floor)})
+        for head in heads:
+            chosen = [min((w for w in of if w.head <= head), key=_cheapest, default=None)
+                      for of in ways]  # fmt: skip
+            taken = [w for w in chosen if w is not None]
+            if len(taken) == len(ways) and sum(w.cost for w in taken) <= self.allowed:
+                schemes = sorted((w.scheme for w in taken), key=lambda s: s.ops)
+                yield Trial(tuple(schemes), False, found.order, CLIMB)
+                return
+
+    def _ways(
+        self, line: Line, order: tuple[int, ...], span: tuple[int, int], floor: int
+    ) -> list[_Way]:
+        """A bulge in ever smaller tiles, until it needs no more than the operators around."""
+        first, end = span
+        found: list[_Way] = []
+        work = 0
+        for parts in _parts(line.ops[first:end], line):
+            work += parts * (end - first)
+            if work > MOST_WORK:
+                break
+            inner = tuple(range(end - first))
+            schemes = [
+                Scheme(inner, ((ROWS, parts),), "merge", border, eager=True)
+                for border in self.options.borders(self.used)
+            ]
+            before = min((w.head for w in found), default=None)
+            found += self._tried(line, schemes, order, span)
+            least = min((w.head for w in found), default=None)
+            stuck = before is not None and least is not None and least > before - before // _GAIN
+            if stuck or (least is not None and least <= floor):
+                break
+        return found
+
+    def _tried(
+        self, line: Line, schemes: Sequence[Scheme], order: tuple[int, ...], span: tuple[int, int]
+    ) -> list[_Way]:
+        """Ways of a bulge; `schemes`: with positions counted from its first operator."""
+        first, end = span
+        place = (*map(id, line.ops[first:end]), *map(id, line.through(first, end)))
+        keys = [(s, *place) for s in schemes]
+        fresh = [(k, s) for k, s in zip(keys, schemes, strict=True) if k not in self._known]
+        questions = [Question(Trial((s,), False, None, CLIMB), span, order) for _, s in fresh]
+        self.tried += len(questions)
+        for (key, _), outcome in zip(fresh, self.workers.answers(questions), strict=True):
+            self._known[key] = outcome
+        return [
+            _Way(replace(s, ops=tuple(range(first, end))), o.head, max(o.instructions, 0))
+            for k, s in zip(keys, schemes, strict=True)
+            if (o := self._known[k]) is not None
+        ]
+
+
+def halo_bytes(op: Op) -> int:
+    """Bytes of the rows that an operator keeps from tile to tile."""
+    total = 0
+    for link in axis_map(op).links_of(ROWS):
+        operand = op.inputs[link.operand]
+        if isinstance(link.rule, Slide) and operand is not None and not operand.is_constant:
+            rows = max((operand.shape or ())[link.axis], 1)
+            total += operand.nbytes * min(link.rule.reach - 1, rows) // rows
+    return total
+
+
+def _parts(ops: Sequence[Op], line: Line) -> list[int]:
+    results = [t for t in region_results(line.model.main, ops) if len(t.shape or ()) > ROWS]
+    rows = min(((t.shape or ())[ROWS] for t in results), default=1)
+    return [p for p in dict.fromkeys(-(-rows // size) for size in _SIZES) if p > 1]
+
+
+def _cheapest(way: _Way) -> tuple[int, int]:
+    return way.cost, way.head

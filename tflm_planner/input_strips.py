@@ -1,0 +1,213 @@
+"""Streamed input: where to split a model so that front and back need the least SRAM together.
+
+    back's arena   | head: boundary, room, ...                 | tail |     + front, persistent
+                             [ front: rows, halos, tiles ]
+
+The front's memory, but for what must persist, is an input of the back that nothing reads: it is
+planned beside the boundary, which the front fills, and below everything that the back computes
+later. So the back's arena is that of both, and no plan of the two is better than a plan of one.
+Fronts grow with every operator that they take in (halos, and rows by the product of strides),
+backs shrink; in between the boundary itself counts. Ends are tried in the order of a lower bound,
+planned without tiles first, and with tiles as long as that could still win. It must not know
+runtimes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tflm_planner.cost import latency_of
+from tflm_planner.errors import ModelError, UnsoundPlanError, UsageError
+from tflm_planner.ir import Model
+from tflm_planner.making import Made, TilePermission, make, with_pool
+from tflm_planner.passes.base import run
+from tflm_planner.passes.cleanup import Cleanup
+from tflm_planner.passes.place import carried_plan
+from tflm_planner.passes.stream.geometry import Geometry
+from tflm_planner.passes.stream.loop import NotStreamableError
+from tflm_planner.passes.stream.readings import element_bytes
+from tflm_planner.passes.stream.strip import Split, Strips, add_room, can_split, ends_of, split
+from tflm_planner.proof import Copying
+from tflm_planner.search import Progress, SearchOptions, silent
+from tflm_planner.serde import read_model, write_model
+from tflm_planner.tflm.arena import Apart, apart_of
+from tflm_planner.tflm.targets import Target
+from tflm_planner.units import align_up
+
+_QUICK = 2.0
+"""Seconds for a plan that only shows where to split."""
+
+
+@dataclass(frozen=True)
+class StripOptions:
+    """search: of both halves. tiles: what tiling may do in the back (None: nothing). rows: of the
+    image in a strip (None: the fewest). end: the front's last operator, by its position in the
+    file (None: where the least SRAM is needed)."""
+
+    search: SearchOptions = field(default_factory=SearchOptions)
+    tiles: TilePermission | None = None
+    rows: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A model in two halves, planned. ops: of the front, by position. apart: the front's two
+    arenas, the second of which is the back's room. instructions: of the original, of all turns of
+    the front, of the back."""
+
+    ops: tuple[int, ...]
+    strips: Strips
+    front: Made
+    back: Made
+    apart: Apart
+    instructions: tuple[int, int, int]
+
+    @property
+    def sram(self) -> int:
+        """Bytes that both need together."""
+        return self.apart.persistent + self.back.inspection.arena.arena
+
+    @property
+    def overhead(self) -> float:
+        """Instructions of both, relative to the original."""
+        original, front, back = self.instructions
+        return (front + back) / max(original, 1)
+
+
+def stream_input(data: bytes, options: StripOptions, say: Progress = silent) -> Streamed:
+    """Front and back of the model in `data`, where they need the least SRAM together.
+
+    Raises ModelError where the input cannot be streamed, UsageError where it cannot be so.
+    """
+    model = read_model(data)
+    run(model, Cleanup())
+    ends = _ends(model, options)
+    best: Streamed | None = None
+    tried: list[tuple[int, Streamed]] = []
+    for floor, ops, rows in ends:
+        if best is not None and floor >= best.sram:
+            break
+        say(f"splitting behind {model.main.ops[ops[-1]].label}")
+        quick = replace(options.search, time_limit=min(_QUICK, options.search.time_limit))
+        found = _planned(model, split(model, ops, rows), ops, quick, None, say)
+        tried.append((_hopeful(found), found))
+        best = found if best is None or _rank(found) < _rank(best) else best
+    assert best is not None, "ends that are there can be split"
+    for hopeful, plain in sorted(tried, key=lambda t: t[0]):
+        if plain is not best and hopeful >= best.sram:
+            continue
+        rows = plain.strips.made
+        say(f"planning {len(plain.ops)} operators in strips, and the rest")
+        halves = split(model, plain.ops, rows)
+        found = _planned(model, halves, plain.ops, options.search, options.tiles, say)
+        best = min(best, found, key=_rank)
+    return best
+
+
+def _rank(found: Streamed) -> tuple[int, int]:
+    return found.sram, sum(found.instructions[1:])
+
+
+def _hopeful(found: Streamed) -> int:
+    """What the pair would need if tiles lowered the back to boundary and room."""
+    boundary, _ = found.back.inspection.model.main.inputs
+    tails = found.apart.persistent + found.back.inspection.arena.tail
+    return tails + align_up(boundary.nbytes) + found.apart.shared
+
+
+def _ends(model: Model, options: StripOptions) -> list[tuple[int, tuple[int, ...], int]]:
+    """(bytes that the pair needs at least, operators of the front, rows of the boundary a turn),
+    the most promising first. Raises ModelError where there is none."""
+    if len(model.main.inputs) != 1:
+        raise ModelError(
+            f"the input cannot be streamed: the model has {len(model.main.inputs)} inputs, and "
+            "rows can come for one only"
+        )
+    persistent = apart_of(model, options.search.machine.target).persistent
+    found: list[tuple[int, tuple[int, ...], int]] = []
+    reasons: list[str] = []
+    for ops in ends_of(model):
+        if options.end not in (None, ops[-1]):
+            continue
+        try:
+            made = _turns(model, ops, options.rows)
+            shape = can_split(model, ops, made)
+        except NotStreamableError as error:
+            reasons.append(str(error))
+            continue
+        found.append((persistent + shape.result.nbytes + _front_bytes(shape), ops, made))
+    if found:
+        return sorted(found)
+    if options.end is not None:
+        why = reasons[0] if reasons else "it does not depend on the input"
+        raise UsageError(f"the front cannot end with operator {options.end}: {why}")
+    why = f": {reasons[0]}" if reasons else ""
+    raise ModelError(f"the input cannot be streamed{why}")
+
+
+def _front_bytes(shape: Geometry) -> int:
+    """What a front needs at least: all halos, and the new rows of one operator."""
+    new = (
+        (u.tile - u.carried) * u.reading.width * element_bytes(u.reading.tensor) for u in shape.uses
+    )
+    return shape.halo_bytes + max(new, default=0)
+
+
+def _turns(model: Model, ops: tuple[int, ...], rows: int | None) -> int:
+    """Rows of the boundary a turn, for so many rows of the image in a strip."""
+    if rows is None:
+        return 1
+    shape = can_split(model, ops, 1)
+    each = shape.rows[id(shape.source)]
+    if rows % each:
+        raise NotStreamableError(
+            f"strips of {rows} rows: {each} rows of the image make one row behind "
+            f"{shape.ops[-1].label}; take a multiple of {each}"
+        )
+    return rows // each
+
+
+def _planned(
+    model: Model,
+    halves: Split,
+    ops: tuple[int, ...],
+    search: SearchOptions,
+    tiles: TilePermission | None,
+    say: Progress,
+) -> Streamed:
+    """Both halves planned, and laid together."""
+    target, states = search.machine.target, halves.strips.states
+    front = _made(halves.front, replace(search, states=states), None, say)
+    _check_states(front, states)
+    built = front.inspection.model
+    apart = apart_of(built, target, carried_plan(built))
+    add_room(halves.back, apart.shared)
+    back = _made(halves.back, search, tiles, say)
+    original = latency_of(model, target).instructions
+    turns = halves.strips.turns * _instructions(front, target)
+    spent = original, turns, _instructions(back, target)
+    return Streamed(ops, halves.strips, front, back, apart, spent)
+
+
+def _instructions(made: Made, target: Target) -> int:
+    model = made.inspection.model
+    copying = Copying(carried_plan(model) or {})
+    return latency_of(
+        model, target, in_place=copying.in_place, turn_bytes=copying.turn_bytes
+    ).instructions
+
+
+def _made(model: Model, search: SearchOptions, tiles: TilePermission | None, say: Progress) -> Made:
+    data, model = with_pool(write_model(model), model, search.machine.target)
+    return make(data, read_model(data), search, tiles, None, say)
+
+
+def _check_states(front: Made, states: tuple[tuple[int, int], ...]) -> None:
+    """What the file says, not what was meant: halos stay where they are."""
+    graph = front.inspection.model.main
+    plan = carried_plan(front.inspection.model) or {}
+    for given, left in states:
+        before, after = graph.inputs[given], graph.outputs[left]
+        if plan.get(id(before), -1) != plan.get(id(after), -2):
+            raise UnsoundPlanError(f"the front's plan moves the halo {before.name!r}")

@@ -1,0 +1,90 @@
+"""The child process of a split model: front and back on one runtime, from outside one model.
+
+`python -m tflm_planner.verify.pair_worker RUNTIME FRONT BACK ARENA OUTPUTS STRIPS` does what an
+application does, and nothing more (STRIPS: the fields of `passes.stream.strip.Strips` and the
+shapes, as JSON): fills the halos before each image, feeds strips, appends what comes out to the
+back's input. On TFLM halos are left alone between strips: there the plan must keep them. Strips
+below the image, and the room for the front, hold noise: a result that depends on it differs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.verify.frames import Failure, read_frame, write_frame
+from tflm_planner.verify.worker import LOADERS, Invoke, first_line
+
+
+class Application:
+    """Front and back as one model."""
+
+    def __init__(self, front: Invoke, back: Invoke, told: dict[str, Any], keeps: bool) -> None:
+        """`keeps`: whether halos stay in the interpreter between invokes."""
+        self._front, self._back, self._told, self._keeps = front, back, told, keeps
+        self._noise = np.random.default_rng(0)
+
+    def invoke(self, values: list[Any]) -> list[Any]:
+        """One image."""
+        (image,), told = values, self._told
+        halos: list[Any] = [
+            np.full(shape, value, kind)
+            for shape, value, kind in zip(
+                told["halo_shapes"], told["fills"], told["halo_types"], strict=True
+            )
+        ]
+        boundary: Any = np.zeros(told["boundary_shape"], told["boundary_type"])
+        for turn in range(told["turns"]):
+            given: list[Any] = [self._strip(image, turn)]
+            if told["clock"]:
+                given.append(np.array([turn * told["clock"]], np.int32))
+            given += halos if turn == 0 or not self._keeps else [None] * len(halos)
+            rows, *halos = self._front(given)
+            first = turn * told["made"] - told["delay"]
+            begin, end = max(first, 0), min(first + told["made"], told["result_height"])
+            if begin < end:
+                boundary[:, begin:end] = rows[:, begin - first : end - first]
+        room = np.frombuffer(self._noise.bytes(int(told["room"])), np.uint8)
+        return self._back([boundary, room])
+
+    def _strip(self, image: Any, turn: int) -> Any:
+        rows = self._told["rows"]
+        shape = (image.shape[0], rows, *image.shape[2:])
+        noise = self._noise.integers(-100, 100, shape).astype(image.dtype)
+        real = image[:, turn * rows : (turn + 1) * rows]
+        noise[:, : real.shape[1]] = real
+        return noise
+
+
+def main() -> None:
+    """Serve one pair until standard input ends."""
+    name, front, back, arena, outputs, strips = sys.argv[1:7]
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    told = json.loads(strips)
+    try:
+        about_front, run_front = LOADERS[name](front, int(arena), 1 + len(told["fills"]))
+        about_back, run_back = LOADERS[name](back, int(arena), int(outputs))
+    except Exception as error:
+        write_frame(answers, Failure(first_line(error)))
+        return
+    application = Application(run_front, run_back, told, keeps=name == "TFLM")
+    halves = (("front", about_front), ("back", about_back))
+    write_frame(answers, {f"{half}_{k}": v for half, about in halves for k, v in about.items()})
+    while True:
+        try:
+            values = read_frame(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            write_frame(answers, application.invoke(values))
+        except Exception as error:
+            write_frame(answers, Failure(first_line(error)))
+
+
+if __name__ == "__main__":
+    main()

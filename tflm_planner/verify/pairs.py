@@ -1,0 +1,94 @@
+"""A split model against the original: front and back together compute the same bits.
+
+The pair is one model seen from outside: `pair_worker` feeds it strips as an application would, one
+image after the other on the same interpreters, so that anything left of the image before shows.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tflm_planner.passes.stream.strip import Strips
+from tflm_planner.serde import read_model
+from tflm_planner.verify.compare import (
+    PACKAGES,
+    Options,
+    SideBySide,
+    roomy_arena,
+    write_temporary,
+)  # fmt: skip
+from tflm_planner.verify.inputs import dtype_of
+from tflm_planner.verify.session import Child
+from tflm_planner.verify.verdict import NOT_AVAILABLE, RuntimeCheck, Verdict
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The files of a split model. twin: of a back in the TFLM dialect, the portable model."""
+
+    front: bytes
+    back: bytes
+    strips: Strips
+    twin: bytes | None = None
+
+
+def verify_pair(
+    original: bytes,
+    pair: Pair,
+    options: Options | None = None,
+    on_progress: Callable[[str], None] | None = None,
+) -> Verdict:
+    """Compare on every runtime that is here; a back in the TFLM dialect runs on TFLM, and its twin
+    on LiteRT."""
+    options = options or Options()
+    model, told = read_model(original), json.dumps(_told(pair))
+    arena, outputs = roomy_arena(original, model), str(len(model.main.outputs))
+    checks: list[RuntimeCheck] = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        names = ("original", "front", "back", "twin")
+        paths = {n: folder / f"{n}.tflite" for n in names}
+        files = (original, pair.front, pair.back, pair.twin or pair.back)
+        write_temporary(tuple(paths.values()), files)
+        for name in (n for n in PACKAGES if n in options.runtimes):
+            if importlib.util.find_spec(PACKAGES[name]) is None:
+                checks.append(RuntimeCheck(name, NOT_AVAILABLE, 0, False, "not installed here"))
+                continue
+            if on_progress is not None:
+                on_progress(f"comparing on {name}")
+            back = paths["back" if name == "TFLM" else "twin"]
+            halves = [str(paths["front"]), str(back)]
+            ways = (
+                ["worker", name, str(paths["original"]), str(arena), outputs],
+                ["pair_worker", name, *halves, str(arena), outputs, told],
+            )
+            sessions = [
+                stack.enter_context(
+                    Child([f"{__package__}.{worker}", *arguments], options.time_limit)
+                )
+                for worker, *arguments in ways
+            ]
+            checks.append(SideBySide(name, model, sessions, options, lambda _: "").compare())
+    return Verdict(tuple(checks))
+
+
+def _told(pair: Pair) -> dict[str, Any]:
+    """What the child must know, as JSON."""
+    front, back = read_model(pair.front).main, read_model(pair.back, dialect=True).main
+    halos = [front.inputs[given] for given, _ in pair.strips.states]
+    boundary, room = back.inputs
+    return {
+        **asdict(pair.strips),
+        "halo_shapes": [t.shape for t in halos],
+        "halo_types": [str(dtype_of(t)) for t in halos],
+        "boundary_shape": boundary.shape,
+        "boundary_type": str(dtype_of(boundary)),
+        "room": room.nbytes,
+    }
