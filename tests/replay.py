@@ -47,13 +47,18 @@ class ClobberedError(Exception):
 
 @dataclass(frozen=True)
 class Choice:
-    """What control flow does in one run."""
+    """What control flow does in one run. late: as TFLM's WHILE before 20 July 2026 (#3633), which
+    reads its operands once more when the condition has run."""
 
     take_then: bool
     rounds: int
+    late: bool = False
 
 
-CHOICES = (Choice(True, 0), Choice(False, 1), Choice(True, 2))
+CHOICES = (
+    Choice(True, 0), Choice(False, 1), Choice(True, 2),
+    Choice(True, 0, True), Choice(False, 1, True), Choice(True, 2, True),
+)  # fmt: skip
 
 
 def replay(
@@ -244,8 +249,12 @@ class _Run:
         else:
             condition, body = options.condSubgraphIndex, options.bodySubgraphIndex
             self._copy(ins, self._ports(condition, "inputs"), where)
-            self._copy(ins, outs, where)
+            if not self.choice.late:
+                self._copy(ins, outs, where)
             self._condition(condition, where)
+            if self.choice.late:
+                self._copy(ins, self._ports(body, "inputs"), where)
+                self._copy(ins, outs, where)
             for _ in range(self.choice.rounds):
                 self._copy(outs, self._ports(body, "inputs"), where)
                 self._graph(body)

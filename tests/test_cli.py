@@ -15,6 +15,7 @@ from tests.fuzz.shell import call
 from tests.models.handmade import MODELS
 from tests.passes.streamed import chain
 from tflm_planner import cli
+from tflm_planner.cli_plan import PlanArguments
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc and /dev")
 
@@ -322,3 +323,45 @@ def test_stream_input_refuses(run, model: Path, tmp_path: Path) -> None:
     model.write_bytes(MODELS["unused_input"].make())
     assert "inputs" in run("stream-input", model, front, back).refused(5)
     assert files(tmp_path) == {"in.tflite"}
+
+
+# --- what the options come to -------------------------------------------------------------------
+
+
+def test_every_option_of_plan_reaches_its_place(tmp_path: Path) -> None:
+    given = PlanArguments(
+        Path("in"), tmp_path / "out", budget="1K", target="cortex-m7/cmsis-nn", tflm="2025-06",
+        lean=True, order="rpo", allocator="greedy", time_limit=3.0, seed=4, no_overlap=True,
+        dilate=True, strip=True, tile=True, overhead=1.2, ops="+pad,SLICE", search="motes",
+        objective="head", workers=3, inputs=5, force=True,
+    )  # fmt: skip
+    options = given.options()
+    search, tiles = options.search, options.tiles
+    assert options.budget == 1024 and options.force and options.verify is not None
+    assert (options.verify.seed, options.verify.inputs) == (4, 5)
+    assert search.machine.target.id == "cortex-m7/cmsis-nn+lean"
+    assert search.machine.target.tflm == "2025-06"
+    assert (search.order, search.allocator, search.time_limit, search.seed) == (
+        "rpo", "greedy", 3.0, 4,
+    )  # fmt: skip
+    assert not search.overlap and search.dilate and search.strip == "unread by TFLM"
+    assert tiles is not None and tiles.dialect
+    assert (tiles.overhead, tiles.method, tiles.objective, tiles.workers) == (
+        1.2, "motes", "head", 3,
+    )  # fmt: skip
+    assert tiles.new_kinds == {"PAD", "SLICE"}
+    portable = PlanArguments(Path("in"), Path("out"), strip=True, portable=True).options()
+    assert portable.search.strip == "unread" and portable.tiles is None
+    assert PlanArguments(Path("in"), Path("out")).options().search.strip == "nothing"
+
+
+def test_strip_writes_a_smaller_file(run, model: Path, tmp_path: Path) -> None:
+    plain, small = tmp_path / "plain.tflite", tmp_path / "small.tflite"
+    assert run(model, plain, "-q").code == 0
+    assert run(model, small, "--strip", "--portable", "-q").code == 0
+    assert small.stat().st_size < plain.stat().st_size
+
+
+def test_an_unknown_version_is_refused(run, model: Path, tmp_path: Path) -> None:
+    line = run(model, tmp_path / "out.tflite", "--tflm", "soon").refused(2)
+    assert "soon" in line and "2025-06" in line

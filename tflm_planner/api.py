@@ -16,6 +16,7 @@ from tflm_planner import __version__
 from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.files import check_writable, read_file, write_file
+from tflm_planner.front import with_stock
 from tflm_planner.input_strips import Streamed, StripOptions
 from tflm_planner.input_strips import stream_input as find_strips
 from tflm_planner.inspection import Inspection, read_any, seen
@@ -30,6 +31,7 @@ from tflm_planner.planning.lifetimes import (
 from tflm_planner.planning.problem import Plan, Problem
 from tflm_planner.report.document import (
     AllocationSummary,
+    Front,
     Limits,
     OrderSummary,
     Report,
@@ -40,17 +42,20 @@ from tflm_planner.serde import read_model
 from tflm_planner.strips_text import header as strips_header
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import Arena, arena_of
+from tflm_planner.tflm.history import with_tflm
 from tflm_planner.tflm.machine import machine
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.verify import Allocation, Tolerance, Verdict, verify
 from tflm_planner.verify import Options as VerifyOptions
 from tflm_planner.verify.pairs import Pair, verify_pair
 from tflm_planner.verify.verdict import CLOSE, EQUAL
+from tflm_planner.versions import version_notes
 
 __all__ = [
     "Inspection", "Patch", "PlanOptions", "Result", "Scheme", "SearchOptions", "SplitResult",
     "StripOptions", "TilePermission", "Tolerance", "VerifyOptions", "arena", "check_equal",
     "inspect", "load", "load_target", "machine", "plan", "problem", "read_model", "stream_input",
+    "with_tflm",
 ]  # fmt: skip
 
 Source = str | Path | bytes
@@ -227,11 +232,12 @@ def _proved(
         return None
     tolerance = None if made.exact else options.tolerance or Tolerance()
     options = replace(options, tolerance=tolerance)
-    return _sound(_compared(original, made, options, say))
+    return _sound(_compared(original, made, options, say), has_twin=made.twin is not None)
 
 
-def _sound(verdict: Verdict) -> Verdict:
-    """The verdict, if it proves anything. Raises OutputsDifferError or ModelError."""
+def _sound(verdict: Verdict, *, has_twin: bool = False) -> Verdict:
+    """The verdict, if it proves anything. Raises OutputsDifferError or ModelError. `has_twin`: the
+    file is for TFLM alone, and could be portable."""
     if verdict.differs:
         found = next(c for c in verdict.checks if c.status == "different")
         raise OutputsDifferError(
@@ -240,9 +246,10 @@ def _sound(verdict: Verdict) -> Verdict:
         )
     if not verdict.proved:
         reasons = "; ".join(f"{c.runtime}: {c.status}, {c.detail}" for c in verdict.checks)
+        portable = "--portable makes one that LiteRT can prove, " if has_twin else ""
         raise ModelError(
             f"no runtime could compare the planned model with the original ({reasons}); "
-            "nothing was written. --no-verify writes it unproved"
+            f"nothing was written. {portable}--no-verify writes it unproved"
         )
     return verdict
 
@@ -302,13 +309,19 @@ def _report(
         budget=ran.options.budget,
         notes=(
             *_inexact(made),
+            *version_notes(made.inspection.model, ran.options.search.machine.target),
             *profile_notes(ran.options.search.machine.target, made.inspection.model),
             *candidate.notes,
             *made.notes,
             *_interruption(candidate),
         ),
         seconds={**seconds, "total": sum(seconds.values())},
+        front=None if made.front is None else with_stock(made.front, _stock(sides[0], made.front)),
     )
+
+
+def _stock(side: Side, front: Front) -> int:
+    return side.arena.arena if front.objective == "arena" else side.head
 
 
 def _inexact(made: Made) -> tuple[str, ...]:

@@ -10,26 +10,17 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tflm_planner import __version__, cli_device, cli_strips
-from tflm_planner.cli_shared import (
-    AsJson,
-    Inputs,
-    Quiet,
-    Seed,
-    TargetName,
-    Verbose,
-    operator_kinds,
-)  # fmt: skip
+from tflm_planner.cli_plan import DEFAULT_TARGET, PlanArguments
+from tflm_planner.cli_shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose, told
 from tflm_planner.cli_shared import errors_as_exit_codes as _errors_as_exit_codes
 from tflm_planner.cli_shared import print_json as _print_json
 from tflm_planner.cli_shared import progress as _progress
 from tflm_planner.errors import ModelError, OutputsDifferError, UsageError
-
-DEFAULT_TARGET = "cortex-m4/cmsis-nn"
 
 if TYPE_CHECKING:
     from tflm_planner.report.document import Report
@@ -76,126 +67,21 @@ def top(
 
 
 @app.command(DEFAULT_VERB)
-def plan_command(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")],
-    destination: Annotated[Path, typer.Argument(metavar="OUT", help="The model to write.")],
-    budget: Annotated[
-        str | None, typer.Option(help="Bytes the arena may take, e.g. 256K; exit code 3 if not.")
-    ] = None,
-    target: TargetName = DEFAULT_TARGET,
-    order: Annotated[
-        str, typer.Option(help="Operator order: best, exact, beam, rpo or file.")
-    ] = "best",
-    allocator: Annotated[
-        str, typer.Option(help="Offsets: best, greedy, local, exact or cpsat.")
-    ] = "best",
-    time_limit: Annotated[float, typer.Option(help="Seconds to search at most.")] = 60.0,
-    seed: Seed = 0,
-    no_overlap: Annotated[
-        bool, typer.Option("--no-overlap", help="Share memory only as every kernel allows.")
-    ] = False,
-    dilate: Annotated[
-        bool,
-        typer.Option("--dilate", help="Let 1x1 convolutions overlap on CMSIS-NN, slower."),
-    ] = False,
-    tile: Annotated[
-        bool, typer.Option("--tile", help="Also compute parts of the model in tiles.")
-    ] = False,
-    overhead: Annotated[
-        float, typer.Option("--latency-overhead", help="With --tile: instructions allowed, x.")
-    ] = 1.10,
-    portable: Annotated[
-        bool,
-        typer.Option("--portable", help="With --tile: a graph that every TFLite runtime runs."),
-    ] = False,
-    ops: Annotated[
-        str,
-        typer.Option(help="With --tile: operators the firmware may have to add, or 'all'."),
-    ] = "",
-    search: Annotated[
-        str,
-        typer.Option(help="With --tile: regions (best partition) or motes (its beam search)."),
-    ] = "regions",
-    objective: Annotated[
-        str, typer.Option(help="With --tile: lower the whole arena, or the head alone.")
-    ] = "arena",
-    workers: Annotated[
-        int, typer.Option(min=1, help="With --tile: processes; the result is the same.")
-    ] = 2,
-    patch: Annotated[
-        str | None,
-        typer.Option(help="p,n or p,nb: p x p patches over the first n operators (or blocks)."),
-    ] = None,
-    split: Annotated[
-        list[str] | None,
-        typer.Option(help="By hand, e.g. 2-7:rows=4,halo=merge or 3:sum=2; may be repeated."),
-    ] = None,
-    allow_inexact: Annotated[
-        bool,
-        typer.Option("--allow-inexact", help="Let --split split sums: outputs may NOT be equal."),
-    ] = False,
-    profile: Annotated[
-        Path | None,
-        typer.Option(help="With --tile: latencies of a board, from tflm-plan profile."),
-    ] = None,
-    lean: Annotated[
-        bool, typer.Option("--lean", help="For firmware with the lean library: target+lean.")
-    ] = False,
-    report: Annotated[
-        list[Path] | None,
-        typer.Option(help="Also write a report: .json, .csv, .html or .svg; may be repeated."),
-    ] = None,
-    inputs: Inputs = 8,
-    no_verify: Annotated[
-        bool, typer.Option("--no-verify", help="Write without proving equality.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
+@told(PlanArguments)
+def plan_command(given: PlanArguments) -> None:
     """Write a model that computes the same bits in less memory, proved before it is written."""
     with _errors_as_exit_codes():
         from tflm_planner import api
-        from tflm_planner.tiled_by_hand import by_hand
-        from tflm_planner.units import parse_size
 
-        reports = report or []
+        reports = given.report or []
         for path in reports:
-            _check_report(path, source, destination)
-        options = api.PlanOptions(
-            api.SearchOptions(
-                _one_of("order", order),
-                allocator,
-                time_limit,
-                seed,
-                machine=api.machine(
-                    cli_device.with_profile(api.load_target(target, lean=lean), profile)
-                ),
-                overlap=not no_overlap,
-                dilate=dilate,
-            ),
-            budget=None if budget is None else parse_size(budget),
-            verify=None if no_verify else api.VerifyOptions(seed=seed, inputs=inputs),
-            force=force,
-            tiles=api.TilePermission(
-                overhead,
-                dialect=not portable,
-                new_kinds=operator_kinds(ops),
-                by_hand=by_hand(patch, split or ()),
-                inexact=allow_inexact,
-                method=_one_of("search", search),
-                objective=_one_of("objective", objective),
-                workers=workers,
-            )
-            if tile or patch or split
-            else None,
-        )
-        with _progress(quiet, verbose) as say:
-            result = api.plan(source, destination, options, say)
+            _check_report(path, given.source, given.destination)
+        options = given.options()
+        with _progress(given.quiet, given.verbose) as say:
+            result = api.plan(given.source, given.destination, options, say)
         for path in reports:
             _write_report(path, result.report)
-        _print_report(result.report, as_json=as_json, quiet=quiet)
+        _print_report(result.report, as_json=given.as_json, quiet=given.quiet)
         if not result.report.within_budget:
             raise typer.Exit(3)
 
@@ -325,13 +211,6 @@ def verify_command(
 
 cli_device.add_to(app)
 cli_strips.add_to(app)
-
-
-def _one_of(option: str, value: str) -> Any:
-    """The value of a choice, checked by the class that it is for."""
-    if not value.isidentifier():
-        raise UsageError(f"--{option} {value!r} is not understood; see --help")
-    return value
 
 
 def _print_report(report: Report, *, as_json: bool, quiet: bool) -> None:

@@ -5,13 +5,15 @@ It must not know commands, and imports nothing heavy.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
 import traceback
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
 
@@ -26,6 +28,36 @@ TargetName = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
 Inputs = Annotated[int, typer.Option(min=1, help="Inputs to compare on each runtime.")]
+
+
+A = TypeVar("A")
+
+
+def told(kind: type[A]) -> Callable[[Callable[[A], None]], Callable[..., None]]:
+    """A command whose parameters are the fields of a dataclass, given as one object: typer reads
+    names, types and defaults from a signature, which is made of the fields."""
+
+    def decorate(command: Callable[[A], None]) -> Callable[..., None]:
+        def told_command(**given: Any) -> None:
+            command(kind(**given))
+
+        hints = get_type_hints(kind, include_extras=True)
+        parameters = [
+            inspect.Parameter(
+                f.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if f.default is MISSING else f.default,
+                annotation=hints[f.name],
+            )
+            for f in fields(cast("Any", kind))
+        ]
+        made: Any = told_command
+        made.__signature__ = inspect.Signature(parameters)
+        made.__annotations__ = {p.name: p.annotation for p in parameters}
+        made.__doc__, made.__name__ = command.__doc__, command.__name__
+        return made
+
+    return decorate
 
 
 @contextmanager

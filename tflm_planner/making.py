@@ -12,15 +12,19 @@ from dataclasses import dataclass, replace
 from tflm_planner.advice import advice
 from tflm_planner.choice.trial import has_tiles
 from tflm_planner.errors import UnsoundPlanError, UsageError
+from tflm_planner.finishing import finish
+from tflm_planner.front import front_points
 from tflm_planner.inspection import Inspection, seen
 from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import entry_graphs
-from tflm_planner.passes.place import Place, carried_plan
+from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.tile import Patch, Scheme
 from tflm_planner.planning.lifetimes import placement_requests, planning_problem, timeline
 from tflm_planner.planning.problem import Plan, Problem, validate
-from tflm_planner.proof import replay_all, taken_aliases, taken_trails
+from tflm_planner.proof import replay_all, shared_in_place, taken_trails
+from tflm_planner.report.document import Front
+from tflm_planner.rewriter import lend_names
 from tflm_planner.search import Candidate, Progress, SearchOptions, search
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.steps import search_steps
@@ -37,6 +41,7 @@ from tflm_planner.tile_search import (
 )
 from tflm_planner.tiled import into_dialect, new_kinds, tiled_model
 from tflm_planner.tiled_by_hand import tiling_by_hand
+from tflm_planner.versions import refuse_plan
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,9 @@ class TilePermission:
 
 @dataclass(frozen=True)
 class Made:
-    """The file that was made. twin: for the TFLM dialect, the portable model that computes the
-    same on every runtime. exact: whether every element is computed by the sum that it was."""
+    """The file that was made. twin: for one that only TFLM runs, the portable model that computes
+    the same on every runtime. exact: whether every element is computed by the sum that it was.
+    front: what else a search found."""
 
     data: bytes
     candidate: Candidate
@@ -76,6 +82,7 @@ class Made:
     twin: bytes | None = None
     notes: tuple[str, ...] = ()
     exact: bool = True
+    front: Front | None = None
 
 
 def make(
@@ -88,6 +95,7 @@ def make(
 ) -> Made:
     """The smallest file: with tiles, if they are allowed and lower the arena. `model` is the one
     in `original`, and is changed. `budget`: bytes of arena; tiles that keep it may be fewer."""
+    refuse_plan(model, options.machine.target)
     if permission is not None and permission.by_hand:
         return _by_hand(original, permission, options, say)
     plain = _written(search(model, options, say), options)
@@ -105,10 +113,12 @@ def make(
             more = new_kinds(read_model(original), tiled.candidate.model)
             lowered = _lowered(plain, permission), _lowered(tiled, permission)
             bought = steps.notes(*lowered, more)
-            notes = (*bought, *advice(tiled.inspection), *_alternatives(found), *tiled.notes)
-            return replace(tiled, notes=notes)
+            notes = (*bought, *advice(tiled.inspection), *tiled.notes)
+            front = _front(found, permission, plain, tiling, tiled)
+            return replace(tiled, notes=notes, front=front)
     tried = f"{found.tried} ways to tile and to stream were tried; none lowers the arena"
-    return replace(plain, notes=(f"{tried} within what is allowed", *advice(plain.inspection)))
+    said = (f"{tried} within what is allowed", *advice(plain.inspection), *plain.notes)
+    return replace(plain, notes=said, front=_front(found, permission, plain, None, plain))
 
 
 def _wanted(permission: TilePermission, budget: int | None, options: SearchOptions) -> TileOptions:
@@ -132,10 +142,13 @@ def _lowered(made: Made, permission: TilePermission) -> int:
     return arena.arena if permission.objective == "arena" else arena.head
 
 
-def _alternatives(found: Found) -> list[str]:
-    """The front: what less memory costs."""
-    others = [f"{t.bytes:,} B at {100 * (t.overhead - 1):+.1f} %" for t in found.front]
-    return [f"memory against instructions: {', '.join(others)}"] if len(others) > 1 else []
+def _front(
+    found: Found, permission: TilePermission, plain: Made, tiling: Tiling | None, made: Made
+) -> Front:
+    sizes = _lowered(plain, permission), _lowered(made, permission)
+    return front_points(
+        found, permission.objective, permission.overhead, sizes[0], tiling, sizes[1]
+    )
 
 
 def _by_hand(
@@ -175,31 +188,32 @@ def _tiled(
     if not (permission.dialect and has_tiles(tiling.schemes)):
         made = _written(search(twin, options, say), options)
         registered = registrations(more)
-        return replace(made, notes=(*notes, _speed(tiling), *registered), exact=exact)
+        notes = [*notes, _speed(tiling), *registered, *made.notes]
+        return replace(made, notes=tuple(notes), exact=exact)
     cropped, notes = tiled_model(
         original, tiling.schemes, crop=True, order=tiling.order, inexact=permission.inexact
     )
     candidate = search(cropped, replace(options, bind_views=tiling.bound), say)
     _check_legal(candidate.problem, candidate.solution.plan)
     trails = list(taken_trails(candidate.line, candidate.offsets, options.machine))
-    aliases = tuple(map(str, taken_aliases(candidate.line, candidate.offsets)))
+    aliases = shared_in_place(candidate.line, candidate.offsets)
     replayed = replay_all(trails, options.machine)
     notes += into_dialect(candidate, options)
-    run(candidate.model, *_pool(options), Place(candidate.offsets))
-    data = write_model(candidate.model)
-    back = read_model(data, dialect=True)
+    written = finish(candidate, options)
+    back = read_model(written.data, dialect=True)
+    lend_names(back, written.names)
     if _listed(back, carried_plan(back)) != _listed(candidate.model, candidate.offsets):
         raise UnsoundPlanError("the plan in the file that was made is another; please report it")
     registered = registrations(new_kinds(read_model(original), back))
     return Made(
-        data,
+        written.data,
         candidate,
         seen(back, options.machine, dialect=True),
         aliases,
         tuple(map(str, trails)),
         replayed,
         twin=write_model(twin),
-        notes=(*notes, _speed(tiling), *registered),
+        notes=(*notes, _speed(tiling), *registered, *written.notes),
         exact=exact,
     )
 
@@ -211,11 +225,6 @@ def with_pool(data: bytes, model: Model, target: Target) -> tuple[bytes, Model]:
     run(model, WritePool())
     pooled = write_model(model)
     return pooled, read_model(pooled)
-
-
-def _pool(options: SearchOptions) -> tuple[WritePool, ...]:
-    """For lean firmware: the pool of the model as it is now, written last but the plan."""
-    return (WritePool(),) if options.machine.target.lean else ()
 
 
 def _listed(model: Model, offsets: Mapping[int, int] | None) -> list[int | None]:
@@ -247,17 +256,25 @@ def _check_legal(problem: Problem, plan: Plan) -> None:
 def _written(candidate: Candidate, options: SearchOptions) -> Made:
     """The candidate's file, read back: the plan found in it is validated and its overlaps are
     replayed, not those meant."""
-    run(candidate.model, *_pool(options), Place(candidate.offsets))
-    data = write_model(candidate.model)
-    model = read_model(data)
+    written = finish(candidate, options)
+    model = read_model(written.data)
+    lend_names(model, written.names)
     offsets = carried_plan(model)
     line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
     if offsets is None:
         raise UnsoundPlanError("the plan is not in the file that was made; please report it")
     placed = greedy.place(placement_requests(line, offsets))
     _check_legal(planning_problem(line, options.trails_of), Plan(tuple(placed)))
-    aliases = tuple(map(str, taken_aliases(line, offsets)))
+    aliases = shared_in_place(line, offsets)
     trails = list(taken_trails(line, offsets, options.machine))
     replayed = replay_all(trails, options.machine)
-    found = seen(model, options.machine)
-    return Made(data, candidate, found, aliases, tuple(map(str, trails)), replayed)
+    return Made(
+        written.data,
+        candidate,
+        seen(model, options.machine),
+        aliases,
+        tuple(map(str, trails)),
+        replayed,
+        twin=written.portable,
+        notes=written.notes,
+    )

@@ -16,6 +16,7 @@ from tflm_planner.planning.lifetimes import (
     Timeline,
     legal_sharings,
     legal_trails,
+    loop_pairs,
     planned_bytes,
 )
 from tflm_planner.planning.views import copies
@@ -50,6 +51,26 @@ def taken_aliases(line: Timeline, offsets: dict[int, int]) -> Iterator[Shared]:
         shared = _shared(s.operand, s.result, offsets)
         if shared is not None and shared.distance == -s.distance:
             yield shared
+
+
+def shared_in_place(line: Timeline, offsets: dict[int, int]) -> tuple[str, ...]:
+    """Everything of which bytes are shared because they are equal, or no longer needed, whatever
+    the kernels: in words, for reports."""
+    return (*map(str, taken_aliases(line, offsets)), *taken_variables(line, offsets))
+
+
+def taken_variables(line: Timeline, offsets: Mapping[int, int]) -> list[str]:
+    """Variables of loops of which several faces (operand, result, inputs and outputs of condition
+    and body; see `planning.flow`) lie in one place, each as its faces in words."""
+    places: dict[int, list[Tensor]] = {}
+    for pair in loop_pairs(line):
+        if offsets[id(pair[0])] == offsets[id(pair[1])]:
+            joined = {id(t): t for face in pair for t in places.get(id(face), [face])}
+            together = list(joined.values())
+            for key in joined:
+                places[key] = together
+    variables = {id(faces): ", ".join(t.name for t in faces) for faces in places.values()}
+    return [f"a loop's variable in one place: {faces}" for faces in variables.values()]
 
 
 def taken_trails(line: Timeline, offsets: dict[int, int], machine: Machine) -> Iterator[Shared]:
@@ -87,9 +108,10 @@ def _shared(operand: Tensor, result: Tensor, offsets: dict[int, int]) -> Shared 
 @dataclass(frozen=True, slots=True)
 class Copying:
     """What a plan leaves to be copied; `cost.latency_of` asks. offsets: tensor identity ->
-    bytes."""
+    bytes. skips: whether a WHILE leaves out copies of a tensor onto itself."""
 
     offsets: Mapping[int, int]
+    skips: bool = True
 
     def in_place(self, op: Op) -> bool:
         """Whether the first result lies on the first operand, so that a kernel that only copies
@@ -106,7 +128,8 @@ class Copying:
                 op.outputs, condition[0].inputs, body[0].inputs, body[0].outputs, strict=False
             )
             for result, *others in faces:
-                moved += result.nbytes * sum(not self._same(t, result) for t in others) / 3
+                copied = (not self.skips or not self._same(t, result) for t in others)
+                moved += result.nbytes * sum(copied) / 3
         return moved
 
     def _same(self, a: Tensor | None, b: Tensor) -> bool:

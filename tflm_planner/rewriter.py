@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from copy import copy
+from typing import Any
 
 import numpy as np
 
@@ -113,6 +114,38 @@ def resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
     tensor.shape = shape
     tensor.raw = copy(tensor.raw)  # clones of the model share it
     tensor.raw.shapeSignature = None
+
+
+def rename(thing: Tensor | Graph, name: str) -> None:
+    """Give a tensor or a graph another name; an empty one takes no byte of the file."""
+    thing.name = name
+    thing.raw = copy(thing.raw)  # clones of the model share it
+    thing.raw.name = b"" if name else None
+
+
+def lend_names(model: Model, names: Sequence[str]) -> None:
+    """Show tensors by names that the file no longer has: for reports. Never written again."""
+    for tensor, name in zip(model.tensors(), names, strict=True):
+        tensor.name = name
+
+
+def set_quantization(tensor: Tensor, quantization: Any) -> None:
+    """Give a tensor another quantisation (an object of its own), or none."""
+    tensor.quantization = quantization
+
+
+def clear_fields(thing: Tensor | Op | Graph | Model, *fields: str) -> None:
+    """Empty foreign fields: what nothing above the flatbuffer looks at."""
+    fresh = type(thing.raw)()
+    thing.raw = copy(thing.raw)  # clones of the model share it
+    for field in fields:
+        setattr(thing.raw, field, getattr(fresh, field))
+
+
+def share_buffer(tensor: Tensor, buffer: Buffer) -> None:
+    """Let a tensor have its bytes in another buffer, which must hold the same."""
+    assert not tensor.is_constant, "a constant's bytes are its own"
+    tensor.buffer = buffer
 
 
 class Snapshot:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import Literal, get_args
 
 from tflm_planner.errors import UnsoundPlanError, UsageError
 from tflm_planner.garbage import no_collection
@@ -39,6 +39,8 @@ from tflm_planner.tflm import greedy
 from tflm_planner.tflm.machine import Machine, machine
 
 Progress = Callable[[str], None]
+Stripping = Literal["nothing", "unread", "unread by TFLM"]
+"""What is dropped from a file: nothing, what no runtime reads, or what TFLM does not read."""
 
 ORDERS: tuple[str, ...] = get_args(Method)
 ALLOCATORS = NAMES
@@ -52,7 +54,8 @@ class SearchOptions:
     1x1 convolutions may be dilated for that (`passes.dilate`). bind_views: whether views must be
     taken (SLICE and CONCATENATION then copy onto themselves, and `passes.dialect` drops them).
     states: (input, output) of the main graph, by position: the output is laid over the input, so
-    that the next invoke finds there what this one left."""
+    that the next invoke finds there what this one left. strip: what is dropped from the file in
+    the end (`finishing`)."""
 
     order: Method = "best"
     allocator: str = "best"
@@ -63,6 +66,7 @@ class SearchOptions:
     dilate: bool = False
     bind_views: bool = False
     states: tuple[tuple[int, int], ...] = ()
+    strip: Stripping = "nothing"
 
     @property
     def trails_of(self) -> TrailRule:

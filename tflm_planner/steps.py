@@ -20,9 +20,10 @@ from tflm_planner.tile_search import (
     TileOptions,
     Tiling,
     Workers,
-    front_of,
+    fronts_of,
     search_tiles,
     silent,
+    slower_than,
 )
 
 _FIRST_SHARE = 0.4
@@ -70,9 +71,10 @@ def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None
         more = _searched(data, rest, say, workers)
     finally:
         workers.close()
-    both = front_of((first.best, *first.front, more.best, *more.front))
+    both = fronts_of((first.best, *first.front, more.best, *more.front))
     best = first.best if first.best.beats(more.best, options.budget) else more.best
-    return Steps(first.best, Found(best, both, first.tried + more.tried))
+    slower = slower_than(both, (*first.slower, *more.slower))
+    return Steps(first.best, Found(best, both, first.tried + more.tried, slower))
 
 
 def _searched(data: bytes, options: TileOptions, say: Progress, workers: Workers) -> Found:
@@ -84,5 +86,6 @@ def _searched(data: bytes, options: TileOptions, say: Progress, workers: Workers
     beam = replace(options, method="motes", most_work=_BEAM_WORK)
     other = search_tiles(data, beam, say, workers)
     best = other.best if other.best.beats(found.best, options.budget) else found.best
-    both = front_of((best, *found.front, *other.front))
-    return Found(best, both, found.tried + other.tried)
+    both = fronts_of((best, *found.front, *other.front))
+    slower = slower_than(both, (*found.slower, *other.slower))
+    return Found(best, both, found.tried + other.tried, slower)

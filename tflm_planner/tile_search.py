@@ -20,15 +20,16 @@ from tflm_planner.choice.options import (
     Progress,
     TileOptions,
     Tiling,
-    front_of,
+    fronts_of,
     silent,
+    slower_than,
 )
 from tflm_planner.choice.regions import RegionSearch
 from tflm_planner.choice.workers import Workers
 
 __all__ = [
     "METHODS", "OBJECTIVES", "Found", "Method", "Objective", "Progress", "TileOptions", "Tiling",
-    "Workers", "front_of", "search_tiles", "silent",
+    "Workers", "fronts_of", "search_tiles", "silent", "slower_than",
 ]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from tests.models.random_loops import random_loops_model
 from tests.passes.streamed import planned
 from tests.passes.tiled import quick_differences
 from tests.replay import replay
+from tflm_planner import api
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.planning.lifetimes import loop_pairs, planning_problem, timeline
 from tflm_planner.serde import read_model
@@ -84,3 +85,24 @@ def test_scratch_still_avoids_what_tflm_counts() -> None:
     problem = planning_problem(line)
     scratch = range(len(line.planned), len(problem.buffers))
     assert len(scratch) and not any({o.first, o.second} & {*scratch} for o in problem.overlaps)
+
+
+def test_a_report_lists_the_variables_that_lie_in_one_place() -> None:
+    """The faces of a variable, by name, as the plan in the file has them."""
+    report = api.plan(_swapping(swapped=False), None, api.PlanOptions(verify=None)).report
+    listed = [a for a in report.allocation.aliases if a.startswith("a loop's variable")]
+    assert "a loop's variable in one place: x, v, c, a" in listed
+    assert all("x, " not in a for a in _listed(swapped=True))
+
+
+def _listed(*, swapped: bool) -> list[str]:
+    result = api.plan(_swapping(swapped=swapped), None, api.PlanOptions(verify=None))
+    model = read_model(result.data)
+    offsets = carried_plan(model)
+    assert offsets is not None
+    by_name = {t.name: offsets.get(id(t)) for t in model.tensors() if t.name in "xyvwcdab"}
+    found = [a for a in result.report.allocation.aliases if a.startswith("a loop's variable")]
+    for words in found:
+        names = words.split(": ")[1].split(", ")
+        assert len({by_name[n] for n in names if n in by_name}) <= 1, words
+    return found

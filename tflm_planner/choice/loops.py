@@ -20,7 +20,7 @@ from tflm_planner.ir import Op, Tensor
 from tflm_planner.passes.stream import EDGES, Edge, Geometry, Loop, NotStreamableError
 from tflm_planner.passes.stream.geometry import element_bytes, geometry, row_elements
 from tflm_planner.passes.stream.readings import readings
-from tflm_planner.tflm.persistent import lacks
+from tflm_planner.tflm.history import can
 from tflm_planner.units import align_up
 
 ROWS = (1, 2, 3, 4, 6, 8, 12, 16)
@@ -53,9 +53,9 @@ class LoopSketch:
 def may_loop(options: TileOptions, used: frozenset[str]) -> bool:
     """Whether loops can be had at all: the target's runtime has their operators, and the firmware
     may."""
-    target = options.machine.target
-    rows = any(options.allows(k, used) and not lacks(k, target) for k in ("GATHER", "SLICE"))
-    return rows and all(options.allows(k, used) and not lacks(k, target) for k in _EVERY)
+    rows = any(options.allows(k, used) for k in ("GATHER", "SLICE"))
+    planned = can(options.machine.target, "plans_of_subgraphs")
+    return planned and rows and all(options.allows(k, used) for k in _EVERY)
 
 
 class LoopSketches:

@@ -18,7 +18,15 @@ from dataclasses import dataclass
 
 from tflm_planner.choice.bench import Question
 from tflm_planner.choice.items import work_added
-from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, front_of, silent
+from tflm_planner.choice.options import (
+    Found,
+    Progress,
+    TileOptions,
+    Tiling,
+    fronts_of,
+    silent,
+    slower_than,
+)
 from tflm_planner.choice.trial import CAREFUL, FIRST_FITS, Trial, permitted, tiling_of
 from tflm_planner.choice.workers import Workers
 from tflm_planner.ir import Op
@@ -65,7 +73,9 @@ class BeamSearch:
         best = min(allowed, key=lambda t: t.rank)
         for other in allowed:
             best = other if other.beats(best, self._options.budget) else best
-        return Found(best, front_of(allowed), len(self._seen))
+        front = fronts_of(allowed)
+        slower = slower_than(front, (s.tiling for s in self._found))
+        return Found(best, front, len(self._seen), slower)
 
     def run(self, say: Progress = silent) -> None:
         """Algorithm 1, then its best state planned with care."""

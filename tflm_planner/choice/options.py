@@ -12,6 +12,7 @@ from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import Scheme
 from tflm_planner.planning.lifetimes import TrailRule
 from tflm_planner.tflm.machine import Machine
+from tflm_planner.tflm.persistent import lacks
 
 Method = Literal["regions", "motes"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -19,6 +20,8 @@ Objective = Literal["arena", "head"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 Progress = Callable[[str], None]
+MOST_OVERHEAD = 1.5
+"""Instructions, relative to the original, beyond which nothing is worth a word."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,10 @@ class TileOptions:
             raise UsageError(f"objective {self.objective!r} is unknown; choose from {known}")
 
     def allows(self, kind: str, used: frozenset[str]) -> bool:
-        """Whether an operator of this kind may be in the result of a model that uses `used`."""
-        return self.new_kinds is None or kind in self.new_kinds or kind in used
+        """Whether an operator of this kind may be in the result of a model that uses `used`: none
+        that the target's TFLM lacks, whatever the firmware may register."""
+        permitted = self.new_kinds is None or kind in self.new_kinds
+        return kind in used or (permitted and not lacks(kind, self.machine.target))
 
     def borders(self, used: frozenset[str]) -> tuple[Border, ...]:
         """How tiles may get the padding of an image's edge: by PAD only if that may be used."""
@@ -69,6 +74,7 @@ class Tiling:
     bottleneck: the operator of the original at the peak. bound: whether all views are bound to
     their parents (none is a copy then). order: operators of the original in running order, before
     tiling; None for the file's. reordered: whether the tiles were put into an order of their own.
+    added: kinds of operators that the original does not have.
     """
 
     schemes: tuple[Scheme | Loop, ...]
@@ -80,6 +86,7 @@ class Tiling:
     objective: Objective = "arena"
     order: tuple[int, ...] | None = None
     reordered: bool = False
+    added: tuple[str, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -101,16 +108,34 @@ class Tiling:
 @dataclass(frozen=True)
 class Found:
     """What a search came to. best: the empty tiling when nothing helps. front: tilings of which
-    none is both smaller and faster than another, the smallest first. tried: candidates planned."""
+    none is both smaller and faster than another on the same firmware (`fronts_of`), the smallest
+    first. tried: candidates planned.
+    slower: what the front would go on with if more instructions were allowed, as far as the search
+    came across it."""
 
     best: Tiling
     front: tuple[Tiling, ...]
     tried: int
+    slower: tuple[Tiling, ...] = ()
 
     @property
     def finalists(self) -> tuple[Tiling, ...]:
         """The best one and, should it not stand closer scrutiny, those to fall back on."""
         return tuple(dict.fromkeys(t for t in (self.best, *self.front) if t.schemes))
+
+
+def fronts_of(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
+    """Two fronts in one, the smallest first: of the tilings that use what the model uses already,
+    and of all. What needs one operator more in the firmware beats nothing that needs none."""
+    found = list(tilings)
+    both = (*front_of(t for t in found if not t.added), *front_of(found))
+    return tuple(sorted(dict.fromkeys(both), key=lambda t: t.rank))
+
+
+def slower_than(front: tuple[Tiling, ...], tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
+    """The front of what is smaller than all of `front`, and at most `MOST_OVERHEAD` slow."""
+    least = min((t.bytes for t in front), default=0)
+    return front_of(t for t in tilings if t.bytes < least and t.overhead <= MOST_OVERHEAD)
 
 
 def front_of(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:

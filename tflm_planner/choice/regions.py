@@ -34,7 +34,15 @@ from tflm_planner.choice.items import (
 )
 from tflm_planner.choice.line import Line
 from tflm_planner.choice.loops import may_loop
-from tflm_planner.choice.options import Found, Progress, TileOptions, Tiling, front_of, silent
+from tflm_planner.choice.options import (
+    Found,
+    Progress,
+    TileOptions,
+    Tiling,
+    fronts_of,
+    silent,
+    slower_than,
+)
 from tflm_planner.choice.outings import Outings
 from tflm_planner.choice.partition import Cover, Item, Partition, Way
 from tflm_planner.choice.patching import patch_stages, with_patches
@@ -88,6 +96,7 @@ class RegionSearch:
         self._used = frozenset(op.kind for op in bench.model.ops())
         self._base, self._plain = plain.instructions, plain
         self._tilings = [tiling_of(Trial((), False), plain, options, self._base)]
+        self._slower: list[Tiling] = []
         self._whole: dict[Trial, Tiling | None] = {}
         self._trials = self._work = self._whole_work = 0
         self._try_whole([Trial((), False, self._order, CLIMB)])
@@ -117,7 +126,8 @@ class RegionSearch:
 
     def found(self) -> Found:
         """What there is so far."""
-        return Found(self.best, front_of(self._tilings), self._trials + len(self._whole))
+        front, tried = fronts_of(self._tilings), self._trials + len(self._whole)
+        return Found(self.best, front, tried, slower_than(front, self._slower))
 
     @property
     def _over(self) -> bool:
@@ -326,7 +336,9 @@ class RegionSearch:
             made = None
             if outcome is not None:
                 made = tiling_of(trial, outcome, self._options, self._base)
-                made = made if made.overhead <= self._options.overhead else None
+                if made.overhead > self._options.overhead:
+                    self._slower.append(made)
+                    made = None
             self._whole[trial] = made
             if made is not None:
                 self._tilings.append(made)

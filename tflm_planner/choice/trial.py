@@ -35,6 +35,7 @@ from tflm_planner.proof import Copying
 from tflm_planner.rewriter import reorder
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import arena_of
+from tflm_planner.tflm.history import can
 from tflm_planner.tflm.lean import WritePool
 
 Schedule = Literal["file", "rpo", "best"]
@@ -122,7 +123,7 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
     )
     offsets = dict(zip(map(id, line.planned), plan.offsets, strict=False))
     peak = _bottleneck(made, line, offsets, index, trial.schemes)
-    copying = Copying(offsets)
+    copying = Copying(offsets, can(target, "skips_copies"))
     if dialect:
         run(made, Dialect(offsets))
         careful = trial.effort >= CAREFUL
@@ -171,6 +172,7 @@ def tiling_of(trial: Trial, outcome: Outcome, options: TileOptions, base: int) -
         options.objective,
         order,
         trial.schedule != "file",
+        tuple(sorted(outcome.kinds)),
     )
 
 

@@ -3,11 +3,15 @@ faces may be one.
 
 TFLM's life spans hold the operands and results of WHILE from its start to its end. What it does
 (kernels/while.cc) needs less: operands are copied to the condition's inputs and to the results
-before anything runs; the body's inputs are copies of the results, and its outputs are copied to
-them when it is through. A copy onto itself is skipped.
+before the body runs; the body's inputs are copies of the results, and its outputs are copied to
+them when it is through. A copy onto itself changes nothing.
+
+TFLM from 20 July 2026 on (#3633) copies operands to results before the condition runs for the
+first time. Before, it read them again afterwards, and wrote the body's inputs from them first. A
+plan must be right for both: it costs nothing, for the results hold that place anyway.
 
     scope     s  s+1 cond   b  body ...  e   after
-    x  ------------|                             operand: dead once it is copied
+    x  ------------------------|                 operand: dead once the body may run
     w         |-----------------|        |---    result: nobody reads it while the body runs
     c            |----|                          condition's input: a copy of w
     b                       |---- . . .          body's input: a copy of w, as long as it is read
@@ -16,7 +20,7 @@ them when it is through. A copy onto itself is skipped.
 So x, w, c, b and o of one variable may lie in one place wherever the bytes of both are needed at
 the same time only while they are equal. A variable that the body hands on unchanged is equal in
 all its places at all times. This module knows graphs and scopes; it must not know offsets.
-Source: tflite-micro 90b983c, micro/kernels/while.cc and kernel_util.cc.
+Source: tflite-micro 90b983c and 62cbc8e3e, micro/kernels/while.cc and kernel_util.cc.
 """
 
 from __future__ import annotations
@@ -87,7 +91,7 @@ def idle_spans(
     """
     for x, w, *_ in call.variables():
         if x is not None and last.get(id(x)) == call.whole[1] and id(x) not in kept:
-            yield x, (call.condition[0] + 1, call.whole[1])
+            yield x, (call.body[0] + 1, call.whole[1])
         yield w, (call.body[0] + 1, call.body[1] - 1)
 
 
@@ -98,12 +102,12 @@ def same_places(call: Call, idle: Mapping[int, list[Span]]) -> Iterator[tuple[Te
         steady = b is o
         yield w, c
         if x is not None and not x.is_constant:
-            ends = (call.condition[0] + 1, call.whole[1])
+            ends = (call.body[0] + 1, call.whole[1])
             if steady or ends in idle.get(id(x), ()):
                 yield x, w
                 yield x, c
-            if steady:
-                yield x, b
+                if steady or not any(t is b for t in body.outputs):
+                    yield x, b
         if steady or not any(t is b for t in body.outputs):
             yield w, b
         if steady or not any(t is o for t in body.inputs):

@@ -2,7 +2,7 @@
 
 It must not know files. Columns (sizes in bytes):
 
-    side             before | after                          (of a report only)
+    side             before | after | front                  (of a report only)
     step             place in execution order, from 0
     index            index of the operator, as in the other renderings
     graph            sub-graph
@@ -14,6 +14,10 @@ It must not know files. Columns (sizes in bytes):
     shared_bytes     counted twice in the columns before, as two tensors share them
     live_bytes       input + output + other + workspace - shared
     peak             1 at the first operator of most live bytes, else 0
+    overhead         instructions relative to the source     (of the front only)
+
+Rows of the front are ways to run the model: operator is its role (see `Point`), name what the
+firmware must register for it, live_bytes its bytes of arena, or of head if that was lowered.
 
 Quoted after RFC 4180, lines end in "\\n". A spreadsheet takes a cell that begins with one of
 `= + - @` for a formula; such a name gets a leading apostrophe (the remedy OWASP gives).
@@ -52,9 +56,14 @@ def to_csv(subject: Report | MemoryMap) -> str:
         writer.writerow(HEADER)
         writer.writerows(_rows(subject))
         return out.getvalue()
-    writer.writerow(("side", *HEADER))
+    writer.writerow(("side", *HEADER, "overhead"))
     for name, side in (("before", subject.before), ("after", subject.after)):
-        writer.writerows((name, *row) for row in _rows(side.map))
+        writer.writerows((name, *row, "") for row in _rows(side.map))
+    for place, point in enumerate(() if subject.front is None else subject.front.points):
+        added = " ".join(point.added)
+        bytes_of = ("", "", "", "", "", point.size, int(point.role == "chosen"))
+        row = ("front", place, "", "", point.role, _cell(added), *bytes_of)
+        writer.writerow((*row, f"{point.overhead:.4f}"))
     return out.getvalue()
 
 

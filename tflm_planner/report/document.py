@@ -151,9 +151,44 @@ class AllocationSummary:
     replayed: int
 
 
+Role = Literal["stock", "plan", "tiled", "chosen", "slower"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A way to run the model. role: the source; order and plan alone; with regions in tiles or in
+    loops; the one that was written; one that needs more instructions than allowed.
+
+    size: bytes. overhead: instructions relative to the source. added: operators that the firmware
+    must register for it. tiles, loops: regions that run so.
+    """
+
+    role: Role
+    size: int
+    overhead: float
+    added: tuple[str, ...] = ()
+    tiles: int = 0
+    loops: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """Memory against instructions: ways to run the model, the largest first. Beside the source and
+    the plan alone, none is both smaller and faster than another that needs no operator which it
+    does not need; there may be better ones that the search did not find.
+
+    objective: the bytes that were to be lowered, of the whole arena or of the head. allowed:
+    instructions allowed, relative to the source.
+    """
+
+    objective: Literal["arena", "head"]
+    allowed: float
+    points: tuple[Point, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a run of the planner has to say."""
+    """Everything a run of the planner has to say. front: None where nothing was searched."""
 
     version: str
     target: str
@@ -171,6 +206,7 @@ class Report:
     budget: int | None
     notes: tuple[str, ...]
     seconds: dict[str, float]
+    front: Front | None = None
 
     @property
     def saved(self) -> int:

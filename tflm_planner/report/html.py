@@ -12,6 +12,8 @@ from html import escape
 from pathlib import PurePath
 
 from tflm_planner.report.document import MemoryMap, Report, Step
+from tflm_planner.report.front_svg import front_svg
+from tflm_planner.report.front_text import overhead_text, point_words
 from tflm_planner.report.memory_map_svg import before_after_svg, memory_map_svg
 from tflm_planner.report.text import (
     arena_sentence,
@@ -47,6 +49,7 @@ main{max-width:1080px;margin:0 auto;padding:28px 20px 60px}
 h1{font-size:22px;margin:0;overflow-wrap:anywhere}h2{font-size:16px;margin:34px 0 10px}
 p{margin:4px 0}.soft{color:var(--soft)}.hot{color:var(--hot)}.good{color:var(--good)}
 .lead{margin:12px 0 6px}svg.tfm{display:block;width:100%;height:auto;margin:18px 0 0}
+svg.tff{display:block;width:100%;height:auto}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(200px,1fr));gap:12px;
 margin:16px 0 0}
 .card{background:var(--card);border:1px solid var(--edge);border-radius:12px;padding:12px 16px}
@@ -59,7 +62,7 @@ thead th{color:var(--soft);font-weight:600;border-bottom:1px solid var(--edge)}
 tbody tr:nth-child(even){background:var(--zebra)}tbody th{font-weight:600;white-space:nowrap}
 .n{text-align:right;white-space:nowrap;overflow-wrap:normal}.op{white-space:nowrap}
 .sub td:nth-child(2){padding-left:30px}
-tr.top td{color:var(--hot);font-weight:600}
+tr.top td{color:var(--hot);font-weight:600}tr.kept td{color:var(--good);font-weight:600}
 .meter{min-width:110px;width:22%}.meter i{display:block;height:10px;margin-top:5px;
 border-radius:3px;background:var(--bar)}tr.top .meter i{background:var(--hot)}
 details{margin:10px 0}summary{cursor:pointer;font-weight:600;padding:4px 0}
@@ -79,6 +82,7 @@ def to_html(report: Report) -> str:
         before_after_svg(report.before.map, report.after.map, title="Memory over time"),
         *_cards(report),
         *_section("What was done", _rows(_done(report))),
+        *(_section("Memory against instructions", _front(report)) if report.front else ()),
         *_section("Verified?", _checks(report)),
         *_section("Limits of the head", _limits(report)),
         *_section("At the peak", _peak(report)),
@@ -152,6 +156,28 @@ def _done(report: Report) -> Iterator[tuple[str, str]]:
 def _checks(report: Report) -> Iterator[str]:
     yield f'<p class="lead">{_e(verdict_sentence(report))}</p>'
     yield from _rows((c.runtime, check_sentence(c)) for c in report.checks)
+
+
+def _front(report: Report) -> Iterator[str]:
+    """What less memory costs: the picture, then every point with what it takes."""
+    front = report.front
+    assert front is not None
+    title = f"What less {front.objective} costs on {report.target}"
+    budget = report.budget if front.objective == "arena" else None
+    yield front_svg(front, inputs=report.limits.inputs, budget=budget, title=title)
+    yield '<p class="soft">Ways that the search found; there may be better ones. Instructions are '
+    yield "those of our model of latency, or of a profile.</p>"
+    yield '<div class="wide"><table><thead><tr><th class="n">bytes</th>'
+    yield '<th class="n">instructions</th><th>how</th><th>to be registered</th></tr></thead><tbody>'
+    for point in front.points:
+        mark = ' class="kept"' if point.role == "chosen" else ""
+        yield (
+            f'<tr{mark}><td class="n">{point.size:,}</td>'
+            f'<td class="n">{_e(overhead_text(point) or "0 %")}</td>'
+            f"<td>{_e(point_words(point))}</td><td>{_e(', '.join(point.added) or 'nothing')}</td>"
+            "</tr>"
+        )
+    yield "</tbody></table></div>"
 
 
 def _limits(report: Report) -> Iterator[str]:

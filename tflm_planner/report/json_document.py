@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tflm_planner.report.document import ArenaFigures, Limits, MemoryMap, Report, Side
+from tflm_planner.report.document import ArenaFigures, Front, Limits, MemoryMap, Report, Side
 from tflm_planner.tflm.arena import Arena
 from tflm_planner.tflm.targets import Target
 from tflm_planner.verify.verdict import RuntimeCheck, Verdict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """The version of the document; `schema_version` in the JSON."""
 
 JsonObject = dict[str, Any]
@@ -58,6 +58,7 @@ def to_json(report: Report) -> JsonObject:
             "trails": [_text(trail) for trail in report.allocation.trails],
             "replayed": report.allocation.replayed,
         },
+        "front": None if report.front is None else _front(report.front),
         "notes": [_text(note) for note in report.notes],
         "seconds": {_text(name): value for name, value in report.seconds.items()},
         "before": _side(report.before),
@@ -81,6 +82,24 @@ def verdict_to_json(verdict: Verdict) -> JsonObject:
         "schema_version": SCHEMA_VERSION,
         "equal": verdict.proved and verdict.exact,
         "checks": [_check(check) for check in verdict.checks],
+    }
+
+
+def _front(front: Front) -> JsonObject:
+    return {
+        "objective": front.objective,
+        "allowed_overhead": front.allowed,
+        "points": [
+            {
+                "role": point.role,
+                "bytes": point.size,
+                "overhead": point.overhead,
+                "added_operators": list(point.added),
+                "tiles": point.tiles,
+                "loops": point.loops,
+            }
+            for point in front.points
+        ],
     }
 
 

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePath
 
+from tflm_planner.report.bars import CELLS, bars
 from tflm_planner.report.document import (
     ArenaFigures,
     Limits,
@@ -21,14 +22,13 @@ from tflm_planner.report.document import (
     Side,
     Step,
 )
+from tflm_planner.report.front_text import front_rows
 from tflm_planner.units import human_size
 from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
 
-_BAR_CELLS = 20
 _NOTES_SHOWN = 10
 _CHECKS_SHOWN = 4
 _PEAK_TENSORS_SHOWN = 16
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 _NAME_LIMIT = 4096
 _LABEL = 13
 
@@ -208,6 +208,7 @@ def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") 
         ("file", f"{before.file_bytes:,} B -> {after.file_bytes:,} B"),
         ("operators", f"{before.operators:,} -> {after.operators:,}"),
         ("MACs", macs_sentence(before.macs, after.macs)),
+        *front_rows(report.front, encoding),
         *_titled("notes", [" ".join(note.split()) for note in report.notes], _NOTES_SHOWN),
         ("seconds", seconds_sentence(report.seconds)),
     ]
@@ -238,7 +239,7 @@ def render_inspection(
         f"{shorten(title, 60)}: {steps:,} operators, {blocks:,} buffers, "
         f"head {human_size(memory_map.head)}",
         "",
-        *_operator_lines(memory_map, max(80, width), _bars(encoding)),
+        *_operator_lines(memory_map, max(80, width), bars(encoding)),
         *_peak_lines(memory_map, max(80, width)),
         "",
         "Limits of the head (no plan of the kind can be lower)",
@@ -273,7 +274,7 @@ def _operator_lines(memory_map: MemoryMap, width: int, bar: Callable[[int, int],
     operators = [_indent(s) + shorten(s.operator, 26) for s in steps]
     index = max(5, len(f"{max(s.index for s in steps):,}") + 2)
     kind = max(8, *map(display_width, operators))
-    used = index + kind + sum(len(c[0]) + 2 for c in cells) + 6 + _BAR_CELLS + 8
+    used = index + kind + sum(len(c[0]) + 2 for c in cells) + 6 + CELLS + 8
     name = max(12, min(width - used, max(min(len(s.name), 200) for s in steps)))
     peak, most = memory_map.peak_step, max(1, *(s.live_bytes for s in steps))
     lines = [
@@ -352,19 +353,6 @@ def _right(title: str, numbers: Iterable[int]) -> list[str]:
     cells = [title, *(f"{n:,}" for n in numbers)]
     width = max(map(len, cells))
     return [cell.rjust(width) for cell in cells]
-
-
-def _bars(encoding: str) -> Callable[[int, int], str]:
-    try:
-        _EIGHTHS.encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return lambda part, whole: "#" * max(part > 0, round(_BAR_CELLS * part / whole))
-    return _unicode_bar
-
-
-def _unicode_bar(part: int, whole: int) -> str:
-    full, eighths = divmod(max(part > 0, round(8 * _BAR_CELLS * part / whole)), 8)
-    return "█" * full + _EIGHTHS[eighths].strip()
 
 
 def _indent(step: Step) -> str:

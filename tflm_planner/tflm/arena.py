@@ -24,6 +24,7 @@ from tflm_planner.planning.lifetimes import (
 )
 from tflm_planner.tflm import greedy, ledger
 from tflm_planner.tflm.custom_ops import crashing_factor
+from tflm_planner.tflm.history import day_of
 from tflm_planner.tflm.layout import Layout, layout
 from tflm_planner.tflm.lean_costs import lean_costs
 from tflm_planner.tflm.ledger import Log
@@ -186,7 +187,7 @@ class _Replay:
                 self.warnings.append(f"{op.label}: {_CRASHES}; this one has {factor}")
         for label in sorted({op.label for op in self._ops if is_missing(op, self._target)}):
             self.warnings.append(
-                f"{label}: the library of 2023 has no such operator: it fails there"
+                f"{label}: TFLM of {day_of(self._target)} has no such operator: it fails there"
             )
         if any(op.kind == ETHOS_U for op in self._ops):
             self.warnings.append(

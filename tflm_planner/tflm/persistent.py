@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from tflm_planner.ir import Op
 from tflm_planner.tflm import custom_ops
 from tflm_planner.tflm.fetches import steps
+from tflm_planner.tflm.history import has_operator
 from tflm_planner.tflm.opdata import BUILTINS, builtin, opdata
 from tflm_planner.tflm.prepare import Piece, Step
 from tflm_planner.tflm.targets import Target
@@ -23,12 +24,6 @@ from tflm_planner.units import align_up
 
 KNOWN = BUILTINS | custom_ops.REGISTERED
 """Every operator with an entry."""
-
-_NEW = {
-    "BATCH_MATMUL", "DYNAMIC_UPDATE_SLICE", "EMBEDDING_LOOKUP", "REDUCE_ALL", "REDUCE_MIN",
-    "REVERSE_V2", *custom_ops.REGISTERED - {"ethos-u"},
-}  # fmt: skip
-"""Operators that the Arduino library of 2023 does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +66,7 @@ def is_missing(op: Op, target: Target) -> bool:
 
 def lacks(kind: str, target: Target) -> bool:
     """The same of all operators of a kind."""
-    return target.version == "arduino-2023" and kind in _NEW
+    return not has_operator(kind, target)
 
 
 def _unknown(op: Op) -> Cost:

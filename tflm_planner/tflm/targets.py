@@ -60,7 +60,8 @@ class Target:
     pointer: bytes of a pointer. short_enums: enums take the smallest integer (bare-metal Arm).
     static_memory: built with TF_LITE_STATIC_MEMORY. recording: the allocator that records, as in
     the Python wheel. compression: built with USE_TFLM_COMPRESSION, as the wheel is. lean: with the
-    lean library (arduino_runner/src/lean). board: if a board was named.
+    lean library (arduino_runner/src/lean). tflm: the day of its sources, if another one than its
+    version's (`history`): what operators it has. board: if a board was named.
     """
 
     id: str
@@ -76,6 +77,7 @@ class Target:
     recording: bool = False
     compression: bool = False
     lean: bool = False
+    tflm: str = ""
     board: Board | None = None
 
 

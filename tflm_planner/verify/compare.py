@@ -73,8 +73,8 @@ def verify(
     outputs, limit = len(models[0].main.outputs), options.time_limit
     wanted = {n: p for n, p in PACKAGES.items() if n in options.runtimes}
     runtimes = [name for name, package in wanted.items() if importlib.util.find_spec(package)]
-    dialect = models[1].has_views
-    if dialect and "LiteRT" in runtimes:  # it would take views for tensors without a value
+    alone = _for_tflm_alone(models[1])
+    if alone and "LiteRT" in runtimes:
         runtimes.remove("LiteRT")
     checks: list[RuntimeCheck] = []
     arenas: list[Allocation | None] = [None, None]
@@ -93,7 +93,7 @@ def verify(
         }
         for name in wanted:
             if name not in pairs:
-                reason = "the result is in the TFLM dialect" if dialect else "not installed here"
+                reason = alone or "not installed here"
                 checks.append(RuntimeCheck(name, NOT_AVAILABLE, 0, False, reason))
                 continue
             if on_progress is not None:
@@ -129,6 +129,17 @@ def _check_comparable(original: Model, result: Model) -> None:
         )
         if a != b:
             raise ModelError(f"the models have different {what}: {a} and {b}")
+
+
+def _for_tflm_alone(model: Model) -> str:
+    """Why LiteRT cannot run the result of a planner, though TFLM can; empty if it may."""
+    if model.has_views:  # it would take views for tensors without a value
+        return "the result is in the TFLM dialect"
+    known = [t.quantization for t in model.tensors() if t.quantization is not None]
+    sizes = [[0 if v is None else len(v) for v in (q.scale, q.zeroPoint)] for q in known]
+    if any(points == 1 < scales for scales, points in sizes):
+        return "the result is stripped for TFLM: filters with one zero point for all channels"
+    return ""
 
 
 def _unread_by_tflm(model: Model) -> str | None:

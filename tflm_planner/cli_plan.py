@@ -1,0 +1,161 @@
+"""What `tflm-plan IN OUT` may be told: one field an option, and what they come to.
+
+The fields are the command line: names, types, defaults, help. Heavy modules are imported when the
+options are made, so that `tflm-plan --help` answers in a blink.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tflm_planner import cli_device
+from tflm_planner.cli_shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose, operator_kinds
+from tflm_planner.errors import UsageError
+
+if TYPE_CHECKING:
+    from tflm_planner.api import PlanOptions, SearchOptions, TilePermission
+    from tflm_planner.tflm.targets import Target
+
+DEFAULT_TARGET = "cortex-m4/cmsis-nn"
+
+
+def _flag(name: str, words: str) -> Any:
+    return typer.Option(name, help=words)
+
+
+def _option(words: str, **more: Any) -> Any:
+    return typer.Option(help=words, **more)
+
+
+def _tiles(words: str, **more: Any) -> Any:
+    return typer.Option(help=f"With --tile: {words}", **more)
+
+
+@dataclass(frozen=True)
+class PlanArguments:
+    """The command line of `plan`, as it was given."""
+
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")]
+    destination: Annotated[Path, typer.Argument(metavar="OUT", help="The model to write.")]
+    # what for
+    budget: Annotated[
+        str | None, _option("Bytes the arena may take, e.g. 256K; exit code 3 if not.")
+    ] = None
+    target: TargetName = DEFAULT_TARGET
+    tflm: Annotated[
+        str | None, _option("A month or day of TFLM's sources, e.g. 2025-06: what it can do.")
+    ] = None
+    lean: Annotated[bool, _flag("--lean", "For firmware with the lean library: target+lean.")] = (
+        False
+    )
+    # how
+    order: Annotated[str, _option("Operator order: best, exact, beam, rpo or file.")] = "best"
+    allocator: Annotated[str, _option("Offsets: best, greedy, local, exact or cpsat.")] = "best"
+    time_limit: Annotated[float, _option("Seconds to search at most.")] = 60.0
+    seed: Seed = 0
+    no_overlap: Annotated[
+        bool, _flag("--no-overlap", "Share memory only as every kernel allows.")
+    ] = False
+    dilate: Annotated[
+        bool, _flag("--dilate", "Let 1x1 convolutions overlap on CMSIS-NN, slower.")
+    ] = False
+    strip: Annotated[
+        bool, _flag("--strip", "Drop from the file what TFLM does not read, for less flash.")
+    ] = False
+    portable: Annotated[
+        bool, _flag("--portable", "Only what every TFLite runtime runs (with --tile or --strip).")
+    ] = False
+    # tiles and loops
+    tile: Annotated[bool, _flag("--tile", "Also compute parts of the model in tiles.")] = False
+    overhead: Annotated[
+        float, typer.Option("--latency-overhead", help="With --tile: instructions allowed, x.")
+    ] = 1.10
+    ops: Annotated[str, _tiles("operators the firmware may have to add, or 'all'.")] = ""
+    search: Annotated[str, _tiles("regions (best partition) or motes (its beam search).")] = (
+        "regions"
+    )
+    objective: Annotated[str, _tiles("lower the whole arena, or the head alone.")] = "arena"
+    workers: Annotated[int, _tiles("processes; the result is the same.", min=1)] = 2
+    profile: Annotated[Path | None, _tiles("latencies of a board, from tflm-plan profile.")] = None
+    patch: Annotated[
+        str | None, _option("p,n or p,nb: p x p patches over the first n operators (or blocks).")
+    ] = None
+    split: Annotated[
+        list[str] | None,
+        _option("By hand, e.g. 2-7:rows=4,halo=merge or 3:sum=2; may be repeated."),
+    ] = None
+    allow_inexact: Annotated[
+        bool, _flag("--allow-inexact", "Let --split split sums: outputs may NOT be equal.")
+    ] = False
+    # what to say, and what to prove
+    report: Annotated[
+        list[Path] | None,
+        _option("Also write a report: .json, .csv, .html or .svg; may be repeated."),
+    ] = None
+    inputs: Inputs = 8
+    no_verify: Annotated[bool, _flag("--no-verify", "Write without proving equality.")] = False
+    force: Annotated[bool, _flag("--force", "Replace OUT if it exists.")] = False
+    as_json: AsJson = False
+    quiet: Quiet = False
+    verbose: Verbose = False
+
+    def options(self) -> PlanOptions:
+        """What the command line asks for. Raises UsageError."""
+        from tflm_planner import api
+        from tflm_planner.units import parse_size
+
+        return api.PlanOptions(
+            self._search(),
+            budget=None if self.budget is None else parse_size(self.budget),
+            verify=None if self.no_verify else api.VerifyOptions(self.seed, self.inputs),
+            force=self.force,
+            tiles=self._permission() if self.tile or self.patch or self.split else None,
+        )
+
+    def _search(self) -> SearchOptions:
+        from tflm_planner import api
+
+        return api.SearchOptions(
+            _one_of("order", self.order),
+            self.allocator,
+            self.time_limit,
+            self.seed,
+            machine=api.machine(self._target()),
+            overlap=not self.no_overlap,
+            dilate=self.dilate,
+            strip=("unread" if self.portable else "unread by TFLM") if self.strip else "nothing",
+        )
+
+    def _target(self) -> Target:
+        from tflm_planner import api
+
+        target = api.load_target(self.target, lean=self.lean)
+        if self.tflm is not None:
+            target = api.with_tflm(target, self.tflm)
+        return cli_device.with_profile(target, self.profile)
+
+    def _permission(self) -> TilePermission:
+        from tflm_planner import api
+        from tflm_planner.tiled_by_hand import by_hand
+
+        return api.TilePermission(
+            self.overhead,
+            dialect=not self.portable,
+            new_kinds=operator_kinds(self.ops),
+            by_hand=by_hand(self.patch, self.split or ()),
+            inexact=self.allow_inexact,
+            method=_one_of("search", self.search),
+            objective=_one_of("objective", self.objective),
+            workers=self.workers,
+        )
+
+
+def _one_of(option: str, value: str) -> Any:
+    """The value of a choice, checked by the class that it is for."""
+    if not value.isidentifier():
+        raise UsageError(f"--{option} {value!r} is not understood; see --help")
+    return value

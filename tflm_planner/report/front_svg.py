@@ -1,0 +1,248 @@
+"""Memory against instructions as a picture: what each byte less costs.
+
+    bytes
+      ^  o as it was
+      |  o order and plan                   :
+      |  +---o                              : allowed
+      |      +-----o this file, 2 tiles     :        one staircase for the firmware as it is,
+      | - - - -+- -+- - - - - budget - - - -:- -     one with operators added
+      |        +- -o                        :   o slower
+      | . . . . . . . . . . . the inputs . .:. .
+      +-------------------------------------:----> instructions
+
+Both axes are true: bytes begin at zero, instructions at those of the source (or below, where
+something is faster). Both colour schemes, its own background, no script, nothing external.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from tflm_planner.report import svg
+from tflm_planner.report.document import Front, Point
+from tflm_planner.report.front_text import overhead_text, point_words
+from tflm_planner.report.text import shorten
+from tflm_planner.units import human_size
+
+WIDTH, HEIGHT = 1000, 420
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 40.0, 58.0, 62.0
+_CLEAR = 15.0
+"""Pixels between two labels."""
+_CHARACTER = 12 * svg.CHARACTER
+
+# Plain classes rather than CSS variables: librsvg and Inkscape know no var().
+_STYLE = """
+.tff text{font-family:ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",
+sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
+.tff .bg{fill:#fff;stroke:#e3e7ee}.tff .plot{fill:#f7f9fc}.tff .beyond{fill:#eef1f6}
+.tff .grid{stroke:#e3e8f0}.tff .axis{stroke:#9aa5b4}
+.tff .h1{font-size:16px;font-weight:600;fill:#111827}
+.tff .steps,.tff .added{fill:none;stroke:#3f78c9;stroke-width:2}
+.tff .added{stroke:#8a5cc7;stroke-dasharray:6 3}
+.tff .tiled{fill:#3f78c9}.tff .plan{fill:#3f78c9}.tff .stock{fill:#c2334d}
+.tff .more{fill:#8a5cc7}
+.tff .chosen{fill:#0f7b53;stroke:#fff;stroke-width:2}
+.tff .slower{fill:#fff;stroke:#8a95a5;stroke-width:1.6}
+.tff .allowed{stroke:#9aa5b4;stroke-dasharray:5 4}
+.tff .budget{stroke:#c77700;stroke-width:1.5;stroke-dasharray:7 4}
+.tff .floor{stroke:#8a95a5;stroke-dasharray:2 4}
+.tff .was{fill:#c2334d;font-weight:600}.tff .now{fill:#0f7b53;font-weight:700;font-size:13px}
+.tff .lab,.tff .was,.tff .now,.tff .far{paint-order:stroke;stroke:#f7f9fc;stroke-width:4px}
+.tff .far{fill:#6b7280;stroke:#eef1f6}
+.tff .cap{fill:#c77700;font-weight:600}.tff .soft{fill:#6b7280}
+@media (prefers-color-scheme:dark){
+.tff text{fill:#a9b4c3}.tff .bg{fill:#10161f;stroke:#263041}.tff .plot{fill:#151d29}
+.tff .beyond{fill:#10161f}.tff .grid{stroke:#243043}.tff .axis,.tff .allowed{stroke:#56657a}
+.tff .h1{fill:#f1f5f9}.tff .steps{stroke:#6ea3ec}.tff .tiled,.tff .plan{fill:#6ea3ec}
+.tff .added{stroke:#b892ea}.tff .more{fill:#b892ea}
+.tff .stock,.tff .was{fill:#ff8a9d}.tff .chosen,.tff .now{fill:#4fd1a0}
+.tff .chosen,.tff .slower{stroke:#10161f}.tff .slower{fill:#151d29;stroke:#8a95a5}
+.tff .lab,.tff .was,.tff .now{stroke:#151d29}.tff .far{fill:#94a3b8;stroke:#10161f}
+.tff .budget{stroke:#f0b04f}.tff .cap{fill:#f0b04f}.tff .soft{fill:#94a3b8}}
+"""
+_LEGEND = (
+    ("tiled", "firmware as it is"),
+    ("more", "operators added"),
+    ("chosen", "this file"),
+    ("slower", "slower than allowed"),
+)
+_TEXT_STYLE = {"stock": "was", "chosen": "now", "slower": "far"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Plane:
+    """Pixels of the plot, the bytes of its height, the overheads of its width."""
+
+    bytes: int
+    low: float
+    high: float
+
+    def x(self, overhead: float) -> float:
+        return _LEFT + (WIDTH - _LEFT - _RIGHT) * (overhead - self.low) / (self.high - self.low)
+
+    def y(self, size: float) -> float:
+        return self.bottom - (self.bottom - _TOP) * size / self.bytes
+
+    @property
+    def right(self) -> float:
+        return WIDTH - _RIGHT
+
+    @property
+    def bottom(self) -> float:
+        return HEIGHT - _BOTTOM
+
+
+def front_svg(front: Front, *, inputs: int, budget: int | None, title: str) -> str:
+    """`front` by itself. inputs: bytes of all inputs (L0), which nothing is below. budget: bytes
+    that the arena may take, if that was asked for."""
+    plane = _plane(front, budget)
+    body = [
+        svg.text(20, 30, shorten(title, 90), "h1"),
+        *_ground(plane, front.allowed),
+        *_level(plane, inputs, "floor", f"the inputs alone: {inputs:,} B", "soft"),
+        *(() if budget is None else _level(plane, budget, "budget", f"budget {budget:,} B", "cap")),
+        *_stairs(plane, front),
+        *(_dot(plane, p) for p in sorted(front.points, key=lambda p: p.role == "chosen")),
+        *_labels(plane, front.points),
+        *_footer(plane, front),
+    ]
+    least = min((p.size for p in front.points), default=0)
+    label = escape(shorten(f"{title}: down to {human_size(least)} of {front.objective}", 300))
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="tff" viewBox="0 0 {WIDTH} {HEIGHT}" '
+            f'width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{label}">',
+            f"<style>{_STYLE}</style>",
+            f'<rect class="bg" x=".5" y=".5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="12"/>',
+            *body,
+            "</svg>\n",
+        ]
+    )
+
+
+def _plane(front: Front, budget: int | None) -> _Plane:
+    sizes = [p.size for p in front.points]
+    overheads = [p.overhead for p in front.points]
+    high = max(*overheads, min(front.allowed, 1.5), 1.05)
+    low = min(*overheads, 1.0)
+    margin = 0.04 * (high - low)
+    return _Plane(int(1.06 * max(*sizes, budget or 0, 1)), low - margin, high + 3 * margin)
+
+
+def _ground(plane: _Plane, allowed: float) -> Iterator[str]:
+    """The plane, its grid, its axes, and what is slower than allowed in another shade."""
+    yield f'<rect class="plot" {_box(_LEFT, plane.right, plane)}/>'
+    edge = plane.x(allowed)
+    if edge < plane.right:
+        yield f'<rect class="beyond" {_box(edge, plane.right, plane)}/>'
+    for tick in svg.byte_ticks(plane.bytes, plane.bottom - _TOP):
+        y = plane.y(tick)
+        yield svg.line("grid", _LEFT, y, plane.right, y)
+        yield svg.text(_LEFT - 8, y + 4, svg.short_size(tick), "", "end")
+    for percent in _percents(plane):
+        x = plane.x(1 + percent / 100)
+        yield svg.line("grid", x, _TOP, x, plane.bottom)
+        yield svg.text(x, plane.bottom + 18, f"{percent:+d} %" if percent else "0", "", "middle")
+    yield svg.line("axis", _LEFT, plane.bottom, plane.right, plane.bottom)
+    if edge < plane.right:
+        yield svg.line("allowed", edge, _TOP, edge, plane.bottom)
+        words = f"allowed: {100 * (allowed - 1):+.0f} %"
+        yield svg.text(edge - 6, plane.bottom - 8, words, "soft", "end")
+
+
+def _percents(plane: _Plane) -> list[int]:
+    """Whole percents for the axis, ten at most."""
+    low, high = 100 * (plane.low - 1), 100 * (plane.high - 1)
+    step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 1000, 10**9) if (high - low) / s <= 12)
+    return [p for p in range(-10 * step, int(high) + 1, step) if p >= low]
+
+
+def _box(left: float, right: float, plane: _Plane) -> str:
+    return svg.rect((left, _TOP, right - left, plane.bottom - _TOP))
+
+
+def _level(plane: _Plane, size: int, style: str, words: str, text: str) -> Iterator[str]:
+    """A line at so many bytes, named at its right end."""
+    y = plane.y(size)
+    yield svg.line(style, _LEFT, y, plane.right, y)
+    yield svg.text(plane.right - 6, y - 5, words, text, "end")
+
+
+def _stairs(plane: _Plane, front: Front) -> Iterator[str]:
+    """What can be had for at most so many instructions: on the firmware as it is, and with more
+    operators in it. Nothing goes up: what is slower and no smaller helps nobody."""
+    ways = [p for p in front.points if p.role not in ("stock", "slower")]
+    ways.sort(key=lambda p: (p.overhead, p.size))
+    end = svg.number(plane.x(min(front.allowed, plane.high)))
+    if any(p.added for p in ways):
+        yield f'<path class="added" d="{_path(plane, ways)}H{end}"/>'
+    if own := [p for p in ways if not p.added]:
+        yield f'<path class="steps" d="{_path(plane, own)}H{end}"/>'
+
+
+def _path(plane: _Plane, ways: Sequence[Point]) -> str:
+    least = ways[0]
+    path = f"M{svg.number(plane.x(least.overhead))} {svg.number(plane.y(least.size))}"
+    for p in ways[1:]:
+        if p.size < least.size:
+            path, least = path + _step(plane, p), p
+    return path
+
+
+def _step(plane: _Plane, point: Point) -> str:
+    return f"H{svg.number(plane.x(point.overhead))}V{svg.number(plane.y(point.size))}"
+
+
+def _dot(plane: _Plane, point: Point) -> str:
+    radius = 8 if point.role == "chosen" else 5
+    x, y = svg.number(plane.x(point.overhead)), svg.number(plane.y(point.size))
+    added = shorten(f"registers {', '.join(point.added) or 'nothing'}", 300)
+    speed = overhead_text(point) or "0 %"
+    hover = f"{human_size(point.size)}\n{speed} instructions\n{point_words(point)}\n{added}"
+    return (
+        f'<circle class="{_tone(point)}" cx="{x}" cy="{y}" r="{radius}">'
+        f"<title>{escape(hover)}</title></circle>"
+    )
+
+
+def _tone(point: Point) -> str:
+    return "more" if point.role == "tiled" and point.added else point.role
+
+
+def _labels(plane: _Plane, points: Sequence[Point]) -> Iterator[str]:
+    """Bytes beside the points, where there is room; those that have a name first."""
+    ranks = {"chosen": 0, "stock": 1, "plan": 2, "slower": 4}
+    taken: list[tuple[float, float, float]] = []
+    for p in sorted(points, key=lambda p: (ranks.get(p.role, 3), p.size)):
+        words = f"{p.size:,} B"
+        if p.role in ("stock", "plan", "chosen"):
+            words += f"  {point_words(p)}"
+        if p.role == "chosen":
+            words = f"{p.size:,} B  this file, {overhead_text(p)}"
+        wide = len(words) * _CHARACTER
+        x, y, anchor = plane.x(p.overhead) + 12, plane.y(p.size) - 7, "start"
+        if x + wide > plane.right:
+            x, anchor = plane.x(p.overhead) - 12, "end"
+        left = x if anchor == "start" else x - wide
+        if all(abs(y - b) >= _CLEAR or left > d or left + wide < c for c, d, b in taken):
+            taken.append((left, left + wide, y))
+            yield svg.text(x, y, words, _TEXT_STYLE.get(p.role, "lab"), anchor)
+
+
+def _footer(plane: _Plane, front: Front) -> Iterator[str]:
+    y = HEIGHT - 16
+    what = "bytes of arena" if front.objective == "arena" else "bytes of head"
+    yield svg.text(_LEFT, y, f"{what}, against instructions beside the source's", "")
+    shown = {_tone(p) for p in front.points}
+    entries = [e for e in _LEGEND if e[0] in shown]
+    x = plane.right - sum(_legend_width(words) for _, words in entries) + 16
+    for tone, words in entries:
+        yield f'<circle class="{tone}" cx="{svg.number(x)}" cy="{y - 4}" r="5"/>'
+        yield svg.text(x + 11, y, words, "")
+        x += _legend_width(words)
+
+
+def _legend_width(words: str) -> float:
+    return 11 + _CHARACTER * len(words) + 16
