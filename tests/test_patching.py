@@ -51,7 +51,7 @@ def low(size: tuple[int, int] = (8, 64)) -> bytes:
 
 def options(**more) -> TileOptions:
     on = api.machine()
-    given = {"objective": "head", "new_kinds": KINDS, "overhead": 2.2, "time_limit": 120.0}
+    given = {"objective": "head", "new_kinds": KINDS, "overhead": 1.1, "time_limit": 120.0}
     return TileOptions(on, on.trails_of, **{**given, **more})
 
 
@@ -60,16 +60,17 @@ def test_patches_are_found_where_bands_keep_too_much(monkeypatch):
     data = low()
     found = search_tiles(data, options()).best
     assert any(len(s.splits) == 2 or s.splits[0][0] == 2 for s in found.schemes)  # type: ignore[union-attr]
-    monkeypatch.setattr("tflm_planner.choice.regions.patch_stages", lambda *_: [])
-    monkeypatch.setattr("tflm_planner.choice.improve.along_columns", lambda _: iter(()))
-    bands = search_tiles(data, options()).best
+    with monkeypatch.context() as without:
+        without.setattr("tflm_planner.choice.regions.patch_stages", lambda *_: [])
+        without.setattr("tflm_planner.choice.improve.along_columns", lambda _: iter(()))
+        bands = search_tiles(data, options()).best
     assert found.bytes < 0.6 * bands.bytes
-    tiles = api.TilePermission(objective="head", new_kinds=KINDS, overhead=2.2)
+    tiles = api.TilePermission(objective="head", new_kinds=KINDS, overhead=1.1)
     report = api.plan(
         data, options=api.PlanOptions(api.SearchOptions(time_limit=120), tiles=tiles)
     ).report
     assert report.verified
-    assert report.after.head == found.head
+    assert report.after.head <= found.head
     assert report.after.wheel.measured_head == report.after.wheel.predicted_head
 
 
