@@ -93,12 +93,12 @@ def conv(case: Case, family: Family) -> Work:
     if kind == "int8" and w.groups == 1 and _pointwise(w):
         if w.stride_h == w.stride_w == 1:
             return Work("conv_1x1", _gemm(w.pixels, w.out_depth, w.depth, family), macs)
-        strided = _gemm(w.out_width, w.out_depth, w.depth, family)
-        lines = w.batch * w.out_height
+        strided = _gemm(w.out_w, w.out_depth, w.depth, family)
+        lines = w.batch * w.out_h
         return Work("conv_1x1_strided", {"line": lines, **_times(strided, lines)}, macs)
     if kind == "int8" and _row(w):
         if family == "mve":
-            counts = {**_times(_gemm(w.out_width, w.out_depth, w.column, family), w.batch)}
+            counts = {**_times(_gemm(w.out_w, w.out_depth, w.column, family), w.batch)}
             return Work("conv_row", {**counts, **_edges(w)}, macs)
         return Work("conv", _columns(w, family), macs)
     if kind == "int16" and w.column > _LONG:
@@ -191,7 +191,7 @@ def _by_four(w: Window) -> Counts:
     tiles = w.out_depth // 4
     return {
         "mac_4": w.inside * tiles, "row_4": w.rows_inside * tiles, "output_4": w.pixels * tiles,
-        "channel": w.pixels * w.depth, "pixel": w.pixels, "line": w.batch * w.out_height,
+        "channel": w.pixels * w.depth, "pixel": w.pixels, "line": w.batch * w.out_h,
     }  # fmt: skip
 
 

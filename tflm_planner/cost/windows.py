@@ -10,40 +10,24 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tflm_planner.cost.case import Case
+from tflm_planner.ops.window import Footprint, low_padding
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class Window(Footprint):
     """A convolution or pool. Sums run over all output pixels of all images.
 
-    pixels: output pixels. inside: taps (kernel positions) inside the image; rows_inside: kernel
-    rows inside. taps: kernel positions of one window. padded: whether any window leaves the image.
-    pad_low: padding before the first row, column.
+    inside: taps (kernel positions) inside the image; rows_inside: kernel rows inside.
     """
 
-    batch: int
-    height: int
-    width: int
-    depth: int
-    out_height: int
-    out_width: int
-    out_depth: int
-    kernel_h: int
-    kernel_w: int
-    kernel_depth: int
-    stride_h: int
-    stride_w: int
-    dilation_h: int
-    dilation_w: int
-    pad_h: int
-    pad_w: int
+    out_h: int
     inside: int
     rows_inside: int
 
     @property
     def pixels(self) -> int:
         """Output pixels of all images."""
-        return self.batch * self.out_height * self.out_width
+        return self.batch * self.out_h * self.out_w
 
     @property
     def taps(self) -> int:
@@ -59,11 +43,6 @@ class Window:
     def groups(self) -> int:
         """Groups of a grouped convolution."""
         return max(1, self.depth // max(1, self.kernel_depth))
-
-    @property
-    def undilated(self) -> bool:
-        """Whether no dilation is asked for."""
-        return self.dilation_h == self.dilation_w == 1
 
 
 def window_of(case: Case) -> Window | None:
@@ -87,17 +66,9 @@ def window_of(case: Case) -> Window | None:
     rows = _inside(height, out_h, kernel[0], sh, dh, pad_h)
     columns = _inside(width, out_w, kernel[1], sw, dw, pad_w)
     return Window(
-        batch, height, width, depth, out_h, out_w, out_depth, kernel[0], kernel[1], kernel[2],
-        sh, sw, dh, dw, pad_h, pad_w, batch * rows * columns, batch * rows * out_w,
+        batch, height, width, depth, kernel[0], kernel[1], kernel[2], out_w, out_depth,
+        sh, sw, dh, dw, pad_h, pad_w, out_h, batch * rows * columns, batch * rows * out_w,
     )  # fmt: skip
-
-
-@lru_cache(maxsize=8192)
-def low_padding(size: int, kernel: int, stride: int, dilation: int, valid: bool) -> int:
-    """Rows before the first one, as TFLM's ComputePaddingHeightWidth has them."""
-    reach = (kernel - 1) * dilation + 1
-    steps = (size + stride - (reach if valid else 1)) // stride
-    return max((steps - 1) * stride + reach - size, 0) // 2
 
 
 @lru_cache(maxsize=8192)

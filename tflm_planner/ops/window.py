@@ -60,6 +60,43 @@ class Window:
         return self.groups == self.channels[0]
 
 
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Sizes of the input, filter and output of a sliding window as an operator gives them, and
+    how it moves. pad: rows and columns before the first one. Other than a `Window` it need not be
+    one that TFLM runs."""
+
+    batch: int
+    height: int
+    width: int
+    depth: int
+    kernel_h: int
+    kernel_w: int
+    kernel_depth: int
+    out_w: int
+    out_depth: int
+    stride_h: int
+    stride_w: int
+    dilation_h: int
+    dilation_w: int
+    pad_h: int
+    pad_w: int
+
+    @property
+    def undilated(self) -> bool:
+        """Whether no dilation is asked for."""
+        return self.dilation_h == self.dilation_w == 1
+
+
+@lru_cache(maxsize=_KNOWN)
+def low_padding(size: int, kernel: int, stride: int, dilation: int, valid: bool) -> int:
+    """Rows before the first one, as TFLM's ComputePaddingHeightWidth has them."""
+    reach = (kernel - 1) * dilation + 1
+    covered = size + stride - (reach if valid else 1)
+    steps = covered // stride if stride > 0 else 0
+    return max((steps - 1) * stride + reach - size, 0) // 2
+
+
 def window_of(op: Op) -> Window | None:
     """The window of CONV_2D, DEPTHWISE_CONV_2D, AVERAGE_POOL_2D or MAX_POOL_2D.
 

@@ -9,10 +9,11 @@ of August 2022 in the Arduino library. It must not know the reference kernels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tflm_planner.ir import Op, Tensor
+from tflm_planner.ops.window import Footprint, low_padding
 from tflm_planner.tflm.pieces import as_convolution, keeps_sums, needs_sums
 from tflm_planner.tflm.targets import Target
 from tflm_planner.units import align_up
@@ -25,35 +26,13 @@ _REVERSE_ABOVE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
-    """A sliding window: sizes of input, filter and output, and how it moves. Paddings are those
-    on the low side, as TFLM computes them from the padding scheme."""
-
-    batch: int
-    height: int
-    width: int
-    depth: int
-    kernel_h: int
-    kernel_w: int
-    kernel_depth: int
-    out_w: int
-    out_depth: int
-    stride_h: int
-    stride_w: int
-    dilation_h: int
-    dilation_w: int
-    pad_h: int
-    pad_w: int
+class _Window(Footprint):
+    """What CMSIS-NN asks of a sliding window."""
 
     @property
     def column(self) -> int:
         """Elements under the window."""
         return self.kernel_h * self.kernel_w * self.depth
-
-    @property
-    def undilated(self) -> bool:
-        """Whether no dilation is asked for."""
-        return self.dilation_h == self.dilation_w == 1
 
     @property
     def pointwise(self) -> bool:
@@ -83,8 +62,8 @@ def _window(op: Op) -> _Window | None:
     return _Window(
         batch, height, width, depth, kernel_h, kernel_w, kernel_depth, out[2], out[3],
         stride_h, stride_w, dilation_h, dilation_w,
-        _padding(height, kernel_h, stride_h, dilation_h, valid),
-        _padding(width, kernel_w, stride_w, dilation_w, valid),
+        low_padding(height, kernel_h, stride_h, dilation_h, valid),
+        low_padding(width, kernel_w, stride_w, dilation_w, valid),
     )  # fmt: skip
 
 
@@ -92,14 +71,6 @@ def _four(tensor: Tensor) -> tuple[int, int, int, int]:
     """The shape of a tensor of rank 4; zeros for others."""
     shape = tensor.shape or ()
     return (shape[0], shape[1], shape[2], shape[3]) if len(shape) == 4 else (0, 0, 0, 0)
-
-
-def _padding(size: int, kernel: int, stride: int, dilation: int, valid: bool) -> int:
-    """ComputePaddingHeightWidth: rows or columns before the first element."""
-    reach = (kernel - 1) * dilation + 1
-    covered = size + stride - (reach if valid else 1)
-    steps = covered // stride if stride > 0 else 0
-    return max((steps - 1) * stride + reach - size, 0) // 2
 
 
 def _type(op: Op, index: int = 0) -> str:
@@ -177,7 +148,7 @@ def _depthwise_s8(window: _Window, target: Target) -> int:
     taps = window.kernel_h * window.kernel_w
     mve = target.extension == "mve" and target.version == "current"
     if mve and window.depth == 1 and window.out_depth > _MVE_SPREAD_ABOVE:
-        spread = _Window(**{**_fields(window), "kernel_depth": 1})
+        spread = replace(window, kernel_depth=1)
         return _convolution_s8(spread, target) + window.out_depth * taps
     if not _optimised_depthwise(window):
         return 0
@@ -199,10 +170,6 @@ def _depthwise_s4(window: _Window, target: Target) -> int:
 
 def _optimised_depthwise(window: _Window) -> bool:
     return window.depth == window.out_depth and window.batch == 1 and window.undilated
-
-
-def _fields(window: _Window) -> dict[str, int]:
-    return {name: getattr(window, name) for name in window.__slots__}
 
 
 def _average_pool(op: Op, target: Target) -> Iterator[int]:
