@@ -40,6 +40,9 @@ from tflm_planner.tflm.machine import Machine, machine
 
 Progress = Callable[[str], None]
 
+_LEAST = 0.005
+"""Seconds of packing for each buffer, however late it is: a model in thousands of tiles, searched
+for until time was up, must still come to the head that it was chosen for."""
 ORDERS: tuple[str, ...] = get_args(Method)
 ALLOCATORS = NAMES
 
@@ -300,7 +303,7 @@ def _plan(
         solution = best_of(
             problem,
             allocators=(options.allocator,),
-            time_limit=max((deadline - time.monotonic()) / 2, 0.5),  # leave some for rivals
+            time_limit=max((deadline - time.monotonic()) / 2, _LEAST * len(problem.buffers), 0.5),
             seed=options.seed,
             required=_required(line, model, options),
             on_progress=lambda name, height, bound: say(
