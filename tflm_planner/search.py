@@ -42,6 +42,9 @@ Progress = Callable[[str], None]
 Stripping = Literal["nothing", "unread", "unread by TFLM"]
 """What is dropped from a file: nothing, what no runtime reads, or what TFLM does not read."""
 
+_LEAST = 0.005
+"""Seconds of packing for each buffer, however late it is: a model in thousands of tiles, searched
+for until time was up, must still come to the head that it was chosen for."""
 ORDERS: tuple[str, ...] = get_args(Method)
 ALLOCATORS = NAMES
 
@@ -304,7 +307,7 @@ def _plan(
         solution = best_of(
             problem,
             allocators=(options.allocator,),
-            time_limit=max((deadline - time.monotonic()) / 2, 0.5),  # leave some for rivals
+            time_limit=max((deadline - time.monotonic()) / 2, _LEAST * len(problem.buffers), 0.5),
             seed=options.seed,
             required=_required(line, model, options),
             on_progress=lambda name, height, bound: say(

@@ -39,7 +39,8 @@ def parse_patch(text: str) -> Patch:
 
 def parse_split(text: str) -> Scheme:
     """ "2-7:rows=4,columns=2": operators in file order, in parts of rows, columns, channels, of
-    axis N ("axis0=2"), or of their sum; with halo=, border= and order=backward."""
+    axis N ("axis0=2"), or of their sum; with halo=, border= and order=backward or
+    order=eager."""
     found = re.fullmatch(r"([\s\d,-]+):(.+)", text)
     if found is None:
         raise UsageError(f"--split {text!r}: give operators and parts, e.g. 2-7:rows=4")
@@ -61,7 +62,7 @@ def parse_split(text: str) -> Scheme:
             raise UsageError(
                 f"--split {text!r}: {item.strip()!r} is not understood; there are "
                 f"{', '.join(_AXES)}, axisN, halo ({', '.join(HALOS)}), "
-                f"border ({', '.join(BORDERS)}) and order=backward"
+                f"border ({', '.join(BORDERS)}) and order= (backward, eager)"
             )
     if not splits or len({a for a, _ in splits}) < len(splits):
         raise UsageError(f"--split {text!r}: give each axis to be split once")

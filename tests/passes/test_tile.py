@@ -44,7 +44,8 @@ def random_scheme(data: bytes, seed: int) -> Scheme | None:
     axes = [(ROWS,), (ROWS,), (COLUMNS,), (CHANNELS,), (0,), (ROWS, COLUMNS), (ROWS, CHANNELS)]
     picked = rng.choice(axes if halo == "recompute" else axes[:5])
     splits = tuple((a, rng.randint(2, 4 if len(picked) > 1 else 12)) for a in picked)
-    return Scheme(tuple(chosen), splits, halo, rng.choice(BORDERS), rng.random() < 0.3)
+    border, backward, eager = rng.choice(BORDERS), rng.random() < 0.3, rng.random() < 0.4
+    return Scheme(tuple(chosen), splits, halo, border, backward, eager)
 
 
 def random_sum(data: bytes, seed: int) -> Scheme:

@@ -57,6 +57,8 @@ def _near(scheme: Scheme | Loop, count: int, copies: bool) -> Iterator[Scheme | 
             yield replace(scheme, splits=((axis, parts + by), *more))
     yield replace(scheme, backward=not scheme.backward)
     yield from along_columns(scheme) if more or copies else ()
+    if scheme.halo != "recompute":
+        yield replace(scheme, eager=not scheme.eager)
     if not more:
         for halo in ("recompute", "blocks", "merge"):
             if halo != scheme.halo:

@@ -52,7 +52,9 @@ class Outings:
     allowed: int
     used: frozenset[str]
     tried: int = 0
-    _known: dict[tuple[object, ...], Outcome | None] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[object, ...], Outcome | None] = field(
+        default_factory=dict[tuple[object, ...], Outcome | None], repr=False
+    )
     """By operators, what lives through, and scheme."""
 
     def trials(self) -> Iterator[Trial]:
@@ -139,9 +141,10 @@ def halo_bytes(op: Op) -> int:
 
 
 def _parts(ops: Sequence[Op], line: Line) -> list[int]:
-    results = [t for t in region_results(line.model.main, ops) if len(t.shape or ()) > ROWS]
-    rows = min(((t.shape or ())[ROWS] for t in results), default=1)
-    return [p for p in dict.fromkeys(-(-rows // size) for size in _SIZES) if p > 1]
+    """Numbers of tiles that are tried."""
+    results = region_results(line.model.main, ops)
+    rows = min(((t.shape or ())[ROWS:][:1] for t in results), default=())
+    return [p for p in dict.fromkeys(-(-n // size) for n in rows for size in _SIZES) if p > 1]
 
 
 def _cheapest(way: _Way) -> tuple[int, int]:

@@ -1,0 +1,121 @@
+"""Frontiers, bulges and orders around them, against brute force on small random graphs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from tflm_planner.choice.bulges import alone, around_bulges, bulges_of
+from tflm_planner.choice.frontier import Cuts
+from tflm_planner.choice.gathering import Region, closed, gathered
+from tflm_planner.ops.axes import Slide
+from tflm_planner.passes.windows import VALID, Sliding, window_forms
+from tflm_planner.planning.order import Dag, Node, is_valid
+
+
+def random_dag(seed: int, count: int) -> Dag:
+    """Nodes that write a tensor each and read one to three earlier ones."""
+    rng = random.Random(seed)
+    sizes = [16 * rng.randint(1, 40) for _ in range(count + 1)]
+    nodes: list[Node] = []
+    for n in range(count):
+        known = range(n + 1)
+        reads = tuple(sorted(set(rng.choices(known, k=rng.randint(1, 3)))))
+        nodes.append(Node(reads, (n + 1,), workspace=16 * rng.randint(0, 3)))
+    read = {t for node in nodes for t in node.reads}
+    outputs = tuple(t for t in range(1, count + 1) if t not in read)
+    return Dag(tuple(sizes), tuple(nodes), (0,), outputs)
+
+
+def ideals(dag: Dag) -> Iterator[frozenset[int]]:
+    """All sets of nodes that hold what they wait for."""
+    count = len(dag.nodes)
+    for bits in range(1 << count):
+        chosen = frozenset(n for n in range(count) if bits >> n & 1)
+        if all(p in chosen for n in chosen for p in dag.links.preds[n]):
+            yield chosen
+
+
+def alive(dag: Dag, done: frozenset[int]) -> int:
+    """Bytes that live when just these have run."""
+    links = dag.links
+    return sum(
+        size
+        for t, size in enumerate(dag.sizes)
+        if (links.writer[t] < 0 or links.writer[t] in done)
+        and (t in links.kept or any(r not in done for r in links.readers[t]))
+    )
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_frontiers_are_the_cheapest(seed: int) -> None:
+    dag = random_dag(seed, 9)
+    rng = random.Random(seed)
+    node, price = rng.randrange(9), rng.choice([0, 16, 64, 200])
+    cuts = Cuts(dag)
+    must, never = cuts.ancestors([node]), cuts.descendants([node])
+    behind = [i for i in ideals(dag) if must <= i]
+    before = [i for i in ideals(dag) if not never & i]
+    least = min(alive(dag, i) + price * len(i) for i in behind)
+    most = min(alive(dag, i) - price * len(i) for i in before)
+    found, other = cuts.behind([node], price), cuts.before([node], price)
+    assert found in behind and other in before
+    assert alive(dag, found) + price * len(found) == least
+    assert alive(dag, other) - price * len(other) == most
+    same = [i for i in behind if alive(dag, i) + price * len(i) == least]
+    assert len(found) == min(map(len, same))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_regions_run_in_one_piece(seed: int) -> None:
+    dag, rng = random_dag(seed, 24), random.Random(seed)
+    wanted = [frozenset(rng.sample(range(24), rng.randint(1, 4))) for _ in range(3)]
+    groups = closed(dag, wanted)
+    assert all(any(w <= g for g in groups) for w in wanted)
+    assert len(frozenset[int]().union(*groups)) == sum(map(len, groups))
+    found = gathered(dag, [Region(g, 16) for g in groups])
+    assert is_valid(dag, found.order)
+    for group, (first, end) in zip(groups, found.spans, strict=True):
+        assert frozenset(found.order[first:end]) == group
+
+
+def diamond(width: int) -> Dag:
+    """in -> width thin tensors -> one fat -> two thin -> out, the thin ones made far from it."""
+    nodes = [Node((0,), (1 + k,)) for k in range(width)]
+    fat = 1 + width
+    nodes.append(Node(tuple(range(1, fat)), (fat,)))
+    nodes += [Node((fat,), (fat + 1,)), Node((fat + 1,), (fat + 2,)), Node((fat,), (fat + 3,))]
+    nodes.append(Node((fat + 2, fat + 3), (fat + 4,)))
+    sizes = (64, *[160] * width, 160 * width, *[160] * 4)
+    return Dag(sizes, tuple(nodes), (0,), (fat + 4,))
+
+
+def test_a_bulge_holds_what_makes_its_ends_thin() -> None:
+    """The fat tensor's readers belong to it, near or not; what follows them does not."""
+    dag = diamond(6)
+    (bulge,) = bulges_of(dag, 1500, 200)
+    assert alone(dag, 6) == 1920
+    assert {6, 7, 9} <= bulge and 8 not in bulge and 10 not in bulge
+    best = next(iter(around_bulges(dag, 2200, [0] * 11)))
+    (first, end), *_ = best.spans
+    assert {6, 7, 9} <= {*best.order[first:end]}
+    assert best.peak < 2080
+
+
+def test_nothing_is_fat() -> None:
+    dag = diamond(2)
+    assert bulges_of(dag, 10_000, 10) == []
+    assert list(around_bulges(dag, 0, [0] * 7)) == []
+
+
+def test_valid_windows_read_whole_rows() -> None:
+    """A last column that no window reaches is read with the others: rows are runs of bytes then."""
+    rows = Sliding(Slide(3, 2, 1, 0), (4, 8), 224)
+    columns = Sliding(Slide(3, 2, 1, 0), (0, 111), 224, whole=True)
+    found = window_forms([rows, columns], "pad", is_pool=False)
+    assert found is not None
+    forms, padding = found
+    assert padding == VALID and [f.read for f in forms] == [(8, 17), (0, 224)]
+    assert all(f.pads == (0, 0) for f in forms)
