@@ -85,8 +85,11 @@ def row(path: Path, on: Machine, given: argparse.Namespace) -> tuple[list[int], 
     wheel = report.after.wheel
     real = wheel.measured_head == wheel.predicted_head and report.verified
     heads = [stock, order, patches, report.after.head]
-    said = next((n for n in report.notes if n.startswith("predicted instructions")), "+0.0 %")
-    cells = [path.stem, *(f"{h:,}" for h in heads), f"{heads[-1] / KIB:.0f}", said.split(": ")[-1]]
+    assert report.front is not None
+    overhead = next(p.overhead for p in report.front.points if p.role == "chosen")
+    macs = report.after.macs / max(report.before.macs, 1)
+    cells = [path.stem, *(f"{h:,}" for h in heads), f"{heads[-1] / KIB:.0f}"]
+    cells += [f"{100 * (ratio - 1):+.1f} %" for ratio in (overhead, macs)]
     cells += ["yes" if real else "NO", f"{time.monotonic() - started:.0f}"]
     return heads, f"| {' | '.join(cells)} |"
 
@@ -102,7 +105,7 @@ def main() -> None:
     parser.add_argument("--svg", type=Path)
     given = parser.parse_args()
     on = api.machine(api.load_target(given.target))
-    columns = ["model", *FIELDS, "KiB", "instructions", "proved", "seconds"]
+    columns = ["model", *FIELDS, "KiB", "instructions", "MACs", "proved", "seconds"]
     print(f"{given.target}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
     groups: list[tuple[str, list[float]]] = []
     for path in given.models:

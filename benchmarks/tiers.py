@@ -1,25 +1,26 @@
 """What each tier of planning reaches, model by model, and how far from the limits: Markdown.
 
-    python benchmarks/tiers.py [--target T ...] [--ops none|all|both] MODELS...
+    python benchmarks/tiers.py [--target T ...] [--objective head] MODELS...
 
-Bytes of arena, and of the head in brackets, where not said otherwise:
+Bytes of arena, and of the head in brackets:
 
     stock        TFLM plans by itself
-    order+plan   operators ordered, tensors packed, no two live ones share memory (with
-                 `--patches` beside it: patches of the first operators alone, as TinyEngine has)
+    order+plan   operators ordered, tensors packed, no two live ones share memory
     +overlap     results in place of operands, views, and results that trail operands
-    +tiles       with tiles, in firmware as it is; and with all operators allowed
+    own          with tiles, in firmware as it is: the objective's bytes
+    all          with tiles and loops, all operators allowed; written, and proved on the runtimes
 
 Limits of the head: L0 the inputs; L1 live bytes in the file's order; L2 the same in the best
 order known; L3 results may trail operands by nothing (order of the file); L4 rows streamed
 through intervals of operators, nothing recomputed and nothing copied, the best partition (a value
-that some runtime could reach, not a proof). gap: the smallest head beside L4.
+that some runtime could reach, not a proof). gap: the last head beside L4.
+real: whether TFLM on this machine reported the head and the tail that were predicted for it, and
+outputs were equal. seconds: of the whole search, by the clock.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,14 +39,14 @@ from tflm_planner.planning.allocators import best_of
 from tflm_planner.planning.lifetimes import planning_problem, timeline
 from tflm_planner.planning.order import Dag, OrderResult, best_order
 from tflm_planner.planning.problem import Problem
+from tflm_planner.report.document import ArenaFigures, Report
 from tflm_planner.serde import read_model
 from tflm_planner.tflm.arena import Arena, arena_of
 from tflm_planner.tflm.machine import Machine
-from tflm_planner.tile_search import Tiling, search_tiles
 
 COLUMNS = [
-    "model", "operators", "stock", "order+plan", "+overlap", "+tiles, same firmware", "slower",
-    "+tiles, all operators", "slower", "L0", "L1", "L2", "L3", "L4", "gap", "seconds",
+    "model", "operators", "stock", "order+plan", "+overlap", "own", "slower", "all", "slower",
+    "MACs", "L0", "L1", "L2", "L3", "L4", "gap", "real", "seconds",
 ]  # fmt: skip
 _FREE = 1 << 60
 
@@ -101,47 +102,52 @@ def streamed(data: bytes, on: Machine) -> int:
     return next((cap for cap in partition.caps() if partition.covers(cap)), max(line.needs))
 
 
-def tiles(
-    data: bytes, on: Machine, kinds: frozenset[str] | None, given: argparse.Namespace
-) -> Tiling:
-    """The best tiling."""
-    options = TileOptions(
-        on, on.trails_of, overhead=given.latency_overhead, time_limit=given.time_limit,
-        new_kinds=kinds, objective=given.objective, method=given.search, workers=given.workers,
+def tiled(data: bytes, on: Machine, given: argparse.Namespace) -> Report:
+    """The model in tiles and loops, proved."""
+    tiles = api.TilePermission(
+        overhead=given.latency_overhead, new_kinds=None, objective=given.objective,
+        method=given.search, workers=given.workers,
     )  # fmt: skip
-    return search_tiles(data, options).best
+    search = api.SearchOptions(machine=on, time_limit=given.time_limit)
+    options = api.PlanOptions(search, tiles=tiles, verify=api.VerifyOptions(inputs=2))
+    return api.plan(data, options=options).report
 
 
 def row(path: Path, on: Machine, given: argparse.Namespace) -> str:
     """One line of the table."""
-    started = time.process_time()
     data = path.read_bytes()
     stock = seen(fresh(data), on)
     plain, peak = apart(data, on)
     search = api.SearchOptions(machine=on, time_limit=20.0)
     overlap = api.plan(data, options=api.PlanOptions(search, verify=None)).report.after.arena
-    cells = [
-        path.stem, f"{len(stock.model.main.ops)}", _bytes(stock.arena), _bytes(plain),
-        _bytes(overlap),
-    ]  # fmt: skip
-    heads = [plain.head, overlap.head]
-    for name, kinds in (("none", frozenset[str]()), ("all", None)):
-        if given.ops not in (name, "both"):
-            cells += ["-", "-"]
-            continue
-        best = tiles(data, on, kinds, given)
-        heads.append(best.head)
-        cells += [_bytes(best), f"{100 * (best.overhead - 1):+.1f} %"]
+    report = tiled(data, on, given)
+    after, wheel = report.after, report.after.wheel
+    same = (wheel.measured_head, wheel.measured_tail) == (
+        wheel.predicted_head,
+        wheel.predicted_tail,
+    )
+    assert report.front is not None
+    own = min((p for p in report.front.points if not p.added), key=lambda p: p.size)
+    chosen = next(p for p in report.front.points if p.role == "chosen")
     floor = streamed(data, on)
     limits = (stock.limits.inputs, stock.limits.order, peak, stock.limits.overlap, floor)
-    cells += [f"{n or 0:,}" for n in limits]
-    cells.append(f"{100 * (min(heads) / max(floor, 1) - 1):+.0f} %")
-    cells.append(f"{time.process_time() - started:.0f}")
+    heads = plain.head, overlap.head, after.arena.head
+    cells = [
+        path.stem, f"{len(stock.model.main.ops)}", _bytes(stock.arena), _bytes(plain),
+        _bytes(overlap), f"{own.size:,}", _more(own.overhead), _bytes(after.arena),
+        _more(chosen.overhead), _more(after.macs / max(report.before.macs, 1)),
+        *(f"{n or 0:,}" for n in limits), f"{100 * (min(heads) / max(floor, 1) - 1):+.0f} %",
+        "=" if same and report.verified else "NO", f"{report.seconds['plan']:.0f}",
+    ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
 
-def _bytes(found: Arena | Tiling | object) -> str:
-    return f"{found.arena:,} ({found.head:,})"  # type: ignore[attr-defined]
+def _more(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+def _bytes(found: Arena | ArenaFigures) -> str:
+    return f"{found.arena:,} ({found.head:,})"
 
 
 def main() -> None:
@@ -149,14 +155,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="+", type=Path)
     parser.add_argument("--target", action="append")
-    parser.add_argument("--ops", choices=("none", "all", "both"), default="both")
     parser.add_argument("--objective", choices=("arena", "head"), default="arena")
     parser.add_argument("--search", choices=("regions", "motes"), default="regions")
     parser.add_argument("--latency-overhead", type=float, default=1.10)
     parser.add_argument("--time-limit", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
-    for target in given.target or ["cortex-m4/cmsis-nn"]:
+    for target in given.target or ["cortex-m4/cmsis-nn", "x86-64/wheel"]:
         on = api.machine(api.load_target(target))
         print(f"\n{target}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
         for path in given.models:
