@@ -70,5 +70,8 @@ def bert_tiny(tokens: int = 512, blocks: int = 2, classes: int = 2) -> keras.Mod
         x = LayerNorm()(layers.Add()([x, _feed_forward(x)]))
     first = layers.Reshape((HIDDEN,))(x[:, :1])
     pooled = layers.Dense(HIDDEN, activation="tanh")(first)
-    output = layers.Dense(classes, activation="softmax", name="predictions")(pooled)
+    # Untrained logits hardly differ: wide weights make the classes move with the input.
+    wide = keras.initializers.RandomNormal(stddev=0.7)
+    head = layers.Dense(classes, activation="softmax", kernel_initializer=wide, name="predictions")
+    output = head(pooled)
     return keras.Model(sequence, output, name="bert_tiny")
