@@ -1,0 +1,60 @@
+"""How much a search may plan: operators, counted, so that the clock decides nothing.
+
+    |<------------ all ------------>|
+    |  step 1  |  step 2  |  step 3 |      every step its part of what is left; what a step leaves
+    |++++      |          |         |      over is for those after it
+         |   step 2  |    step 3    |
+
+It must not know what is planned, nor what that brings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Allowance:
+    """left: operators that may still be planned. floor: those of them that are for later steps."""
+
+    left: int
+    floor: int = 0
+
+    def open(self, share: float) -> None:
+        """Begin a step that may spend this share of what is left."""
+        self.floor = self.left - int(self.left * share)
+
+    def spend(self, work: int) -> None:
+        """Take operators that were planned."""
+        self.left -= work
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the step that was begun is to end."""
+        return self.left <= self.floor
+
+
+@dataclass
+class Patience:
+    """Ends what brings nothing any more. most: attempts in a row without gain. part: a gain is one
+    part in so many."""
+
+    most: int
+    part: int
+    best: int
+    left: int = 0
+
+    def __post_init__(self) -> None:
+        self.left = self.most
+
+    def note(self, bytes_: int) -> bool:
+        """Take the best that is known after an attempt; whether it is a gain."""
+        gained = bytes_ < self.best - self.best // self.part
+        self.best = bytes_ if gained else self.best
+        self.left = self.most if gained else self.left - 1
+        return gained
+
+    @property
+    def is_over(self) -> bool:
+        """Whether enough attempts brought nothing."""
+        return self.left <= 0
