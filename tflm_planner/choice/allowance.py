@@ -15,14 +15,22 @@ from dataclasses import dataclass
 
 @dataclass
 class Allowance:
-    """left: operators that may still be planned. floor: those of them that are for later steps."""
+    """left: operators that may still be planned."""
 
     left: int
-    floor: int = 0
+    _floor: int = 0
+    _end: int = 0
 
-    def open(self, share: float) -> None:
-        """Begin a step that may spend this share of what is left."""
-        self.floor = self.left - int(self.left * share)
+    def open(self, share: float, first: float = 1.0) -> None:
+        """Begin a step that may spend this share of what is left; of that `first` before `go_on`
+        is called."""
+        step = int(self.left * share)
+        self._end = self.left - step
+        self._floor = self.left - int(step * first)
+
+    def go_on(self) -> None:
+        """Let the step have the rest of its share."""
+        self._floor = self._end
 
     def spend(self, work: int) -> None:
         """Take operators that were planned."""
@@ -31,7 +39,7 @@ class Allowance:
     @property
     def is_spent(self) -> bool:
         """Whether the step that was begun is to end."""
-        return self.left <= self.floor
+        return self.left <= self._floor
 
 
 @dataclass

@@ -71,7 +71,9 @@ MOST_WORK = 24_000
 all modes together."""
 FINALISTS = 4
 """Whole models that are planned with all care."""
-_COVERS_SHARE = 0.7
+_SHARES = (0.1, 0.6, 0.5, 1.0)
+"""Of the work that is left, for each mode, the last ones where there are fewer."""
+_COVERS_SHARE = 0.75
 """Of a mode's work, for covers; the rest is for improvement."""
 _PATCHES_SHARE = 0.1
 """Of the work that is left, for patches."""
@@ -151,7 +153,7 @@ class RegionSearch:
         """Search until nothing is left to try, or time is up."""
         self._try_outings(say)
         modes = self._modes()
-        for left, (bound, loops) in zip(range(len(modes), 0, -1), modes, strict=True):
+        for share, (bound, loops) in zip(_SHARES[-len(modes) :], modes, strict=True):
             self._bound = bound
             self._partition = Partition(self._line.needs, self._allowed)
             self._caps, self._bans, self._bans_of = [], [], {}
@@ -160,11 +162,11 @@ class RegionSearch:
                 self._partition.add(item)
             for loop in self._looped() if loops else ():
                 self._partition.add(loop)
-            self._work.open(_COVERS_SHARE / left)
+            self._work.open(share, _COVERS_SHARE)
             self._try_covers(say)
             self._turn_round()
             self._cut_patches()
-            self._work.open(1 / left)
+            self._work.go_on()
             self._improve(say)
         self._finish(say)
 
@@ -229,7 +231,7 @@ class RegionSearch:
         bounds = (*([True] * self._options.dialect), *([False] * copies))
         if not may_loop(self._options, self._used):
             return [(bound, False) for bound in bounds]
-        return [(bound, loops) for loops in (False, True) for bound in bounds or (True,)]
+        return [(bound, loops) for bound in bounds or (True,) for loops in (False, True)]
 
     def _looped(self) -> list[Item]:
         """Intervals in loops, with what trials said of them."""
