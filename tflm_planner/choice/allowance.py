@@ -37,6 +37,11 @@ class Allowance:
         self.left -= work
 
     @property
+    def rest(self) -> int:
+        """Operators that the step may still plan."""
+        return max(self.left - self._floor, 0)
+
+    @property
     def is_spent(self) -> bool:
         """Whether the step that was begun is to end."""
         return self.left <= self._floor

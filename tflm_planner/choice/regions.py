@@ -79,8 +79,9 @@ _PATCHES_SHARE = 0.1
 """Of the work that is left, for patches."""
 _CAREFUL_WORK = 3_000
 """Operators planned with care, but for the first model."""
-_COVERS_IN_VAIN, _STARTS_IN_VAIN = 8, 2
-"""Covers, and models whose neighbours are all tried, after which a mode that gains nothing ends."""
+_COVERS_IN_VAIN, _STARTS_IN_VAIN, _OUTINGS_IN_VAIN = 8, 2, 2
+"""Covers, models whose neighbours are all tried, and orders around bulges, after which a step that
+gains nothing ends."""
 _GAIN = 200
 """A gain is one part in so many."""
 _SLACK = 60
@@ -151,7 +152,6 @@ class RegionSearch:
 
     def run(self, say: Progress = silent) -> None:
         """Search until nothing is left to try, or time is up."""
-        self._try_outings(say)
         modes = self._modes()
         for share, (bound, loops) in zip(_SHARES[-len(modes) :], modes, strict=True):
             self._bound = bound
@@ -168,6 +168,8 @@ class RegionSearch:
             self._cut_patches()
             self._work.go_on()
             self._improve(say)
+            if (bound, loops) == modes[0]:
+                self._try_outings(say)
         self._finish(say)
 
     def _try_covers(self, say: Progress) -> None:
@@ -191,12 +193,14 @@ class RegionSearch:
             return
         say("tiling: looking for bulges")
         outings = Outings(self._workers, self._options, self._plain, self._allowed, self._used)
+        patience = Patience(_OUTINGS_IN_VAIN, _GAIN, self.best.bytes)
         for trial in outings.trials():
             self._try_whole([trial])
+            patience.note(self.best.bytes)
             self._trials += outings.tried
             outings.tried = 0
             say(f"tiling: {self.best.bytes:,} B, {self._trials} bulges tried")
-            if self._over:
+            if self._over or patience.is_over:
                 return
 
     def _turn_round(self) -> None:
@@ -405,11 +409,21 @@ class RegionSearch:
             done.add(starts[0].schemes)
             moves = [t for t in neighbours(starts[0], len(self._line)) if t not in self._whole]
             for k in range(0, len(moves), BATCH):
-                self._try_whole(moves[k : k + BATCH])
-                if self._over or self._work.is_spent:
+                fitting = self._fitting(moves[k : k + BATCH])
+                self._try_whole(fitting)
+                if self._over or self._work.is_spent or len(fitting) < len(moves[k : k + BATCH]):
                     return
             patience.note(self.best.bytes)
             say(f"tiling: {self.best.bytes:,} B, {len(self._whole)} models planned")
+
+    def _fitting(self, trials: Sequence[Trial]) -> Sequence[Trial]:
+        """As many whole models as the step may still plan; one at least."""
+        left = self._work.rest
+        for k, trial in enumerate(trials):
+            left -= len(SCHEDULES) * self._work_of(trial)
+            if left < 0:
+                return trials[: max(k, 1)]
+        return trials
 
     def _finish(self, say: Progress) -> None:
         """Plan the best few with care, as they are and in orders of their own."""
