@@ -28,7 +28,9 @@ from tflm_planner.tile_search import (
 
 _FIRST_SHARE = 0.4
 """Of the time, for the operators that the firmware has."""
-_BEAM_WORK = 6_000
+_OWN_WORK = 10_000
+"""Operators that the search with those of the firmware plans."""
+_BEAM_WORK = 1_500
 """Operators that the beam beside a search plans."""
 
 
@@ -56,7 +58,7 @@ def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None
     if options.new_kinds == frozenset():
         workers = Workers(data, options)
         try:
-            only = _searched(data, options, say, workers)
+            only = _searched(data, replace(options, most_work=_OWN_WORK), say, workers)
         finally:
             workers.close()
         return Steps(only.best, only)
@@ -64,7 +66,7 @@ def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None
     workers = Workers(data, options)
     try:
         say("tiling with the firmware's own operators")
-        own = replace(options, new_kinds=frozenset(), time_limit=share)
+        own = replace(options, new_kinds=frozenset(), time_limit=share, most_work=_OWN_WORK)
         first = _searched(data, own, say, workers)
         say("tiling with all operators that are permitted")
         rest = replace(options, time_limit=options.time_limit - share)
@@ -83,7 +85,7 @@ def _searched(data: bytes, options: TileOptions, say: Progress, workers: Workers
     found = search_tiles(data, options, say, workers)
     if options.method != "regions":
         return found
-    beam = replace(options, method="motes", most_work=_BEAM_WORK)
+    beam = replace(options, method="motes", most_work=min(_BEAM_WORK, options.most_work))
     other = search_tiles(data, beam, say, workers)
     best = other.best if other.best.beats(found.best, options.budget) else found.best
     both = fronts_of((best, *found.front, *other.front))

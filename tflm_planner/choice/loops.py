@@ -10,7 +10,7 @@ figures measured on real runtimes. Trials say what is true.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from tflm_planner.choice.options import TileOptions
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.passes.stream import EDGES, Edge, Geometry, Loop, NotStreamableError
 from tflm_planner.passes.stream.geometry import element_bytes, geometry, row_elements
-from tflm_planner.passes.stream.readings import readings
+from tflm_planner.passes.stream.readings import Reading, readings
 from tflm_planner.tflm.history import can
 from tflm_planner.units import align_up
 
@@ -63,7 +63,8 @@ class LoopSketches:
 
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._known: dict[int, bool] = {}
+        self._known: dict[int, list[Reading]] = {}
+        """By operator; nothing where it cannot stream."""
 
     def ending(self, end: int, firsts: Collection[int]) -> Iterator[LoopSketch]:
         """Loops over the intervals that end before operator `end` and begin at one of `firsts`,
@@ -72,17 +73,20 @@ class LoopSketches:
             if not self._streams(first):
                 return
             if first in firsts and end - first > 1:
-                frame = _Frame(self._line, first, end)
+                frame = _Frame(self._line, first, end, self._read)
                 if frame.closed and frame.floor < frame.need:
                     yield from frame.sketches()
 
     def _streams(self, at: int) -> bool:
-        if at not in self._known:
+        return bool(self._read(self._line.ops[at]))
+
+    def _read(self, op: Op) -> list[Reading]:
+        if id(op) not in self._known:
             try:
-                self._known[at] = bool(readings(self._line.ops[at]))
+                self._known[id(op)] = readings(op)
             except NotStreamableError:
-                self._known[at] = False
-        return self._known[at]
+                self._known[id(op)] = []
+        return self._known[id(op)]
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class _Frame:
     line: Line
     first: int
     end: int
+    read: Callable[[Op], list[Reading]]
 
     @property
     def ops(self) -> list[Op]:
@@ -153,7 +158,8 @@ class _Frame:
     def _sketch(self, rows: int, border: Edge) -> LoopSketch | None:
         ops = self.ops
         try:
-            g = geometry(self.line.model.main, ops, Loop(tuple(range(len(ops))), rows, border))
+            loop = Loop(tuple(range(len(ops))), rows, border)
+            g = geometry(self.line.model.main, ops, loop, self.read)
         except NotStreamableError:
             return None
         if border == "peeled" and not sum(g.peeled):

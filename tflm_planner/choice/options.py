@@ -32,7 +32,7 @@ class TileOptions:
     bytes that are enough: of the candidates that keep it the fastest wins. dialect: whether views
     may cost no operator (`passes.dialect`). new_kinds: operators that may be used although the
     model does not use them, so that the firmware must register them; None for all. workers:
-    processes. most_work: operators that the beam search plans in its trials at most."""
+    processes. most_work: operators that a search plans in its trials at most."""
 
     machine: Machine
     trails_of: TrailRule

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from tflm_planner.choice.allowance import Allowance, Patience
 from tflm_planner.choice.bench import Question
 from tflm_planner.choice.drift import against, both_ways
 from tflm_planner.choice.improve import neighbours
@@ -66,10 +67,23 @@ MOST_TRIALS = 700
 MOST_WHOLE = 24
 """Covers tried as whole models before improvement."""
 MOST_WORK = 24_000
-"""Operators planned in trials of intervals that no search made before, and the same in trials of
-whole models; for every mode."""
+"""Operators planned in trials that no search made before: of intervals and of whole models, in
+all modes together."""
 FINALISTS = 4
 """Whole models that are planned with all care."""
+_SHARES = (0.1, 0.6, 0.5, 1.0)
+"""Of the work that is left, for each mode, the last ones where there are fewer."""
+_COVERS_SHARE = 0.75
+"""Of a mode's work, for covers; the rest is for improvement."""
+_PATCHES_SHARE = 0.1
+"""Of the work that is left, for patches."""
+_CAREFUL_WORK = 3_000
+"""Operators planned with care, but for the first model."""
+_COVERS_IN_VAIN, _STARTS_IN_VAIN, _OUTINGS_IN_VAIN = 8, 2, 2
+"""Covers, models whose neighbours are all tried, and orders around bulges, after which a step that
+gains nothing ends."""
+_GAIN = 200
+"""A gain is one part in so many."""
 _SLACK = 60
 """Covers that promise one part in so many more than the best whole model are still tried."""
 _BROKEN = 100
@@ -98,7 +112,8 @@ class RegionSearch:
         self._tilings = [tiling_of(Trial((), False), plain, options, self._base)]
         self._slower: list[Tiling] = []
         self._whole: dict[Trial, Tiling | None] = {}
-        self._trials = self._work = self._whole_work = 0
+        self._trials = 0
+        self._work = Allowance(min(options.most_work, MOST_WORK))
         self._try_whole([Trial((), False, self._order, CLIMB)])
         self._allowed = int((options.overhead - 1) * self._base)
         self._intervals = Intervals(
@@ -137,26 +152,40 @@ class RegionSearch:
 
     def run(self, say: Progress = silent) -> None:
         """Search until nothing is left to try, or time is up."""
-        self._try_outings(say)
-        for bound, loops in self._modes():
+        modes = self._modes()
+        for share, (bound, loops) in zip(_SHARES[-len(modes) :], modes, strict=True):
             self._bound = bound
             self._partition = Partition(self._line.needs, self._allowed)
-            self._caps, self._work = [], 0
-            self._bans, self._bans_of = [], {}
+            self._caps, self._bans, self._bans_of = [], [], {}
             say("tiling: sketching intervals")
             for item in self._intervals.tiled(bound):
                 self._partition.add(item)
             for loop in self._looped() if loops else ():
                 self._partition.add(loop)
-            for cover in self._true_covers(say):
-                made = self._try_whole(both_ways(self._trial_of(cover.items)))
-                self._branch(cover, min((t.bytes for t in made), default=None))
-                say(f"tiling: {self.best.bytes:,} B, {self._trials} intervals tried")
-            self._whole_work = 0
+            self._work.open(share, _COVERS_SHARE)
+            self._try_covers(say)
             self._turn_round()
             self._cut_patches()
+            self._work.go_on()
             self._improve(say)
+            if (bound, loops) == modes[0]:
+                self._try_outings(say)
         self._finish(say)
+
+    def _try_covers(self, say: Progress) -> None:
+        """Make true covers whole, while that helps now and then."""
+        patience = Patience(_COVERS_IN_VAIN, _GAIN, self.best.bytes)
+        for cover in self._true_covers(say):
+            trial, *turned = both_ways(self._trial_of(cover.items))
+            made = self._try_whole([trial])
+            if not self._keeps(cover, made):
+                made += self._try_whole(turned)
+            if not self._keeps(cover, made):
+                self._branch(cover)
+            say(f"tiling: {self.best.bytes:,} B, {self._trials} intervals tried")
+            patience.note(self.best.bytes)
+            if patience.is_over:
+                return
 
     def _try_outings(self, say: Progress) -> None:
         """Where not every interval can be looked at: what is fat, in orders made for it."""
@@ -164,12 +193,14 @@ class RegionSearch:
             return
         say("tiling: looking for bulges")
         outings = Outings(self._workers, self._options, self._plain, self._allowed, self._used)
+        patience = Patience(_OUTINGS_IN_VAIN, _GAIN, self.best.bytes)
         for trial in outings.trials():
             self._try_whole([trial])
+            patience.note(self.best.bytes)
             self._trials += outings.tried
             outings.tried = 0
             say(f"tiling: {self.best.bytes:,} B, {self._trials} bulges tried")
-            if self._over:
+            if self._over or patience.is_over:
                 return
 
     def _turn_round(self) -> None:
@@ -189,7 +220,12 @@ class RegionSearch:
         ranked = sorted(self._ranked(True) + self._ranked(False), key=lambda pair: pair[0].rank)
         known = [trial for _, trial in ranked if trial.order == self._order]
         start = known[0] if known else Trial((), False, self._order, CLIMB)
-        self._try_whole(list(with_patches(start, stages)))
+        left = self._work.left * _PATCHES_SHARE
+        for trial in with_patches(start, stages):
+            left -= len(SCHEDULES) * self._work_of(trial)
+            if left < 0:
+                return
+            self._try_whole([trial])
 
     def _modes(self) -> list[tuple[bool, bool]]:
         """Whether views are bound to their parents, and whether there are loops. In the dialect
@@ -199,7 +235,7 @@ class RegionSearch:
         bounds = (*([True] * self._options.dialect), *([False] * copies))
         if not may_loop(self._options, self._used):
             return [(bound, False) for bound in bounds]
-        return [(bound, loops) for loops in (False, True) for bound in bounds or (True,)]
+        return [(bound, loops) for bound in bounds or (True,) for loops in (False, True)]
 
     def _looped(self) -> list[Item]:
         """Intervals in loops, with what trials said of them."""
@@ -213,7 +249,7 @@ class RegionSearch:
         while len(seen) < MOST_WHOLE and not self._over:
             covers = self._covers()
             fresh = [c for c in covers if c.items and c.ways not in seen]
-            if self._trials >= MOST_TRIALS or self._work > MOST_WORK:
+            if self._trials >= MOST_TRIALS or self._work.is_spent:
                 fresh = [c for c in fresh if c.tried]
             if not fresh:
                 return
@@ -225,12 +261,14 @@ class RegionSearch:
             self._try_items(batch_of(i for c in spread(fresh) for i in c.items if not i.tried))
             say(f"tiling: {self._promise(fresh[0]):,} B promised, {self._trials} intervals tried")
 
-    def _branch(self, cover: Cover, came_to: int | None) -> None:
+    def _keeps(self, cover: Cover, made: Sequence[Tiling]) -> bool:
+        """Whether one of the models is what its cover promised, about."""
+        promise = self._promise(cover)
+        return any(t.bytes <= promise + promise // _BROKEN for t in made)
+
+    def _branch(self, cover: Cover) -> None:
         """A cover that broke its promise stands for all that are a little worse and might not:
         the best ones without one of its items are looked at too, and so on (Lawler 1972)."""
-        promise = self._promise(cover)
-        if came_to is not None and came_to <= promise + promise // _BROKEN:
-            return
         parent = self._bans_of.get(cover.ways, frozenset())
         bans = [(cover.head, parent | {i.key}) for i in cover.items]
         self._bans += [b for b in bans if b not in self._bans][: _MOST_BANS - len(self._bans)]
@@ -290,7 +328,7 @@ class RegionSearch:
         ]
         self._trials += len(items)
         fresh = {self._workers.key(q): q for q in questions if not self._workers.knows(q)}
-        self._work += sum(sum(map(work_added, q.trial.schemes)) for q in fresh.values())
+        self._work.spend(sum(map(_work_of_interval, fresh.values())))
         answers = iter(self._answers(questions))
         for item in items:
             tried: list[tuple[Outcome | None, Border]]
@@ -330,7 +368,7 @@ class RegionSearch:
         fresh = [t for t in dict.fromkeys(trials) if t not in self._whole]
         questions = [Question(t) for t in fresh]
         unknown = [q.trial for q in questions if not self._workers.knows(q)]
-        self._whole_work += sum(map(self._work_of, unknown))
+        self._work.spend(sum(map(self._work_of, unknown)))
         outcomes = self._answers(questions)
         for trial, outcome in zip(fresh, outcomes, strict=True):
             made = None
@@ -360,7 +398,8 @@ class RegionSearch:
     def _improve(self, say: Progress) -> None:
         """Change one scheme of the best whole model at a time, while that helps."""
         done: set[tuple[Scheme | Loop, ...]] = set()
-        while self._whole_work < MOST_WORK and not self._over:
+        patience = Patience(_STARTS_IN_VAIN, _GAIN, self.best.bytes)
+        while not (self._work.is_spent or self._over or patience.is_over):
             ranked = self._ranked(self._bound)
             near = [trial for _, trial in ranked[:2]]
             near += [trial for _, trial in ranked if not trial.has_loops][:1]
@@ -370,17 +409,36 @@ class RegionSearch:
             done.add(starts[0].schemes)
             moves = [t for t in neighbours(starts[0], len(self._line)) if t not in self._whole]
             for k in range(0, len(moves), BATCH):
-                if self._over or self._whole_work > MOST_WORK:
+                fitting = self._fitting(moves[k : k + BATCH])
+                self._try_whole(fitting)
+                if self._over or self._work.is_spent or len(fitting) < len(moves[k : k + BATCH]):
                     return
-                self._try_whole(moves[k : k + BATCH])
+            patience.note(self.best.bytes)
             say(f"tiling: {self.best.bytes:,} B, {len(self._whole)} models planned")
+
+    def _fitting(self, trials: Sequence[Trial]) -> Sequence[Trial]:
+        """As many whole models as the step may still plan; one at least."""
+        left = self._work.rest
+        for k, trial in enumerate(trials):
+            left -= len(SCHEDULES) * self._work_of(trial)
+            if left < 0:
+                return trials[: max(k, 1)]
+        return trials
 
     def _finish(self, say: Progress) -> None:
         """Plan the best few with care, as they are and in orders of their own."""
         ranked = self._ranked(True) + self._ranked(False)
         ranked.sort(key=lambda pair: pair[0].rank)
+        left = _CAREFUL_WORK
         for _, trial in ranked[:FINALISTS]:
-            if self._over:
+            if self._over or left < 0:
                 return
             self._try_whole([replace(trial, effort=CAREFUL)])
+            left -= len(SCHEDULES) * self._work_of(trial)
             say(f"tiling: {self.best.bytes:,} B, planned with care")
+
+
+def _work_of_interval(question: Question) -> int:
+    """Operators that a trial of an interval plans."""
+    first, end = question.interval or (0, 0)
+    return end - first + sum(map(work_added, question.trial.schemes))

@@ -18,7 +18,7 @@ how operators are written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -139,8 +139,11 @@ class Geometry:
         return (u for u in self.uses if u.op is op)
 
 
-def geometry(graph: Graph, region: Sequence[Op], loop: Loop) -> Geometry:
-    """The loop of a region, with the least memory that its delays and stores allow.
+def geometry(
+    graph: Graph, region: Sequence[Op], loop: Loop, read: Callable[[Op], list[Reading]] = readings
+) -> Geometry:
+    """The loop of a region, with the least memory that its delays and stores allow. `read`: what
+    operators read, for who knows it already.
 
     Raises NotStreamableError.
     """
@@ -150,12 +153,16 @@ def geometry(graph: Graph, region: Sequence[Op], loop: Loop) -> Geometry:
     kept = kept or any(id(op) not in inner for op in source.consumers)
     if height(result) <= loop.rows:
         raise NotStreamableError("one turn would make the whole result")
-    best = min(_variants(region, source, result, loop, kept), key=_rank, default=None)
+    peels = loop.border == "peeled"
+    reads = [(op, r) for op in region for r in read(op)]
+    variants = _variants(region, reads, (source, result), loop, kept)
+    best = min(variants, key=lambda g: _rank(g, masks=not peels), default=None)
     if best is None:
         raise NotStreamableError(
             f"the last turn would read rows behind {source.name!r} of type {source.type_name}, "
             "which is needed elsewhere"
         )
+    best = _peeled(best) if peels else best
     left = best.turns - sum(best.peeled)
     if left < _FEWEST:
         raise NotStreamableError(f"only {left} of {best.turns} turns are left for the loop")
@@ -187,11 +194,15 @@ def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> Geometry:
 
 
 def _variants(
-    region: Sequence[Op], source: Tensor, result: Tensor, loop: Loop, kept: bool
+    region: Sequence[Op],
+    reads: Sequence[tuple[Op, Reading]],
+    ends: tuple[Tensor, Tensor],
+    loop: Loop,
+    kept: bool,
 ) -> Iterator[Geometry]:
     """With delays of whole turns or not; with rows of the input read again, or carried; ahead by
     as many rows as windows on the input look ahead, or fewer."""
-    reads = [(op, r) for op in region for r in readings(op)]
+    source, result = ends
     shared = source.type == result.type and not kept
     rows = _rates(region, result, reads, loop.rows)
     backwards = loop.border == "reverse"
@@ -211,10 +222,9 @@ def _variants(
                 source, result, pace, shared=shared, aligned=aligned, backwards=backwards
             )
             if store is not None:
-                made = Geometry(
+                yield Geometry(
                     tuple(region), source, result, backwards, turns, rows, delays, uses, store
                 )
-                yield _peeled(made) if loop.border == "peeled" else made
 
 
 def _peeled(g: Geometry) -> Geometry:
@@ -235,12 +245,17 @@ def _peeled(g: Geometry) -> Geometry:
     return replace(g, uses=uses, peeled=(first, g.turns - behind))
 
 
-def _rank(g: Geometry) -> tuple[int, int, int]:
-    """Bytes first, then turns and masks. A store that is longer than the input costs PAD, which
-    cannot quite be done in place; a result that is no view is copied out of the store."""
+def _rank(g: Geometry, *, masks: bool) -> tuple[int, int, int]:
+    """Bytes first, then turns and, if they will be there, `masks`. A store that is longer than
+    the input costs PAD, which cannot quite be done in place; a result that is no view is copied
+    out of the store."""
     extra = row_elements(g.source) * element_bytes(g.source) if _is_padded(g) else 0
     extra += 0 if is_view(g.store, g.result, g.backwards) else g.result.nbytes
-    return g.store_bytes + g.halo_bytes + extra, g.turns, sum(u.masked for u in g.uses)
+    return (
+        g.store_bytes + g.halo_bytes + extra,
+        g.turns,
+        sum(u.masked for u in g.uses) if masks else 0,
+    )
 
 
 def _is_padded(g: Geometry) -> bool:
@@ -334,17 +349,16 @@ def _uses(
         halo = delays[id(op.outputs[0])] * r.stride + before - late
         tile = (rows[id(op.outputs[0])] - 1) * r.stride + r.reach
         assert halo >= max(r.reach - r.stride, 0) and halo + rows[id(r.tensor)] >= tile
-        use = Use(op, r, before, after, halo, tile)
         bare = max(before, after) <= 0
         if again and r.tensor is source and halo and (bare or border == "peeled"):
-            found.append(replace(use, again=True, masked=not bare))
+            found.append(Use(op, r, before, after, halo, tile, again=True, masked=not bare))
         else:
             masked = after > 0 or min(before, late) > 0
             if masked and not gathers(r.tensor) and r.value is not None:
                 raise NotStreamableError(
                     f"{op.label} needs padding other than zero in {r.tensor.type_name}"
                 )
-            found.append(replace(use, masked=masked))
+            found.append(Use(op, r, before, after, halo, tile, masked=masked))
     return tuple(found)
 
 
