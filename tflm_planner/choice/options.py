@@ -87,7 +87,7 @@ class Tiling:
     objective: Objective = "arena"
     order: tuple[int, ...] | None = None
     added: tuple[str, ...] = ()
-    recipe: Recipe = Recipe()
+    recipe: Recipe | None = None
 
     @property
     def bytes(self) -> int:
