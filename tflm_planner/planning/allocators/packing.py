@@ -17,6 +17,8 @@ from tflm_planner.planning.problem import Overlap, Plan, Problem
 ROUNDS = 2_000
 _WORK = 4_000_000
 """Rounds times (items + conflicts) at most, for `ROUNDS`."""
+_NEAR = 100
+"""One part in so many above the bound is near enough to try no other aliases."""
 _MANY = 400
 """Buffers that are placed stage by stage where they are more."""
 
@@ -41,9 +43,13 @@ def packed(problem: Problem, required: Sequence[Overlap], rounds: int = ROUNDS) 
 
 def _staged(problem: Problem, required: Sequence[Overlap], bound: int, rounds: int) -> Plan:
     """All aliases bound, or left open; what is better at first sight gets the turns."""
-    lanes = [bind(problem, required), choose_all(problem, required)]
-    tried = [(items, stages.staged(items, bound, rounds, 0)) for items in lanes]
-    items, offsets = min(tried, key=lambda lane: _height(*lane))
+    items = bind(problem, required)
+    offsets = stages.staged(items, bound, rounds, 0)
+    if (_height(items, offsets) - bound) * _NEAR > bound:
+        other = choose_all(problem, required)
+        tried = stages.staged(other, bound, rounds, 0)
+        if _height(other, tried) < _height(items, offsets):
+            items, offsets = other, tried
     if rounds and _height(items, offsets) > bound:
         offsets = stages.staged(items, bound, rounds)
     return items.plan(offsets)
