@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from tests.passes.test_odd_graphs import Chain
+from tflm_planner import api
 from tflm_planner.choice.bulges import alone, around_bulges, bulges_of
 from tflm_planner.choice.frontier import Cuts
 from tflm_planner.choice.gathering import Region, closed, gathered
+from tflm_planner.choice.options import TileOptions, Tiling, silent
+from tflm_planner.making import TilePermission, _tiled
 from tflm_planner.ops.axes import Slide
 from tflm_planner.passes.windows import VALID, Sliding, window_forms
+from tflm_planner.planning.allocators import Solution
 from tflm_planner.planning.order import Dag, Node, is_valid
+from tflm_planner.planning.problem import Plan, Problem
+from tflm_planner.search import SearchOptions
+from tflm_planner.tile_search import search_tiles
 
 
 def random_dag(seed: int, count: int) -> Dag:
@@ -119,3 +128,37 @@ def test_valid_windows_read_whole_rows() -> None:
     forms, padding = found
     assert padding == VALID and [f.read for f in forms] == [(8, 17), (0, 224)]
     assert all(f.pads == (0, 0) for f in forms)
+
+
+@pytest.mark.parametrize("allowed", ["dialect", "copies"])
+def test_a_file_is_no_worse_than_its_trial(allowed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The final search finds nothing by itself; what the trial found is there nevertheless."""
+    chain = Chain((1, 24, 24, 4))
+    chain.conv(64, 3)
+    chain.conv(4, 1)
+    # With a RESHAPE the dialect drops what puts outputs together, as trials take for granted.
+    flat = chain.tensor((1, 24 * 24 * 4))
+    chain.graph.op("RESHAPE", [chain.x], [flat], "ReshapeOptions", newShape=[1, 24 * 24 * 4])
+    data = chain.finish(flat)
+    on = api.machine()
+    kinds = frozenset[str]() if allowed == "dialect" else None
+    tiles = TileOptions(on, on.trails_of, overhead=2.0, objective="head", new_kinds=kinds)
+    monkeypatch.setattr("tflm_planner.choice.regions.MOST_WORK", 2_500)
+    best = search_tiles(data, tiles).best
+    assert best.schemes and best.head < api.arena(data).head
+
+    def stacked(problem: Problem, **_: object) -> Solution:
+        offsets, top = [], 0
+        for b in problem.buffers:
+            offsets.append(top)
+            top += b.size
+        return Solution(Plan(tuple(offsets)), top, 0, False, "stack", 0.0, False)
+
+    monkeypatch.setattr("tflm_planner.search.best_of", stacked)
+    options = SearchOptions(machine=on, time_limit=1e-3)
+    permission = TilePermission(overhead=2.0, new_kinds=kinds, objective="head")
+
+    def head(tiling: Tiling) -> int:
+        return _tiled(data, tiling, permission, options, silent).inspection.arena.head
+
+    assert head(best) <= best.head < head(replace(best, recipe=None))

@@ -186,14 +186,15 @@ def _tiled(
     )
     more = new_kinds(read_model(original), twin)
     if not (permission.dialect and has_tiles(tiling.schemes)):
-        made = _written(search(twin, options, say), options)
+        made = _written(search(twin, replace(options, recipe=tiling.recipe), say), options)
         registered = registrations(more)
         notes = [*notes, _speed(tiling), *registered, *made.notes]
         return replace(made, notes=tuple(notes), exact=exact)
     cropped, notes = tiled_model(
         original, tiling.schemes, crop=True, order=tiling.order, inexact=permission.inexact
     )
-    candidate = search(cropped, replace(options, bind_views=tiling.bound), say)
+    wanted = replace(options, bind_views=tiling.bound, recipe=tiling.recipe)
+    candidate = search(cropped, wanted, say)
     _check_legal(candidate.problem, candidate.solution.plan)
     trails = list(taken_trails(candidate.line, candidate.offsets, options.machine))
     aliases = shared_in_place(candidate.line, candidate.offsets)

@@ -18,8 +18,11 @@ from tflm_planner.ir import Model, Op
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup, entry_graphs
 from tflm_planner.passes.dilate import Dilate, Undilate, dilatable
-from tflm_planner.passes.reorder import Frame, Reorder, frames_of
+from tflm_planner.passes.reorder import Frame, OrderSearch, Reorder, frames_of
+from tflm_planner.passes.schedules import Recipe, quick_order
 from tflm_planner.planning.allocators import NAMES, Solution, best_of
+from tflm_planner.planning.allocators.packing import packed
+from tflm_planner.planning.bounds import live_bound
 from tflm_planner.planning.lifetimes import (
     Timeline,
     TrailRule,
@@ -58,7 +61,8 @@ class SearchOptions:
     taken (SLICE and CONCATENATION then copy onto themselves, and `passes.dialect` drops them).
     states: (input, output) of the main graph, by position: the output is laid over the input, so
     that the next invoke finds there what this one left. strip: what is dropped from the file in
-    the end (`finishing`)."""
+    the end (`finishing`). recipe: of a plan to begin with, so that none comes out that is worse;
+    it needs no time."""
 
     order: Method = "best"
     allocator: str = "best"
@@ -70,6 +74,7 @@ class SearchOptions:
     bind_views: bool = False
     states: tuple[tuple[int, int], ...] = ()
     strip: Stripping = "nothing"
+    recipe: Recipe | None = None
 
     @property
     def trails_of(self) -> TrailRule:
@@ -139,11 +144,63 @@ def search(model: Model, options: SearchOptions, on_progress: Progress | None = 
 def _searched(model: Model, options: SearchOptions, say: Progress) -> Candidate:
     deadline = time.monotonic() + options.time_limit
     notes = tuple(run(model, Cleanup()))
-    file_order = {id(g): list(g.ops) for g in model.graphs}
+    file_order = _orders(model)
     frames = frames_of(model, options.machine.scratch_of)
+    begun = _begun(model, options, frames, notes) if options.recipe else None
+    if begun is not None and begun[0].head <= begun[0].order.lower_bound:
+        best, wanted = begun
+    else:
+        _apply(model, file_order)
+        best, wanted = _ordered(model, options, frames, notes, deadline, say)
+    if begun is not None and begun[0].head < best.head:
+        best, wanted = begun
+    _apply(model, wanted)
+    if options.dilate and options.overlap:
+        best = _dilated(best, options, deadline, say)
+    if options.states:
+        return _stateful(best, options)
+    return best if options.bind_views else _no_worse(best, file_order, options)
+
+
+def _orders(model: Model) -> dict[int, list[Op]]:
+    """Graph identity -> its operators in their present order."""
+    return {id(g): list(g.ops) for g in model.graphs}
+
+
+def _begun(
+    model: Model, options: SearchOptions, frames: dict[int, Frame], notes: tuple[str, ...]
+) -> tuple[Candidate, dict[int, list[Op]]]:
+    """What the recipe comes to, with its order. Puts the model into it."""
+    recipe, started = options.recipe, time.perf_counter()
+    assert recipe is not None
+    found = _order(model, options, frames, quick_order(recipe.schedule))
+    line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
+    problem = planning_problem(line, options.trails_of)
+    plan = packed(problem, _required(line, model, options), recipe.rounds)
+    height, bound, seconds = (
+        plan.height(problem),
+        live_bound(problem),
+        time.perf_counter() - started,
+    )
+    solution = Solution(plan, height, bound, height <= bound, "local", seconds, False)
+    head = _head(line, plan)
+    made = Candidate(model, line, problem, solution, found, head, notes, found.interrupted)
+    return made, _orders(model)
+
+
+def _ordered(
+    model: Model,
+    options: SearchOptions,
+    frames: dict[int, Frame],
+    notes: tuple[str, ...],
+    deadline: float,
+    say: Progress,
+) -> tuple[Candidate, dict[int, list[Op]]]:
+    """The best of the order asked for and its rivals, with that order."""
+    file_order = _orders(model)
     say("ordering operators")
     found = _order(model, options, frames)
-    wanted = {id(g): list(g.ops) for g in model.graphs}
+    wanted = _orders(model)
     tried = [wanted]
     best = _plan(model, options, found, notes, deadline, say)
     for rival_options in _rivals(best, options, deadline):
@@ -151,7 +208,7 @@ def _searched(model: Model, options: SearchOptions, say: Progress) -> Candidate:
             continue
         _apply(model, file_order)
         result = _order(model, rival_options, frames)
-        ordered = {id(g): list(g.ops) for g in model.graphs}
+        ordered = _orders(model)
         if ordered in tried:
             continue
         tried.append(ordered)
@@ -160,12 +217,7 @@ def _searched(model: Model, options: SearchOptions, say: Progress) -> Candidate:
             outcome = replace(result, lower_bound=found.lower_bound, optimal=False)
             best = replace(rival, order=outcome)
             wanted = ordered
-    _apply(model, wanted)
-    if options.dilate and options.overlap:
-        best = _dilated(best, options, deadline, say)
-    if options.states:
-        return _stateful(best, options)
-    return best if options.bind_views else _no_worse(best, file_order, options)
+    return best, wanted
 
 
 def _stateful(best: Candidate, options: SearchOptions) -> Candidate:
@@ -270,9 +322,13 @@ def _apply(model: Model, orders: dict[int, list[Op]]) -> None:
 
 
 def _order(
-    model: Model, options: SearchOptions, frames: dict[int, Frame] | None = None
+    model: Model,
+    options: SearchOptions,
+    frames: dict[int, Frame] | None = None,
+    quick: OrderSearch | None = None,
 ) -> OrderOutcome:
-    """Order every graph. `frames`: of the present order, if they are known."""
+    """Order every graph. `frames`: of the present order, if they are known. `quick`: in place of
+    the search that `options` ask for."""
     before = [op for g in model.graphs for op in g.ops]
 
     def find(dag: Dag) -> OrderResult:
@@ -280,7 +336,7 @@ def _order(
             dag, method=options.order, time_limit=options.time_limit / 2, seed=options.seed
         )
 
-    reorder = Reorder(find, options.machine.scratch_of, options.trails_of, frames or {})
+    reorder = Reorder(quick or find, options.machine.scratch_of, options.trails_of, frames or {})
     results = reorder.results(model)
     after = [op for g in model.graphs for op in g.ops]
     changed = any(a is not b for a, b in zip(before, after, strict=True))

@@ -100,7 +100,7 @@ def test_operators_newer_than_the_library_of_2023_are_said_to_fail() -> None:
     old = load_target("arduino-2023")
     for name in ("window", "decode_lut", "batch_matmul_int8_00"):
         model = read_model(MODELS[name]())
-        assert any("library of 2023" in w for w in arena_of(model, old).warnings)
+        assert any("has no such operator" in w for w in arena_of(model, old).warnings)
         assert arena_of(model, M4).warnings == ()
     for name in ("conv_int8_3x3_1", "circular_buffer"):
         assert arena_of(read_model(MODELS[name]()), old).warnings == ()

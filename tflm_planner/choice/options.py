@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from tflm_planner.errors import UsageError
 from tflm_planner.passes.recipes import Border
+from tflm_planner.passes.schedules import Recipe
 from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import Scheme
 from tflm_planner.planning.lifetimes import TrailRule
@@ -73,8 +74,8 @@ class Tiling:
     arena, head: bytes by the plan that was made. overhead: instructions relative to the original.
     bottleneck: the operator of the original at the peak. bound: whether all views are bound to
     their parents (none is a copy then). order: operators of the original in running order, before
-    tiling; None for the file's. reordered: whether the tiles were put into an order of their own.
-    added: kinds of operators that the original does not have.
+    tiling; None for the file's. added: kinds of operators that the original does not have. recipe:
+    how these bytes were come to.
     """
 
     schemes: tuple[Scheme | Loop, ...]
@@ -85,8 +86,8 @@ class Tiling:
     head: int = 0
     objective: Objective = "arena"
     order: tuple[int, ...] | None = None
-    reordered: bool = False
     added: tuple[str, ...] = ()
+    recipe: Recipe | None = None
 
     @property
     def bytes(self) -> int:

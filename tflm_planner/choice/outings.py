@@ -29,7 +29,9 @@ from tflm_planner.passes.tiler import region_results
 PROMISING = 4
 """Orders of which bulges are tried in tiles."""
 MOST_WORK = 12_000
-"""Operators planned in trials of bulges, for each order."""
+"""Operators planned in trials of a bulge."""
+_ENOUGH = 12_000
+"""Operators planned in trials, after which no other order is looked at."""
 _SIZES = (12, 6, 4, 2, 1)
 """Rows of a tile that are tried, the largest first; of the result with the fewest rows."""
 
@@ -52,6 +54,7 @@ class Outings:
     allowed: int
     used: frozenset[str]
     tried: int = 0
+    _work: int = 0
     _known: dict[tuple[object, ...], Outcome | None] = field(
         default_factory=dict[tuple[object, ...], Outcome | None], repr=False
     )
@@ -68,7 +71,7 @@ class Outings:
         dag = Frame.of(graph, rules[0]).dag({}, rules[1])
         halos = [halo_bytes(op) for op in graph.ops]
         for count, found in enumerate(around_bulges(dag, self.plain.head, halos)):
-            if count >= PROMISING:
+            if count >= PROMISING or self._work > _ENOUGH:
                 return
             yield from self._trials_of(found)
 
@@ -77,7 +80,12 @@ class Outings:
         line = self.workers.bench.line(found.order)
         inside = {p for first, end in found.spans for p in range(first, end)}
         floor = max((n for p, n in enumerate(line.needs) if p not in inside), default=0)
-        ways = [self._ways(line, found.order, span, floor) for span in found.spans]
+        ways: list[list[_Way]] = []
+        least = floor
+        for span in sorted(found.spans, key=lambda s: (-max(line.needs[s[0] : s[1]]), s)):
+            ways.append(self._ways(line, found.order, span, least))
+            # Where one comes to no less, the others need not either.
+            least = max(least, min((w.head for w in ways[-1]), default=least))
         heads = sorted({floor, *(w.head for of in ways for w in of if w.head > floor)})
         for head in heads:
             chosen = [min((w for w in of if w.head <= head), key=_cheapest, default=None)
@@ -85,6 +93,7 @@ class Outings:
             taken = [w for w in chosen if w is not None]
             if len(taken) == len(ways) and sum(w.cost for w in taken) <= self.allowed:
                 schemes = sorted((w.scheme for w in taken), key=lambda s: s.ops)
+                self._work += sum(s.splits[0][1] * len(s.ops) for s in schemes)
                 yield Trial(tuple(schemes), False, found.order, CLIMB)
                 return
 
@@ -120,6 +129,7 @@ class Outings:
         fresh = [(k, s) for k, s in zip(keys, schemes, strict=True) if k not in self._known]
         questions = [Question(Trial((s,), False, None, CLIMB), span, order) for _, s in fresh]
         self.tried += len(questions)
+        self._work += sum(s.splits[0][1] * len(s.ops) for _, s in fresh)
         for (key, _), outcome in zip(fresh, self.workers.answers(questions), strict=True):
             self._known[key] = outcome
         return [

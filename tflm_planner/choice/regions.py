@@ -69,6 +69,9 @@ MOST_WHOLE = 24
 MOST_WORK = 24_000
 """Operators planned in trials that no search made before: of intervals and of whole models, in
 all modes together."""
+LARGEST_MODEL = 1_500
+"""Operators of a whole model that is tried in several orders, and that others near it are tried
+for."""
 FINALISTS = 4
 """Whole models that are planned with all care."""
 _SHARES = (0.1, 0.6, 0.5, 1.0)
@@ -363,7 +366,7 @@ class RegionSearch:
             replace(t, schedule=how, bound=bound)
             for t in trials
             for bound in ((True, False) if t.bound and t.is_mixed else (t.bound,))
-            for how in SCHEDULES
+            for how in (SCHEDULES if self._work_of(t) <= LARGEST_MODEL else (t.schedule,))
         ]
         fresh = [t for t in dict.fromkeys(trials) if t not in self._whole]
         questions = [Question(t) for t in fresh]
@@ -404,7 +407,7 @@ class RegionSearch:
             near = [trial for _, trial in ranked[:2]]
             near += [trial for _, trial in ranked if not trial.has_loops][:1]
             starts = [trial for trial in near if trial.schemes not in done]
-            if not starts:
+            if not starts or self._work_of(starts[0]) > LARGEST_MODEL:
                 return
             done.add(starts[0].schemes)
             moves = [t for t in neighbours(starts[0], len(self._line)) if t not in self._whole]
@@ -433,6 +436,8 @@ class RegionSearch:
         for _, trial in ranked[:FINALISTS]:
             if self._over or left < 0:
                 return
+            if self._work_of(trial) > LARGEST_MODEL:
+                continue
             self._try_whole([replace(trial, effort=CAREFUL)])
             left -= len(SCHEDULES) * self._work_of(trial)
             say(f"tiling: {self.best.bytes:,} B, planned with care")

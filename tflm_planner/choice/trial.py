@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from tflm_planner.choice.options import TileOptions, Tiling
-from tflm_planner.choice.packing import ROUNDS, packed
 from tflm_planner.clone import clone
 from tflm_planner.cost import latency_of
 from tflm_planner.ir import Model
@@ -21,8 +19,10 @@ from tflm_planner.passes.cleanup import entry_graphs
 from tflm_planner.passes.dialect import Crop, Dialect, scratch_faults
 from tflm_planner.passes.regions import Regions
 from tflm_planner.passes.reorder import Reorder
+from tflm_planner.passes.schedules import Recipe, Schedule, quick_order
 from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import Scheme
+from tflm_planner.planning.allocators.packing import ROUNDS, packed
 from tflm_planner.planning.lifetimes import (
     Timeline,
     placement_requests,
@@ -30,7 +30,6 @@ from tflm_planner.planning.lifetimes import (
     timeline,
     view_aliases,
 )
-from tflm_planner.planning.order import Dag, OrderResult, best_order
 from tflm_planner.proof import Copying
 from tflm_planner.rewriter import reorder
 from tflm_planner.tflm import greedy
@@ -38,13 +37,8 @@ from tflm_planner.tflm.arena import arena_of
 from tflm_planner.tflm.history import can
 from tflm_planner.tflm.lean import WritePool
 
-Schedule = Literal["file", "rpo", "best"]
 FIRST_FITS, CLIMB, CAREFUL = 0, 1, 12
 """Efforts: milliseconds, tens of milliseconds, tenths of a second."""
-_STATES = 5_000
-"""States of the search for an order: a trial takes milliseconds."""
-_CLOCK = 60.0
-"""Seconds of it at most: states are to end it, so that a slow machine finds the same order."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +106,7 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
         if dialect:
             run(made, Crop())
     if trial.schedule != "file":
-        find = _ordered if trial.schedule == "best" else _post_ordered
-        Reorder(find, scratch_of, options.trails_of).results(made)
+        Reorder(quick_order(trial.schedule), scratch_of, options.trails_of).results(made)
     line = timeline(made, scratch_of, entries=entry_graphs(made))
     problem = planning_problem(line, options.trails_of)
     plan = packed(
@@ -171,8 +164,8 @@ def tiling_of(trial: Trial, outcome: Outcome, options: TileOptions, base: int) -
         outcome.head,
         options.objective,
         order,
-        trial.schedule != "file",
         tuple(sorted(outcome.kinds)),
+        Recipe(trial.schedule, ROUNDS * trial.effort),
     )
 
 
@@ -181,16 +174,8 @@ def line_order(model: Model, options: TileOptions) -> tuple[int, ...]:
     peak, or the file's where none is smaller."""
     made = clone(model)
     position = {id(op): i for i, op in enumerate(made.main.ops)}
-    Reorder(_ordered, options.machine.scratch_of, options.trails_of).results(made)
+    Reorder(quick_order("best"), options.machine.scratch_of, options.trails_of).results(made)
     return tuple(position[id(op)] for op in made.main.ops)
-
-
-def _ordered(dag: Dag) -> OrderResult:
-    return best_order(dag, budget=_STATES, time_limit=_CLOCK)
-
-
-def _post_ordered(dag: Dag) -> OrderResult:
-    return best_order(dag, method="rpo")
 
 
 def _bottleneck(

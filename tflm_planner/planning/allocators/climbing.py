@@ -10,6 +10,7 @@ everywhere. It is imported lazily, as `kernel` is.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -22,23 +23,49 @@ _STALL = 60
 _FAR = 1 << 60
 
 
+@dataclass(frozen=True)
+class Arrays:
+    """Items as the compiled code reads them: their heights, and for each item a stretch of the
+    others that it must not collide with, with what is forbidden of `offset[other] - offset`."""
+
+    starts: Ints
+    other: Ints
+    low: Ints
+    high: Ints
+    heights: Ints
+
+    @staticmethod
+    def of(items: Items) -> Arrays:
+        """The arrays of these items."""
+        starts = np.zeros(len(items) + 1, np.int64)
+        starts[1:] = np.cumsum([sum(map(len, near.values())) for near in items.conflicts])
+        flat = [
+            (other, low, high)
+            for near in items.conflicts
+            for other, stretches in near.items()
+            for low, high in stretches
+        ]
+        pairs = np.fromiter(chain.from_iterable(flat), np.int64, 3 * len(flat)).reshape(-1, 3)
+        columns = np.ascontiguousarray(pairs.T)
+        heights = np.array(items.heights, np.int64)
+        return Arrays(starts, columns[0], columns[1], columns[2], heights)
+
+    def climb(
+        self, order: Sequence[int], *, bound: int, rounds: int, given: Ints | None = None
+    ) -> Ints:
+        """The best offsets found in at most `rounds` rounds from a first order; those of the first
+        fit in that order at worst. Stops at `bound`. given: offsets of items that stay where they
+        are, -1 of all others; those that are in no order have none in the end."""
+        given = np.full(len(self.heights), -1, np.int64) if given is None else given
+        first = np.array(order, np.int64)
+        return _climbed(
+            self.starts, self.other, self.low, self.high, self.heights, first, given, bound, rounds
+        )
+
+
 def climb(items: Items, order: Sequence[int], *, bound: int, rounds: int) -> list[int]:
-    """The best offsets found in at most `rounds` rounds from a first order; those of the first
-    fit in that order at worst. Stops at `bound`."""
-    starts = np.zeros(len(items) + 1, np.int64)
-    starts[1:] = np.cumsum([sum(map(len, near.values())) for near in items.conflicts])
-    flat = [
-        (other, low, high)
-        for near in items.conflicts
-        for other, stretches in near.items()
-        for low, high in stretches
-    ]
-    pairs = np.fromiter(chain.from_iterable(flat), np.int64, 3 * len(flat)).reshape(-1, 3)
-    columns = np.ascontiguousarray(pairs.T)
-    heights = np.array(items.heights, np.int64)
-    first = np.array(order, np.int64)
-    found = _climbed(starts, columns[0], columns[1], columns[2], heights, first, bound, rounds)
-    return found.tolist()
+    """`Arrays.climb` of all items."""
+    return Arrays.of(items).climb(order, bound=bound, rounds=rounds).tolist()
 
 
 @compiled
@@ -87,15 +114,15 @@ def _drawn(chance: Ints, count: int) -> int:
 
 
 @compiled
-def _peak(heights: Ints, offsets: Ints, height: int, chance: Ints) -> int:
-    """One of the items that reach the top."""
+def _peak(heights: Ints, offsets: Ints, height: int, position: Ints, chance: Ints) -> int:
+    """One of the items of the order that reach the top."""
     count = 0
     for k in range(len(heights)):
-        if offsets[k] + heights[k] == height:
+        if position[k] < _FAR and offsets[k] + heights[k] == height:
             count += 1
     pick = _drawn(chance, count)
     for k in range(len(heights)):
-        if offsets[k] + heights[k] == height:
+        if position[k] < _FAR and offsets[k] + heights[k] == height:
             if pick == 0:
                 return k
             pick -= 1
@@ -106,16 +133,17 @@ def _peak(heights: Ints, offsets: Ints, height: int, chance: Ints) -> int:
 def _beneath(
     starts: Ints, other: Ints, rank: Ints, item: int, below: int, chance: Ints
 ) -> int:  # fmt: skip
-    """One of an item's neighbours with a rank less than `below`; -1 where there is none."""
+    """One of an item's neighbours with a rank from 0 to less than `below`; -1 where there is
+    none."""
     count = 0
     for e in range(starts[item], starts[item + 1]):
-        if rank[other[e]] < below:
+        if 0 <= rank[other[e]] < below:
             count += 1
     if count == 0:
         return -1
     pick = _drawn(chance, count)
     for e in range(starts[item], starts[item + 1]):
-        if rank[other[e]] < below:
+        if 0 <= rank[other[e]] < below:
             if pick == 0:
                 return other[e]
             pick -= 1
@@ -130,10 +158,10 @@ def _moved(
     """Move one item forward in `order`; the first place that changed."""
     for p in range(len(order)):
         position[order[p]] = p
-    item = _peak(heights, offsets, height, chance)
+    item = _peak(heights, offsets, height, position, chance)
     for _ in range(_drawn(chance, 3)):
         lower = _beneath(starts, other, offsets, item, offsets[item], chance)
-        if lower < 0:
+        if lower < 0 or position[lower] == _FAR:  # it stays where it is
             break
         item = lower
     at = position[item]
@@ -149,12 +177,12 @@ def _moved(
 @compiled
 def _climbed(
     starts: Ints, other: Ints, low: Ints, high: Ints, heights: Ints,
-    first: Ints, bound: int, rounds: int,
+    first: Ints, given: Ints, bound: int, rounds: int,
 ) -> Ints:  # fmt: skip
     count = len(first)
     bottoms, tops = np.empty(len(other) + 1, np.int64), np.empty(len(other) + 1, np.int64)
-    position, chance = np.empty(count, np.int64), np.zeros(1, np.int64)
-    order, offsets = first.copy(), np.full(count, -1, np.int64)
+    position, chance = np.full(len(heights), _FAR, np.int64), np.zeros(1, np.int64)
+    order, offsets = first.copy(), given.copy()
     height = _placed(starts, other, low, high, heights, order, 0, offsets, _FAR, bottoms, tops)
     actual, limit, stall = height, height, 0
     best, best_order, best_offsets = height, order.copy(), offsets.copy()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflm_planner.planning.allocators import greedy
+from tflm_planner.planning.allocators import greedy, stages
 from tflm_planner.planning.allocators.items import Items, bind, choose_all
 from tflm_planner.planning.bounds import live_bound
 from tflm_planner.planning.problem import Overlap, Plan, Problem
@@ -17,6 +17,10 @@ from tflm_planner.planning.problem import Overlap, Plan, Problem
 ROUNDS = 2_000
 _WORK = 4_000_000
 """Rounds times (items + conflicts) at most, for `ROUNDS`."""
+_NEAR = 100
+"""One part in so many above the bound is near enough to try no other aliases."""
+_MANY = 400
+"""Buffers that are placed stage by stage where they are more."""
 
 
 def packed(problem: Problem, required: Sequence[Overlap], rounds: int = ROUNDS) -> Plan:
@@ -24,6 +28,8 @@ def packed(problem: Problem, required: Sequence[Overlap], rounds: int = ROUNDS) 
     if not problem.buffers:
         return Plan(())
     bound = live_bound(problem)
+    if len(problem.buffers) > _MANY:
+        return _staged(problem, required, bound, rounds)
     best: tuple[int, Items, list[int]] | None = None
     for items in (choose_all(problem, required), bind(problem, required)):
         for height, offsets in _attempts(items, bound, rounds):
@@ -33,6 +39,20 @@ def packed(problem: Problem, required: Sequence[Overlap], rounds: int = ROUNDS) 
             break
     assert best is not None
     return best[1].plan(best[2])
+
+
+def _staged(problem: Problem, required: Sequence[Overlap], bound: int, rounds: int) -> Plan:
+    """All aliases bound, or left open; what is better at first sight gets the turns."""
+    items = bind(problem, required)
+    offsets = stages.staged(items, bound, rounds, 0)
+    if (_height(items, offsets) - bound) * _NEAR > bound:
+        other = choose_all(problem, required)
+        tried = stages.staged(other, bound, rounds, 0)
+        if _height(other, tried) < _height(items, offsets):
+            items, offsets = other, tried
+    if rounds and _height(items, offsets) > bound:
+        offsets = stages.staged(items, bound, rounds)
+    return items.plan(offsets)
 
 
 def _attempts(items: Items, bound: int, rounds: int) -> list[tuple[int, list[int]]]:

@@ -1,0 +1,136 @@
+"""Places thousands of items stage by stage: between moments at which few of them live.
+
+    bytes     |####|                      1st: the stage with the most bytes, alone and with care
+              |####|      |##|            2nd: the next; what reaches into it stays where it is
+         |####|####|##|###|##|###|
+              ^       ^
+              few items live
+
+A first fit of everything mixes what has nothing to do with each other, and a climb spends its
+rounds on the whole to move one item. It knows items and rounds, and no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tflm_planner.planning.allocators.greedy import orders
+from tflm_planner.planning.allocators.items import Items
+from tflm_planner.planning.allocators.kernel import Ints
+
+if TYPE_CHECKING:
+    from tflm_planner.planning.allocators.climbing import Arrays
+
+_FEW = 8
+"""Items that live at the border of a stage at most."""
+_WORK = 40_000_000
+"""Rounds times conflicts of one stage at most."""
+TURNS = 16
+"""Times that another stage is placed first."""
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Items that live from one border to the next, and the most bytes of them at one time."""
+
+    items: tuple[int, ...]
+    most: int
+
+
+def staged(items: Items, bound: int, rounds: int, turns: int = TURNS) -> list[int]:
+    """Offsets. rounds: of the climb in each stage. turns: times that a stage which came out
+    highest is placed before the others."""
+    placing = _Placing.of(items, bound, rounds)
+    stages = sorted(_stages(items), key=lambda s: -s.most)
+    best: Ints | None = None
+    least = 1 << 62
+    for _ in range(turns + 1):
+        offsets, tops = placing.placed(stages)
+        if max(tops, default=0) < least:
+            best, least = offsets, max(tops, default=0)
+        if least <= bound or not rounds:
+            break
+        worst = tops.index(max(tops))
+        if worst == 0:
+            break
+        stages.insert(0, stages.pop(worst))
+    assert best is not None
+    return best.tolist()
+
+
+@dataclass(frozen=True)
+class _Placing:
+    """arrays: the items. listed: orders to begin with. bound: bytes that are low enough."""
+
+    arrays: Arrays
+    listed: list[list[int]]
+    bound: int
+    rounds: int
+
+    @staticmethod
+    def of(items: Items, bound: int, rounds: int) -> _Placing:
+        """What all turns need."""
+        from tflm_planner.planning.allocators.climbing import Arrays
+
+        return _Placing(Arrays.of(items), [order for _, order in orders(items)], bound, rounds)
+
+    def placed(self, stages: Sequence[_Stage]) -> tuple[Ints, list[int]]:
+        """Offsets, and the height that each stage came to."""
+        heights = self.arrays.heights
+        offsets = np.full(len(heights), -1, np.int64)
+        tops: list[int] = []
+        for stage in stages:
+            fresh = {k for k in stage.items if offsets[k] < 0}
+            offsets = self._added(offsets, fresh, max(tops, default=self.bound))
+            tops.append(max((int(offsets[k] + heights[k]) for k in fresh), default=0))
+        return offsets, tops
+
+    def _added(self, offsets: Ints, fresh: set[int], enough: int) -> Ints:
+        """The offsets with those of `fresh`, which need not lie lower than `enough`."""
+        arrays = self.arrays
+        best, least = offsets, 1 << 62
+        for order in self.listed if fresh else ():
+            own = [k for k in order if k in fresh]
+            found = arrays.climb(own, bound=0, rounds=0, given=offsets)
+            top = max(int(found[k] + arrays.heights[k]) for k in fresh)
+            if top < least:
+                best, least = found, top
+            if least <= enough:
+                return best
+        if not fresh or not self.rounds:
+            return best
+        order = sorted(fresh, key=lambda k: (int(best[k]), k))
+        work = int(sum(arrays.starts[k + 1] - arrays.starts[k] + 1 for k in fresh))
+        most = min(self.rounds, _WORK // work + 1)
+        return arrays.climb(order, bound=enough, rounds=most, given=offsets)
+
+
+def _stages(items: Items) -> list[_Stage]:
+    """The stages, in the order of time."""
+    spans, heights = items.spans, items.heights
+    times = sorted({t for span in spans for t in span})
+    starts = sorted(range(len(items)), key=lambda k: spans[k][0])
+    found: list[_Stage] = []
+    live: list[int] = []
+    inside: dict[int, None] = {}
+    most, cursor = 0, 0
+    for time in times:
+        live = [k for k in live if spans[k][1] > time]
+        if inside and len(live) <= _FEW:
+            found.append(_Stage(tuple(inside), most))
+            inside, most = dict.fromkeys(live), 0
+        while cursor < len(starts) and spans[starts[cursor]][0] == time:
+            live.append(starts[cursor])
+            inside[starts[cursor]] = None
+            cursor += 1
+        most = max(most, sum(heights[k] for k in live))
+    if inside:
+        found.append(_Stage(tuple(inside), most))
+    return found
+
+
+__all__ = ["staged"]
