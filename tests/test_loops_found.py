@@ -26,12 +26,12 @@ from tflm_planner.search import SearchOptions
 from tflm_planner.serde import read_model
 from tflm_planner.steps import search_steps
 
-SHAPE = (1, 32, 24, 8)
+SHAPE = (1, 32, 32, 16)
 LOOP = {"WHILE", "LESS", "DYNAMIC_UPDATE_SLICE"}
 
 
 def blocks() -> bytes:
-    """A residual block of convolutions: three tensors of 6,144 bytes live together."""
+    """A residual block of convolutions: three tensors of 16 KiB live together."""
     net, graph, x = start(SHAPE)
     for i in range(1):
         inside = conv(graph, conv(graph, x, SHAPE, f"one{i}"), SHAPE, f"two{i}")
