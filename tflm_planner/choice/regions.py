@@ -68,7 +68,7 @@ MOST_WHOLE = 24
 MOST_WORK = 24_000
 """Operators planned in trials of intervals that no search made before, and the same in trials of
 whole models; for every mode."""
-LARGEST_MODEL = 1_500
+LARGEST_MODEL = 800
 """Operators of a whole model that is tried in several orders, and that others near it are tried
 for."""
 FINALISTS = 4
