@@ -48,6 +48,9 @@ Stripping = Literal["nothing", "unread", "unread by TFLM"]
 _LEAST = 0.005
 """Seconds of packing for each buffer, however late it is: a model in thousands of tiles, searched
 for until time was up, must still come to the head that it was chosen for."""
+_LARGE = 1_500
+"""Operators of a model that was planned before, beyond which nothing else is looked for: minutes
+of search for an order and a packing found nothing in models of thousands of tiles."""
 ORDERS: tuple[str, ...] = get_args(Method)
 ALLOCATORS = NAMES
 
@@ -122,6 +125,11 @@ class Candidate:
     interrupted: bool
 
     @property
+    def is_least(self) -> bool:
+        """Whether no order and no plan can be lower."""
+        return self.head <= self.order.lower_bound
+
+    @property
     def offsets(self) -> dict[int, int]:
         """Tensor identity -> bytes from the head's start; scratch is TFLM's own to place."""
         tensors = self.line.planned
@@ -147,7 +155,7 @@ def _searched(model: Model, options: SearchOptions, say: Progress) -> Candidate:
     file_order = _orders(model)
     frames = frames_of(model, options.machine.scratch_of)
     begun = _begun(model, options, frames, notes) if options.recipe else None
-    if begun is not None and begun[0].head <= begun[0].order.lower_bound:
+    if begun is not None and (begun[0].is_least or len(model.main.ops) > _LARGE):
         best, wanted = begun
     else:
         _apply(model, file_order)

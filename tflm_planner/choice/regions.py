@@ -69,7 +69,7 @@ MOST_WHOLE = 24
 MOST_WORK = 24_000
 """Operators planned in trials that no search made before: of intervals and of whole models, in
 all modes together."""
-LARGEST_MODEL = 1_500
+LARGEST_MODEL = 800
 """Operators of a whole model that is tried in several orders, and that others near it are tried
 for."""
 FINALISTS = 4
