@@ -1,17 +1,25 @@
-"""How planning time grows with the number of operators: synthetic chains of RELU and ADD.
+"""How time grows with the number of operators.
 
-python benchmarks/chain.py 1000 3000 10000
+python benchmarks/chain.py 1000 3000 10000      order and plan: chains of RELU and ADD
+python benchmarks/chain.py --tile 5 10 20 40    the search of tiles and loops, all operators
+                                                allowed: so many inverted bottlenecks
+
+Seconds of the search are those of all processors together, so that other work does not count.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 
 import numpy as np
 
 from tests.models.build import Net
+from tests.passes.streamed import chain as windows
 from tflm_planner import api
+from tflm_planner.serde import read_model
+from tflm_planner.steps import search_steps
+from tflm_planner.tile_search import TileOptions
 
 
 def chain(length: int) -> bytes:
@@ -40,18 +48,55 @@ def chain(length: int) -> bytes:
     return net.finish()
 
 
+def bottlenecks(blocks: int) -> bytes:
+    """So many blocks of three convolutions, wide in the middle; every fourth has a stride of 2,
+    the first three times."""
+    layers = [
+        layer
+        for k in range(blocks)
+        for layer in ((1, 1, 24), (3, 2 if k % 4 == 3 and k < 12 else 1, 24), (1, 1, 8))
+    ]
+    return windows(*layers, size=64)
+
+
+def planned(length: int) -> None:
+    """One line: a plan without tiles."""
+    data = chain(length)
+    started = time.monotonic()
+    report = api.plan(data, options=api.PlanOptions(verify=None)).report
+    seconds = time.monotonic() - started
+    print(
+        f"{report.after.operators:>9,}  {seconds:7.2f}  {1000 * seconds / length:11.3f}  "
+        f"{report.after.head:>8,}  {report.allocation.lower_bound:,}"
+    )
+
+
+def searched(blocks: int) -> None:
+    """One line: a search."""
+    data, on = bottlenecks(blocks), api.machine()
+    operators = len(read_model(data).main.ops)
+    options = TileOptions(on, on.trails_of, new_kinds=None, time_limit=900.0)
+    started = time.process_time()
+    found = search_steps(data, options).found
+    seconds = time.process_time() - started
+    plain = max(t.bytes for t in found.front)
+    print(
+        f"{operators:>9,}  {seconds:7.2f}  {1000 * seconds / operators:11.1f}  "
+        f"{found.best.bytes:>8,}  {plain:,}  {found.tried:,}",
+        flush=True,
+    )
+
+
 def main() -> None:
-    """Print seconds and seconds per operator for each length."""
-    print(f"{'operators':>9}  {'plan s':>7}  {'ms/operator':>11}  {'head':>8}  bound")
-    for length in map(int, sys.argv[1:] or ["1000", "3000", "10000"]):
-        data = chain(length)
-        started = time.monotonic()
-        report = api.plan(data, options=api.PlanOptions(verify=None)).report
-        seconds = time.monotonic() - started
-        print(
-            f"{report.after.operators:>9,}  {seconds:7.2f}  {1000 * seconds / length:11.3f}  "
-            f"{report.after.head:>8,}  {report.allocation.lower_bound:,}"
-        )
+    """Print seconds and milliseconds per operator for each length."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("lengths", nargs="*", type=int)
+    parser.add_argument("--tile", action="store_true")
+    given = parser.parse_args()
+    last = "arena  without  tried" if given.tile else "   head  bound"
+    print(f"{'operators':>9}  {'seconds':>7}  {'ms/operator':>11}  {last}")
+    for length in given.lengths or ([5, 10, 20, 40] if given.tile else [1000, 3000, 10000]):
+        (searched if given.tile else planned)(length)
 
 
 if __name__ == "__main__":
