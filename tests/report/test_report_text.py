@@ -6,8 +6,10 @@ import pytest
 from report_samples import HOSTILE, chain
 
 from tflm_planner.report.document import Limits, MemoryMap, Report, RuntimeCheck
+from tflm_planner.report.html import to_html
 from tflm_planner.report.text import (
     display_width,
+    limit_sentence,
     render_inspection,
     render_report,
     safe_text,
@@ -32,6 +34,15 @@ def test_the_report_says_what_a_run_found(report: Report) -> None:
         "1.71 (order 0.01, allocate 0.20, verify 1.50)",
     ):
         assert words in text
+
+
+def test_scratch_above_an_optimal_plan_is_said(report: Report) -> None:
+    """The tensors lie as low as they can; what TFLM places itself may still end above them."""
+    arena = replace(report.after.arena, head=report.allocation.height + 96)
+    higher = replace(report, after=replace(report.after, arena=arena))
+    assert "scratch that TFLM places ends 96 B above" in limit_sentence(higher)
+    assert "scratch that TFLM places" not in limit_sentence(report)
+    assert ">optimal<" in to_html(report) and ">optimal<" not in to_html(higher)
 
 
 def test_the_report_says_what_failed(report: Report) -> None:

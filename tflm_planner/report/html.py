@@ -116,10 +116,11 @@ def _cards(report: Report) -> Iterator[str]:
     saved = f"of arena saved: {percent(report.saved, was)} of {was:,}, for {report.target}"
     yield '<div class="cards">'
     yield _card(f"{report.saved:,} B", saved, "good" * (report.saved > 0))
-    if allocation.optimal:
+    if allocation.optimal and report.after.head <= allocation.height:
         yield _card("optimal", "no plan of this order can be lower: proved", "good")
     else:
-        gap = percent(allocation.height - allocation.lower_bound, allocation.lower_bound)
+        head = max(report.after.head, allocation.height)
+        gap = percent(head - allocation.lower_bound, allocation.lower_bound)
         yield _card(f"{gap} above", limit_sentence(report), "")
     verdict = "verified" if report.verified else "not verified"
     runs = "; ".join(f"{shorten(c.runtime, 40)}: {c.status}" for c in report.checks)

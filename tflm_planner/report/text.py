@@ -93,7 +93,10 @@ def limit_sentence(report: Report) -> str:
     """How far from the lower bound of its order and operators the plan is."""
     allocation = report.allocation
     if allocation.optimal:
-        return f"{human_size(allocation.height)}, reached: proved optimal for this order"
+        reached = f"{human_size(allocation.height)}, reached: proved optimal for this order"
+        above = report.after.head - allocation.height
+        more = f", but scratch that TFLM places ends {above:,} B above" if above > 0 else ""
+        return f"{reached}{more}"
     gap = allocation.height - allocation.lower_bound
     bound = f"lower bound {human_size(allocation.lower_bound)}"
     return f"{bound}, gap {gap:,} B ({percent(gap, allocation.lower_bound)}), not proved"
