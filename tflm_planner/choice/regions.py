@@ -156,7 +156,7 @@ class RegionSearch:
     def run(self, say: Progress = silent) -> None:
         """Search until nothing is left to try, or time is up."""
         modes = self._modes()
-        for share, (bound, loops) in zip(_SHARES[-len(modes) :], modes, strict=True):
+        for share, (bound, loops) in zip(_SHARES[len(_SHARES) - len(modes) :], modes, strict=True):
             self._bound = bound
             self._partition = Partition(self._line.needs, self._allowed)
             self._caps, self._bans, self._bans_of = [], [], {}
