@@ -43,6 +43,10 @@ from tflm_planner.tiled import into_dialect, new_kinds, tiled_model
 from tflm_planner.tiled_by_hand import tiling_by_hand
 from tflm_planner.versions import refuse_plan
 
+_FINAL_SHARE = 0.25
+"""Of the time limit, for the last plan of a tiled model: it starts from its trial's, which is
+mostly as low as it gets."""
+
 
 @dataclass(frozen=True)
 class TilePermission:
@@ -103,9 +107,10 @@ def make(
         return plain
     steps = search_steps(original, _wanted(permission, budget, options), say)
     found = steps.found
+    careful = replace(options, time_limit=options.time_limit * _FINAL_SHARE)
     for tiling in found.finalists:
         try:
-            tiled = _tiled(original, tiling, permission, options, say)
+            tiled = _tiled(original, tiling, permission, careful, say)
         except UnsoundPlanError as error:
             say(f"not tiled so: {error}")
             continue
