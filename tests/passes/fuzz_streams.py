@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import random
-import traceback
 from collections import Counter
 
+from tests.passes.fuzzing import fuzz
 from tests.passes.streamed import faults, random_blocks, random_loops, streamed
 
 
@@ -30,27 +29,5 @@ def wrong_with(seed: int, seen: Counter[str]) -> list[str]:
     return faults(data, made, wheel=seed % 4 == 0)
 
 
-def main() -> None:
-    """Print every seed that fails, then the totals."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=300)
-    given = parser.parse_args()
-    seen: Counter[str] = Counter()
-    for seed in range(given.first, given.first + given.count):
-        try:
-            wrong = wrong_with(seed, seen)
-        except Exception:
-            wrong = [traceback.format_exc(limit=-3)]
-        seen["models"] += 1
-        if wrong:
-            seen["wrong"] += 1
-            print(seed, wrong[:2], flush=True)
-        if seen["models"] % 500 == 0:
-            print(dict(seen), flush=True)
-    for what, count in seen.most_common():
-        print(f"{count:6} {what}")
-
-
 if __name__ == "__main__":
-    main()
+    fuzz(wrong_with)
