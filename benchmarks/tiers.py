@@ -7,7 +7,8 @@ Bytes of arena, and of the head in brackets:
     stock        TFLM plans by itself
     order+plan   operators ordered, tensors packed, no two live ones share memory
     +overlap     results in place of operands, views, and results that trail operands
-    own          with tiles, in firmware as it is: the objective's bytes
+    own          with tiles, in firmware as it is, the smallest that the search with all
+                 operators came across: the objective's bytes
     all          with tiles and loops, all operators allowed; written, and proved on the runtimes
 
 Limits of the head: L0 the inputs; L1 live bytes in the file's order; L2 the same in the best
