@@ -54,9 +54,8 @@ from tflm_planner.choice.trial import (
     Schedule,
     Trial,
     line_order,
-    permitted,
-    tiling_of,
 )
+from tflm_planner.choice.whole import LARGEST_MODEL, WholeModels
 from tflm_planner.choice.workers import Workers
 from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.stream import Loop
@@ -69,9 +68,6 @@ MOST_WHOLE = 24
 MOST_WORK = 24_000
 """Operators planned in trials that no search made before: of intervals and of whole models, in
 all modes together."""
-LARGEST_MODEL = 800
-"""Operators of a whole model that is tried in several orders, and that others near it are tried
-for."""
 FINALISTS = 4
 """Whole models that are planned with all care."""
 _SHARES = (0.1, 0.6, 0.5, 1.0)
@@ -108,19 +104,16 @@ class RegionSearch:
         bench = workers.bench
         self._order = line_order(bench.model, options)
         self._line: Line = bench.line(self._order)
-        (plain,) = workers.answers([Question(Trial((), False, effort=CLIMB))])
-        assert plain is not None, "the model itself is always possible"
-        self._used = frozenset(op.kind for op in bench.model.ops())
-        self._base, self._plain = plain.instructions, plain
-        self._tilings = [tiling_of(Trial((), False), plain, options, self._base)]
-        self._slower: list[Tiling] = []
-        self._whole: dict[Trial, Tiling | None] = {}
+        self._whole = WholeModels(
+            workers, options, len(self._line), Allowance(min(options.most_work, MOST_WORK))
+        )
+        self._work, self._plain = self._whole.work, self._whole.plain
+        self._used, base = self._whole.used, self._plain.instructions
         self._trials = 0
-        self._work = Allowance(min(options.most_work, MOST_WORK))
-        self._try_whole([Trial((), False, self._order, CLIMB)])
-        self._allowed = int((options.overhead - 1) * self._base)
+        self._whole.add([Trial((), False, self._order, CLIMB)])
+        self._allowed = int((options.overhead - 1) * base)
         self._intervals = Intervals(
-            self._line, options, plain, self._allowed, self._used, lambda: self._over,
+            self._line, options, self._plain, self._allowed, self._used, lambda: self._over,
             bench.sketched(self._order),
         )  # fmt: skip
         self._partition = Partition(self._line.needs, self._allowed)
@@ -133,19 +126,11 @@ class RegionSearch:
 
     # --- what was found ---
 
-    @property
-    def best(self) -> Tiling:
-        """The best tiling so far; the empty one at first."""
-        best = self._tilings[0]
-        for other in self._tilings[1:]:
-            if other.beats(best, self._options.budget):
-                best = other
-        return best
-
     def found(self) -> Found:
         """What there is so far."""
-        front, tried = fronts_of(self._tilings), self._trials + len(self._whole)
-        return Found(self.best, front, tried, slower_than(front, self._slower))
+        front = fronts_of(self._whole.tilings)
+        tried = self._trials + self._whole.count
+        return Found(self._whole.best, front, tried, slower_than(front, self._whole.slower))
 
     @property
     def _over(self) -> bool:
@@ -177,16 +162,16 @@ class RegionSearch:
 
     def _try_covers(self, say: Progress) -> None:
         """Make true covers whole, while that helps now and then."""
-        patience = Patience(_COVERS_IN_VAIN, _GAIN, self.best.bytes)
+        patience = Patience(_COVERS_IN_VAIN, _GAIN, self._whole.best.bytes)
         for cover in self._true_covers(say):
             trial, *turned = both_ways(self._trial_of(cover.items))
-            made = self._try_whole([trial])
+            made = self._whole.add([trial])
             if not self._keeps(cover, made):
-                made += self._try_whole(turned)
+                made += self._whole.add(turned)
             if not self._keeps(cover, made):
                 self._branch(cover)
-            say(f"tiling: {self.best.bytes:,} B, {self._trials} intervals tried")
-            patience.note(self.best.bytes)
+            say(f"tiling: {self._whole.best.bytes:,} B, {self._trials} intervals tried")
+            patience.note(self._whole.best.bytes)
             if patience.is_over:
                 return
 
@@ -196,13 +181,13 @@ class RegionSearch:
             return
         say("tiling: looking for bulges")
         outings = Outings(self._workers, self._options, self._plain, self._allowed, self._used)
-        patience = Patience(_OUTINGS_IN_VAIN, _GAIN, self.best.bytes)
+        patience = Patience(_OUTINGS_IN_VAIN, _GAIN, self._whole.best.bytes)
         for trial in outings.trials():
-            self._try_whole([trial])
-            patience.note(self.best.bytes)
+            self._whole.add([trial])
+            patience.note(self._whole.best.bytes)
             self._trials += outings.tried
             outings.tried = 0
-            say(f"tiling: {self.best.bytes:,} B, {self._trials} bulges tried")
+            say(f"tiling: {self._whole.best.bytes:,} B, {self._trials} bulges tried")
             if self._over or patience.is_over:
                 return
 
@@ -211,7 +196,7 @@ class RegionSearch:
         border = self._options.borders(self._used)[0]
         moves = list(against(self._line, self._order, self._plain.head, border))
         if self._bound and moves:
-            self._try_whole(moves)
+            self._whole.add(moves)
 
     def _cut_patches(self) -> None:
         """Try patch stages before what the best model so far has behind them: with copies, as
@@ -219,16 +204,18 @@ class RegionSearch:
         if self._bound or self._over:
             return
         border = self._options.borders(self._used)[-1]
-        stages = patch_stages(self._line, self.best.head, border, self._allowed)
-        ranked = sorted(self._ranked(True) + self._ranked(False), key=lambda pair: pair[0].rank)
+        stages = patch_stages(self._line, self._whole.best.head, border, self._allowed)
+        ranked = sorted(
+            self._whole.ranked(True) + self._whole.ranked(False), key=lambda pair: pair[0].rank
+        )
         known = [trial for _, trial in ranked if trial.order == self._order]
         start = known[0] if known else Trial((), False, self._order, CLIMB)
         left = self._work.left * _PATCHES_SHARE
         for trial in with_patches(start, stages):
-            left -= len(SCHEDULES) * self._work_of(trial)
+            left -= len(SCHEDULES) * self._whole.work_of(trial)
             if left < 0:
                 return
-            self._try_whole([trial])
+            self._whole.add([trial])
 
     def _modes(self) -> list[tuple[bool, bool]]:
         """Whether views are bound to their parents, and whether there are loops. In the dialect
@@ -257,7 +244,7 @@ class RegionSearch:
             if not fresh:
                 return
             true = [c for c in fresh if c.tried]
-            if true and (true[0] is fresh[0] or self._promise(true[0]) < self.best.bytes):
+            if true and (true[0] is fresh[0] or self._promise(true[0]) < self._whole.best.bytes):
                 seen.add(true[0].ways)
                 yield true[0]
                 continue
@@ -278,7 +265,7 @@ class RegionSearch:
 
     def _covers(self) -> list[Cover]:
         """The best covers for the caps that matter, best first."""
-        known = self.best.bytes
+        known = self._whole.best.bytes
         tail = self._plain.tail if self._options.objective == "arena" else 0
         if not self._caps:
             caps = self._partition.caps()
@@ -332,7 +319,7 @@ class RegionSearch:
         self._trials += len(items)
         fresh = {self._workers.key(q): q for q in questions if not self._workers.knows(q)}
         self._work.spend(sum(map(_work_of_interval, fresh.values())))
-        answers = iter(self._answers(questions))
+        answers = iter(self._whole.outcomes(questions))
         for item in items:
             tried: list[tuple[Outcome | None, Border]]
             tried = [(next(answers), border) for border, _ in ways[item.key]]
@@ -350,97 +337,42 @@ class RegionSearch:
             if item.key.edge:
                 self._loops[item.key] = made
 
-    def _answers(self, questions: Sequence[Question]) -> list[Outcome | None]:
-        """Outcomes that are permitted."""
-        found = self._workers.answers(questions)
-        return [permitted(outcome, self._options, self._used) for outcome in found]
-
     def _trial_of(self, items: Iterable[Item]) -> Trial:
         schemes = tuple(region_of(i, 0, self._border.get(i.key, "waste")) for i in items)
         return Trial(schemes, self._bound, self._order, CLIMB)
 
-    def _try_whole(self, trials: Sequence[Trial]) -> list[Tiling]:
-        """Plan whole models, also with the tiles in an order of their own; those that are
-        possible and fast enough."""
-        trials = [
-            replace(t, schedule=how, bound=bound)
-            for t in trials
-            for bound in ((True, False) if t.bound and t.is_mixed else (t.bound,))
-            for how in (SCHEDULES if self._work_of(t) <= LARGEST_MODEL else (t.schedule,))
-        ]
-        fresh = [t for t in dict.fromkeys(trials) if t not in self._whole]
-        questions = [Question(t) for t in fresh]
-        unknown = [q.trial for q in questions if not self._workers.knows(q)]
-        self._work.spend(sum(map(self._work_of, unknown)))
-        outcomes = self._answers(questions)
-        for trial, outcome in zip(fresh, outcomes, strict=True):
-            made = None
-            if outcome is not None:
-                made = tiling_of(trial, outcome, self._options, self._base)
-                if made.overhead > self._options.overhead:
-                    self._slower.append(made)
-                    made = None
-            self._whole[trial] = made
-            if made is not None:
-                self._tilings.append(made)
-        return [t for trial in trials if (t := self._whole[trial]) is not None]
-
-    def _work_of(self, trial: Trial) -> int:
-        """Operators that a trial plans."""
-        return len(self._line) + sum(map(work_added, trial.schemes))
-
-    def _ranked(self, bound: bool) -> list[tuple[Tiling, Trial]]:
-        """Whole models of one mode, the best first."""
-        found = [
-            (made, trial)
-            for trial, made in self._whole.items()
-            if made is not None and trial.schemes and trial.bound == bound
-        ]
-        return sorted(found, key=lambda pair: pair[0].rank)
-
     def _improve(self, say: Progress) -> None:
         """Change one scheme of the best whole model at a time, while that helps."""
         done: set[tuple[Scheme | Loop, ...]] = set()
-        patience = Patience(_STARTS_IN_VAIN, _GAIN, self.best.bytes)
+        patience = Patience(_STARTS_IN_VAIN, _GAIN, self._whole.best.bytes)
         while not (self._work.is_spent or self._over or patience.is_over):
-            ranked = self._ranked(self._bound)
+            ranked = self._whole.ranked(self._bound)
             near = [trial for _, trial in ranked[:2]]
             near += [trial for _, trial in ranked if not trial.has_loops][:1]
             starts = [trial for trial in near if trial.schemes not in done]
-            if not starts or self._work_of(starts[0]) > LARGEST_MODEL:
+            if not starts or self._whole.work_of(starts[0]) > LARGEST_MODEL:
                 return
             done.add(starts[0].schemes)
             moves = [t for t in neighbours(starts[0], len(self._line)) if t not in self._whole]
             for k in range(0, len(moves), BATCH):
-                fitting = self._fitting(moves[k : k + BATCH])
-                self._try_whole(fitting)
+                fitting = self._whole.fitting(moves[k : k + BATCH])
+                self._whole.add(fitting)
                 if self._over or self._work.is_spent or len(fitting) < len(moves[k : k + BATCH]):
                     return
-            patience.note(self.best.bytes)
-            say(f"tiling: {self.best.bytes:,} B, {len(self._whole)} models planned")
-
-    def _fitting(self, trials: Sequence[Trial]) -> Sequence[Trial]:
-        """As many whole models as the step may still plan; one at least."""
-        left = self._work.rest
-        for k, trial in enumerate(trials):
-            left -= len(SCHEDULES) * self._work_of(trial)
-            if left < 0:
-                return trials[: max(k, 1)]
-        return trials
+            patience.note(self._whole.best.bytes)
+            say(f"tiling: {self._whole.best.bytes:,} B, {self._whole.count} models planned")
 
     def _finish(self, say: Progress) -> None:
         """Plan the best few with care, as they are and in orders of their own."""
-        ranked = self._ranked(True) + self._ranked(False)
-        ranked.sort(key=lambda pair: pair[0].rank)
         left = _CAREFUL_WORK
-        for _, trial in ranked[:FINALISTS]:
+        for _, trial in self._whole.ranked()[:FINALISTS]:
             if self._over or left < 0:
                 return
-            if self._work_of(trial) > LARGEST_MODEL:
+            if self._whole.work_of(trial) > LARGEST_MODEL:
                 continue
-            self._try_whole([replace(trial, effort=CAREFUL)])
-            left -= len(SCHEDULES) * self._work_of(trial)
-            say(f"tiling: {self.best.bytes:,} B, planned with care")
+            self._whole.add([replace(trial, effort=CAREFUL)])
+            left -= len(SCHEDULES) * self._whole.work_of(trial)
+            say(f"tiling: {self._whole.best.bytes:,} B, planned with care")
 
 
 def _work_of_interval(question: Question) -> int:
