@@ -16,7 +16,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from tflm_planner.cost.case import Case, canonical, from_row, to_row
@@ -174,12 +173,7 @@ class ProfileDatabase:
     def __enter__(self) -> ProfileDatabase:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

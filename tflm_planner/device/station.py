@@ -8,7 +8,6 @@ does not come back by itself: its error is final. This module must not know what
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import TypeVar
 
 from tflm_planner.device.board import Board, connect
@@ -62,10 +61,5 @@ class Station:
     def __enter__(self) -> Station:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

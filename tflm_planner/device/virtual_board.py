@@ -18,7 +18,6 @@ import tty
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from tflm_planner import __version__
 from tflm_planner.device import messages as m
@@ -127,12 +126,7 @@ class VirtualBoard:
     def __enter__(self) -> VirtualBoard:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -146,12 +146,7 @@ def arena_to_json(arena: Arena, target: Target) -> JsonObject:
         "schema_version": SCHEMA_VERSION,
         "target": target.id,
         "board": None if target.board is None else target.board.id,
-        "head": arena.head,
-        "tail": arena.tail,
-        "planning_temp": arena.planning_temp,
-        "prepare_temp": arena.prepare_temp,
-        "arena": arena.arena,
-        "alignment_slack": arena.alignment_slack,
+        **arena_figures(arena),
         "tail_parts": dict(arena.tail_parts),
         "scratch": [
             {"operator": _text(s.operator), "size": s.size, "offset": s.offset}
@@ -161,7 +156,7 @@ def arena_to_json(arena: Arena, target: Target) -> JsonObject:
     }
 
 
-def arena_figures(arena: ArenaFigures) -> JsonObject:
+def arena_figures(arena: Arena | ArenaFigures) -> JsonObject:
     """An arena and its parts."""
     return {
         "head": arena.head,
