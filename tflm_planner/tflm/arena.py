@@ -32,6 +32,7 @@ from tflm_planner.tflm.persistent import cost, is_missing
 from tflm_planner.tflm.prepare import Borrowed, Keeps, Piece, Step, scales
 from tflm_planner.tflm.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.targets import CONSERVATIVE, Target
+from tflm_planner.tflm.wrong_kernels import wrong_on
 from tflm_planner.units import ALIGNMENT, align_up
 
 PARTS = (
@@ -185,6 +186,7 @@ class _Replay:
         for op in self._ops:
             if (factor := crashing_factor(op)) is not None:
                 self.warnings.append(f"{op.label}: {_CRASHES}; this one has {factor}")
+        self.warnings += wrong_on(self._ops, self._target)
         for label in sorted({op.label for op in self._ops if is_missing(op, self._target)}):
             self.warnings.append(
                 f"{label}: TFLM of {day_of(self._target)} has no such operator: it fails there"
