@@ -16,15 +16,18 @@ M4, M55 = load_target("cortex-m4/cmsis-nn"), load_target("cortex-m55/cmsis-nn")
 REFERENCE = load_target("cortex-m4/reference")
 
 
-def turned(shape: tuple[int, ...], dtype: str = "int8", count: int = 1) -> bytes:
-    """Transpositions of the last two axes, one behind the other."""
+def turned(
+    shape: tuple[int, ...], dtype: str = "int8", *, count: int = 1, swap: bool = True
+) -> bytes:
+    """Transpositions, one behind the other: of the last two axes, or of none."""
     net = Net()
     graph = net.graph()
-    order = [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]
+    last = (-1, -2) if swap else (-2, -1)
+    order = [*range(len(shape) - 2), *(len(shape) + k for k in last)]
     scale = {} if dtype == "float32" else {"scale": 0.5}
     x = graph.input("x", shape, dtype, **scale)
     for k in range(count):
-        shape = (*shape[:-2], shape[-1], shape[-2])
+        shape = tuple(shape[axis] for axis in order)
         y = graph.tensor(f"y{k}", shape, dtype, **scale)
         graph.op("TRANSPOSE", [x, graph.constant(f"order{k}", np.array(order))], [y])
         x = y
@@ -51,6 +54,13 @@ def row(width: int, stride: int, height: int = 1) -> bytes:
         (turned((1, 2, 2, 3, 4)), with_tflm(M4, "2025-03"), False),  # before CMSIS-NN's
         (turned((1, 2, 2, 3, 4), "int16"), M4, False),
         (turned((2, 2, 3, 4)), M4, False),
+        (turned((2, 2, 3, 4)), M55, False),
+        (turned((2, 2, 3, 4), swap=False), M55, True),
+        (turned((2, 2, 1, 4), swap=False), M55, False),
+        (turned((2, 2, 3, 4), swap=False), M4, False),
+        (turned((3, 4), swap=False), M4, True),
+        (turned((3, 4)), M4, False),
+        (turned((3, 1), swap=False), M4, False),
         (row(8, 4), M55, True),
         (row(8, 4), M4, False),  # another kernel
         (row(8, 4, height=2), M55, False),

@@ -6,6 +6,8 @@ and seen on emulated boards:
 
     TRANSPOSE of int8, 5 dimensions or more   CMSIS-NN: refused inside, reported as done, and never
                                               written (TFLM's kernels/cmsis_nn/transpose.cc)
+    TRANSPOSE of int8 that turns nothing      CMSIS-NN swaps two axes, and on MVE the last two of
+                                              four: it looks at the first ones only
     1 x n convolutions of one row             CMSIS-NN, MVE: see `single_rows`
 
 Planning keeps such operators as they are. It must not know plans.
@@ -16,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tflm_planner.ir import Op
+from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
 from tflm_planner.tflm.history import can
 from tflm_planner.tflm.single_rows import is_right_alone
@@ -41,13 +44,21 @@ def wrong_on(ops: Iterable[Op], target: Target) -> list[str]:
 def _why_wrong(op: Op, target: Target) -> str | None:
     if target.kernels != "cmsis-nn":
         return None
-    if _is_never_turned(op, target):
+    turned = op.inputs[0] if _turns_by_cmsis_nn(op, target) else None
+    shape = () if turned is None else turned.shape or ()
+    if len(shape) > _MOST_TURNED:
         return (
             "CMSIS-NN turns int8 tensors of 4 dimensions at most; TFLM leaves this one's result "
             "unwritten and reports no error, so that the model computes garbage on this target, "
             "planned or not; merge axes that stay together, or take the reference kernel"
         )
-    if target.extension == "mve" and _is_wrong_row(op):
+    helium = target.extension == "mve"
+    if len(shape) in ((2, 4) if helium else (2,)) and min(shape[-2:]) > 1 and _turns_nothing(op):
+        return (
+            "it turns nothing, where CMSIS-NN swaps the last two axes (arm_transpose_s8), planned "
+            "or not; leave it out"
+        )
+    if helium and _is_wrong_row(op):
         return (
             "CMSIS-NN for Helium computes this 1 x n convolution of one row wrong "
             "(arm_convolve_1_x_n_s8), planned or not; another padding or stride, or the reference "
@@ -56,14 +67,15 @@ def _why_wrong(op: Op, target: Target) -> str | None:
     return None
 
 
-def _is_never_turned(op: Op, target: Target) -> bool:
-    operand = op.inputs[0] if op.kind == "TRANSPOSE" and op.inputs else None
-    return (
-        operand is not None
-        and operand.type_name == "int8"
-        and len(operand.shape or ()) > _MOST_TURNED
-        and can(target, "turns_by_cmsis_nn")
-    )
+def _turns_by_cmsis_nn(op: Op, target: Target) -> bool:
+    if op.kind != "TRANSPOSE" or not op.inputs or op.inputs[0] is None:
+        return False
+    return op.inputs[0].type_name == "int8" and can(target, "turns_by_cmsis_nn")
+
+
+def _turns_nothing(op: Op) -> bool:
+    order = integers(op.inputs[1])
+    return order is not None and list(order) == sorted(order)
 
 
 def _is_wrong_row(op: Op) -> bool:
