@@ -14,11 +14,13 @@ from tests.passes.test_odd_graphs import Chain
 from tests.test_tiles import wide
 from tflm_planner import api
 from tflm_planner.choice.bench import Bench, Question
+from tflm_planner.choice.intervals import PARTS
 from tflm_planner.choice.likeness import Likeness
 from tflm_planner.choice.options import TileOptions, Tiling, front_of
 from tflm_planner.choice.partition import Item, Partition, Way
 from tflm_planner.choice.sketch import Limits, sketches
 from tflm_planner.choice.trial import CLIMB, Trial, permitted, tried
+from tflm_planner.choice.whole import WholeModels
 from tflm_planner.choice.workers import Workers
 from tflm_planner.clone import clone
 from tflm_planner.errors import UsageError
@@ -252,6 +254,40 @@ def test_the_whole_arena_counts_by_default():
     data = chain.finish()
     arena, head = (found_in(data, objective=o, overhead=2.0).best for o in ("arena", "head"))
     assert arena.arena < head.arena and head.head < arena.head
+
+
+def narrow_rows() -> bytes:
+    """Rows of 60 bytes enter a row of the result: four of these are a multiple of 16 bytes."""
+    chain = Chain((1, 120, 30, 1))
+    chain.conv(32, 1)
+    chain.pool()
+    return chain.finish()
+
+
+def test_parts_of_the_input_are_views_where_they_can_be(monkeypatch):
+    """With the firmware's own operators: 15 tiles of four rows each, which no list of usual
+    numbers holds."""
+    own = found_in(narrow_rows(), new_kinds=frozenset(), overhead=1.2).best
+    assert own.schemes and own.schemes[0].splits == ((1, 15),) and not own.added
+    monkeypatch.setattr("tflm_planner.choice.intervals._numbers", lambda _: PARTS)
+    assert found_in(narrow_rows(), new_kinds=frozenset(), overhead=1.2).best.bytes > own.bytes
+
+
+def test_views_that_are_not_bound_may_cost_no_operator_either(monkeypatch):
+    """The search with the firmware's own operators tries them too, after those that are bound."""
+    tried = []
+    add = WholeModels.add
+
+    def noted(self, trials):
+        made = add(self, trials)
+        tried.extend((trial.bound, tiling) for trial in trials for tiling in made if trial.schemes)
+        return made
+
+    monkeypatch.setattr("tflm_planner.choice.whole.WholeModels.add", noted)
+    found = found_in(wide(), new_kinds=frozenset())
+    assert {bound for bound, _ in tried} == {True, False}
+    assert all(not tiling.added for _, tiling in tried)
+    assert found.best.bytes <= min(tiling.bytes for _, tiling in tried)
 
 
 def test_a_budget_takes_the_fastest_that_fits(cnn):
