@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import random
 
+import numpy as np
 import pytest
 
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.generator import random_model
-from tests.models.registry import add, conv, relu, start
+from tests.models.registry import SCALE, add, conv, noise, relu, start
 from tests.passes.test_odd_graphs import Chain
 from tests.test_tiles import wide
 from tflm_planner import api
@@ -32,8 +33,8 @@ from tflm_planner.tile_search import search_tiles
 FAR = 1 << 60
 
 
-def options(**more) -> TileOptions:
-    on = api.machine()
+def options(target: str = "cortex-m4/cmsis-nn", **more) -> TileOptions:
+    on = api.machine(api.load_target(target))
     return TileOptions(on, on.trails_of, **more)
 
 
@@ -186,11 +187,12 @@ def test_repeated_blocks_are_alike_and_others_are_not():
     assert other.of(2, 6) != same.of(2, 6)
 
 
+@pytest.mark.parametrize("target", ["cortex-m4/cmsis-nn", "cortex-m4/cmsis-nn+lean"])
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_alike_has_one_answer(seed):
+def test_what_is_alike_has_one_answer(seed, target):
     """Over all intervals of a model with repeated blocks, in tiles and in loops."""
     data = repeated(add_at=seed)
-    asked = options(new_kinds=None)
+    asked = options(target, new_kinds=None)
     bench = Bench(data, asked)
     order = tuple(range(len(bench.model.main.ops)))
     known = {}
@@ -202,6 +204,47 @@ def test_what_is_alike_has_one_answer(seed):
             answer, key = bench.answer(question), bench.key(question)
             assert known.setdefault(key, answer) == answer
     assert len(known) < 2 * len(pairs)
+
+
+def quantized_at_random(seed: int) -> bytes:
+    """Ten convolutions, of 8 and of 16 channels. Their multipliers and shifts are equal, or parts
+    of each other, or not at all, whatever the scales say; so are their zero points."""
+    chance = random.Random(seed)
+    net, graph, x = start((*SHAPE[:3], 16))
+    before, depth = SCALE, 16
+    for i in range(10):
+        channels = 8 if i % 2 == 0 else 16
+        half = np.repeat([0.5, 1.0], channels // 2)
+        spread = chance.choice((np.ones(channels), half, np.linspace(0.6, 1.4, channels)))
+        after = SCALE * chance.choice((1, 2))  # made up for by the filter
+        scales = np.asarray(spread * after / before, np.float32) / 1024
+        kernel = noise((channels, 1, 1, depth), seed=i)
+        weights = graph.constant(f"layer{i}/filter", kernel, "int8", scale=scales)
+        shape = (*SHAPE[:3], channels)
+        out = graph.tensor(f"layer{i}", shape, scale=after, zero=chance.choice((2, 3)))
+        ones = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
+        graph.op("CONV_2D", [x, weights, -1], [out], "Conv2DOptions", version=3, **ones)
+        x, before, depth = out, after, channels
+    graph.outputs(x)
+    return net.finish()
+
+
+@pytest.mark.parametrize("seed", (0, 3, 24, 42))
+def test_lean_firmware_keeps_as_much_of_what_is_alike(seed):
+    """Where parameters lie is a matter of their values: seed 3 has equal arrays, 24 and 42 some
+    that lie in others."""
+    asked = options("cortex-m4/cmsis-nn+lean", new_kinds=None)
+    bench = Bench(quantized_at_random(seed), asked)
+    order = tuple(range(10))
+    known, asked_twice = {}, 0
+    for first, end in ((first, first + n) for n in (1, 2, 3, 4) for first in range(10 - n)):
+        for parts in (2, 3):
+            scheme = Scheme(tuple(range(end - first)), ((1, parts),), border="waste")
+            question = Question(Trial((scheme,), True, None, CLIMB), (first, end), order)
+            answer, key = bench.answer(question), bench.key(question)
+            asked_twice += key in known
+            assert known.setdefault(key, answer) == answer
+    assert asked_twice > 5
 
 
 # --- processes ---

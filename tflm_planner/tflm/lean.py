@@ -243,6 +243,11 @@ def _parsed(data: bytes) -> list[tuple[int, int]]:
     return records if records and at < words.size else []
 
 
+def lies_at(wanted: bytes, record: bytes) -> int:
+    """First byte of a record at which lean firmware finds `wanted`; -1 if it does not."""
+    return _aligned_find(record, wanted, 0, len(record))
+
+
 def _aligned_find(text: bytes | bytearray, wanted: bytes, start: int, end: int) -> int:
     """First multiple of a word in [start, end) at which all of `wanted` lies; -1 if none."""
     at = text.find(wanted, start, end)

@@ -46,6 +46,30 @@ def lean_costs(
     return found
 
 
+def lean_form(ops: Sequence[Op], target: Target) -> Hashable:
+    """Equal for two lists of operators of equal kinds, options and shapes for which lean firmware
+    keeps pieces of equal sizes, in tiles too, with the pool of each: the same arrays lie in each
+    other, and the same operators have OpData of equal values."""
+    asked = [_parameters(op, target) for op in ops]
+    arrays = list(dict.fromkeys(a for pair in asked for a in pair or ()))
+    number = {array: k for k, array in enumerate(arrays)}
+    inside = tuple(tuple(lean.lies_at(one, other) for other in arrays) for one in arrays)
+    small = tuple(a if max(np.frombuffer(a, "<u4"), default=0) < _SMALL else b"" for a in arrays)
+    values: dict[Hashable, int] = {}
+    each = tuple(
+        None
+        if pair is None
+        else (number[pair[0]], number[pair[1]], values.setdefault(_values(op), len(values)))
+        for op, pair in zip(ops, asked, strict=True)
+    )
+    return each, inside, small
+
+
+_SMALL = 1 << 16
+"""Words of builtin parameters are below it, those of multipliers above: an array of smaller ones
+may lie in parameters."""
+
+
 def lean_kept(op: Op, target: Target) -> int:
     """`Cost.kept` of one operator by itself, with the pool that is written last: it holds all
     but OpData. That tiles share OpData is seen in whole models only; this is never too little."""
@@ -198,16 +222,22 @@ def _opdata_form(
     sizes, zero points, range of the activation, where the arrays lie, scratch (its index is
     unique), row sums of a filter (their place is)."""
     alone: Hashable = id(op) if any(requests) else None
-    data, known, result = op.inputs[0], op.inputs[1], op.outputs[0]
-    assert data is not None and known is not None
-    points = tuple(_zero_point(t) for t in (data, known, result))
-    kinds = data.type_name, known.type_name, _bias_type(op)
+    known, result = op.inputs[1], op.outputs[0]
+    assert known is not None
     if op.kind == "FULLY_CONNECTED":
         sizes = (known.shape, result.elements) if uses_cmsis(op.kind, target) else ()
         alone = id(op) if keeps_sums(op, target) else alone
     else:
         sizes = _padding(op)
-    return op.kind, kinds, sizes, points, _activation(op), tuple(places), alone
+    return op.kind, _values(op), sizes, tuple(places), alone
+
+
+def _values(op: Op) -> Hashable:
+    """Of OpData, what follows from types and quantisation."""
+    data, known, result = op.inputs[0], op.inputs[1], op.outputs[0]
+    assert data is not None and known is not None
+    points = tuple(_zero_point(t) for t in (data, known, result))
+    return data.type_name, known.type_name, _bias_type(op), points, _activation(op)
 
 
 def _bias_type(op: Op) -> str:
