@@ -36,20 +36,30 @@ _BEAM_WORK = 1_500
 
 @dataclass(frozen=True)
 class Steps:
-    """own: the best with operators that the firmware has, whichever search came across it. found:
-    with all that are permitted, the same where that is nothing more."""
+    """own: the best with operators that the firmware has, whichever search came across it; None
+    where all were refused. found: with all that are permitted, the same where that is nothing
+    more."""
 
-    own: Tiling
+    own: Tiling | None
     found: Found
 
     def notes(self, plain: int, best: int, registered: Sequence[str]) -> list[str]:
         """What each step comes to. plain: bytes with order and plan alone. best: of the model
         that was made. registered: what it makes the firmware register."""
-        own = min(self.own.bytes, plain) if registered else best
+        own = best
+        if registered:
+            own = plain if self.own is None else min(self.own.bytes, plain)
         said = [f"operators as they are: {plain:,} B; in tiles, same firmware: {own:,} B"]
         if registered and best < own:
             said.append(f"with {len(registered)} more operators in the firmware: {best:,} B")
         return said
+
+    def without(self, refused: Tiling, budget: int | None) -> Steps:
+        """What is left where a tiling turned out to be none."""
+        front = tuple(t for t in self.found.front if t != refused)
+        rest = [t for t in front if not t.added]
+        own = self.own if self.own != refused else _best(rest, budget) if rest else None
+        return Steps(own, replace(self.found, front=front))
 
 
 def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None = None) -> Steps:
