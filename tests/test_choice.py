@@ -138,6 +138,74 @@ def test_sketches_come_close_to_trials(first, end, parts):
     assert sketch.instructions <= real.instructions
 
 
+def taken_apart(kind: str, shape=(1, 24, 16, 16)) -> bytes:
+    """A convolution whose channels go different ways, and meet again before the next one."""
+    net, graph, x = start(shape)
+    x = conv(graph, x, shape, "before")
+    count = 2 if kind != "UNPACK" else shape[3]
+    small = (*shape[:3], shape[3] // 2) if kind != "UNPACK" else shape[:3]
+    parts = [graph.tensor(f"part{k}", small, scale=SCALE, zero=3) for k in range(count)]
+    axis = graph.constant("axis", 3)
+    if kind == "SPLIT":
+        graph.op("SPLIT", [axis, x], parts, "SplitOptions", numSplits=2)
+    elif kind == "SPLIT_V":
+        sizes = graph.constant("sizes", [small[3], small[3]])
+        graph.op("SPLIT_V", [x, sizes, axis], parts, "SplitVOptions", numSplits=2)
+    else:
+        graph.op("UNPACK", [x], parts, "UnpackOptions", num=count, axis=3)
+    for k in range(0, count, 2):
+        again = graph.tensor(f"again{k}", small, scale=SCALE, zero=3)
+        graph.op("RELU", [parts[k]], [again], version=2)
+        parts[k] = again
+    y = graph.tensor("together", shape, scale=SCALE, zero=3)
+    if kind == "UNPACK":
+        graph.op("PACK", parts, [y], "PackOptions", valuesCount=count, axis=3)
+    else:
+        graph.op("CONCATENATION", parts, [y], "ConcatenationOptions", axis=3)
+    graph.outputs(conv(graph, y, shape, "after"))
+    return net.finish()
+
+
+@pytest.mark.parametrize("kind", ["SPLIT", "SPLIT_V", "UNPACK"])
+@pytest.mark.parametrize("parts", [2, 3, 6])
+def test_what_takes_an_operand_apart_is_sketched(kind, parts):
+    """As close to trials as others; that what is cut out is a copy is known before any."""
+    data = taken_apart(kind, (1, 24, 16, 4 if kind == "UNPACK" else 16))
+    bench = Bench(data, options(new_kinds=None))
+    order = tuple(range(len(bench.model.main.ops)))
+    line, end = bench.line(order), len(order)
+    found = sketches(line, end, 1, parts, frozenset(order), Limits(FAR, FAR))
+    sketch = next(s for s in found if s.first == 0)
+    scheme = Scheme(order, ((1, parts),), border="waste")
+    answers = [
+        bench.answer(Question(Trial((scheme,), bound, None, CLIMB), (0, end), order))
+        for bound in (True, False)
+    ]
+    heads = [real.head for real in answers if real is not None]
+    assert len(heads) == 2 and 0.9 * min(heads) <= sketch.head <= min(heads)
+    assert sketch.slices and all("SLICE" in real.kinds for real in answers)
+
+
+@needs_tflm
+def test_tiles_go_through_what_takes_an_operand_apart():
+    """Large between two convolutions: what lowers the head holds both, and all between them."""
+    chain = Chain((1, 24, 24, 4))
+    chain.conv(64, 3)
+    halves = [chain.tensor((1, 24, 24, 32)) for _ in range(2)]
+    axis = chain.graph.constant("axis", 3)
+    chain.graph.op("SPLIT", [axis, chain.x], halves, "SplitOptions", numSplits=2)
+    again = chain.tensor((1, 24, 24, 32))
+    chain.graph.op("RELU", [halves[0]], [again], version=2)
+    y = chain.tensor(chain.shape)
+    chain.graph.op("CONCATENATION", [halves[1], again], [y], "ConcatenationOptions", axis=3)
+    chain.x = y
+    chain.conv(4, 1)
+    tiles = api.TilePermission(overhead=2.0, new_kinds=None, objective="head", workers=1)
+    options = api.PlanOptions(api.SearchOptions(time_limit=120.0), tiles=tiles)
+    report = api.plan(chain.finish(), options=options).report
+    assert report.verified and report.after.head < report.before.head // 3
+
+
 def test_a_copy_is_written_as_the_original(cnn):
     model = read_model(cnn)
     assert write_model(clone(model)) == write_model(read_model(cnn))
