@@ -5,20 +5,23 @@ from __future__ import annotations
 import itertools
 import random
 
+import numpy as np
 import pytest
 
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.generator import random_model
-from tests.models.registry import add, conv, relu, start
+from tests.models.registry import SCALE, add, conv, noise, relu, start
 from tests.passes.test_odd_graphs import Chain
 from tests.test_tiles import wide
 from tflm_planner import api
 from tflm_planner.choice.bench import Bench, Question
+from tflm_planner.choice.intervals import PARTS
 from tflm_planner.choice.likeness import Likeness
 from tflm_planner.choice.options import TileOptions, Tiling, front_of
 from tflm_planner.choice.partition import Item, Partition, Way
 from tflm_planner.choice.sketch import Limits, sketches
 from tflm_planner.choice.trial import CLIMB, Trial, permitted, tried
+from tflm_planner.choice.whole import WholeModels
 from tflm_planner.choice.workers import Workers
 from tflm_planner.clone import clone
 from tflm_planner.errors import UsageError
@@ -30,8 +33,8 @@ from tflm_planner.tile_search import search_tiles
 FAR = 1 << 60
 
 
-def options(**more) -> TileOptions:
-    on = api.machine()
+def options(target: str = "cortex-m4/cmsis-nn", **more) -> TileOptions:
+    on = api.machine(api.load_target(target))
     return TileOptions(on, on.trails_of, **more)
 
 
@@ -135,6 +138,74 @@ def test_sketches_come_close_to_trials(first, end, parts):
     assert sketch.instructions <= real.instructions
 
 
+def taken_apart(kind: str, shape=(1, 24, 16, 16)) -> bytes:
+    """A convolution whose channels go different ways, and meet again before the next one."""
+    net, graph, x = start(shape)
+    x = conv(graph, x, shape, "before")
+    count = 2 if kind != "UNPACK" else shape[3]
+    small = (*shape[:3], shape[3] // 2) if kind != "UNPACK" else shape[:3]
+    parts = [graph.tensor(f"part{k}", small, scale=SCALE, zero=3) for k in range(count)]
+    axis = graph.constant("axis", 3)
+    if kind == "SPLIT":
+        graph.op("SPLIT", [axis, x], parts, "SplitOptions", numSplits=2)
+    elif kind == "SPLIT_V":
+        sizes = graph.constant("sizes", [small[3], small[3]])
+        graph.op("SPLIT_V", [x, sizes, axis], parts, "SplitVOptions", numSplits=2)
+    else:
+        graph.op("UNPACK", [x], parts, "UnpackOptions", num=count, axis=3)
+    for k in range(0, count, 2):
+        again = graph.tensor(f"again{k}", small, scale=SCALE, zero=3)
+        graph.op("RELU", [parts[k]], [again], version=2)
+        parts[k] = again
+    y = graph.tensor("together", shape, scale=SCALE, zero=3)
+    if kind == "UNPACK":
+        graph.op("PACK", parts, [y], "PackOptions", valuesCount=count, axis=3)
+    else:
+        graph.op("CONCATENATION", parts, [y], "ConcatenationOptions", axis=3)
+    graph.outputs(conv(graph, y, shape, "after"))
+    return net.finish()
+
+
+@pytest.mark.parametrize("kind", ["SPLIT", "SPLIT_V", "UNPACK"])
+@pytest.mark.parametrize("parts", [2, 3, 6])
+def test_what_takes_an_operand_apart_is_sketched(kind, parts):
+    """As close to trials as others; that what is cut out is a copy is known before any."""
+    data = taken_apart(kind, (1, 24, 16, 4 if kind == "UNPACK" else 16))
+    bench = Bench(data, options(new_kinds=None))
+    order = tuple(range(len(bench.model.main.ops)))
+    line, end = bench.line(order), len(order)
+    found = sketches(line, end, 1, parts, frozenset(order), Limits(FAR, FAR))
+    sketch = next(s for s in found if s.first == 0)
+    scheme = Scheme(order, ((1, parts),), border="waste")
+    answers = [
+        bench.answer(Question(Trial((scheme,), bound, None, CLIMB), (0, end), order))
+        for bound in (True, False)
+    ]
+    heads = [real.head for real in answers if real is not None]
+    assert len(heads) == 2 and 0.9 * min(heads) <= sketch.head <= min(heads)
+    assert sketch.slices and all("SLICE" in real.kinds for real in answers)
+
+
+@needs_tflm
+def test_tiles_go_through_what_takes_an_operand_apart():
+    """Large between two convolutions: what lowers the head holds both, and all between them."""
+    chain = Chain((1, 24, 24, 4))
+    chain.conv(64, 3)
+    halves = [chain.tensor((1, 24, 24, 32)) for _ in range(2)]
+    axis = chain.graph.constant("axis", 3)
+    chain.graph.op("SPLIT", [axis, chain.x], halves, "SplitOptions", numSplits=2)
+    again = chain.tensor((1, 24, 24, 32))
+    chain.graph.op("RELU", [halves[0]], [again], version=2)
+    y = chain.tensor(chain.shape)
+    chain.graph.op("CONCATENATION", [halves[1], again], [y], "ConcatenationOptions", axis=3)
+    chain.x = y
+    chain.conv(4, 1)
+    tiles = api.TilePermission(overhead=2.0, new_kinds=None, objective="head", workers=1)
+    options = api.PlanOptions(api.SearchOptions(time_limit=120.0), tiles=tiles)
+    report = api.plan(chain.finish(), options=options).report
+    assert report.verified and report.after.head < report.before.head // 3
+
+
 def test_a_copy_is_written_as_the_original(cnn):
     model = read_model(cnn)
     assert write_model(clone(model)) == write_model(read_model(cnn))
@@ -184,11 +255,12 @@ def test_repeated_blocks_are_alike_and_others_are_not():
     assert other.of(2, 6) != same.of(2, 6)
 
 
+@pytest.mark.parametrize("target", ["cortex-m4/cmsis-nn", "cortex-m4/cmsis-nn+lean"])
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_alike_has_one_answer(seed):
+def test_what_is_alike_has_one_answer(seed, target):
     """Over all intervals of a model with repeated blocks, in tiles and in loops."""
     data = repeated(add_at=seed)
-    asked = options(new_kinds=None)
+    asked = options(target, new_kinds=None)
     bench = Bench(data, asked)
     order = tuple(range(len(bench.model.main.ops)))
     known = {}
@@ -200,6 +272,47 @@ def test_what_is_alike_has_one_answer(seed):
             answer, key = bench.answer(question), bench.key(question)
             assert known.setdefault(key, answer) == answer
     assert len(known) < 2 * len(pairs)
+
+
+def quantized_at_random(seed: int) -> bytes:
+    """Ten convolutions, of 8 and of 16 channels. Their multipliers and shifts are equal, or parts
+    of each other, or not at all, whatever the scales say; so are their zero points."""
+    chance = random.Random(seed)
+    net, graph, x = start((*SHAPE[:3], 16))
+    before, depth = SCALE, 16
+    for i in range(10):
+        channels = 8 if i % 2 == 0 else 16
+        half = np.repeat([0.5, 1.0], channels // 2)
+        spread = chance.choice((np.ones(channels), half, np.linspace(0.6, 1.4, channels)))
+        after = SCALE * chance.choice((1, 2))  # made up for by the filter
+        scales = np.asarray(spread * after / before, np.float32) / 1024
+        kernel = noise((channels, 1, 1, depth), seed=i)
+        weights = graph.constant(f"layer{i}/filter", kernel, "int8", scale=scales)
+        shape = (*SHAPE[:3], channels)
+        out = graph.tensor(f"layer{i}", shape, scale=after, zero=chance.choice((2, 3)))
+        ones = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
+        graph.op("CONV_2D", [x, weights, -1], [out], "Conv2DOptions", version=3, **ones)
+        x, before, depth = out, after, channels
+    graph.outputs(x)
+    return net.finish()
+
+
+@pytest.mark.parametrize("seed", (0, 3, 24, 42))
+def test_lean_firmware_keeps_as_much_of_what_is_alike(seed):
+    """Where parameters lie is a matter of their values: seed 3 has equal arrays, 24 and 42 some
+    that lie in others."""
+    asked = options("cortex-m4/cmsis-nn+lean", new_kinds=None)
+    bench = Bench(quantized_at_random(seed), asked)
+    order = tuple(range(10))
+    known, asked_twice = {}, 0
+    for first, end in ((first, first + n) for n in (1, 2, 3, 4) for first in range(10 - n)):
+        for parts in (2, 3):
+            scheme = Scheme(tuple(range(end - first)), ((1, parts),), border="waste")
+            question = Question(Trial((scheme,), True, None, CLIMB), (first, end), order)
+            answer, key = bench.answer(question), bench.key(question)
+            asked_twice += key in known
+            assert known.setdefault(key, answer) == answer
+    assert asked_twice > 5
 
 
 # --- processes ---
@@ -252,6 +365,40 @@ def test_the_whole_arena_counts_by_default():
     data = chain.finish()
     arena, head = (found_in(data, objective=o, overhead=2.0).best for o in ("arena", "head"))
     assert arena.arena < head.arena and head.head < arena.head
+
+
+def narrow_rows() -> bytes:
+    """Rows of 60 bytes enter a row of the result: four of these are a multiple of 16 bytes."""
+    chain = Chain((1, 120, 30, 1))
+    chain.conv(32, 1)
+    chain.pool()
+    return chain.finish()
+
+
+def test_parts_of_the_input_are_views_where_they_can_be(monkeypatch):
+    """With the firmware's own operators: 15 tiles of four rows each, which no list of usual
+    numbers holds."""
+    own = found_in(narrow_rows(), new_kinds=frozenset(), overhead=1.2).best
+    assert own.schemes and own.schemes[0].splits == ((1, 15),) and not own.added
+    monkeypatch.setattr("tflm_planner.choice.intervals._numbers", lambda _: PARTS)
+    assert found_in(narrow_rows(), new_kinds=frozenset(), overhead=1.2).best.bytes > own.bytes
+
+
+def test_views_that_are_not_bound_may_cost_no_operator_either(monkeypatch):
+    """The search with the firmware's own operators tries them too, after those that are bound."""
+    tried = []
+    add = WholeModels.add
+
+    def noted(self, trials):
+        made = add(self, trials)
+        tried.extend((trial.bound, tiling) for trial in trials for tiling in made if trial.schemes)
+        return made
+
+    monkeypatch.setattr("tflm_planner.choice.whole.WholeModels.add", noted)
+    found = found_in(wide(), new_kinds=frozenset())
+    assert {bound for bound, _ in tried} == {True, False}
+    assert all(not tiling.added for _, tiling in tried)
+    assert found.best.bytes <= min(tiling.bytes for _, tiling in tried)
 
 
 def test_a_budget_takes_the_fastest_that_fits(cnn):

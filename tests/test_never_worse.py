@@ -68,4 +68,5 @@ def test_never_worse_than_any_way_alone(seed):
         "MOTES": search_tiles(data, permitted(method="motes")).best.bytes,
     }
     assert {name: n for name, n in alone.items() if n < best} == {}
-    assert steps.own.bytes >= best
+    assert steps.own.bytes >= best and not steps.own.added
+    assert all(steps.own.bytes <= t.bytes for t in steps.found.front if not t.added)

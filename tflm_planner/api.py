@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from tflm_planner.front import with_stock
 from tflm_planner.input_strips import Streamed, StripOptions
 from tflm_planner.input_strips import stream_input as find_strips
 from tflm_planner.inspection import Inspection, read_any, seen
-from tflm_planner.making import Made, TilePermission, make, with_pool
+from tflm_planner.making import Made, TilePermission, offers, with_pool
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.tile import Patch, Scheme
 from tflm_planner.planning.lifetimes import (
@@ -48,7 +49,7 @@ from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.verify import Allocation, Tolerance, Verdict, verify
 from tflm_planner.verify import Options as VerifyOptions
 from tflm_planner.verify.pairs import Pair, verify_pair
-from tflm_planner.verify.verdict import CLOSE, EQUAL
+from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
 from tflm_planner.versions import version_notes
 
 __all__ = [
@@ -92,7 +93,8 @@ def plan(
     """Plan a model, prove the result equal to it, and write it if `destination` is given.
 
     `source`: a path, or the bytes of a .tflite file. `on_progress` is told what is being done.
-    Raises UsageError, ModelError, or OutputsDifferError (then nothing was written). A result
+    Raises UsageError, ModelError, or OutputsDifferError (then nothing was written); a tiling found
+    that is not equal is refused, said to be in the report, and the next best is made. A result
     over budget is written and returned: ask `report.within_budget`.
     """
     options = options or PlanOptions()
@@ -106,11 +108,10 @@ def plan(
     before_search = seen(model, options.search.machine)
     before = _side(before_search, len(original), options.search.machine.target)
     start, model = with_pool(original, model, options.search.machine.target)
-    made = make(start, model, options.search, options.tiles, options.budget, say)
-    searched = time.monotonic()
+    offered = offers(start, model, options.search, options.tiles, options.budget, say)
+    made, verdict, spent = _first_proved(original, offered, options.verify, say)
     after = _side(made.inspection, len(made.data), options.search.machine.target)
-    verdict = _proved(original, made, options.verify, say)
-    seconds = {"plan": searched - started, "verify": time.monotonic() - searched}
+    seconds = {"plan": time.monotonic() - started - spent, "verify": spent}
     if verdict is not None:
         before = _measured(before, verdict.original_arena)
         after = _measured(after, verdict.result_arena)
@@ -225,24 +226,40 @@ class _Run:
     options: PlanOptions
 
 
-def _proved(
-    original: bytes, made: Made, options: VerifyOptions | None, say: Progress
-) -> Verdict | None:
-    if options is None:
-        return None
-    tolerance = None if made.exact else options.tolerance or Tolerance()
-    options = replace(options, tolerance=tolerance)
-    return _sound(_compared(original, made, options, say), has_twin=made.twin is not None)
+def _first_proved(
+    original: bytes,
+    offered: Generator[Made, str | None, None],
+    options: VerifyOptions | None,
+    say: Progress,
+) -> tuple[Made, Verdict | None, float]:
+    """The first file that computes the same, and what proves it; seconds that proofs took. A tiling
+    that does not is a fault of this tool, and the one that is next best may be none."""
+    spent, made = 0.0, next(offered)
+    while options is not None:
+        started = time.monotonic()
+        tolerance = None if made.exact else options.tolerance or Tolerance()
+        verdict = _compared(original, made, replace(options, tolerance=tolerance), say)
+        spent += time.monotonic() - started
+        if verdict.differs:
+            with suppress(StopIteration):
+                made = offered.send(_difference(verdict))
+                continue
+        return made, _sound(verdict, has_twin=made.twin is not None), spent
+    return made, None, spent
+
+
+def _difference(verdict: Verdict) -> str:
+    found = next(c for c in verdict.checks if c.status == DIFFERENT)
+    return f"computes something else on {found.runtime}: {found.detail}"
 
 
 def _sound(verdict: Verdict, *, has_twin: bool = False) -> Verdict:
     """The verdict, if it proves anything. Raises OutputsDifferError or ModelError. `has_twin`: the
     file is for TFLM alone, and could be portable."""
     if verdict.differs:
-        found = next(c for c in verdict.checks if c.status == "different")
         raise OutputsDifferError(
-            f"the planned model computes something else on {found.runtime}: {found.detail}; "
-            "nothing was written. Please report this model"
+            f"the planned model {_difference(verdict)}; nothing was written. Please report this "
+            "model"
         )
     if not verdict.proved:
         reasons = "; ".join(f"{c.runtime}: {c.status}, {c.detail}" for c in verdict.checks)
@@ -308,6 +325,7 @@ def _report(
         verified=verdict is not None and verdict.proved and verdict.exact,
         budget=ran.options.budget,
         notes=(
+            *made.refused,
             *_inexact(made),
             *version_notes(made.inspection.model, ran.options.search.machine.target),
             *profile_notes(ran.options.search.machine.target, made.inspection.model),

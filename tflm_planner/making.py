@@ -6,7 +6,7 @@ are replayed, the scratch of the dialect is checked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 
 from tflm_planner.advice import advice
@@ -19,6 +19,7 @@ from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import entry_graphs
 from tflm_planner.passes.place import carried_plan
+from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import Patch, Scheme
 from tflm_planner.planning.lifetimes import placement_requests, planning_problem, timeline
 from tflm_planner.planning.problem import Plan, Problem, validate
@@ -27,7 +28,7 @@ from tflm_planner.report.document import Front
 from tflm_planner.rewriter import lend_names
 from tflm_planner.search import Candidate, Progress, SearchOptions, search
 from tflm_planner.serde import read_model, write_model
-from tflm_planner.steps import search_steps
+from tflm_planner.steps import Steps, search_steps
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.lean import WritePool
 from tflm_planner.tflm.resolver_methods import resolver_method
@@ -43,6 +44,9 @@ from tflm_planner.tiled import into_dialect, new_kinds, tiled_model
 from tflm_planner.tiled_by_hand import tiling_by_hand
 from tflm_planner.versions import refuse_plan
 
+_MOST_REFUSED = 3
+"""Tilings that the proof refused, after which the plan without tiles is fallen back on."""
+_REFUSED = "REFUSED, and the next best was made instead; please report this model"
 _FINAL_SHARE = 0.25
 """Of the time limit, for the last plan of a tiled model: it starts from its trial's, which is
 mostly as low as it gets."""
@@ -75,7 +79,8 @@ class TilePermission:
 class Made:
     """The file that was made. twin: for one that only TFLM runs, the portable model that computes
     the same on every runtime. exact: whether every element is computed by the sum that it was.
-    front: what else a search found."""
+    front: what else a search found. refused: what promised more, and why it was not made: it was
+    refused by a guard, or by the proof, which is a fault of this tool."""
 
     data: bytes
     candidate: Candidate
@@ -87,6 +92,7 @@ class Made:
     notes: tuple[str, ...] = ()
     exact: bool = True
     front: Front | None = None
+    refused: tuple[str, ...] = ()
 
 
 def make(
@@ -97,33 +103,99 @@ def make(
     budget: int | None,
     say: Progress,
 ) -> Made:
-    """The smallest file: with tiles, if they are allowed and lower the arena. `model` is the one
-    in `original`, and is changed. `budget`: bytes of arena; tiles that keep it may be fewer."""
+    """The smallest file that no guard here refuses; see `offers`."""
+    return next(offers(original, model, options, permission, budget, say))
+
+
+def offers(
+    original: bytes,
+    model: Model,
+    options: SearchOptions,
+    permission: TilePermission | None,
+    budget: int | None,
+    say: Progress,
+) -> Generator[Made, str | None, None]:
+    """The smallest file: with tiles, if they are allowed and lower the arena; and when the proof
+    refuses it, for a reason that is sent here, the next one to fall back on, the plan without
+    tiles at last. `model` is the one in `original`, and is changed. `budget`: bytes of arena;
+    tiles that keep it may be fewer. Raises UnsoundPlanError where a guard refuses the last one."""
     refuse_plan(model, options.machine.target)
     if permission is not None and permission.by_hand:
-        return _by_hand(original, permission, options, say)
+        yield _by_hand(original, permission, options, say)
+        return
     plain = _written(search(model, options, say), options)
     if permission is None:
-        return plain
+        yield plain
+        return
     steps = search_steps(original, _wanted(permission, budget, options), say)
-    found = steps.found
     careful = replace(options, time_limit=options.time_limit * _FINAL_SHARE)
-    for tiling in found.finalists:
+    searched = _Searched(original, plain, permission, careful, budget, say)
+    refused = list[str]()
+    steps = yield from _tilings(searched, steps, refused)
+    found = steps.found
+    tried = f"{found.tried} ways to tile and to stream were tried; none"
+    proof = " that stood the proof" if refused else ""
+    said = (f"{tried}{proof} lowers the arena within what is allowed", *advice(plain.inspection))
+    front = _front(found, permission, plain, None, plain)
+    yield replace(plain, notes=(*said, *plain.notes), front=front, refused=tuple(refused))
+
+
+@dataclass(frozen=True)
+class _Searched:
+    """What tilings were found for. options: of the last plan of each."""
+
+    original: bytes
+    plain: Made
+    permission: TilePermission
+    options: SearchOptions
+    budget: int | None
+    say: Progress
+
+
+def _tilings(
+    job: _Searched, steps: Steps, refused: list[str]
+) -> Generator[Made, str | None, Steps]:
+    """Files of the tilings that lower what is to be lowered, each should those before be refused;
+    what was is noted in `refused`. Returns what is left of the search."""
+    left = _MOST_REFUSED
+    for tiling in steps.found.finalists:
         try:
-            tiled = _tiled(original, tiling, permission, careful, say)
+            tiled = _tiled(job.original, tiling, job.permission, job.options, job.say)
         except UnsoundPlanError as error:
-            say(f"not tiled so: {error}")
-            continue
-        if _lowered(tiled, permission) < _lowered(plain, permission):
-            more = new_kinds(read_model(original), tiled.candidate.model)
-            lowered = _lowered(plain, permission), _lowered(tiled, permission)
-            bought = steps.notes(*lowered, more)
-            notes = (*bought, *advice(tiled.inspection), *tiled.notes)
-            front = _front(found, permission, plain, tiling, tiled)
-            return replace(tiled, notes=notes, front=front)
-    tried = f"{found.tried} ways to tile and to stream were tried; none lowers the arena"
-    said = (f"{tried} within what is allowed", *advice(plain.inspection), *plain.notes)
-    return replace(plain, notes=said, front=_front(found, permission, plain, None, plain))
+            refused.append(f"passed over: {_named(tiling)}: {error}")
+        else:
+            if _lowered(tiled, job.permission) >= _lowered(job.plain, job.permission):
+                continue
+            reason = yield replace(_told(job, steps, tiling, tiled), refused=tuple(refused))
+            refused.append(f"{_REFUSED}: {_named(tiling)}: {reason}")
+            left -= 1
+        job.say(refused[-1])
+        steps = steps.without(tiling, job.budget)
+        if not left:
+            break
+    return steps
+
+
+def _told(job: _Searched, steps: Steps, tiling: Tiling, tiled: Made) -> Made:
+    """A tiled model with what a report says of the search that led to it."""
+    more = new_kinds(read_model(job.original), tiled.candidate.model)
+    sizes = _lowered(job.plain, job.permission), _lowered(tiled, job.permission)
+    notes = (*steps.notes(*sizes, more), *advice(tiled.inspection), *tiled.notes)
+    front = _front(steps.found, job.permission, job.plain, tiling, tiled)
+    return replace(tiled, notes=notes, front=front)
+
+
+def _named(tiling: Tiling) -> str:
+    """A tiling as a report says which one it was."""
+    regions = ", ".join(map(_region_named, tiling.schemes))
+    return f"{tiling.bytes:,} B of {tiling.objective} by operators {regions}"
+
+
+def _region_named(region: Scheme | Loop) -> str:
+    ops = f"{region.ops[0]}-{region.ops[-1]}"
+    if isinstance(region, Loop):
+        return f"{ops} in a {region.border} loop, rows a turn: {region.rows}"
+    return f"{ops} in {' x '.join(str(n) for _, n in region.splits)} parts, halo {region.halo}"
 
 
 def _wanted(permission: TilePermission, budget: int | None, options: SearchOptions) -> TileOptions:

@@ -36,20 +36,30 @@ _BEAM_WORK = 1_500
 
 @dataclass(frozen=True)
 class Steps:
-    """own: the best with operators that the firmware has. found: with all that are permitted, the
-    same where that is nothing more."""
+    """own: the best with operators that the firmware has, whichever search came across it; None
+    where all were refused. found: with all that are permitted, the same where that is nothing
+    more."""
 
-    own: Tiling
+    own: Tiling | None
     found: Found
 
     def notes(self, plain: int, best: int, registered: Sequence[str]) -> list[str]:
         """What each step comes to. plain: bytes with order and plan alone. best: of the model
         that was made. registered: what it makes the firmware register."""
-        own = min(self.own.bytes, plain) if registered else best
+        own = best
+        if registered:
+            own = plain if self.own is None else min(self.own.bytes, plain)
         said = [f"operators as they are: {plain:,} B; in tiles, same firmware: {own:,} B"]
         if registered and best < own:
             said.append(f"with {len(registered)} more operators in the firmware: {best:,} B")
         return said
+
+    def without(self, refused: Tiling, budget: int | None) -> Steps:
+        """What is left where a tiling turned out to be none."""
+        front = tuple(t for t in self.found.front if t != refused)
+        rest = [t for t in front if not t.added]
+        own = self.own if self.own != refused else _best(rest, budget) if rest else None
+        return Steps(own, replace(self.found, front=front))
 
 
 def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None = None) -> Steps:
@@ -66,17 +76,27 @@ def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None
     workers = Workers(data, options)
     try:
         say("tiling with the firmware's own operators")
-        own = replace(options, new_kinds=frozenset(), time_limit=share, most_work=_OWN_WORK)
-        first = _searched(data, own, say, workers)
+        as_is = replace(options, new_kinds=frozenset(), time_limit=share, most_work=_OWN_WORK)
+        first = _searched(data, as_is, say, workers)
         say("tiling with all operators that are permitted")
         rest = replace(options, time_limit=options.time_limit - share)
         more = _searched(data, rest, say, workers)
     finally:
         workers.close()
     both = fronts_of((first.best, *first.front, more.best, *more.front))
-    best = first.best if first.best.beats(more.best, options.budget) else more.best
+    best = _best([more.best, first.best], options.budget)
     slower = slower_than(both, (*first.slower, *more.slower))
-    return Steps(first.best, Found(best, both, first.tried + more.tried, slower))
+    own = _best([first.best, *(t for t in both if not t.added)], options.budget)
+    return Steps(own, Found(best, both, first.tried + more.tried, slower))
+
+
+def _best(tilings: Sequence[Tiling], budget: int | None) -> Tiling:
+    """The best one; of equals the first."""
+    best = tilings[0]
+    for other in tilings[1:]:
+        if other.beats(best, budget):
+            best = other
+    return best
 
 
 def _searched(data: bytes, options: TileOptions, say: Progress, workers: Workers) -> Found:
@@ -87,7 +107,7 @@ def _searched(data: bytes, options: TileOptions, say: Progress, workers: Workers
         return found
     beam = replace(options, method="motes", most_work=min(_BEAM_WORK, options.most_work))
     other = search_tiles(data, beam, say, workers)
-    best = other.best if other.best.beats(found.best, options.budget) else found.best
+    best = _best([found.best, other.best], options.budget)
     both = fronts_of((best, *found.front, *other.front))
     slower = slower_than(both, (*found.slower, *other.slower))
     return Found(best, both, found.tried + other.tried, slower)

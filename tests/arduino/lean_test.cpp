@@ -40,6 +40,10 @@ struct Work {  // what a node computes: stands in for scales
   Kind kind;
   int channels;
   uint32_t multiplier, shift, unique;
+  bool connected = false;  // FULLY_CONNECTED: arrays only where there are several scales
+  bool arrays = true;
+  Work(Kind k, int c, uint32_t m, uint32_t s, uint32_t u)
+      : kind(k), channels(c), multiplier(m), shift(s), unique(u) {}
 };
 
 struct OpData {
@@ -67,6 +71,14 @@ TfLiteStatus KernelPrepare(TfLiteContext* context, TfLiteNode* node) {
   tflite::MicroContext* micro = tflite::GetMicroContext(context);
   TfLiteTensor* fetched = micro->AllocateTempInputTensor(node, 1);
   if (!fetched) return kTfLiteError;
+  if (!work->arrays) {
+    micro->DeallocateTempTfLiteTensor(fetched);
+    if (work->kind == kFails) return kTfLiteError;
+    memset(data, 0, sizeof *data);
+    data->first = work->multiplier;
+    data->unique = work->unique;
+    return kTfLiteOk;
+  }
   const size_t bytes = 4 * static_cast<size_t>(work->channels);
   // Another allocation first, of a size of its own or of the arrays' size.
   if (work->kind == kOdd)
@@ -101,6 +113,7 @@ void MicroPrintf(const char*, ...) {}
 namespace tflite {
 TfLiteRegistration Register_CONV_2D() { return {KernelInit, KernelPrepare}; }
 TfLiteRegistration Register_DEPTHWISE_CONV_2D() { return {KernelInit, KernelPrepare}; }
+TfLiteRegistration Register_FULLY_CONNECTED() { return {KernelInit, KernelPrepare}; }
 static const uint32_t kParameters[7] = {1, 2, 3, 0, 1, 1, 1};
 TfLiteStatus ParseConv2D(const Operator*, ErrorReporter*, BuiltinDataAllocator* allocator, void** out) {
   *out = allocator->Allocate(sizeof kParameters, 4);
@@ -130,12 +143,14 @@ struct Net {
     };
     resolver.AddConv2D();
     resolver.AddDepthwiseConv2D();
+    resolver.AddFullyConnected();
   }
   // Tensors: 0 data, then filters, then one result a node.
   void Add(const Work& one, int filter, bool per_channel = true) {
     works.push_back(std::unique_ptr<Work>(new Work(one)));
     filters.push_back(filter);
     points.push_back(per_channel ? one.channels : 1);
+    works.back()->arrays = !one.connected || points.back() > 1;
   }
   // False when AllocateTensors would fail.
   bool AllocateTensors() {
@@ -150,6 +165,7 @@ struct Net {
       const int filter = 1 + filters[i], result = static_cast<int>(1 + count + i);
       micro.zero_points[static_cast<size_t>(filter)] = points[i];
       dims[static_cast<size_t>(result)].data[3] = works[i]->channels;
+      dims[static_cast<size_t>(filter)].size = works[i]->connected ? 2 : 4;
       lists[2 * i] = {2, {0, filter}};
       lists[2 * i + 1] = {1, {result}};
       nodes[i].inputs = &lists[2 * i];
@@ -157,20 +173,23 @@ struct Net {
       nodes[i].builtin_data = works[i].get();
     }
     for (TfLiteNode& node : nodes)
-      node.user_data = resolver.conv.init(&context, static_cast<char*>(node.builtin_data), 0);
+      node.user_data = Of(node).init(&context, static_cast<char*>(node.builtin_data), 0);
     for (TfLiteNode& node : nodes) {
-      if (resolver.conv.prepare(&context, &node) != kTfLiteOk) return false;
+      if (Of(node).prepare(&context, &node) != kTfLiteOk) return false;
       if (micro.live != 0) temp_lost = true;
       micro.temp = micro.start;
     }
     return true;
+  }
+  const TfLiteRegistration& Of(const TfLiteNode& node) const {
+    return static_cast<Work*>(node.builtin_data)->connected ? resolver.connected : resolver.conv;
   }
   // Whether node i holds what its kernel computed.
   bool Right(size_t i) const {
     const OpData* data = static_cast<const OpData*>(nodes[i].user_data);
     const Work& work = *works[i];
     if (!data || data->first != work.multiplier || data->unique != work.unique) return false;
-    if (work.kind == kElsewhere) return !data->multipliers && !data->shifts;
+    if (work.kind == kElsewhere || !work.arrays) return !data->multipliers && !data->shifts;
     if (data->again != (work.kind == kTwice ? data->multipliers : nullptr)) return false;
     for (int c = 0; c < work.channels; c++) {
       if (static_cast<uint32_t>(data->multipliers[c]) != Value(work.multiplier, c)) return false;
@@ -226,6 +245,26 @@ void TestArraysGoToThePool() {
   CHECK(lean::stats().in_flash == 4 && lean::stats().in_ram == 0);
   const auto* data = static_cast<OpData*>(net.nodes[1].user_data);
   CHECK(data->multipliers == reinterpret_cast<const int32_t*>(pool.data()) + 2 * 17 + 1);
+}
+
+void TestFullyConnected() {
+  for (bool with_pool : {false, true})
+    for (bool per_channel : {false, true}) {
+      Net net(4096);
+      Work work = Plain(100, 7);
+      work.connected = true;
+      net.Add(work, 0, per_channel);
+      const Words pool = PoolOf(net.works);
+      lean::UsePool(with_pool ? pool.data() : nullptr, with_pool ? pool.size() * 4 : 0);
+      CHECK(net.AllocateTensors() && net.Right(0) && !net.temp_lost);
+#ifdef STUB_2023  // its kernels know one scale only
+      const bool served = false;
+#else
+      const bool served = with_pool && per_channel;
+#endif
+      CHECK(lean::stats().stock == (served ? 0 : 1) && lean::stats().in_flash == (served ? 2 : 0));
+      CHECK(net.tail_used() == kOpDataRoom + (per_channel && !served ? 2 * kArrayRoom : 0));
+    }
 }
 
 void TestTilesShare() {
@@ -352,10 +391,12 @@ void RandomRound() {
     const int channels = static_cast<int>(1 + Below(24));
     Work work = {kind, channels, 100 * Below(3), 10 * Below(3), Below(2) ? 0 : i};
     const int filter = static_cast<int>(Below(count));
+    work.connected = Below(3) == 0;
     // Tiles of one filter have its channels and values.
     for (size_t other = 0; other < net.works.size(); other++)
       if (net.filters[other] == filter) {
         work.channels = net.works[other]->channels;
+        work.connected = net.works[other]->connected;
         work.multiplier = net.works[other]->multiplier + (Below(4) ? 0 : 1);
       }
     net.Add(work, filter, Below(5) != 0);
@@ -379,6 +420,7 @@ void RandomRound() {
 
 int main(int argc, char** argv) {
   TestArraysGoToThePool();
+  TestFullyConnected();
   TestTilesShare();
   TestOtherKernelsStayStock();
   TestOffIsStockAllocationByAllocation();

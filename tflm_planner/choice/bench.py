@@ -6,7 +6,7 @@ to the interval as it is.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.choice.copying import cut_out
@@ -14,7 +14,7 @@ from tflm_planner.choice.likeness import Likeness
 from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.sketch import Kept, Sketch
-from tflm_planner.choice.trial import Outcome, Trial, tried
+from tflm_planner.choice.trial import Outcome, Trial, all_tried, tried
 from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
@@ -29,6 +29,11 @@ class Question:
     trial: Trial
     interval: tuple[int, int] | None = None
     order: tuple[int, ...] = ()
+
+    @property
+    def family(self) -> Hashable:
+        """Equal for questions that are best answered together (`trial.all_tried`)."""
+        return self.trial.family, self.interval, self.order
 
 
 class Bench:
@@ -66,20 +71,28 @@ class Bench:
 
     def answer(self, question: Question) -> Outcome | None:
         """The outcome; of an interval the head, and what is added to the rest."""
-        if question.interval is None:
-            return tried(self.model, question.trial, self.options)
-        line, (first, end) = self.line(question.order), question.interval
+        return self.answers([question])[0]
+
+    def answers(self, family: Sequence[Question]) -> list[Outcome | None]:
+        """`answer` for questions of one family."""
+        trials, (first, end) = [q.trial for q in family], family[0].interval or (0, 0)
+        if family[0].interval is None:
+            return all_tried(self.model, trials, self.options)
+        line = self.line(family[0].order)
         part = cut_out(self.model, line.ops[first:end], line.through(first, end))
-        found = tried(part, question.trial, self.options)
-        key = (question.order, first, end)
+        found = all_tried(part, trials, self.options)
+        key = (family[0].order, first, end)
         if key not in self._plain:
             self._plain[key] = tried(part, Trial((), False), self.options)
         plain = self._plain[key]
-        if found is None or plain is None:
-            return None
-        return replace(
-            found,
-            tail=found.tail - plain.tail,
-            temp=found.temp - plain.temp,
-            instructions=found.instructions - plain.instructions,
-        )
+        return [None if o is None or plain is None else _added(o, plain) for o in found]
+
+
+def _added(found: Outcome, plain: Outcome) -> Outcome:
+    """An outcome, counted from that of the interval as it is."""
+    return replace(
+        found,
+        tail=found.tail - plain.tail,
+        temp=found.temp - plain.temp,
+        instructions=found.instructions - plain.instructions,
+    )

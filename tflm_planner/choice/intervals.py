@@ -24,7 +24,9 @@ from tflm_planner.passes.tile import CHANNELS
 from tflm_planner.passes.tiler import Halo
 
 PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96)
-"""Numbers of parts that are sketched."""
+"""Numbers of parts that are sketched, and all up to the last one that cut evenly: then what a tile
+reads begins at an equal distance behind what the one before read, which is a multiple of 16 bytes
+for some, and only those are views."""
 LONGEST = 14
 """Operators of an interval at most: longer ones recompute more than they save."""
 FARTHEST = 90
@@ -92,8 +94,9 @@ class Intervals:
         left = dict.fromkeys(firsts, 0)
         lowest: dict[int, int] = {}
         size = (self.line.ops[end - 1].outputs[0].shape or ())[axis]
-        every = _COARSE if len(self.line) > LARGE else PARTS
-        for parts in (n for n in every if n <= size):
+        for parts in _COARSE if len(self.line) > LARGE else _numbers(size):
+            if parts > size:
+                break
             fell: set[int] = set()
             for made in sketches(self.line, end, axis, parts, left, limits, kept):
                 if made.head < lowest.get(made.first, _FAR):
@@ -135,6 +138,12 @@ class Intervals:
         every = {*far} if len(line) > LARGE else {*near, *far}
         high = next((p for p in range(end - 1, -1, -1) if line.needs[p] > self._floor), -1)
         return frozenset(p for p in every if p <= high)
+
+
+def _numbers(size: int) -> list[int]:
+    """Numbers of parts for so many rows."""
+    even = (n for n in range(PARTS[0], PARTS[-1]) if size % n == 0)
+    return sorted({*PARTS, *even})
 
 
 def _axes(line: Line, end: int) -> list[int]:

@@ -4,8 +4,9 @@
        <----------- 0 .. 3 -------------->      <----------- 3 .. 6 ------------>   alike
 
 Alike are the kinds, options, types and shapes of the operators, how their tensors hang together,
-which of these enter, leave and live through, and which are quantised alike. Networks repeat
-blocks, and differ in what this leaves out: weights, and names. It must not know trials.
+which of these enter, leave and live through, and which are quantised alike; for lean firmware
+also which parameters lie in which. Networks repeat blocks, and differ in what this leaves out:
+weights, and names. It must not know trials.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from tflm_planner.choice.line import Line
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.schema import members
+from tflm_planner.tflm.lean_costs import lean_form
 
 _LEARNT = {
     "CONV_2D": (1, 2), "DEPTHWISE_CONV_2D": (1, 2), "FULLY_CONNECTED": (1, 2),
@@ -31,21 +33,22 @@ class Likeness:
 
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._lean = line.options.machine.target.lean
         self._place = {id(t): i for i, t in enumerate(line.model.main.tensors)}
         self._results = {id(t) for t in line.model.main.outputs}
         self._ops: dict[int, Hashable] = {}
         self._known: dict[tuple[int, int], Hashable] = {}
 
     def of(self, first: int, end: int) -> Hashable:
-        """Equal for intervals that are alike. In lean firmware values decide what is kept where:
-        no two are alike."""
+        """Equal for intervals that are alike."""
         key = first, end
-        if self._lean:
-            return key
         if key not in self._known:
-            self._known[key] = self._form(first, end)
+            self._known[key] = self._form(first, end), self._kept(first, end)
         return self._known[key]
+
+    def _kept(self, first: int, end: int) -> Hashable:
+        """In lean firmware values decide what is kept where."""
+        target = self._line.options.machine.target
+        return lean_form(self._line.ops[first:end], target) if target.lean else None
 
     def _op(self, at: int) -> Hashable:
         if at not in self._ops:

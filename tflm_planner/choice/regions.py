@@ -70,8 +70,9 @@ MOST_WORK = 24_000
 all modes together."""
 FINALISTS = 4
 """Whole models that are planned with all care."""
-_SHARES = (0.1, 0.6, 0.5, 1.0)
-"""Of the work that is left, for each mode, the last ones where there are fewer."""
+_SHARES, _HOPED_SHARES = (0.1, 0.6, 0.5, 1.0), (0.85, 1.0)
+"""Of the work that is left, for each mode, the last ones where there are fewer; and where views
+that are not bound may only be hoped to cost no copy."""
 _COVERS_SHARE = 0.75
 """Of a mode's work, for covers; the rest is for improvement."""
 _PATCHES_SHARE = 0.1
@@ -91,6 +92,8 @@ _MOST_BANS = 24
 """Items that covers are looked for without."""
 _CAPS = 48
 """Heads looked at in one round, about."""
+_LOOSENED = 4
+"""Models with bound views that are tried with views that are not."""
 _REFINED = 4
 """Lower heads looked at beside the best."""
 
@@ -141,7 +144,7 @@ class RegionSearch:
     def run(self, say: Progress = silent) -> None:
         """Search until nothing is left to try, or time is up."""
         modes = self._modes()
-        for share, (bound, loops) in zip(_SHARES[len(_SHARES) - len(modes) :], modes, strict=True):
+        for share, (bound, loops) in zip(self._shares(len(modes)), modes, strict=True):
             self._bound = bound
             self._partition = Partition(self._line.needs, self._allowed)
             self._caps, self._bans, self._bans_of = [], [], {}
@@ -155,6 +158,7 @@ class RegionSearch:
             self._turn_round()
             self._cut_patches()
             self._work.go_on()
+            self._loosen()
             self._improve(say)
             if (bound, loops) == modes[0]:
                 self._try_outings(say)
@@ -217,15 +221,34 @@ class RegionSearch:
                 return
             self._whole.add([trial])
 
+    def _loosen(self) -> None:
+        """Where views need not be bound, start from the best models whose views are, as well:
+        all their copies may yet be dropped, so that they need no new operator either."""
+        if not self._bound:
+            bound = [trial for _, trial in self._whole.ranked(True)[:_LOOSENED]]
+            self._whole.add([replace(trial, bound=False) for trial in bound])
+
     def _modes(self) -> list[tuple[bool, bool]]:
         """Whether views are bound to their parents, and whether there are loops. In the dialect
         views should be bound; where copies are allowed they need not, and halos may then be kept.
-        Tiles alone come first: what loops are tried for must be better."""
-        copies = all(self._options.allows(kind, self._used) for kind in ("SLICE", "CONCATENATION"))
-        bounds = (*([True] * self._options.dialect), *([False] * copies))
+        Where copies are not allowed the plan may come to none all the same. Tiles alone come
+        first: what loops are tried for must be better."""
+        dialect = self._options.dialect
+        bounds = (*([True] * dialect), *([False] * (dialect or self._copies)))
         if not may_loop(self._options, self._used):
             return [(bound, False) for bound in bounds]
         return [(bound, loops) for bound in bounds or (True,) for loops in (False, True)]
+
+    def _shares(self, modes: int) -> Sequence[float]:
+        """Of the work that is left, for each of so many modes."""
+        if modes == len(_HOPED_SHARES) and not self._copies:
+            return _HOPED_SHARES
+        return _SHARES[len(_SHARES) - modes :]
+
+    @property
+    def _copies(self) -> bool:
+        """Whether parts of tensors may be copied."""
+        return all(self._options.allows(kind, self._used) for kind in ("SLICE", "CONCATENATION"))
 
     def _looped(self) -> list[Item]:
         """Intervals in loops, with what trials said of them."""

@@ -119,6 +119,8 @@ class _Walk:
     """Instructions and bytes added so far."""
     need: int = 0
     """Bytes that the operators need as they are."""
+    apart: set[int] = field(default_factory=set[int])
+    """Tensors that are taken apart: of those no part is a view."""
 
     def __post_init__(self) -> None:
         self.beside = self.line.crossing[self.end]
@@ -150,8 +152,10 @@ class _Walk:
         """Take in the operator before; False where it cannot be part of a tile."""
         op = self.line.ops[at]
         self.need = max(self.need, self.line.needs[at])
-        if len(op.outputs) != 1 or has_side_effects(op):
+        if has_side_effects(op):
             return False
+        if len(op.outputs) != 1:
+            return self._take_apart(at, op)
         result = op.outputs[0]
         if id(result) not in self.line.bytes:
             return False
@@ -171,12 +175,29 @@ class _Walk:
             return True
         if wanted is None:  # nobody reads it
             return False
+        return self._make(at, op, 0, wanted)
+
+    def _make(self, at: int, op: Op, index: int, wanted: Ranges) -> bool:
+        """Let tiles make what is wanted of a result of the operator."""
+        result = op.outputs[index]
         made = wanted if self.kept == "no" else self._grown(result, wanted)
         self.sizes[id(result)] = self._size(id(result), made)
-        if not self._needs(at, op, made):
+        if not self._needs(at, op, made, index):
             return False
-        self._add_up(at, result, made)
+        self._add_up(at, result, made, len(op.outputs))
         return True
+
+    def _take_apart(self, at: int, op: Op) -> bool:
+        """Take in an operator with several results, parts of its operand: each reader cuts out its
+        own. False where one of them leaves the interval, or is needed whole."""
+        keys = [id(t) for t in op.outputs]
+        wanted = [self.ranges.get(key) for key in keys]
+        if not any(wanted) or any(self.line.last.get(key, self.end) >= self.end for key in keys):
+            return False
+        if any(key in self.early.last for key in keys) or any(w and w.axis is None for w in wanted):
+            return False
+        self.apart |= {id(t) for t in op.operands()}
+        return all(self._make(at, op, k, w) for k, w in enumerate(wanted) if w is not None)
 
     def _grown(self, result: Tensor, wanted: Ranges) -> Ranges:
         """The rows that each tile makes, if none is made twice."""
@@ -197,13 +218,14 @@ class _Walk:
         low = np.where(high > before, before, rows)
         return Ranges(wanted.axis, low, np.where(high > before, high, 0))
 
-    def _add_up(self, at: int, result: Tensor, wanted: Ranges) -> None:
-        """What tiles of this operator cost."""
+    def _add_up(self, at: int, result: Tensor, wanted: Ranges, results: int) -> None:
+        """What tiles of this operator cost, for one of its results."""
         assert wanted.axis is not None, "made before the tiles"
         rows = (result.shape or ())[wanted.axis]
         share = np.maximum(wanted.high - wanted.low, 0) / rows
         again = self.parts - 1
-        self.extra += self.line.instructions[at] * (float(share.sum()) - 1) + _DISPATCH * again
+        instructions = self.line.instructions[at] / results
+        self.extra += instructions * (float(share.sum()) - 1) + _DISPATCH * again
         self.tail += self.line.tail[at] * again
         self.temp += self.line.temp[at] * again
 
@@ -220,10 +242,10 @@ class _Walk:
         low, high = np.array(ranges, np.int64).T
         return Ranges(self.axis, low, high)
 
-    def _needs(self, at: int, op: Op, wanted: Ranges) -> bool:
-        """Note what the operator reads; False where the axis cannot be split."""
+    def _needs(self, at: int, op: Op, wanted: Ranges, index: int) -> bool:
+        """Note what the operator reads for a result; False where the axis cannot be split."""
         assert wanted.axis is not None, "made before the tiles"
-        links = tuple(axis_map(op).links_of(wanted.axis))
+        links = tuple(axis_map(op).links_of(wanted.axis, index))
         if not links:
             return False
         for index, operand in enumerate(op.inputs):
@@ -255,7 +277,8 @@ class _Walk:
         return Sketch(
             first, self.end, self.axis, n, max(head, self._joined()),
             self.tail + _VIEW_TAIL * views, self.temp + _VIEW_TEMP * views, int(self.extra),
-            not all(self._is_view(key) for key in self.ranges if self._is_cut(key, first)),
+            bool(self.apart)
+            or not all(self._is_view(key) for key in self.ranges if self._is_cut(key, first)),
             not all(map(self._is_view, self.pieces)),
         )  # fmt: skip
 
@@ -291,7 +314,9 @@ class _Walk:
                 live += line.bytes[key]
                 live[self.last[key] + 1 - first :, -1] -= line.bytes[key]
         for at in range(first, self.end):
-            if line.saved[at] and at not in self.early.ops:
+            if len(line.ops[at].outputs) > 1:
+                live[at - first] -= self._handed_on(at, entering)
+            elif line.saved[at] and at not in self.early.ops:
                 live[at - first] -= self._taken(at, entering)
         return live
 
@@ -334,7 +359,12 @@ class _Walk:
         if key in self.pieces and self.line.made[key] >= 0:
             found = self.pieces[key]
         axis, shape = found.axis, tensor.shape or ()
-        if not self.limits.views or axis is None or math.prod(shape[:axis]) != 1:
+        if (
+            not self.limits.views
+            or key in self.apart
+            or axis is None
+            or math.prod(shape[:axis]) != 1
+        ):
             return False
         step = tensor.nbytes // max(shape[axis], 1)
         return not (found.low * step % ALIGNMENT)[found.high > found.low].any()
@@ -353,6 +383,16 @@ class _Walk:
         if not reading:
             start = np.append(start[1:], rows)
         return whole * (rows - start) // rows
+
+    def _handed_on(self, at: int, entering: list[int]) -> Vector:
+        """Bytes of an operand that is taken apart: parts need not be there with the whole."""
+        line = self.line
+        dying = (
+            self.sizes[id(t)]
+            for t in line.ops[at].operands()
+            if self.last.get(id(t)) == at and id(t) in self.sizes and id(t) not in entering
+        )
+        return sum(dying, np.zeros(self.parts, np.int64))
 
     def _taken(self, at: int, entering: list[int]) -> Vector:
         """Bytes that the operator's result takes over from operands that die there."""

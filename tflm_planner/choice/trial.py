@@ -64,6 +64,11 @@ class Trial:
         return any(isinstance(s, Loop) for s in self.schemes)
 
     @property
+    def family(self) -> Trial:
+        """Equal for trials that differ in schedule and binding alone."""
+        return replace(self, schedule="file", bound=False)
+
+    @property
     def is_mixed(self) -> bool:
         """Whether there are tiles and loops."""
         return self.is_tiled and self.has_loops
@@ -92,21 +97,83 @@ class Outcome:
 def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
     """What `trial` makes of `model`, which stays as it is; None where it is impossible. Whether
     it may be had is another question (`permitted`): one answer serves all permissions."""
-    target, scratch_of = options.machine.target, options.machine.scratch_of
-    used = frozenset(op.kind for op in model.ops())
+    return all_tried(model, (trial,), options)[0]
+
+
+def all_tried(model: Model, trials: Sequence[Trial], options: TileOptions) -> list[Outcome | None]:
+    """`tried` for trials of one family: they differ in schedule and binding alone. The tiles are
+    made once, and what comes to the same order is planned once."""
+    tiled = _Tiled.of(model, trials[0], options)
+    if tiled is None:
+        return [None] * len(trials)
+    orders: dict[Schedule, _Orders] = {}
+    known: dict[tuple[_Orders, bool], Outcome | None] = {}
+    found: list[Outcome | None] = []
+    for trial in trials:
+        made = tiled if len(trials) == 1 else tiled.copy()
+        how = trial.schedule
+        orders[how] = made.ordered(how, orders.get(how), options)
+        key = orders[how], trial.bound and trial.is_tiled
+        if key not in known:
+            known[key] = _planned(made, trial, options)
+        found.append(known[key])
+    return found
+
+
+_Orders = tuple[tuple[int, ...], ...]
+"""Of each graph, the places that its operators had in the file."""
+
+
+@dataclass(frozen=True)
+class _Tiled:
+    """model: in tiles. index: its operators that are those of the model given -> their places
+    there. used: kinds of operators that the model given had."""
+
+    model: Model
+    index: dict[int, int]
+    used: frozenset[str]
+
+    @staticmethod
+    def of(model: Model, trial: Trial, options: TileOptions) -> _Tiled | None:
+        """What the regions of a trial make of a model; None where one of them is impossible."""
+        used = frozenset(op.kind for op in model.ops())
+        made = clone(model)
+        if trial.order is not None:
+            reorder(made.main, [made.main.ops[i] for i in trial.order])
+        index = {id(op): i for i, op in enumerate(made.main.ops)}
+        if trial.schemes:
+            notes = run(made, Regions(trial.schemes))
+            if any(note.startswith(("not tiled", "not streamed")) for note in notes):
+                return None
+            if options.dialect and trial.is_tiled:
+                run(made, Crop())
+        return _Tiled(made, index, used)
+
+    def copy(self) -> _Tiled:
+        """The same of a copy of the model."""
+        made = clone(self.model)
+        pairs = zip(self.model.main.ops, made.main.ops, strict=True)
+        places = {id(new): self.index[id(old)] for old, new in pairs if id(old) in self.index}
+        return _Tiled(made, places, self.used)
+
+    def ordered(self, how: Schedule, known: _Orders | None, options: TileOptions) -> _Orders:
+        """Put the operators in the order of a schedule; `known`: if it is."""
+        graphs = self.model.graphs
+        before = [{id(op): i for i, op in enumerate(g.ops)} for g in graphs]
+        if known is not None:
+            for g, order in zip(graphs, known, strict=True):
+                reorder(g, [g.ops[i] for i in order])
+        elif how != "file":
+            rules = options.machine.scratch_of, options.trails_of
+            Reorder(quick_order(how), *rules).results(self.model)
+        pairs = zip(graphs, before, strict=True)
+        return tuple(tuple(places[id(op)] for op in g.ops) for g, places in pairs)
+
+
+def _planned(tiled: _Tiled, trial: Trial, options: TileOptions) -> Outcome | None:
+    """Plan the model, as it is ordered, and count. Changes it."""
+    made, target, scratch_of = tiled.model, options.machine.target, options.machine.scratch_of
     dialect = options.dialect and trial.is_tiled
-    made = clone(model)
-    if trial.order is not None:
-        reorder(made.main, [made.main.ops[i] for i in trial.order])
-    index = {id(op): i for i, op in enumerate(made.main.ops)}
-    if trial.schemes:
-        notes = run(made, Regions(trial.schemes))
-        if any(note.startswith(("not tiled", "not streamed")) for note in notes):
-            return None
-        if dialect:
-            run(made, Crop())
-    if trial.schedule != "file":
-        Reorder(quick_order(trial.schedule), scratch_of, options.trails_of).results(made)
     line = timeline(made, scratch_of, entries=entry_graphs(made))
     problem = planning_problem(line, options.trails_of)
     plan = packed(
@@ -115,14 +182,14 @@ def tried(model: Model, trial: Trial, options: TileOptions) -> Outcome | None:
         ROUNDS * trial.effort,
     )
     offsets = dict(zip(map(id, line.planned), plan.offsets, strict=False))
-    peak = _bottleneck(made, line, offsets, index, trial.schemes)
+    peak = _bottleneck(made, line, offsets, tiled.index, trial.schemes)
     copying = Copying(offsets, can(target, "skips_copies"))
     if dialect:
         run(made, Dialect(offsets))
         careful = trial.effort >= CAREFUL
         if careful and scratch_faults(line, made, offsets, scratch_of, options.trails_of)[1]:
             return None
-    kinds = frozenset(op.kind for op in made.ops()) - used
+    kinds = frozenset(op.kind for op in made.ops()) - tiled.used
     if target.lean:
         run(made, WritePool())
     found = arena_of(made, target, offsets)

@@ -20,8 +20,7 @@ def main() -> None:
         data, options = read_frame(sys.stdin.buffer)
         bench = Bench(data, options)
         while True:
-            questions = read_frame(sys.stdin.buffer)
-            write_frame(answers, [bench.answer(q) for q in questions])
+            write_frame(answers, bench.answers(read_frame(sys.stdin.buffer)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Trials in several processes; in this one where no other can be had.
 
-Every process reads the model by itself and is told trials; answers are put in the order of the
-questions, so that the number of processes changes nothing but the time. What was answered once is
+Every process reads the model by itself and takes the next family of trials when it is free;
+answers are put in the order of the questions, so that the number of processes changes nothing but
+the time. What was answered once is
 known from then on, to all searches that share the workers. Children are started as
 `python -m tflm_planner.choice.worker`, never forked and never by importing the caller's script.
 """
@@ -12,7 +13,10 @@ import contextlib
 import pickle
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock, Thread
 from typing import Any
 
 from tflm_planner.choice.bench import Bench, Question
@@ -22,6 +26,8 @@ from tflm_planner.verify.frames import read_frame, write_frame
 
 _WORTH_STARTING = 24
 """Questions asked before the first child is started: small searches end sooner."""
+_AHEAD, _PLENTY = 2, 4
+"""Families that a child knows of at once; and what must be left for it to take another early."""
 
 
 class Workers:
@@ -55,20 +61,28 @@ class Workers:
         self._asked += len(questions)
         if self._asked > _WORTH_STARTING and self._more > 0:
             self._start()
-        shares = [list(questions[k :: len(self._children) + 1]) for k in range(self._count)]
-        busy = [c for c, share in zip(self._children, shares[1:], strict=True) if _ask(c, share)]
-        answered = [[self.bench.answer(q) for q in shares[0]]]
-        for child, share in zip(self._children, shares[1:], strict=True):
-            found = _told(child, len(share)) if child in busy else None
-            answered.append([self.bench.answer(q) for q in share] if found is None else found)
+        families: dict[Hashable, list[int]] = {}
+        for at, question in enumerate(questions):
+            families.setdefault(question.family, []).append(at)
+        shared = _Shared([[questions[at] for at in places] for places in families.values()])
+        threads = [Thread(target=_lead, args=(child, shared)) for child in self._children]
+        try:
+            for thread in threads:
+                thread.start()
+            while (taken := shared.take(1)) is not None:
+                shared.answers[taken] = self.bench.answers(shared.families[taken])
+            for thread in threads:
+                thread.join()
+        except BaseException:  # answers are under way that nobody waits for
+            self.close()
+            raise
         merged: list[Outcome | None] = [None] * len(questions)
-        for k, share in enumerate(answered):
-            merged[k :: len(answered)] = share
+        for k, places in enumerate(families.values()):
+            found = shared.answers.get(k)
+            answers = self.bench.answers(shared.families[k]) if found is None else found
+            for at, answer in zip(places, answers, strict=True):
+                merged[at] = answer
         return merged
-
-    @property
-    def _count(self) -> int:
-        return len(self._children) + 1
 
     def _start(self) -> None:
         while self._more > 0:
@@ -93,6 +107,48 @@ class Workers:
                     if stream is not None:
                         stream.close()
         self._children = []
+
+
+@dataclass
+class _Shared:
+    """Families of questions that several processes answer, one after the other. answers: by the
+    number of the family."""
+
+    families: list[list[Question]]
+    answers: dict[int, list[Outcome | None]] = field(
+        default_factory=dict[int, list[Outcome | None]]
+    )
+    _next: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    def take(self, leave: int) -> int | None:
+        """The next family that nobody has; None where fewer than `leave` are left."""
+        with self._lock:
+            if self._next + leave > len(self.families):
+                return None
+            self._next += 1
+            return self._next - 1
+
+
+def _lead(child: subprocess.Popen[bytes], shared: _Shared) -> None:
+    """Have a child answer, as long as there are questions: one family under way, and one more as
+    long as there are enough for all. What it does not answer is left to the caller."""
+    asked: deque[int] = deque()
+    while True:
+        while len(asked) < _AHEAD:
+            taken = shared.take(_PLENTY if asked else 1)
+            if taken is None:
+                break
+            if not _ask(child, shared.families[taken]):
+                return
+            asked.append(taken)
+        if not asked:
+            return
+        taken = asked.popleft()
+        found = _told(child, len(shared.families[taken]))
+        if found is None:
+            return
+        shared.answers[taken] = found
 
 
 def _ask(child: subprocess.Popen[bytes], message: Any) -> bool:

@@ -60,10 +60,17 @@ def live_bound(problem: Problem, needs: Needs | None = None) -> int:
     if not problem.overlaps:
         return max((total for _, total in live_bytes(problem)), default=0)
     needs = needs or Needs(problem)
-    return max(
-        (fixed + needs.of(live) for fixed, live in needs.moments),
-        default=0,
-    )
+    sizes = [b.size for b in problem.buffers]
+    most = [
+        (fixed + sum(sizes[i] for i in live), k) for k, (fixed, live) in enumerate(needs.moments)
+    ]
+    best = 0
+    for total, k in sorted(most, reverse=True):
+        if total <= best:  # nor do the moments behind it need more
+            break
+        fixed, live = needs.moments[k]
+        best = max(best, fixed + needs.of(live))
+    return best
 
 
 def pruned_bound(pruner: Pruner, low: int) -> int:

@@ -2,12 +2,14 @@
 
     metadata LEAN_PARAMS    int32: [n][n words] [n][n words] ... [0]
 
-A record is one array that TFLM computes for a convolution: multipliers or shifts of all output
-channels, or the structure of builtin parameters. Lean firmware looks for what TFLM computed, word
+A record is one array that TFLM computes for a convolution, or for a fully connected layer with a
+scale for each channel: multipliers or shifts of all output channels, or the structure of builtin
+parameters. Lean firmware looks for what TFLM computed, word
 by word, and points the operator there instead of keeping a copy in the arena; so a pool that is
 wrong costs memory, never bits. Firmware without lean ignores the metadata.
 
-Arithmetic of tflite-micro 90b983c: PopulateConvolutionQuantizationParams and QuantizeMultiplier.
+Arithmetic of tflite-micro 90b983c: PopulateConvolutionQuantizationParams,
+CalculateOpDataFullyConnected and QuantizeMultiplier.
 This module must not know addresses or the rest of the arena.
 """
 
@@ -25,9 +27,11 @@ from numpy.typing import NDArray
 from tflm_planner.ir import Model, Op, Tensor
 from tflm_planner.rewriter import add_metadata, remove_metadata
 from tflm_planner.schema import Bytes
+from tflm_planner.tflm.prepare import scales
 
 POOL_METADATA = "LEAN_PARAMS"
-LEAN_KINDS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
+CONVOLUTIONS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
+LEAN_KINDS = CONVOLUTIONS | {"FULLY_CONNECTED"}
 """Operators that lean firmware wraps."""
 _FILTER = 1
 _WORD = 4
@@ -47,11 +51,16 @@ def is_lean(op: Op) -> bool:
     data, known, result = op.inputs[0], op.inputs[_FILTER], op.outputs[0]
     if data is None or known is None or data.type_name not in ("int8", "int16"):
         return False
+    if op.kind == "FULLY_CONNECTED":
+        return len(known.shape or ()) == 2 and scales(known) > 1
     return len(known.shape or ()) == 4 and len(result.shape or ()) == 4 and channels(op) > 0
 
 
 def channels(op: Op) -> int:
-    """Output channels of a convolution."""
+    """Output channels."""
+    if op.kind == "FULLY_CONNECTED":
+        known = op.inputs[_FILTER]
+        return 0 if known is None else scales(known)
     return int((op.outputs[0].shape or (0,))[-1])
 
 
@@ -61,10 +70,10 @@ def parameter_arrays(op: Op) -> tuple[bytes, bytes] | None:
         return None
     data, known, result = op.inputs[0], op.inputs[_FILTER], op.outputs[0]
     assert data is not None and known is not None
-    scales = [_scales(t) for t in (data, known, result)]
-    if any(s is None or s.size == 0 for s in scales):
+    each = [_scales(t) for t in (data, known, result)]
+    if any(s is None or s.size == 0 for s in each):
         return None
-    given, kept, made = (s.astype("<f4") for s in scales if s is not None)
+    given, kept, made = (s.astype("<f4") for s in each if s is not None)
     if kept.size not in (1, channels(op)):
         return None
     return _quantized(
@@ -105,7 +114,7 @@ def builtin_parameters(op: Op) -> bytes | None:
     byte on Arm, with three zero bytes behind; the Arduino library of 2023 lacks the last word of
     CONV_2D's.) None where the parser would fail, or for other operators."""
     options: Any = op.options
-    if op.kind not in LEAN_KINDS or options is None or options.padding not in _PADDING:
+    if op.kind not in CONVOLUTIONS or options is None or options.padding not in _PADDING:
         return None
     words = [_PADDING[options.padding], options.strideW, options.strideH]
     if op.kind == "DEPTHWISE_CONV_2D":
@@ -232,6 +241,11 @@ def _parsed(data: bytes) -> list[tuple[int, int]]:
         records.append((_WORD * (at + 1), _WORD * (at + 1 + length)))
         at += 1 + length
     return records if records and at < words.size else []
+
+
+def lies_at(wanted: bytes, record: bytes) -> int:
+    """First byte of a record at which lean firmware finds `wanted`; -1 if it does not."""
+    return _aligned_find(record, wanted, 0, len(record))
 
 
 def _aligned_find(text: bytes | bytearray, wanted: bytes, start: int, end: int) -> int:

@@ -1,4 +1,4 @@
-"""What convolutions cost in the arena of lean firmware.
+"""What operators with parameters for each channel cost in the arena of lean firmware.
 
     stock   Init: OpData                 Prepare: arrays
     lean    Prepare: [OpData] [array] [array] borrowed from temporary memory, then looked up:
@@ -18,7 +18,9 @@ import numpy as np
 
 from tflm_planner.ir import Graph, Model, Op, Tensor
 from tflm_planner.tflm import lean
+from tflm_planner.tflm.opdata import uses_cmsis
 from tflm_planner.tflm.persistent import Cost, cost
+from tflm_planner.tflm.pieces import keeps_sums
 from tflm_planner.tflm.prepare import Borrowed, Piece, Step, scales
 from tflm_planner.tflm.targets import Target
 
@@ -44,6 +46,30 @@ def lean_costs(
     return found
 
 
+def lean_form(ops: Sequence[Op], target: Target) -> Hashable:
+    """Equal for two lists of operators of equal kinds, options and shapes for which lean firmware
+    keeps pieces of equal sizes, in tiles too, with the pool of each: the same arrays lie in each
+    other, and the same operators have OpData of equal values."""
+    asked = [_parameters(op, target) for op in ops]
+    arrays = list(dict.fromkeys(a for pair in asked for a in pair or ()))
+    number = {array: k for k, array in enumerate(arrays)}
+    inside = tuple(tuple(lean.lies_at(one, other) for other in arrays) for one in arrays)
+    small = tuple(a if max(np.frombuffer(a, "<u4"), default=0) < _SMALL else b"" for a in arrays)
+    values: dict[Hashable, int] = {}
+    each = tuple(
+        None
+        if pair is None
+        else (number[pair[0]], number[pair[1]], values.setdefault(_values(op), len(values)))
+        for op, pair in zip(ops, asked, strict=True)
+    )
+    return each, inside, small
+
+
+_SMALL = 1 << 16
+"""Words of builtin parameters are below it, those of multipliers above: an array of smaller ones
+may lie in parameters."""
+
+
 def lean_kept(op: Op, target: Target) -> int:
     """`Cost.kept` of one operator by itself, with the pool that is written last: it holds all
     but OpData. That tiles share OpData is seen in whole models only; this is never too little."""
@@ -52,8 +78,8 @@ def lean_kept(op: Op, target: Target) -> int:
         return one.kept
     if lean.builtin_parameters(op) is not None:
         one = replace(one, builtin=None)
-    held = len(_held(op, lean.parameter_arrays(op) or (), target))
-    return replace(one, prepare=one.prepare[held:]).kept
+    held = len(_held(op, _parameters(op, target) or (), target))
+    return replace(one, prepare=_without(one.prepare, held)).kept
 
 
 def _parsed(op: Op, pool: lean.Pool, one: Cost) -> Cost:
@@ -63,6 +89,20 @@ def _parsed(op: Op, pool: lean.Pool, one: Cost) -> Cost:
         return one
     size, _ = one.builtin
     return one if pool.find(wanted[:size]) is None else replace(one, builtin=None)
+
+
+def _parameters(op: Op, target: Target) -> tuple[bytes, bytes] | None:
+    """The arrays that Prepare asks memory for, where lean firmware serves them. In TFLM of 2023
+    FULLY_CONNECTED has one scale."""
+    if op.kind == "FULLY_CONNECTED" and _is_old(target):
+        return None
+    return lean.parameter_arrays(op)
+
+
+def _without(steps: Sequence[Step], pieces: int) -> tuple[Step, ...]:
+    """The steps of Prepare but for its first few pieces: those that hold arrays."""
+    left = iter(range(pieces))
+    return tuple(s for s in steps if not isinstance(s, Piece) or next(left, None) is None)
 
 
 def _held(op: Op, arrays: Sequence[bytes], target: Target) -> Sequence[bytes]:
@@ -99,21 +139,34 @@ class _Firmware:
 
     def prepared(self, op: Op, one: Cost, requests: Sequence[int]) -> Cost:
         """What the operator's Init and Prepare take now."""
-        stock = replace(one, init=(), prepare=(*map(Piece, one.init), *one.prepare))
-        arrays = lean.parameter_arrays(op)
-        if arrays is None or (not self.pool and not self._shares):
+        init = (Piece(size, used=0) for size in one.init)
+        stock = replace(one, init=(), prepare=(*self._looked_at(op), *init, *one.prepare))
+        arrays = _parameters(op, self.target)
+        if arrays is None or not (self.pool or self._shares_tiles(op)):
             return stock
         known = id(op.inputs[1])
         watched = not self.pool and known not in self._filters
         self._filters.add(known)
         if watched:
             places = [self._new_place() for _ in arrays]
-            self._remember(op, arrays, places, _opdata_form(op, requests, places))
+            self._remember(op, arrays, places, _opdata_form(op, requests, places, self.target))
             return stock
         return self._hooked(op, one, requests, arrays)
 
+    def _shares_tiles(self, op: Op) -> bool:
+        """Whether arrays of an earlier tile are looked for where there is no pool."""
+        return self._shares and op.kind in lean.CONVOLUTIONS
+
+    def _looked_at(self, op: Op) -> list[Tensor]:
+        """Fetches of the wrapper itself: a filter's scales tell whether there are arrays at all."""
+        if op.kind != "FULLY_CONNECTED" or not self.pool or _is_old(self.target):
+            return []
+        data, known = op.inputs[:2]
+        quantized = data is not None and data.type_name in ("int8", "int16")
+        return [known] if quantized and known is not None and len(known.shape or ()) == 2 else []
+
     def _hooked(self, op: Op, one: Cost, requests: Sequence[int], arrays: Sequence[bytes]) -> Cost:
-        """Stock Prepare begins with a piece for each array. Those held are temporary instead, as
+        """The first pieces of stock Prepare are the arrays. Those held are temporary instead, as
         is OpData; what has no other place is copied at the end, while all of that is in use."""
         held = _held(op, arrays, self.target)
         kept: list[int] = []
@@ -125,12 +178,12 @@ class _Firmware:
                 kept.append(len(array))
             places.append(place)
         places += [self._new_place() for _ in arrays[len(held) :]]
-        form = _opdata_form(op, requests, places)
+        form = _opdata_form(op, requests, places, self.target)
         if not self._shares or form not in self._opdata:
             kept += one.init
         self._remember(op, arrays, places, form)
-        taken = self._taken(op, one, held)
-        steps = (*taken, *one.prepare[len(held) :], *map(Piece, kept))
+        taken = (*self._looked_at(op), *self._taken(op, one, held))
+        steps = (*taken, *_without(one.prepare, len(held)), *map(Piece, kept))
         return replace(one, init=(), prepare=steps)
 
     def _taken(self, op: Op, one: Cost, held: Sequence[bytes]) -> list[Step]:
@@ -162,15 +215,29 @@ class _Firmware:
 # --- OpData ---------------------------------------------------------------------------------------
 
 
-def _opdata_form(op: Op, requests: Sequence[int], places: Sequence[Hashable]) -> Hashable:
-    """Equal for two operators exactly if TFLM computes the same OpData for both: kind, padding,
-    zero points, range of the activation, where the arrays lie, scratch (its index is unique)."""
-    scratch: Hashable = id(op) if any(requests) else None
+def _opdata_form(
+    op: Op, requests: Sequence[int], places: Sequence[Hashable], target: Target
+) -> Hashable:
+    """Equal for two operators exactly if TFLM computes the same OpData for both: kind, padding or
+    sizes, zero points, range of the activation, where the arrays lie, scratch (its index is
+    unique), row sums of a filter (their place is)."""
+    alone: Hashable = id(op) if any(requests) else None
+    known, result = op.inputs[1], op.outputs[0]
+    assert known is not None
+    if op.kind == "FULLY_CONNECTED":
+        sizes = (known.shape, result.elements) if uses_cmsis(op.kind, target) else ()
+        alone = id(op) if keeps_sums(op, target) else alone
+    else:
+        sizes = _padding(op)
+    return op.kind, _values(op), sizes, tuple(places), alone
+
+
+def _values(op: Op) -> Hashable:
+    """Of OpData, what follows from types and quantisation."""
     data, known, result = op.inputs[0], op.inputs[1], op.outputs[0]
     assert data is not None and known is not None
     points = tuple(_zero_point(t) for t in (data, known, result))
-    kinds = data.type_name, known.type_name, _bias_type(op)
-    return op.kind, kinds, _padding(op), points, _activation(op), tuple(places), scratch
+    return data.type_name, known.type_name, _bias_type(op), points, _activation(op)
 
 
 def _bias_type(op: Op) -> str:

@@ -24,7 +24,7 @@
 namespace lean {
 namespace {
 
-constexpr int kFilter = 1;  // input of CONV_2D and DEPTHWISE_CONV_2D
+constexpr int kFilter = 1;  // input of all that is wrapped
 constexpr size_t kArrays = 2;  // multipliers, shifts
 constexpr int kKinds = 4;      // of operators, at most
 constexpr char kMetadata[] = "LEAN_PARAMS";
@@ -253,6 +253,35 @@ bool SameFilterBefore(const TfLiteNode* node) {
   return false;
 }
 
+// Whether this TFLM's FULLY_CONNECTED knows filters with a scale for each channel.
+template <class Data>
+constexpr auto KnowsChannels(int) -> decltype(Data().is_per_channel, true) {
+  return true;
+}
+template <class Data>
+constexpr bool KnowsChannels(long) {
+  return false;
+}
+
+// Scales of the filter; 0 if there are none.
+int Scales(TfLiteContext* context, const TfLiteNode* node) {
+  tflite::MicroContext* micro = tflite::GetMicroContext(context);
+  TfLiteTensor* filter = micro->AllocateTempInputTensor(node, kFilter);
+  if (!filter) return 0;
+  const auto* known = static_cast<TfLiteAffineQuantization*>(filter->quantization.params);
+  const bool there = filter->quantization.type == kTfLiteAffineQuantization && known && known->scale;
+  const int count = there ? known->scale->size : 0;
+  micro->DeallocateTempTfLiteTensor(filter);
+  return count;
+}
+
+// The same for FULLY_CONNECTED, which keeps arrays for a filter of several scales only.
+size_t ConnectedBytes(TfLiteContext* context, const TfLiteNode* node) {
+  if (!g_pool || !KnowsChannels<tflite::OpDataFullyConnected>(0)) return 0;
+  const int scales = Scales(context, node);
+  return scales > 1 ? static_cast<size_t>(scales) * sizeof(int32_t) : 0;
+}
+
 // Bytes of each parameter array of an operator worth trying; 0 for all others.
 size_t ArrayBytes(TfLiteContext* context, const TfLiteNode* node) {
   if (node->inputs->size <= kFilter) return 0;
@@ -261,6 +290,7 @@ size_t ArrayBytes(TfLiteContext* context, const TfLiteNode* node) {
   const TfLiteEvalTensor* output = tflite::micro::GetEvalOutput(context, node, 0);
   if (!input || !filter || !output || (input->type != kTfLiteInt8 && input->type != kTfLiteInt16))
     return 0;
+  if (filter->dims && filter->dims->size == 2) return ConnectedBytes(context, node);
   if (!output->dims || output->dims->size != 4 || !filter->dims || filter->dims->size != 4)
     return 0;
   // Cout: first dimension of CONV_2D's filter, last one of DEPTHWISE_CONV_2D's, and of the output.

@@ -1,4 +1,5 @@
-// lean: per-channel quantisation parameters of TFLM's convolutions in flash instead of the arena.
+// lean: per-channel quantisation parameters of TFLM in flash instead of the arena: those of
+// convolutions, and of fully connected layers whose filter has a scale for each channel.
 //
 //   stock   tail  | OpData | multipliers | shifts |  ...once more for every tile of every layer
 //   lean    tail  | OpData (shared by equal tiles) |        multipliers, shifts -> model in flash
@@ -27,6 +28,7 @@
 #include "tensorflow/lite/c/common.h"
 #include "tensorflow/lite/micro/kernels/conv.h"
 #include "tensorflow/lite/micro/kernels/depthwise_conv.h"
+#include "tensorflow/lite/micro/kernels/fully_connected.h"
 #include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
 
 namespace lean {
@@ -125,6 +127,9 @@ class OpResolver : public tflite::MicroMutableOpResolver<N> {
   TfLiteStatus AddConv2D() { return Base::AddConv2D(LEAN(tflite::Register_CONV_2D)); }
   TfLiteStatus AddDepthwiseConv2D() {
     return Base::AddDepthwiseConv2D(LEAN(tflite::Register_DEPTHWISE_CONV_2D));
+  }
+  TfLiteStatus AddFullyConnected() {
+    return Base::AddFullyConnected(LEAN(tflite::Register_FULLY_CONNECTED));
   }
   Parser GetOpDataParser(tflite::BuiltinOperator op) const override {
     const Parser stock = Base::GetOpDataParser(op);

@@ -18,7 +18,11 @@ struct TfLiteIntArray {
   int size;
   int data[8];
 };
+struct TfLiteFloatArray {
+  int size;
+};
 struct TfLiteAffineQuantization {
+  TfLiteFloatArray* scale;
   TfLiteIntArray* zero_point;
 };
 struct TfLiteQuantization {
@@ -61,7 +65,16 @@ class BuiltinDataAllocator {
   virtual void Deallocate(void* data) = 0;
   virtual ~BuiltinDataAllocator() {}
 };
-enum BuiltinOperator { BuiltinOperator_CONV_2D = 3, BuiltinOperator_DEPTHWISE_CONV_2D = 4 };
+enum BuiltinOperator {
+  BuiltinOperator_CONV_2D = 3,
+  BuiltinOperator_DEPTHWISE_CONV_2D = 4,
+  BuiltinOperator_FULLY_CONNECTED = 9
+};
+struct OpDataFullyConnected {
+#ifndef STUB_2023
+  bool is_per_channel;
+#endif
+};
 
 // head ... temp ->            <- tail
 class MicroContext {
@@ -96,6 +109,7 @@ class MicroContext {
     auto* scales = reinterpret_cast<TfLiteAffineQuantization*>(tensor + 1);
     scales->zero_point = reinterpret_cast<TfLiteIntArray*>(scales + 1);
     scales->zero_point->size = points;
+    scales->scale = reinterpret_cast<TfLiteFloatArray*>(scales->zero_point);  // as many
     memset(place + bytes - 4 * static_cast<size_t>(points), 0, 4 * static_cast<size_t>(points));
     tensor->quantization = {kTfLiteAffineQuantization, scales};
     return tensor;
@@ -127,6 +141,7 @@ inline TfLiteEvalTensor* GetEvalOutput(const TfLiteContext* c, const TfLiteNode*
 
 TfLiteRegistration Register_CONV_2D();
 TfLiteRegistration Register_DEPTHWISE_CONV_2D();
+TfLiteRegistration Register_FULLY_CONNECTED();
 TfLiteStatus ParseConv2D(const Operator*, ErrorReporter*, BuiltinDataAllocator*, void**);
 TfLiteStatus ParseDepthwiseConv2D(const Operator*, ErrorReporter*, BuiltinDataAllocator*, void**);
 
@@ -137,10 +152,11 @@ class MicroMutableOpResolver {
   virtual ~MicroMutableOpResolver() {}
   TfLiteStatus AddConv2D(const TfLiteRegistration& one) { return conv = one, kTfLiteOk; }
   TfLiteStatus AddDepthwiseConv2D(const TfLiteRegistration& one) { return depthwise = one, kTfLiteOk; }
+  TfLiteStatus AddFullyConnected(const TfLiteRegistration& one) { return connected = one, kTfLiteOk; }
   virtual Parser GetOpDataParser(BuiltinOperator op) const {
     return op == BuiltinOperator_CONV_2D ? ParseConv2D : ParseDepthwiseConv2D;
   }
-  TfLiteRegistration conv, depthwise;
+  TfLiteRegistration conv, depthwise, connected;
 };
 
 // A model: its metadata and buffers.

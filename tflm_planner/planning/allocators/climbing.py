@@ -10,12 +10,10 @@ everywhere. It is imported lazily, as `kernel` is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 
-from tflm_planner.planning.allocators.items import Items
+from tflm_planner.planning.allocators.arrays import Arrays
 from tflm_planner.planning.allocators.kernel import Ints, compiled
 
 _STALL = 60
@@ -23,49 +21,21 @@ _STALL = 60
 _FAR = 1 << 60
 
 
-@dataclass(frozen=True)
-class Arrays:
-    """Items as the compiled code reads them: their heights, and for each item a stretch of the
-    others that it must not collide with, with what is forbidden of `offset[other] - offset`."""
-
-    starts: Ints
-    other: Ints
-    low: Ints
-    high: Ints
-    heights: Ints
-
-    @staticmethod
-    def of(items: Items) -> Arrays:
-        """The arrays of these items."""
-        starts = np.zeros(len(items) + 1, np.int64)
-        starts[1:] = np.cumsum([sum(map(len, near.values())) for near in items.conflicts])
-        flat = [
-            (other, low, high)
-            for near in items.conflicts
-            for other, stretches in near.items()
-            for low, high in stretches
-        ]
-        pairs = np.fromiter(chain.from_iterable(flat), np.int64, 3 * len(flat)).reshape(-1, 3)
-        columns = np.ascontiguousarray(pairs.T)
-        heights = np.array(items.heights, np.int64)
-        return Arrays(starts, columns[0], columns[1], columns[2], heights)
-
-    def climb(
-        self, order: Sequence[int], *, bound: int, rounds: int, given: Ints | None = None
-    ) -> Ints:
-        """The best offsets found in at most `rounds` rounds from a first order; those of the first
-        fit in that order at worst. Stops at `bound`. given: offsets of items that stay where they
-        are, -1 of all others; those that are in no order have none in the end."""
-        given = np.full(len(self.heights), -1, np.int64) if given is None else given
-        first = np.array(order, np.int64)
-        return _climbed(
-            self.starts, self.other, self.low, self.high, self.heights, first, given, bound, rounds
-        )
-
-
-def climb(items: Items, order: Sequence[int], *, bound: int, rounds: int) -> list[int]:
-    """`Arrays.climb` of all items."""
-    return Arrays.of(items).climb(order, bound=bound, rounds=rounds).tolist()
+def climb(
+    arrays: Arrays,
+    order: Sequence[int] | Ints,
+    *,
+    bound: int = 0,
+    rounds: int = 0,
+    given: Ints | None = None,
+) -> Ints:
+    """The best offsets found in at most `rounds` rounds from a first order; those of the first
+    fit in that order at worst. Stops at `bound`. given: offsets of items that stay where they
+    are, -1 of all others; those that are in no order have none in the end."""
+    a = arrays
+    given = np.full(len(a.heights), -1, np.int64) if given is None else given
+    first = np.asarray(order, np.int64)
+    return _climbed(a.starts, a.other, a.low, a.high, a.heights, first, given, bound, rounds)
 
 
 @compiled

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tflm_planner.planning.allocators import greedy, stages
+import numpy as np
+
+from tflm_planner.planning.allocators import stages
+from tflm_planner.planning.allocators.arrays import Arrays
+from tflm_planner.planning.allocators.climbing import climb
 from tflm_planner.planning.allocators.items import Items, bind, choose_all
 from tflm_planner.planning.bounds import live_bound
 from tflm_planner.planning.problem import Overlap, Plan, Problem
@@ -57,17 +61,17 @@ def _staged(problem: Problem, required: Sequence[Overlap], bound: int, rounds: i
 
 def _attempts(items: Items, bound: int, rounds: int) -> list[tuple[int, list[int]]]:
     """The lowest first fit, and what a climb makes of it."""
-    fits = [(_height(items, o), o) for _, o in greedy.first_fits(items)]
-    height, offsets = min(fits, key=lambda f: f[0])
+    arrays = Arrays.of(items)
+    fits = [climb(arrays, order) for order in arrays.orders()]
+    height, k = min((int((fit + arrays.heights).max()), k) for k, fit in enumerate(fits))
+    found = [(height, fits[k].tolist())]
     if height <= bound or not rounds:
-        return [(height, offsets)]
-    from tflm_planner.planning.allocators.climbing import climb
-
-    order = sorted(range(len(items)), key=lambda k: (offsets[k], k))
-    work = len(items) + sum(map(len, items.conflicts))
+        return found
+    order = np.argsort(fits[k], kind="stable")
+    work = len(items) + int(arrays.degrees.sum())
     most = rounds * _WORK // (ROUNDS * work) + 1
-    climbed = climb(items, order, bound=bound, rounds=min(rounds, most))
-    return [(height, offsets), (_height(items, climbed), climbed)]
+    climbed = climb(arrays, order, bound=bound, rounds=min(rounds, most))
+    return [*found, (int((climbed + arrays.heights).max()), climbed.tolist())]
 
 
 def _height(items: Items, offsets: Sequence[int]) -> int:

@@ -14,16 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tflm_planner.planning.allocators.greedy import orders
+from tflm_planner.planning.allocators.arrays import Arrays
+from tflm_planner.planning.allocators.climbing import climb
 from tflm_planner.planning.allocators.items import Items
 from tflm_planner.planning.allocators.kernel import Ints
-
-if TYPE_CHECKING:
-    from tflm_planner.planning.allocators.climbing import Arrays
 
 _FEW = 8
 """Items that live at the border of a stage at most."""
@@ -67,16 +64,15 @@ class _Placing:
     """arrays: the items. listed: orders to begin with. bound: bytes that are low enough."""
 
     arrays: Arrays
-    listed: list[list[int]]
+    listed: list[Ints]
     bound: int
     rounds: int
 
     @staticmethod
     def of(items: Items, bound: int, rounds: int) -> _Placing:
         """What all turns need."""
-        from tflm_planner.planning.allocators.climbing import Arrays
-
-        return _Placing(Arrays.of(items), [order for _, order in orders(items)], bound, rounds)
+        arrays = Arrays.of(items)
+        return _Placing(arrays, list(arrays.orders()), bound, rounds)
 
     def placed(self, stages: Sequence[_Stage]) -> tuple[Ints, list[int]]:
         """Offsets, and the height that each stage came to."""
@@ -84,29 +80,33 @@ class _Placing:
         offsets = np.full(len(heights), -1, np.int64)
         tops: list[int] = []
         for stage in stages:
-            fresh = {k for k in stage.items if offsets[k] < 0}
+            listed = np.array(stage.items, np.int64)
+            fresh = listed[offsets[listed] < 0]
             offsets = self._added(offsets, fresh, max(tops, default=self.bound))
-            tops.append(max((int(offsets[k] + heights[k]) for k in fresh), default=0))
+            tops.append(int((offsets[fresh] + heights[fresh]).max(initial=0)))
         return offsets, tops
 
-    def _added(self, offsets: Ints, fresh: set[int], enough: int) -> Ints:
+    def _added(self, offsets: Ints, fresh: Ints, enough: int) -> Ints:
         """The offsets with those of `fresh`, which need not lie lower than `enough`."""
         arrays = self.arrays
         best, least = offsets, 1 << 62
-        for order in self.listed if fresh else ():
-            own = [k for k in order if k in fresh]
-            found = arrays.climb(own, bound=0, rounds=0, given=offsets)
-            top = max(int(found[k] + arrays.heights[k]) for k in fresh)
+        if not len(fresh):
+            return best
+        chosen = np.zeros(len(offsets), bool)
+        chosen[fresh] = True
+        for order in self.listed:
+            found = climb(arrays, order[chosen[order]], given=offsets)
+            top = int((found[fresh] + arrays.heights[fresh]).max())
             if top < least:
                 best, least = found, top
             if least <= enough:
                 return best
-        if not fresh or not self.rounds:
+        if not self.rounds:
             return best
-        order = sorted(fresh, key=lambda k: (int(best[k]), k))
-        work = int(sum(arrays.starts[k + 1] - arrays.starts[k] + 1 for k in fresh))
+        order = fresh[np.lexsort((fresh, best[fresh]))]
+        work = int((arrays.starts[fresh + 1] - arrays.starts[fresh] + 1).sum())
         most = min(self.rounds, _WORK // work + 1)
-        return arrays.climb(order, bound=enough, rounds=most, given=offsets)
+        return climb(arrays, order, bound=enough, rounds=most, given=offsets)
 
 
 def _stages(items: Items) -> list[_Stage]:

@@ -1,0 +1,113 @@
+"""A tiling that fails the proof or a guard is given up for the next best one, and said to be."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from tests.test_choice import narrow_rows
+from tflm_planner import api, making
+from tflm_planner.errors import OutputsDifferError, UnsoundPlanError
+from tflm_planner.passes.tile import Scheme
+from tflm_planner.verify.verdict import DIFFERENT, EQUAL, RuntimeCheck, Verdict
+
+FAR = 1 << 60
+
+
+@pytest.fixture(autouse=True)
+def a_small_budget(monkeypatch):
+    """A few tilings are enough."""
+    monkeypatch.setattr("tflm_planner.choice.regions.MOST_WORK", 2_500)
+    monkeypatch.setattr("tflm_planner.choice.motes.MOST_STEPS", 1)
+
+
+class Proof:
+    """In place of the runtimes: refuses the first so many files."""
+
+    def __init__(self, monkeypatch, refusals: int) -> None:
+        self.refusals, self.files = refusals, list[bytes]()
+        monkeypatch.setattr(api, "_compared", self)
+
+    def __call__(self, original, made, options, say) -> Verdict:
+        self.files.append(made.data)
+        refused = len(self.files) <= self.refusals
+        status, detail = (DIFFERENT, "byte 7 of 'out'") if refused else (EQUAL, "")
+        return Verdict((RuntimeCheck("TFLM", status, 8, True, detail),))
+
+
+def planned(tmp_path=None, **permission) -> api.Result:
+    """A model in tiles of its own operators, proved by whatever the proof is."""
+    tiles = api.TilePermission(overhead=1.3, workers=1, **permission)
+    options = api.PlanOptions(api.SearchOptions(time_limit=60.0), tiles=tiles)
+    return api.plan(narrow_rows(), tmp_path and tmp_path / "out.tflite", options)
+
+
+def refusals(result: api.Result) -> list[str]:
+    return [n for n in result.report.notes if n.startswith("REFUSED")]
+
+
+def arena(result: api.Result) -> int:
+    return result.report.after.arena.arena
+
+
+@pytest.mark.parametrize("dialect", [True, False])
+def test_the_next_best_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch, dialect):
+    permission = {"dialect": dialect, "new_kinds": frozenset() if dialect else None}
+    Proof(monkeypatch, 0)
+    best = planned(**permission)
+    assert not refusals(best)
+    proof = Proof(monkeypatch, 1)
+    found = planned(tmp_path, **permission)
+    (note,) = refusals(found)
+    assert "byte 7 of 'out'" in note and "please report" in note
+    assert ("operators 0-1 in 15 parts" in note) is dialect
+    assert arena(best) < arena(found) < found.report.before.arena.arena
+    assert len(proof.files) == 2 and found.report.verified
+    written = (tmp_path / "out.tflite").read_bytes()
+    assert proof.files == [best.data, written] and best.data != written
+    assert found.report.sha256_after == hashlib.sha256(written).hexdigest()
+    assert all(p.size > arena(best) for p in found.report.front.points)  # no way to have it
+    assert not any(f"{arena(best):,} B" in n for n in found.report.notes if n != note)
+
+
+def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
+    proof = Proof(monkeypatch, making._MOST_REFUSED)
+    found = planned()
+    assert len(refusals(found)) == making._MOST_REFUSED == len(set(proof.files)) - 1
+    assert any("none that stood the proof lowers" in n for n in found.report.notes)
+    Proof(monkeypatch, 0)
+    plain = api.plan(narrow_rows(), options=api.PlanOptions(api.SearchOptions()))
+    assert arena(found) == arena(plain) and found.report.verified
+
+
+def test_nothing_is_written_where_nothing_is_equal(tmp_path, monkeypatch):
+    proof = Proof(monkeypatch, FAR)
+    with pytest.raises(OutputsDifferError, match="byte 7 of 'out'; nothing was written"):
+        planned(tmp_path)
+    assert len(proof.files) == making._MOST_REFUSED + 1 and list(tmp_path.iterdir()) == []
+
+
+def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch):
+    proof = Proof(monkeypatch, 1)
+    with pytest.raises(OutputsDifferError):
+        planned(tmp_path, by_hand=(Scheme((0, 1), ((1, 5),)),), new_kinds=None)
+    assert len(proof.files) == 1 and list(tmp_path.iterdir()) == []
+
+
+def test_a_guard_passes_the_best_over(monkeypatch):
+    """Before any runtime runs it: scratch of the dialect, or a plan that the validator refuses."""
+    Proof(monkeypatch, 0)
+    best, tiled = planned(), making._tiled
+
+    def guarded(original, tiling, *rest):
+        made = tiled(original, tiling, *rest)
+        if made.data == best.data:
+            raise UnsoundPlanError("scratch lies over 'x'")
+        return made
+
+    monkeypatch.setattr(making, "_tiled", guarded)
+    found = planned()
+    (note,) = (n for n in found.report.notes if n.startswith("passed over"))
+    assert note.endswith("scratch lies over 'x'") and not refusals(found)
+    assert arena(best) < arena(found) < found.report.before.arena.arena
