@@ -20,8 +20,11 @@ from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.trial import CLIMB, Outcome, Trial
 from tflm_planner.choice.workers import Workers
-from tflm_planner.ir import Op
+from tflm_planner.cost import cost_of_case
+from tflm_planner.cost.case import Case, Operand
+from tflm_planner.ir import Op, Tensor
 from tflm_planner.ops.axes import Slide, axis_map
+from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.reorder import Frame
 from tflm_planner.passes.tile import ROWS, Scheme
 from tflm_planner.passes.tiler import region_results
@@ -34,6 +37,10 @@ _ENOUGH = 12_000
 """Operators planned in trials, after which no other order is looked at."""
 _SIZES = (12, 6, 4, 2, 1)
 """Rows of a tile that are tried, the largest first; of the result with the fewest rows."""
+_FINER = 2
+"""Tiles of each row that are tried where tensors inside a bulge have as many rows more."""
+_DEAR = 2
+"""PAD is dear where it takes so many times the instructions of SLICE."""
 
 
 @dataclass(frozen=True)
@@ -109,15 +116,21 @@ class Outings:
             if work > MOST_WORK:
                 break
             inner = tuple(range(end - first))
-            borders = self.options.borders(self.used)
             schemes = [
                 Scheme(inner, ((ROWS, parts),), "merge", border, eager=True)
-                for border in (borders[-1:] if parts * len(inner) > LARGE_WORK else borders)
+                for border in self._borders(parts * len(inner), line.ops[first])
             ]
             found += self._tried(line, schemes, order, span)
             if any(w.head <= floor for w in found):
                 break
         return found
+
+    def _borders(self, work: int, op: Op) -> tuple[Border, ...]:
+        """Ways to pad, of a bulge with so many operators in tiles, the first of which is `op`."""
+        borders = self.options.borders(self.used)
+        if "pad" in borders and pads_are_dear(op.outputs[0], self.options):
+            borders = ("waste", "ahead", "once")
+        return borders if work <= LARGE_WORK or len(borders) == 1 else borders[1:]
 
     def _tried(
         self, line: Line, schemes: Sequence[Scheme], order: tuple[int, ...], span: tuple[int, int]
@@ -150,11 +163,27 @@ def halo_bytes(op: Op) -> int:
     return total
 
 
+def pads_are_dear(tensor: Tensor, options: TileOptions) -> bool:
+    """Whether to pad such a tensor takes many times the instructions of another copy: kernels
+    that weigh every element."""
+    shape = tensor.shape or ()
+    numbers = Operand("int32", (len(shape), 2), True, 0, (0,) * (2 * len(shape)))
+    data, begin = Operand(tensor.type_name, shape), Operand("int32", (len(shape),), True)
+    target = options.machine.target
+    pad = cost_of_case(Case("PAD", (data, numbers), (data,)), target)
+    cut = cost_of_case(Case("SLICE", (data, begin, begin), (data,)), target)
+    return pad.instructions > _DEAR * cut.instructions
+
+
 def _parts(ops: Sequence[Op], line: Line) -> list[int]:
     """Numbers of tiles that are tried."""
     results = region_results(line.model.main, ops)
-    rows = min(((t.shape or ())[ROWS:][:1] for t in results), default=())
-    return [p for p in dict.fromkeys(-(-n // size) for n in rows for size in _SIZES) if p > 1]
+    (rows, *_) = min(((t.shape or ())[ROWS:] for t in results), default=()) or (0,)
+    parts = [-(-rows // size) for size in _SIZES if rows]
+    most = max(((t.shape or (0, 0))[ROWS:][:1] for op in ops for t in op.outputs), default=(0,))
+    if max(most, default=0) >= 2 * _FINER * rows:
+        parts.append(_FINER * rows)
+    return [p for p in dict.fromkeys(parts) if p > 1]
 
 
 def _cheapest(way: _Way) -> tuple[int, int]:
