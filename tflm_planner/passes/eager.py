@@ -66,9 +66,9 @@ class _Run:
         """The other readers of an operand, where all are ready and together make less than it."""
         for key, tensor in self._reads[id(op)].items():
             rest = [r for r in self._readers[key] if not self.is_done(r)]
-            if rest and not any(self._left[id(r)] for r in rest):
-                if sum(_bytes(t) for r in rest for t in r.outputs) < _bytes(tensor):
-                    return rest
+            makes = sum(_bytes(t) for r in rest for t in r.outputs)
+            if rest and not any(self._left[id(r)] for r in rest) and makes < _bytes(tensor):
+                return rest
         return []
 
 
