@@ -46,6 +46,10 @@ class _Run:
         for op in ops:
             for t in self._reads[id(op)]:
                 self._readers.setdefault(t, []).append(op)
+        # Of each tensor: readers that have not run, how many of them may, and what all will make.
+        self._unread = {t: len(readers) for t, readers in self._readers.items()}
+        self._ready = dict.fromkeys(self._readers, 0)
+        self._makes = {t: sum(map(_makes, readers)) for t, readers in self._readers.items()}
 
     def is_done(self, op: Op) -> bool:
         """Whether it has run."""
@@ -55,20 +59,24 @@ class _Run:
         """Run it; those that it makes ready."""
         self._done.add(id(op))
         self.order.append(op)
+        for t in self._reads[id(op)]:
+            self._unread[t] -= 1
+            self._ready[t] -= 1
+            self._makes[t] -= _makes(op)
         ready: list[Op] = []
         for reader in (r for t in op.outputs for r in self._readers.get(id(t), ())):
             self._left[id(reader)] -= 1
             if not self._left[id(reader)]:
                 ready.append(reader)
+                for t in self._reads[id(reader)]:
+                    self._ready[t] += 1
         return ready
 
     def ending(self, op: Op) -> list[Op]:
         """The other readers of an operand, where all are ready and together make less than it."""
-        for key, tensor in self._reads[id(op)].items():
-            rest = [r for r in self._readers[key] if not self.is_done(r)]
-            makes = sum(_bytes(t) for r in rest for t in r.outputs)
-            if rest and not any(self._left[id(r)] for r in rest) and makes < _bytes(tensor):
-                return rest
+        for t, tensor in self._reads[id(op)].items():
+            if 0 < self._unread[t] == self._ready[t] and self._makes[t] < _bytes(tensor):
+                return [r for r in self._readers[t] if not self.is_done(r)]
         return []
 
 
@@ -82,21 +90,21 @@ def put_off(ops: Sequence[Op]) -> list[Op]:
         for t in {id(t) for t in op.operands()}:
             readers.setdefault(t, []).append(op)
     at = dict(place)  # of each operator, or of the one that it is put in front of
+    ends: dict[int, int] = {}  # where what reads a tensor last is, of those that were looked at
     for op in reversed(ops):
         first = min((at[id(r)] for t in op.outputs for r in readers.get(id(t), ())), default=0)
         operands = {id(t): t for t in op.operands() if not t.is_constant}
         if first > place[id(op)] and any(t in made for t in operands):
-            ends = [
-                (max((at[id(r)] for r in readers[key] if r is not op), default=-1), _bytes(t))
-                for key, t in operands.items()
-            ]
-            at[id(op)] = _until(place[id(op)], first, ends, sum(map(_bytes, op.outputs)))
+            others = [(ends.get(key, -1), _bytes(t)) for key, t in operands.items()]
+            at[id(op)] = _until(place[id(op)], first, others, _makes(op))
+        for key in operands:
+            ends[key] = max(ends.get(key, -1), at[id(op)])
     return sorted(ops, key=lambda op: (at[id(op)], at[id(op)] == place[id(op)], place[id(op)]))
 
 
 def _until(here: int, first: int, ends: list[tuple[int, int]], made: int) -> int:
     """Where an operator goes that makes `made` bytes, from `here` to its first reader at most.
-    ends: where each operand is read last by another, and its bytes."""
+    ends: where each operand is read last by another, if behind `here`, and its bytes."""
     ended = 0
     for end, size in sorted(ends):
         if end >= first:
@@ -105,6 +113,10 @@ def _until(here: int, first: int, ends: list[tuple[int, int]], made: int) -> int
         if ended >= made:
             return max(end, here)
     return first
+
+
+def _makes(op: Op) -> int:
+    return sum(map(_bytes, op.outputs))
 
 
 def _bytes(tensor: Tensor) -> int:
