@@ -1,6 +1,7 @@
 """Peak memory by the field it is won in, as MOTES's figure 8 (a): heads, model by model.
 
     python benchmarks/fields.py [--target T] [--svg docs/fields.svg] MODELS...
+    python benchmarks/fields.py --table ROWS.md --svg docs/fields.svg      draws what was printed
 
     stock      TFLM plans by itself
     order      operators ordered, tensors packed, nothing shared: HMCOS's field
@@ -36,6 +37,7 @@ from tflm_planner.tflm.machine import Machine
 
 KIB = 1024
 FIELDS = ("stock", "order", "patches", "all")
+COLUMNS = ["model", *FIELDS, "KiB", "instructions", "MACs", "proved", "seconds"]
 SIDES = (2, 3, 4, 6)
 """Patches per side."""
 MOST_MACS = 1.10
@@ -94,10 +96,21 @@ def row(path: Path, on: Machine, given: argparse.Namespace) -> tuple[list[int], 
     return heads, f"| {' | '.join(cells)} |"
 
 
+def printed(table: Path) -> list[tuple[str, list[float]]]:
+    """Model and heads in KiB of each row that was printed before."""
+    rows = [line.strip("| \n").split(" | ") for line in table.read_text("utf-8").splitlines()]
+    return [
+        (cells[0], [int(c.replace(",", "")) / KIB for c in cells[1 : len(FIELDS) + 1]])
+        for cells in rows
+        if len(cells) == len(COLUMNS) and cells[0] != COLUMNS[0]
+    ]
+
+
 def main() -> None:
     """Print the table; draw it if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="+", type=Path)
+    parser.add_argument("models", nargs="*", type=Path)
+    parser.add_argument("--table", type=Path)
     parser.add_argument("--target", default="x86-64/wheel")
     parser.add_argument("--latency-overhead", type=float, default=1.05)
     parser.add_argument("--time-limit", type=float, default=120.0)
@@ -105,9 +118,9 @@ def main() -> None:
     parser.add_argument("--svg", type=Path)
     given = parser.parse_args()
     on = api.machine(api.load_target(given.target))
-    columns = ["model", *FIELDS, "KiB", "instructions", "MACs", "proved", "seconds"]
-    print(f"{given.target}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
-    groups: list[tuple[str, list[float]]] = []
+    groups = printed(given.table) if given.table else []
+    if given.models:
+        print(f"{given.target}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     for path in given.models:
         try:
             heads, said = row(path, on, given)

@@ -9,18 +9,25 @@ from dataclasses import replace
 import pytest
 
 from tests.passes.test_odd_graphs import Chain
-from tflm_planner import api
+from tflm_planner import api, schema
+from tflm_planner.choice.bench import Question
 from tflm_planner.choice.bulges import alone, around_bulges, bulges_of
 from tflm_planner.choice.frontier import Cuts
-from tflm_planner.choice.gathering import Region, closed, gathered
+from tflm_planner.choice.gathering import Gathered, Region, closed, gathered
+from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import TileOptions, Tiling, silent
+from tflm_planner.choice.outings import Outings, _Way, pads_are_dear
+from tflm_planner.choice.trial import Trial
+from tflm_planner.choice.workers import Workers
 from tflm_planner.making import TilePermission, _tiled
 from tflm_planner.ops.axes import Slide
+from tflm_planner.passes.tile import ROWS, Scheme
 from tflm_planner.passes.windows import VALID, Sliding, window_forms
 from tflm_planner.planning.allocators import Solution
 from tflm_planner.planning.order import Dag, Node, is_valid
 from tflm_planner.planning.problem import Plan, Problem
 from tflm_planner.search import SearchOptions
+from tflm_planner.serde import read_model
 from tflm_planner.tile_search import search_tiles
 
 
@@ -162,3 +169,60 @@ def test_a_file_is_no_worse_than_its_trial(allowed: str, monkeypatch: pytest.Mon
         return _tiled(data, tiling, permission, options, silent).inspection.arena.head
 
     assert head(best) <= best.head < head(replace(best, recipe=None))
+
+
+def image_to_thumbnail() -> bytes:
+    """Rows 32, 16, 8: what is inside has four times the rows of the result."""
+    chain = Chain((1, 32, 32, 2))
+    chain.conv(8, 3)
+    chain.pool()
+    chain.conv(8, 3)
+    chain.pool()
+    return chain.finish()
+
+
+@pytest.mark.parametrize(
+    ("target", "type_", "dear"),
+    [("x86-64/reference", "int8", True), ("cortex-m4/cmsis-nn", "int8", False),
+     ("cortex-m4/cmsis-nn", "float32", True)],
+)  # fmt: skip
+def test_padding_is_dear_where_kernels_weigh_every_element(target, type_, dear) -> None:
+    on = api.machine(api.load_target(target))
+    tensor = read_model(image_to_thumbnail()).main.ops[0].outputs[0]
+    tensor.type = {name: key for key, name in schema.type_names().items()}[type_]
+    assert pads_are_dear(tensor, TileOptions(on, on.trails_of)) == dear
+
+
+def outings_of(data: bytes, *, allowed: int) -> Outings:
+    """The search around bulges of a model that is planned as it is."""
+    on = api.machine(api.load_target("x86-64/reference"))
+    options = TileOptions(on, on.trails_of, objective="head", new_kinds=None)
+    workers = Workers(data, options)
+    (plain,) = workers.answers([Question(Trial((), False))])
+    assert plain is not None
+    used = frozenset(op.kind for op in read_model(data).ops())
+    return Outings(workers, options, plain, allowed, used)
+
+
+def test_the_smallest_tiles_first_and_larger_ones_where_they_must_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Half a row of the result is a tile too. Tiles that need much more are tried only where the
+    small ones cost too much."""
+    outings = outings_of(image_to_thumbnail(), allowed=100)
+    asked: list[int] = []
+
+    def cut(_: Outings, line: Line, parts: int, order: object, span: tuple[int, int]) -> list[_Way]:
+        asked.append(parts)
+        scheme = Scheme(tuple(range(*span)), ((ROWS, parts),), "merge")
+        return [_Way(scheme, 10_000 + 40_000 // parts, 30 * parts)]
+
+    monkeypatch.setattr(Outings, "_cut", cut)
+    found = Gathered((0, 1, 2, 3), ((0, 4),), 0)
+    (trial,) = outings._trials_of(found)
+    assert asked == [16, 8, 4, 2, 4, 8, 16][: len(asked)] and asked[:3] == [16, 8, 4]
+    assert [s.splits for s in trial.schemes if isinstance(s, Scheme)] == [((ROWS, 2),)]
+    outings.allowed, asked[:] = 10_000, []
+    (trial,) = outings._trials_of(found)
+    assert asked == [16, 8, 4]
+    assert [s.splits for s in trial.schemes if isinstance(s, Scheme)] == [((ROWS, 16),)]

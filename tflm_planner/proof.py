@@ -60,8 +60,8 @@ def shared_in_place(line: Timeline, offsets: dict[int, int]) -> tuple[str, ...]:
 
 
 def taken_variables(line: Timeline, offsets: Mapping[int, int]) -> list[str]:
-    """Variables of loops of which several faces (operand, result, inputs and outputs of condition
-    and body; see `planning.flow`) lie in one place, each as its faces in words."""
+    """Variables of loops, and of branches, of which several faces (operand, result, inputs and
+    outputs of the graphs that run; see `planning.flow`) lie in one place, each in words."""
     places: dict[int, list[Tensor]] = {}
     for pair in loop_pairs(line):
         if offsets[id(pair[0])] == offsets[id(pair[1])]:

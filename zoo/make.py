@@ -24,7 +24,7 @@ def build(name: str, folder: Path) -> int:
     from zoo.networks import NETWORKS
 
     entry = NETWORKS[name]
-    content = bake(entry.build, SEED, quantised=entry.quantised)
+    content = bake(entry.build, SEED, deviation=entry.deviation, quantised=entry.quantised)
     (folder / f"{name}.tflite").write_bytes(content)
     # Afterwards, so that building more models cannot change the bytes of this one.
     facts = counts(entry)

@@ -15,7 +15,8 @@ class Entry:
 
     `parameters` and `macs` (multiply-accumulates of one inference) are None where nothing is
     published. `tolerance` is relative. Where the published count is that of another size of
-    the same network, `at` holds the arguments of that size.
+    the same network, `at` holds the arguments of that size. deviation: of the logits between
+    inputs; less than usual where a SOFTMAX of few classes would say the same of all.
     """
 
     build: Callable[..., Any]
@@ -24,6 +25,7 @@ class Entry:
     tolerance: float = 0.03
     at: Mapping[str, Any] = field(default_factory=dict)
     quantised: bool = True
+    deviation: float = 2.0
 
 
 NETWORKS: dict[str, Entry] = {}

@@ -56,7 +56,7 @@ class LayerNorm(layers.Layer):
 ENCODER = 4_385_920 - (30_522 + 512 + 2) * HIDDEN - 2 * HIDDEN + 2 * HIDDEN + 2
 
 
-@zoo_model(parameters=ENCODER, tolerance=0)
+@zoo_model(parameters=ENCODER, tolerance=0, deviation=0.7)
 def bert_tiny(tokens: int = 512, blocks: int = 2, classes: int = 2) -> keras.Model:
     """BERT-Tiny, Devlin et al. 2018 and Turc et al. 2019: 2 layers, 128 wide, 512 tokens.
 
@@ -70,8 +70,5 @@ def bert_tiny(tokens: int = 512, blocks: int = 2, classes: int = 2) -> keras.Mod
         x = LayerNorm()(layers.Add()([x, _feed_forward(x)]))
     first = layers.Reshape((HIDDEN,))(x[:, :1])
     pooled = layers.Dense(HIDDEN, activation="tanh")(first)
-    # Untrained logits hardly differ: wide weights make the classes move with the input.
-    wide = keras.initializers.RandomNormal(stddev=0.7)
-    head = layers.Dense(classes, activation="softmax", kernel_initializer=wide, name="predictions")
-    output = head(pooled)
+    output = layers.Dense(classes, activation="softmax", name="predictions")(pooled)
     return keras.Model(sequence, output, name="bert_tiny")

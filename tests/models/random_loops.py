@@ -1,4 +1,5 @@
-"""Random WHILEs, nested ones too, whose variables are swapped, doubled, handed on and overwritten.
+"""Random WHILEs and IFs, nested ones too, whose variables are swapped, doubled, handed on and
+overwritten.
 
 All values have one shape and one scale, so that anything may take the place of anything. Every
 draw comes from one generator: a seed is a model.
@@ -16,9 +17,10 @@ SCALE = 0.05
 
 
 class _Loops:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, choices: bool = False) -> None:
         self.rng = np.random.default_rng(seed)
         self.net = Net("random loops")
+        self.choices = choices
         self.count = 0
 
     def value(self, graph: Graph) -> int:
@@ -47,7 +49,8 @@ class _Loops:
             elif kind < 8:
                 values.append(self.updated(graph, values))
             elif depth:
-                values.extend(self.loop(graph, values, depth - 1))
+                flow = self.choice if self.choices and self.rng.random() < 0.6 else self.loop
+                values.extend(flow(graph, values, depth - 1))
 
     def updated(self, graph: Graph, values: list[int]) -> int:
         """Some bytes of one value put into another, both flat."""
@@ -101,13 +104,34 @@ class _Loops:
                  condSubgraphIndex=condition.index, bodySubgraphIndex=body.index)  # fmt: skip
         return results
 
+    def choice(self, graph: Graph, values: list[int], depth: int) -> list[int]:
+        """Append an IF over random values; its results."""
+        self.count += 1
+        tag, n, results = self.count, self.integer(1, 4), self.integer(1, 3)
+        given = [self.pick(values) for _ in range(n)]
+        branches = [self.net.graph(f"{name}{tag}") for name in ("then", "else")]
+        for branch in branches:
+            inside = [branch.input(f"i{k}", SHAPE, scale=SCALE) for k in range(n)]
+            made = list(inside)
+            if self.rng.random() < 0.9:
+                self.operators(branch, made, depth, 4)
+            branch.outputs(*(self.pick(made) for _ in range(results)))
+        flag = graph.constant(f"flag{tag}", [self.rng.random() < 0.5], "bool")
+        outs = [self.value(graph) for _ in range(results)]
+        then, other = (b.index for b in branches)
+        graph.op("IF", [flag, *given], outs, "IfOptions",
+                 thenSubgraphIndex=then, elseSubgraphIndex=other)  # fmt: skip
+        return outs
 
-def random_loops_model(seed: int) -> bytes:
-    """One or two inputs, operators and loops in any order, random outputs."""
-    maker = _Loops(seed)
+
+def random_loops_model(seed: int, *, choices: bool = False) -> bytes:
+    """One or two inputs, operators and loops in any order, random outputs. choices: IFs too."""
+    maker = _Loops(seed, choices=choices)
     graph = maker.net.graph()
     values = [graph.input(f"x{k}", SHAPE, scale=SCALE) for k in range(maker.integer(1, 2))]
     maker.operators(graph, values, 2, 2)
+    if choices:
+        values += maker.choice(graph, values, maker.integer(0, 2))
     values += maker.loop(graph, values, maker.integer(0, 1))
     maker.operators(graph, values, 1, 3)
     chosen = [v for v in values if maker.rng.random() < 0.3] or [values[-1]]

@@ -28,9 +28,20 @@ def test_random_loops_replay_and_compute_the_same(seed: int) -> None:
     assert quick_differences(data, made) == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@needs_tflm
+@pytest.mark.parametrize("seed", range(12))
+def test_random_choices_replay_and_compute_the_same(seed: int) -> None:
+    """IFs among loops and inside them, either branch; on TFLM, as LiteRT runs some of these
+    models one way today and another way tomorrow."""
+    data = random_loops_model(seed, choices=True)
+    made = planned(data, overlap=False, seconds=0.5).data
+    assert replay(made) == []
+    assert quick_differences(data, made, ("TFLM",)) == []
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_the_validator_is_never_laxer_than_the_replay_on_loops(seed: int) -> None:
-    case = case_of(random_loops_model(seed))
+    case = case_of(random_loops_model(seed, choices=seed % 2 == 1))
     rng = np.random.default_rng(seed)
     for _ in range(20):
         verdict, detail = judge(case, spoil(case.plan, case.problem, rng))
@@ -76,6 +87,51 @@ def test_what_is_swapped_has_places_of_its_own() -> None:
     pairs = {(a.name, b.name) for a, b in loop_pairs(timeline(model, reference_scratch))}
     assert not {("v", "a"), ("w", "b"), ("b", "v"), ("a", "w"), ("x", "v")} & pairs
     assert replay(planned(_swapping(swapped=True), overlap=False).data) == []
+
+
+def _choosing(*, doubled: bool) -> bytes:
+    """x -> y -> z, IF(flag, y, z) -> w; a branch subtracts, or goes on with the second of the two,
+    which with `doubled` come in by one door."""
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, 64), scale=0.1)
+    flag = graph.input("flag", (1,), "bool")
+    y, z, w = (graph.tensor(n, (1, 64), scale=0.1) for n in "yzw")
+    graph.op("LEAKY_RELU", [x], [y], "LeakyReluOptions", alpha=-0.9)
+    graph.op("LEAKY_RELU", [y], [z], "LeakyReluOptions", alpha=0.5)
+    then, other = net.graph("then"), net.graph("else")
+    a, b = (then.input(n, (1, 64), scale=0.1) for n in "ab")
+    c = then.tensor("c", (1, 64), scale=0.1)
+    then.op("SUB", [a, b], [c], "SubOptions")
+    then.outputs(c)
+    d = other.input("d", (1, 64), scale=0.1)
+    e = d if doubled else other.input("e", (1, 64), scale=0.1)
+    if doubled:
+        other.table.inputs.append(d)
+    f = other.tensor("f", (1, 64), scale=0.1)
+    other.op("LEAKY_RELU", [e], [f], "LeakyReluOptions", alpha=0.5)
+    other.outputs(f)
+    graph.op("IF", [flag, y, z], [w], "IfOptions",
+             thenSubgraphIndex=then.index, elseSubgraphIndex=other.index)  # fmt: skip
+    graph.outputs(w)
+    return net.finish()
+
+
+def test_branches_take_over_what_they_get() -> None:
+    """Two values and a flag are all that this needs: no place for copies, none for results."""
+    data = _choosing(doubled=False)
+    made = planned(data, overlap=False)
+    assert replay(made.data) == []
+    assert made.head == 2 * 64 + 16
+    pairs = {(a.name, b.name) for a, b in loop_pairs(timeline(read_model(data), reference_scratch))}
+    assert pairs == {("y", "a"), ("z", "b"), ("c", "w"), ("y", "d"), ("z", "e"), ("f", "w")}
+
+
+def test_two_values_through_one_door_are_not_one() -> None:
+    data = _choosing(doubled=True)
+    pairs = {(a.name, b.name) for a, b in loop_pairs(timeline(read_model(data), reference_scratch))}
+    assert not {("y", "d"), ("z", "d")} & pairs
+    assert replay(planned(data, overlap=False).data) == []
 
 
 def test_scratch_still_avoids_what_tflm_counts() -> None:

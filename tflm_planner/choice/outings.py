@@ -20,8 +20,11 @@ from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.trial import CLIMB, Outcome, Trial
 from tflm_planner.choice.workers import Workers
-from tflm_planner.ir import Op
+from tflm_planner.cost import cost_of_case
+from tflm_planner.cost.case import Case, Operand
+from tflm_planner.ir import Op, Tensor
 from tflm_planner.ops.axes import Slide, axis_map
+from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.reorder import Frame
 from tflm_planner.passes.tile import ROWS, Scheme
 from tflm_planner.passes.tiler import region_results
@@ -34,6 +37,12 @@ _ENOUGH = 12_000
 """Operators planned in trials, after which no other order is looked at."""
 _SIZES = (12, 6, 4, 2, 1)
 """Rows of a tile that are tried, the largest first; of the result with the fewest rows."""
+_MUCH = 1.25
+"""Times the bytes of the smallest tiles, from which on larger tiles are not tried."""
+_FINER = 2
+"""Tiles of each row that are tried where tensors inside a bulge have as many rows more."""
+_DEAR = 2
+"""PAD is dear where it takes so many times the instructions of SLICE."""
 
 
 @dataclass(frozen=True)
@@ -80,22 +89,48 @@ class Outings:
         line = self.workers.bench.line(found.order)
         inside = {p for first, end in found.spans for p in range(first, end)}
         floor = max((n for p, n in enumerate(line.needs) if p not in inside), default=0)
-        ways: list[list[_Way]] = []
-        least = floor
-        for span in sorted(found.spans, key=lambda s: (-max(line.needs[s[0] : s[1]]), s)):
+        spans = sorted(found.spans, key=lambda s: (-max(line.needs[s[0] : s[1]]), s))
+        # The dearest bulge says what is enough for the others: its smallest tiles are tried first,
+        # and larger ones only near them, unless nothing else is cheap enough.
+        ways = [self._smallest(line, found.order, spans[0])]
+        least = max(floor, min((w.head for w in ways[0]), default=floor))
+        for span in spans[1:]:
             ways.append(self._ways(line, found.order, span, least))
             # Where one comes to no less, the others need not either.
             least = max(least, min((w.head for w in ways[-1]), default=least))
-        heads = sorted({floor, *(w.head for of in ways for w in of if w.head > floor)})
-        for head in heads:
+        chosen = self._affordable(ways, floor)
+        if chosen is None:
+            ways[0] += self._ways(line, found.order, spans[0], floor)
+            chosen = self._affordable(ways, floor)
+        if chosen is not None:
+            schemes = sorted(chosen, key=lambda s: s.ops)
+            self._work += sum(s.splits[0][1] * len(s.ops) for s in schemes)
+            yield Trial(tuple(schemes), False, found.order, CLIMB)
+
+    def _affordable(self, ways: Sequence[Sequence[_Way]], floor: int) -> list[Scheme] | None:
+        """The way of each bulge that costs least, for the lowest head that all can have for the
+        instructions that may be added."""
+        for head in sorted({floor, *(w.head for of in ways for w in of if w.head > floor)}):
             chosen = [min((w for w in of if w.head <= head), key=_cheapest, default=None)
                       for of in ways]  # fmt: skip
             taken = [w for w in chosen if w is not None]
             if len(taken) == len(ways) and sum(w.cost for w in taken) <= self.allowed:
-                schemes = sorted((w.scheme for w in taken), key=lambda s: s.ops)
-                self._work += sum(s.splits[0][1] * len(s.ops) for s in schemes)
-                yield Trial(tuple(schemes), False, found.order, CLIMB)
-                return
+                return [w.scheme for w in taken]
+        return None
+
+    def _smallest(self, line: Line, order: tuple[int, ...], span: tuple[int, int]) -> list[_Way]:
+        """A bulge in ever larger tiles, until they need much more than the smallest."""
+        first, end = span
+        found: list[_Way] = []
+        for parts in reversed(_parts(line.ops[first:end], line)):
+            if parts * (end - first) > MOST_WORK:
+                continue
+            ways = self._cut(line, parts, order, span)
+            found += ways
+            least = min((w.head for w in found), default=0)
+            if ways and min(w.head for w in ways) > _MUCH * least:
+                break
+        return found
 
     def _ways(
         self, line: Line, order: tuple[int, ...], span: tuple[int, int], floor: int
@@ -108,16 +143,29 @@ class Outings:
             work += parts * (end - first)
             if work > MOST_WORK:
                 break
-            inner = tuple(range(end - first))
-            borders = self.options.borders(self.used)
-            schemes = [
-                Scheme(inner, ((ROWS, parts),), "merge", border, eager=True)
-                for border in (borders[-1:] if parts * len(inner) > LARGE_WORK else borders)
-            ]
-            found += self._tried(line, schemes, order, span)
+            found += self._cut(line, parts, order, span)
             if any(w.head <= floor for w in found):
                 break
         return found
+
+    def _cut(
+        self, line: Line, parts: int, order: tuple[int, ...], span: tuple[int, int]
+    ) -> list[_Way]:
+        """A bulge in so many tiles."""
+        first, end = span
+        inner = tuple(range(end - first))
+        schemes = [
+            Scheme(inner, ((ROWS, parts),), "merge", border, eager=True)
+            for border in self._borders(parts * len(inner), line.ops[first])
+        ]
+        return self._tried(line, schemes, order, span)
+
+    def _borders(self, work: int, op: Op) -> tuple[Border, ...]:
+        """Ways to pad, of a bulge with so many operators in tiles, the first of which is `op`."""
+        borders = self.options.borders(self.used)
+        if "pad" in borders and pads_are_dear(op.outputs[0], self.options):
+            borders = ("waste", "ahead", "once")
+        return borders if work <= LARGE_WORK or len(borders) == 1 else borders[1:]
 
     def _tried(
         self, line: Line, schemes: Sequence[Scheme], order: tuple[int, ...], span: tuple[int, int]
@@ -150,11 +198,26 @@ def halo_bytes(op: Op) -> int:
     return total
 
 
+def pads_are_dear(tensor: Tensor, options: TileOptions) -> bool:
+    """Whether to pad such a tensor takes many times the instructions of another copy: kernels
+    that weigh every element."""
+    shape = tensor.shape or ()
+    numbers = Operand("int32", (len(shape), 2), True, 0, (0,) * (2 * len(shape)))
+    data, begin = Operand(tensor.type_name, shape), Operand("int32", (len(shape),), True)
+    target = options.machine.target
+    pad = cost_of_case(Case("PAD", (data, numbers), (data,)), target)
+    cut = cost_of_case(Case("SLICE", (data, begin, begin), (data,)), target)
+    return pad.instructions > _DEAR * cut.instructions
+
+
 def _parts(ops: Sequence[Op], line: Line) -> list[int]:
     """Numbers of tiles that are tried."""
     results = region_results(line.model.main, ops)
     rows = min(((t.shape or ())[ROWS:][:1] for t in results), default=())
-    return [p for p in dict.fromkeys(-(-n // size) for n in rows for size in _SIZES) if p > 1]
+    parts = [-(-n // size) for n in rows for size in _SIZES]
+    tall = max((n for op in ops for t in op.outputs for n in (t.shape or ())[ROWS:][:1]), default=0)
+    parts += [_FINER * n for n in rows if tall >= 2 * _FINER * n]
+    return [p for p in dict.fromkeys(parts) if p > 1]
 
 
 def _cheapest(way: _Way) -> tuple[int, int]:

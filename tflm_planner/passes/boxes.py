@@ -43,6 +43,11 @@ def extents(box: Box) -> tuple[int, ...]:
     return tuple(high - low for low, high in box)
 
 
+def grown(box: Box, pads: Sequence[Range]) -> Box:
+    """A box with a border around it."""
+    return tuple((r[0] - p[0], r[1] + p[1]) for r, p in zip(box, pads, strict=True))
+
+
 def is_empty(box: Box | None) -> bool:
     """Whether nothing lies in a box."""
     return box is None or any(low >= high for low, high in box)

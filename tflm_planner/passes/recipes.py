@@ -33,6 +33,7 @@ from tflm_planner.ops.window import window_of
 from tflm_planner.passes.boxes import Box, NotTileableError, extents, full_box, is_empty
 from tflm_planner.passes.resizing import resized
 from tflm_planner.passes.windows import (
+    AHEAD,
     BORDERS,
     VALID,
     Border,
@@ -334,4 +335,4 @@ _FORMS: dict[str, Callable[[_Wanted, Recipe], Recipe]] = {
     "UNPACK": _unpacked,
 }  # fmt: skip
 
-__all__ = ["BORDERS", "Border", "Recipe", "boxes_read", "recipe"]
+__all__ = ["AHEAD", "BORDERS", "Border", "Recipe", "boxes_read", "recipe"]

@@ -145,10 +145,11 @@ class Frame:
 
 def _body_bytes(op: Op, peaks: dict[int, int]) -> int:
     """Bytes that the graphs of a control-flow operator need at least beside its results. Those of
-    WHILE hold nothing while its body runs: the body's inputs and outputs may take their place."""
+    WHILE and IF hold nothing while a graph runs, nor do operands of IF: what goes in and comes out
+    of that graph may take their place."""
     most = max((peaks[id(g)] for g in op.called()), default=0)
-    own = sum(align_up(planned_bytes(t)) for t in op.outputs) if op.kind == "WHILE" else 0
-    return max(most - own, 0)
+    around = {"WHILE": op.outputs, "IF": [*op.operands(), *op.outputs]}.get(op.kind, [])
+    return max(most - sum(align_up(planned_bytes(t)) for t in around), 0)
 
 
 def _as_litert_runs(graph: Graph) -> list[list[int]]:

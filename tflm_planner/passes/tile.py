@@ -39,7 +39,7 @@ class Scheme:
     number of parts). halo: what to do where tiles read the same rows (see `tiler`). border: how
     windows at a tile's edge get padding that only the image's edge has (see `windows`).
     backward: the last tile first, so that tiles can trail their input in the other direction.
-    eager: operators run as soon as what they read is there (`tiler.eager_order`).
+    eager: operators run as soon as what they read is there (see `eager`).
     """
 
     ops: tuple[int, ...]

@@ -19,7 +19,7 @@ from itertools import pairwise, product
 from typing import Literal
 
 from tflm_planner.ir import Graph, Model, Op, Tensor
-from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axes import Range, axis_map
 from tflm_planner.passes.boxes import (
     Box,
     NotTileableError,
@@ -28,11 +28,13 @@ from tflm_planner.passes.boxes import (
     cuts,
     extents,
     full_box,
+    grown,
     hull,
     view_unit,
 )
+from tflm_planner.passes.eager import eager_order, put_off
 from tflm_planner.passes.pieces import Part, Pieces
-from tflm_planner.passes.recipes import Border, Recipe, boxes_read, recipe
+from tflm_planner.passes.recipes import AHEAD, Border, Recipe, boxes_read, recipe
 from tflm_planner.rewriter_draft import Draft
 
 Halo = Literal["recompute", "blocks", "merge"]
@@ -42,7 +44,7 @@ HALOS: tuple[Halo, ...] = ("recompute", "blocks", "merge")
 @dataclass(frozen=True)
 class Cutting:
     """How a region is cut. splits: (axis of the results, parts). backward: the last tile is
-    computed first. eager: see `eager_order`. The rest as in `Tile`."""
+    computed first. eager: see `eager`. The rest as in `Tile`."""
 
     splits: tuple[tuple[int, int], ...]
     halo: Halo
@@ -67,6 +69,7 @@ class Tiler:
         self._plans: dict[int, dict[int, Box]] = {}
         self._blocks: dict[int, list[Box]] = {}
         self._axes: dict[int, int] = {}
+        self._pads: dict[int, set[tuple[Range, ...]]] = {}  # around blocks, by who reads them
         self._recipes: dict[tuple[int, Box], Recipe] = {}
         self._used: dict[int, Box] | None = None
         self._used = self._plan({id(t): [full_box(t)] for t in self.results})
@@ -118,7 +121,7 @@ class Tiler:
         """The draft, with views first, and without pieces of a result that some tile needed,
         and so made, as a whole."""
         if self._how.eager:
-            self.draft.ops = eager_order(self.draft.ops)
+            self.draft.ops = put_off(eager_order(self.draft.ops))
         self.draft.ops[:0] = self.pieces.views
         read = {id(t) for t in self.results}
         kept: list[Op] = []
@@ -174,10 +177,22 @@ class Tiler:
         if self._used is None:
             reads = boxes_read(op, tensor, box)
         else:
-            reads = self._recipe(op, tensor, box).reads
+            how = self._recipe(op, tensor, box)
+            reads = how.reads
+            if self._how.border in AHEAD:
+                self._note_pads(op, how)
         for operand, read in zip(op.inputs, reads, strict=True):
             if operand is not None and read is not None:
                 needs.setdefault(id(operand), []).append(read)
+
+    def _note_pads(self, op: Op, how: Recipe) -> None:
+        """What each reader wants around blocks of a tensor, beside the axis they lie along."""
+        for i, (t, box) in enumerate(zip(op.inputs, how.reads, strict=True)):
+            if t is not None and box is not None:
+                axis = self._axes.get(id(t), len(box))
+                wanted = how.pads if i == 0 and how.pads is not None else ((0, 0),) * len(box)
+                pads = tuple((0, 0) if a == axis else p for a, p in enumerate(wanted))
+                self._pads.setdefault(id(t), set()).add(pads)
 
     def _recipe(self, op: Op, tensor: Tensor, box: Box) -> Recipe:
         """Found once: planning asks for it, and making it."""
@@ -238,13 +253,61 @@ class Tiler:
         blocks, axis = self._blocks[id(tensor)], self._axes.get(id(tensor))
         if axis is None or axis >= len(box) or blocks == [full_box(tensor)]:
             return self.pieces.cut(self._make(op, tensor, blocks[0], k), box)
-        near = [b for b in blocks if b[axis][0] < box[axis][1] and box[axis][0] < b[axis][1]]
+        near = [b for b in blocks if _meet(b[axis], box[axis])]
         parts: list[Tensor] = []
         for block in near:
             low, high = max(block[axis][0], box[axis][0]), min(block[axis][1], box[axis][1])
             (part,) = along(box, axis, [(low, high)])
             parts.append(self.pieces.cut(self._make(op, tensor, block, k), part))
         return parts[0] if len(parts) == 1 else self.pieces.halo(tensor, box, parts, axis)
+
+    def _fetch_padded(
+        self, tensor: Tensor, box: Box, pads: tuple[Range, ...] | None, k: int
+    ) -> Tensor:
+        """`fetch`, with a border of zeros."""
+        if pads is None:
+            return self.fetch(tensor, box, k)
+        ahead = self._from_padded(tensor, box, pads, k)
+        return ahead or self.pieces.padded(self.fetch(tensor, box, k), pads)
+
+    def _from_padded(
+        self, tensor: Tensor, box: Box, pads: tuple[Range, ...], k: int
+    ) -> Tensor | None:
+        """The same from blocks that are padded before they are joined, each once for all tiles;
+        None where that cannot be, or needs more memory than is allowed.
+
+        block 0 |0 x x x 0|   PAD        blocks 0, 1 |0 x x x 0|  join
+        block 1 |0 x x x 0|   PAD                      |x x x|    cut out for narrower windows
+        """
+        op, axis = self._producer.get(id(tensor)), self._axes.get(id(tensor))
+        most, whole = self._ahead(tensor), full_box(tensor)
+        if op is None or axis is None or most is None or pads[axis] != (0, 0):
+            return None
+        if any(r != whole[a] for a, r in enumerate(box) if a != axis):
+            return None
+        parts: list[Tensor] = []
+        for block in self._blocks[id(tensor)]:
+            if not _meet(block[axis], box[axis]):
+                continue
+            part = self._make(op, tensor, block, k)
+            if any(r != whole[a] for a, r in enumerate(part.actual) if a != axis):
+                return None
+            wide, padded = grown(part.actual, most), self.pieces.padded(part.tensor, most)
+            rows = max(block[axis][0], box[axis][0]), min(block[axis][1], box[axis][1])
+            (cut,) = along(wide, axis, [rows])
+            parts.append(self.pieces.cut(Part(wide, wide, padded), cut))
+        wide = grown(box, most)
+        joined = parts[0] if len(parts) == 1 else self.pieces.halo(tensor, wide, parts, axis)
+        return self.pieces.cut(Part(wide, wide, joined), grown(box, pads))
+
+    def _ahead(self, tensor: Tensor) -> tuple[Range, ...] | None:
+        """The padding that blocks of a tensor get before they are joined: the most that a reader
+        wants, or, where nothing may be kept twice, that of all readers alike."""
+        wanted = self._pads.get(id(tensor), set())
+        if not wanted or (self._how.border == "ahead" and len(wanted) > 1):
+            return None
+        sides = [zip(*(pads[a] for pads in wanted), strict=True) for a in range(len(min(wanted)))]
+        return tuple((max(low), max(high)) for low, high in sides)
 
     def _make(self, op: Op, tensor: Tensor, box: Box, k: int) -> Part:
         """The part of a result of the region, made at its first use."""
@@ -258,9 +321,10 @@ class Tiler:
             # once only.
             form = (id(tensor), how.out, how.reads, how.pads)
             if form not in self._computed:
+                pads = [how.pads, *(None for _ in op.inputs)]
                 operands = [
-                    None if t is None or r is None else self.fetch(t, r, k)
-                    for t, r in zip(op.inputs, how.reads, strict=True)
+                    None if t is None or r is None else self._fetch_padded(t, r, p, k)
+                    for t, r, p in zip(op.inputs, how.reads, pads, strict=False)
                 ]
                 self._computed[form] = self._emit(op, tensor, how, operands, box)
             self._made[key] = Part(box, how.out, self._computed[form])
@@ -286,8 +350,6 @@ class Tiler:
 
     def emit(self, op: Op, how: Recipe, operands: list[Tensor | None], result: Tensor) -> None:
         """Append `op` as the recipe says."""
-        if how.pads is not None and operands[0] is not None:
-            operands[0] = self.pieces.padded(operands[0], how.pads)
         for index, values in how.constants:
             operands[index] = self.draft.integers("constant", values)
         changed = dict(how.options)
@@ -296,44 +358,14 @@ class Tiler:
         self.draft.clone(op, operands, [result], **changed)
 
 
+def _meet(one: Range, other: Range) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
 def _pieces_of_tile(boxes: list[Box], k: int, tiles: int) -> list[Box]:
     """Those pieces of a result that tile `k` makes: all results grow at one pace, though one may
     have fewer rows, and so fewer pieces, than another."""
     return boxes[k * len(boxes) // tiles : (k + 1) * len(boxes) // tiles]
-
-
-def eager_order(ops: Sequence[Op]) -> list[Op]:
-    """Operators as they are asked for, but each put forward to where all that it reads is there:
-    rows that branches of different depth read are then done with at once, and what is made of
-    them, mostly less, waits instead. What reads nothing but what enters stays where it is.
-
-    lazily    a - A1    b           c - B1 A2    A2 is asked for two tiles before B1: b waits
-    eagerly   a - A1    b - B1 A2   c ...
-    """
-    left = {id(op): 0 for op in ops}
-    readers: dict[int, list[Op]] = {}
-    made = {id(t) for op in ops for t in op.outputs}
-    for op in ops:
-        for t in {id(t) for t in op.operands()} & made:
-            readers.setdefault(t, []).append(op)
-            left[id(op)] += 1
-    order: list[Op] = []
-    done: set[int] = set()
-    for first in ops:
-        todo = [first]
-        while todo:
-            op = todo.pop()
-            if id(op) in done:
-                continue
-            done.add(id(op))
-            order.append(op)
-            ready: list[Op] = []
-            for reader in (r for t in op.outputs for r in readers.get(id(t), ())):
-                left[id(reader)] -= 1
-                if not left[id(reader)]:
-                    ready.append(reader)
-            todo += reversed(ready)
-    return order
 
 
 def region_results(graph: Graph, ops: Sequence[Op]) -> list[Tensor]:

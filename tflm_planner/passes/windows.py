@@ -18,8 +18,12 @@ from typing import Literal
 from tflm_planner.ops.axes import Range, Scatter, Slide
 from tflm_planner.passes.boxes import NotTileableError
 
-Border = Literal["pad", "waste"]
-BORDERS: tuple[Border, ...] = ("pad", "waste")
+Border = Literal["pad", "waste", "ahead", "once"]
+"""Where SAME is wrong: PAD around what a tile reads, or rows more than wanted. Where halos are
+kept, PAD around blocks before they are joined (`tiler`), so that no row is padded twice: "ahead"
+if all readers want the same, "once" in any case, and more is kept."""
+AHEAD: tuple[Border, ...] = ("ahead", "once")
+BORDERS: tuple[Border, ...] = ("pad", "waste", *AHEAD)
 SAME, VALID = 0, 1
 
 
@@ -122,5 +126,5 @@ def _same_form(slide: Slide, start: int, first: int, last: int, pad: int) -> For
 
 
 __all__ = [
-    "BORDERS", "SAME", "VALID", "Border", "Form", "Sliding", "scattered", "window_forms",
+    "AHEAD", "BORDERS", "SAME", "VALID", "Border", "Form", "Sliding", "scattered", "window_forms",
 ]  # fmt: skip

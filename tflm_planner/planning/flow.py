@@ -1,5 +1,5 @@
-"""Memory through loops: when the variables of a WHILE are really needed, and which of their five
-faces may be one.
+"""Memory through control flow: when the variables of a WHILE are really needed, and which of their
+five faces may be one; the same of what an IF hands to its branches.
 
 TFLM's life spans hold the operands and results of WHILE from its start to its end. What it does
 (kernels/while.cc) needs less: operands are copied to the condition's inputs and to the results
@@ -19,8 +19,19 @@ plan must be right for both: it costs nothing, for the results hold that place a
 
 So x, w, c, b and o of one variable may lie in one place wherever the bytes of both are needed at
 the same time only while they are equal. A variable that the body hands on unchanged is equal in
-all its places at all times. This module knows graphs and scopes; it must not know offsets.
-Source: tflite-micro 90b983c and 62cbc8e3e, micro/kernels/while.cc and kernel_util.cc.
+all its places at all times.
+
+An IF copies its operands to the inputs of the branch that runs, one after the other, and that
+branch's outputs to its results in the end. The other branch does not run, though it has scopes.
+
+    scope     s  t then ... t'  f else ... f'  after
+    x  ---------|               |                     operand: read where a branch is entered
+    w                       |                 |---    result: written where one ends
+    i           |---- . . .                           then's input: a copy of x
+    o              . . . ---|                         then's output: becomes w
+
+This module knows graphs and scopes; it must not know offsets.
+Source: tflite-micro 90b983c and 62cbc8e3e, micro/kernels/while.cc, if.cc and kernel_util.cc.
 """
 
 from __future__ import annotations
@@ -79,6 +90,69 @@ def while_calls(
             found.append(
                 Call(op, scopes[id(op)][0], entered[id(condition)][0], entered[id(body)][0])
             )
+    return found
+
+
+@dataclass(frozen=True)
+class Branching:
+    """An IF that runs at one place, with branches that nobody else runs. whole: the scopes of the
+    operator; branches: (graph, its scopes from the one at which it is entered), as they come."""
+
+    op: Op
+    whole: Span
+    branches: tuple[tuple[Graph, Span], ...]
+
+    def idle_spans(self, last: Mapping[int, int], kept: set[int]) -> Iterator[tuple[Tensor, Span]]:
+        """As `idle_spans` of a loop says."""
+        entries = [span[0] for _, span in self.branches]
+        ends = [span[1] for _, span in self.branches]
+        for x in {id(t): t for t in self.op.inputs[1:] if t is not None}.values():
+            if last.get(id(x)) == self.whole[1] and id(x) not in kept:
+                for low, high in zip(entries, (*entries[1:], self.whole[1] + 1), strict=True):
+                    yield x, (low + 1, high - 1)
+        for w in self.op.outputs:
+            for low, high in zip((self.whole[0] - 1, *ends[:-1]), ends, strict=True):
+                yield w, (low + 1, high - 1)
+
+    def over_by_then(
+        self, last: Mapping[int, int], kept: set[int]
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """(tensor, result) where the last operator of a branch reads the tensor last: the result
+        is written in the same scope, but after that."""
+        for graph, (_, end) in self.branches:
+            for t in graph.tensors:
+                if last.get(id(t)) == end and id(t) not in kept:
+                    yield from ((t, w) for w in self.op.outputs)
+
+    def same_places(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """As `same_places` of a loop says. An input holds what its operand does for as long as
+        both are there; what a branch writes over an input of its own needs a permit against the
+        operand too."""
+        for graph, _ in self.branches:
+            for x, i in zip(self.op.inputs[1:], graph.inputs, strict=True):
+                if x is not None and not x.is_constant and sum(t is i for t in graph.inputs) == 1:
+                    yield x, i
+            yield from zip(graph.outputs, self.op.outputs, strict=True)
+
+
+def if_calls(
+    ops: list[Op], scopes: Mapping[int, list[Span]], entered: Mapping[int, list[Span]]
+) -> list[Branching]:
+    """The IFs that can be followed, as `while_calls`."""
+    found: list[Branching] = []
+    for op in ops:
+        if op.kind != "IF" or len(scopes.get(id(op), ())) != 1:
+            continue
+        graphs = [g for name in ("then", "else") for g in op.graphs.get(f"{name}SubgraphIndex", [])]
+        known = len(graphs) == 2 and graphs[0] is not graphs[1]
+        if known and all(
+            len(entered.get(id(g), ())) == 1
+            and len(g.inputs) == len(op.inputs) - 1
+            and len(g.outputs) == len(op.outputs)
+            for g in graphs
+        ):
+            branches = sorted(((g, entered[id(g)][0]) for g in graphs), key=lambda b: b[1])
+            found.append(Branching(op, scopes[id(op)][0], tuple(branches)))
     return found
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from tflm_planner.errors import ModelError
 from tflm_planner.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops import Sharing, sharings
-from tflm_planner.planning.flow import idle_spans, same_places, while_calls
+from tflm_planner.planning.flow import idle_spans, if_calls, same_places, while_calls
 from tflm_planner.planning.problem import UNBOUNDED, Buffer, Overlap, Problem
 from tflm_planner.planning.views import EqualPair, copies, equal_tensors
 from tflm_planner.schema import element_bits
@@ -171,10 +171,13 @@ def _mark(graph: Graph, scope: int, line: Timeline) -> int:
 
 def _find_idle(line: Timeline) -> None:
     last = {key: span.last for key, span in line.spans.items()}
-    for call in while_calls(line.ops, line.scopes, line.entered):
-        for tensor, span in idle_spans(call, last, line.kept):
-            if id(tensor) in last and span[0] <= span[1]:
-                line.idle.setdefault(id(tensor), []).append(span)
+    loops = while_calls(line.ops, line.scopes, line.entered)
+    found = [s for call in loops for s in idle_spans(call, last, line.kept)]
+    for choice in if_calls(line.ops, line.scopes, line.entered):
+        found += choice.idle_spans(last, line.kept)
+    for tensor, span in found:
+        if id(tensor) in last and span[0] <= span[1]:
+            line.idle.setdefault(id(tensor), []).append(span)
 
 
 def planning_problem(line: Timeline, trails_of: TrailRule = no_trails) -> Problem:
@@ -231,12 +234,16 @@ def legal_sharings(line: Timeline) -> Iterator[Sharing]:
 
 
 def loop_pairs(line: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
-    """Planned tensors that a WHILE's copies make equal wherever both are needed; see `flow`."""
-    for call in while_calls(line.ops, line.scopes, line.entered):
-        for a, b in same_places(call, line.idle):
-            known = a is not b and id(a) in line.spans and id(b) in line.spans
-            if known and planned_bytes(a) == planned_bytes(b) and _meet(line.span(a), line.span(b)):
-                yield a, b
+    """Planned tensors that the copies of a WHILE or an IF make equal wherever both are needed; see
+    `flow`."""
+    loops = while_calls(line.ops, line.scopes, line.entered)
+    found = [pair for call in loops for pair in same_places(call, line.idle)]
+    for choice in if_calls(line.ops, line.scopes, line.entered):
+        found += choice.same_places()
+    for a, b in found:
+        known = a is not b and id(a) in line.spans and id(b) in line.spans
+        if known and planned_bytes(a) == planned_bytes(b) and _meet(line.span(a), line.span(b)):
+            yield a, b
 
 
 def loop_aliases(line: Timeline) -> list[Overlap]:
@@ -250,6 +257,11 @@ def loop_aliases(line: Timeline) -> list[Overlap]:
 def never_together(line: Timeline) -> Iterator[tuple[int, int]]:
     """Identities of planned tensors that TFLM counts at the same time, though the bytes of both
     are needed at none: they may share memory in any way."""
+    last = {key: span.last for key, span in line.spans.items()}
+    for choice in if_calls(line.ops, line.scopes, line.entered):
+        for a, b in choice.over_by_then(last, line.kept):
+            if id(b) in last:
+                yield id(a), id(b)
     if not line.idle:
         return
     needed = {id(t): _needed(line, t) for t in line.planned}
