@@ -173,7 +173,10 @@ def drop_views(
     """Remove operators that copy bytes onto themselves; their results become views.
 
     `merge`: results are replaced by the first operand instead, which must be the same as they.
+    `unwanted`: in running order.
     """
+    if not unwanted:
+        return
     gone = {id(op) for op in unwanted}
     for op in unwanted:
         for t in op.outputs:

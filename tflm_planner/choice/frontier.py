@@ -13,11 +13,17 @@ DAG and bytes; it must not know what operators do.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+import numpy as np
+
+from tflm_planner.planning.allocators.kernel import Ints, compiled
 from tflm_planner.planning.order import Dag
 
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
 _FAR = 1 << 60
 
 
@@ -50,125 +56,156 @@ class Cuts:
     def behind(self, nodes: Collection[int], price: int) -> frozenset[int]:
         """The smallest set that holds the nodes and all that they wait for, and that leaves the
         fewest bytes alive, where each operator more costs `price`."""
-        must = self.ancestors(nodes)
-        net = self._network()
-        for n in range(self._count):
-            if n in must:
-                net.edge(net.source, n, _FAR)
-            else:
-                net.edge(n, net.sink, price)
-        return frozenset(n for n in net.near_source() if n < self._count)
+        must = self._mask(self.ancestors(nodes))
+        cut = self._network.cut(np.where(must, _FAR, 0), np.where(must, 0, price))
+        return self._network.near_source(cut)
 
     def before(self, nodes: Collection[int], price: int) -> frozenset[int]:
         """The largest set without the nodes and all that waits for them, that leaves the fewest
         bytes alive, where each operator less costs `price`."""
-        never = self.descendants(nodes)
-        net = self._network()
-        for n in range(self._count):
-            if n in never:
-                net.edge(n, net.sink, _FAR)
-            else:
-                net.edge(net.source, n, price)
-        far = net.near_sink()
-        return frozenset(n for n in range(self._count) if n not in far)
+        never = self._mask(self.descendants(nodes))
+        cut = self._network.cut(np.where(never, 0, price), np.where(never, _FAR, 0))
+        return frozenset(range(self._count)) - self._network.near_sink(cut)
 
+    def _mask(self, nodes: Collection[int]) -> Bools:
+        found = np.zeros(self._count, np.bool_)
+        found[list(nodes)] = True
+        return found
+
+    @cached_property
     def _network(self) -> _Network:
         """A node on the source's side has run. A tensor on the sink's side, made on the other,
         lives."""
         dag, links = self._dag, self._dag.links
-        net = _Network(self._count + len(dag.sizes))
+        source = self._count + len(dag.sizes)
+        sink = source + 1
+        edges = [(source, n, 0) for n in range(self._count)]
+        edges += [(n, sink, 0) for n in range(self._count)]
         for t, size in enumerate(dag.sizes):
             at, maker = self._count + t, links.writer[t]
-            net.edge(net.source if maker < 0 else maker, at, size)
-            for reader in links.readers[t]:
-                net.edge(at, reader, _FAR)
+            edges.append((source if maker < 0 else maker, at, size))
+            edges += [(at, reader, _FAR) for reader in links.readers[t]]
             if t in links.kept:
-                net.edge(at, net.sink, _FAR)
-        for n, before in enumerate(links.preds):
-            for p in before:
-                net.edge(n, p, _FAR)
-        return net
+                edges.append((at, sink, _FAR))
+        edges += [(n, p, _FAR) for n, before in enumerate(links.preds) for p in before]
+        return _Network.of(self._count, sink + 1, edges)
 
 
+@dataclass(frozen=True)
 class _Network:
-    """A flow network; the largest flow by Dinitz's algorithm."""
+    """A flow network. Vertices: operators first, source and sink last. Edges lie in pairs, there
+    and back; the first ones lead from the source to each operator, then from each to the sink.
 
-    def __init__(self, count: int) -> None:
-        self.source, self.sink = count, count + 1
-        self._out: list[list[int]] = [[] for _ in range(count + 2)]
-        self._to: list[int] = []
-        self._left: list[int] = []
-        self._solved = False
+    starts, out: the edges that leave each vertex. to, room: where an edge leads, and how much may
+    flow along it.
+    """
 
-    def edge(self, start: int, end: int, room: int) -> None:
-        """An edge that so much may flow along."""
-        for a, b, r in ((start, end, room), (end, start, 0)):
-            self._out[a].append(len(self._to))
-            self._to.append(b)
-            self._left.append(r)
+    count: int
+    starts: Ints
+    out: Ints
+    to: Ints
+    room: Ints
 
-    def near_source(self) -> set[int]:
-        """What the source still reaches when no more can flow: the smallest least cut."""
-        self._solve()
-        return {n for n, level in enumerate(self._levels()) if level >= 0}
+    @staticmethod
+    def of(count: int, vertices: int, edges: Sequence[tuple[int, int, int]]) -> _Network:
+        """Of edges (start, end, room). count: operators."""
+        table = np.array(edges, np.int64)
+        ends, room = np.zeros((2, 2 * len(edges)), np.int64)
+        ends[::2], ends[1::2], room[::2] = table[:, 1], table[:, 0], table[:, 2]
+        begins = np.empty_like(ends)
+        begins[::2], begins[1::2] = table[:, 0], table[:, 1]
+        starts = np.zeros(vertices + 1, np.int64)
+        starts[1:] = np.cumsum(np.bincount(begins, minlength=vertices))
+        return _Network(count, starts, np.argsort(begins, kind="stable"), ends, room)
 
-    def near_sink(self) -> set[int]:
-        """What still reaches the sink then: its complement is the largest least cut."""
-        self._solve()
-        seen, todo = {self.sink}, [self.sink]
-        while todo:
-            n = todo.pop()
-            for e in self._out[n]:
-                if self._left[e ^ 1] and self._to[e] not in seen:
-                    seen.add(self._to[e])
-                    todo.append(self._to[e])
-        return seen
+    def cut(self, given: Ints, taken: Ints) -> Ints:
+        """What room is left when no more can flow. given, taken: room from the source to each
+        operator, and from each to the sink."""
+        room = self.room.copy()
+        room[: 4 * self.count : 2] = np.concatenate((given, taken))
+        _fill(self.starts, self.out, self.to, room)
+        return room
 
-    def _solve(self) -> None:
-        while not self._solved:
-            levels = self._levels()
-            if levels[self.sink] < 0:
-                self._solved = True
-                return
-            self._block(levels)
+    def near_source(self, room: Ints) -> frozenset[int]:
+        """Operators that the source still reaches: the smallest least cut."""
+        levels = np.empty(len(self.starts) - 1, np.int64)
+        _level(self.starts, self.out, self.to, room, levels)
+        return frozenset(np.flatnonzero(levels[: self.count] >= 0).tolist())
 
-    def _levels(self) -> list[int]:
-        levels = [-1] * len(self._out)
-        levels[self.source] = 0
-        todo = deque([self.source])
-        while todo:
-            n = todo.popleft()
-            for e in self._out[n]:
-                if self._left[e] and levels[self._to[e]] < 0:
-                    levels[self._to[e]] = levels[n] + 1
-                    todo.append(self._to[e])
-        return levels
+    def near_sink(self, room: Ints) -> frozenset[int]:
+        """Operators that still reach the sink: all but those of the largest least cut."""
+        back = room.reshape(-1, 2)[:, ::-1].reshape(-1)
+        seen = np.empty(len(self.starts) - 1, np.int64)
+        _reached(self.starts, self.out, self.to, back, len(seen) - 1, seen)
+        return frozenset(np.flatnonzero(seen[: self.count] >= 0).tolist())
 
-    def _block(self, levels: list[int]) -> None:
-        """As much as can flow along shortest paths."""
-        at = [0] * len(self._out)
-        path: list[int] = []
-        n = self.source
+
+@compiled
+def _reached(
+    starts: Ints, out: Ints, to: Ints, room: Ints, root: int, levels: Ints
+) -> None:  # fmt: skip
+    """Steps from a vertex to every other one along edges with room; -1 where none leads."""
+    levels[:] = -1
+    levels[root] = 0
+    queue = np.empty(len(levels), np.int64)
+    queue[0] = root
+    first, end = 0, 1
+    while first < end:
+        n = queue[first]
+        first += 1
+        for k in range(starts[n], starts[n + 1]):
+            e = out[k]
+            if room[e] > 0 and levels[to[e]] < 0:
+                levels[to[e]] = levels[n] + 1
+                queue[end] = to[e]
+                end += 1
+
+
+@compiled
+def _level(starts: Ints, out: Ints, to: Ints, room: Ints, levels: Ints) -> None:
+    """Steps from the source."""
+    _reached(starts, out, to, room, len(levels) - 2, levels)
+
+
+@compiled
+def _fill(starts: Ints, out: Ints, to: Ints, room: Ints) -> None:
+    """Let as much flow as can, along shortest paths first (Dinitz 1970)."""
+    count = len(starts) - 1
+    source, sink = count - 2, count - 1
+    levels, at, path = np.empty(count, np.int64), starts[:-1].copy(), np.empty(count, np.int64)
+    _level(starts, out, to, room, levels)
+    while levels[sink] >= 0:
+        at[:] = starts[:-1]
+        n, steps = source, 0
         while True:
-            if n == self.sink:
-                least = min(self._left[e] for e in path)
-                for e in path:
-                    self._left[e] -= least
-                    self._left[e ^ 1] += least
-                cut = next(i for i, e in enumerate(path) if not self._left[e])
-                n = self._to[path[cut] ^ 1]
-                del path[cut:]
+            if n == sink:
+                least = room[path[0]]
+                for k in range(steps):
+                    least = min(least, room[path[k]])
+                cut = steps
+                for k in range(steps):
+                    room[path[k]] -= least
+                    room[path[k] ^ 1] += least
+                    if cut == steps and room[path[k]] == 0:
+                        cut = k
+                n, steps = to[path[cut] ^ 1], cut
                 continue
-            edges = self._out[n]
-            while at[n] < len(edges):
-                e = edges[at[n]]
-                if self._left[e] and levels[self._to[e]] == levels[n] + 1:
-                    path.append(e)
-                    n = self._to[e]
+            while at[n] < starts[n + 1]:
+                e = out[at[n]]
+                if room[e] > 0 and levels[to[e]] == levels[n] + 1:
                     break
                 at[n] += 1
-            else:
-                if n == self.source:
-                    return
-                levels[n] = -1
-                n = self._to[path.pop() ^ 1]
+            if at[n] < starts[n + 1]:
+                path[steps] = out[at[n]]
+                steps += 1
+                n = to[path[steps - 1]]
+                continue
+            if n == source:
+                break
+            levels[n] = -1
+            steps -= 1
+            n = to[path[steps] ^ 1]
+        _level(starts, out, to, room, levels)
+
+
+__all__ = ["Cuts"]

@@ -89,8 +89,7 @@ class Crop:
                 rows += shape[1] - read
                 resize(op.outputs[0], (shape[0], read, *shape[2:]))
         idle = [op for op in model.main.ops if op.kind == "SLICE" and _is_identity(op, model)]
-        for op in idle:
-            drop_views(model, model.main, [op], merge=True)
+        drop_views(model, model.main, idle, merge=True)
         joined = [t for t in model.main.outputs if t.producer and t.producer.kind in VIEW_MAKERS]
         if joined and any(op.kind == "RESHAPE" for op in model.ops()):
             for t in dict.fromkeys(joined):

@@ -8,9 +8,13 @@ only buffers that live together are compared, with the same result.
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 ONLINE = -1
 """Offset of a buffer that TFLM must place itself."""
@@ -29,17 +33,20 @@ class Request:
 
 def place(requests: Sequence[Request]) -> list[int]:
     """The offset of every request, in the order given."""
-    offsets = [r.offset for r in requests]
-    neighbours = _neighbours(requests)
     online = [i for i, r in enumerate(requests) if r.offset == ONLINE]
-    placed = [r.offset != ONLINE for r in requests]
+    if not online:
+        return [r.offset for r in requests]
+    table = np.array([(r.offset, r.size, r.first, r.last) for r in requests], np.int64)
+    offsets, sizes, firsts, lasts = table.T.copy()
+    placed = offsets != ONLINE
     # Offline buffers come first. TFLM fills the online ones in from the back and sorts them by
     # descending size with a stable bubble sort: of equal sizes the later one is placed first.
     for i in sorted(online, key=lambda i: (-requests[i].size, -i)):
-        around = sorted((offsets[j], requests[j].size) for j in neighbours[i] if placed[j])
-        offsets[i] = _first_gap(around, requests[i].size)
+        near = np.flatnonzero(placed & (firsts <= lasts[i]) & (lasts >= firsts[i]))
+        near = near[np.argsort(offsets[near])]
+        offsets[i] = _first_gap(offsets[near], sizes[near], requests[i].size)
         placed[i] = True
-    return offsets
+    return offsets.tolist()
 
 
 def head(requests: Sequence[Request], offsets: Sequence[int]) -> int:
@@ -47,23 +54,9 @@ def head(requests: Sequence[Request], offsets: Sequence[int]) -> int:
     return max((o + r.size for o, r in zip(offsets, requests, strict=True)), default=0)
 
 
-def _first_gap(around: list[tuple[int, int]], size: int) -> int:
-    candidate = 0
-    for offset, length in around:
-        if offset - candidate >= size:
-            break
-        candidate = max(candidate, offset + length)
-    return candidate
-
-
-def _neighbours(requests: Sequence[Request]) -> list[list[int]]:
-    """For each request those in use at the same time, by a sweep over first uses."""
-    found: list[list[int]] = [[] for _ in requests]
-    live: list[tuple[int, int]] = []  # (last use, index), sorted
-    for j in sorted(range(len(requests)), key=lambda i: requests[i].first):
-        live = live[bisect.bisect_left(live, (requests[j].first, -1)) :]
-        for _, i in live:
-            found[i].append(j)
-            found[j].append(i)
-        bisect.insort(live, (requests[j].last, j))
-    return found
+def _first_gap(offsets: Ints, sizes: Ints, size: int) -> int:
+    """The lowest place for a buffer beside others, which are sorted by their offsets."""
+    tops = np.maximum.accumulate(offsets + sizes)
+    floors = np.concatenate((np.zeros(1, np.int64), np.maximum(tops, 0)))
+    fits = np.flatnonzero(offsets - floors[:-1] >= size)
+    return int(floors[fits[0]] if len(fits) else floors[-1])
