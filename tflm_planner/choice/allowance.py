@@ -60,11 +60,11 @@ class Patience:
     def __post_init__(self) -> None:
         self.left = self.most
 
-    def note(self, bytes_: int) -> bool:
-        """Take the best that is known after an attempt; whether it is a gain."""
+    def note(self, bytes_: int, attempts: int = 1) -> bool:
+        """Take the best that is known after an attempt, or some; whether it is a gain."""
         gained = bytes_ < self.best - self.best // self.part
         self.best = bytes_ if gained else self.best
-        self.left = self.most if gained else self.left - 1
+        self.left = self.most if gained else self.left - attempts
         return gained
 
     @property

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tflm_planner.choice.copying import cut_out
 from tflm_planner.choice.likeness import Likeness
 from tflm_planner.choice.line import Line
+from tflm_planner.choice.loops import LoopSketches
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.sketch import Kept, Sketch
 from tflm_planner.choice.trial import Outcome, Trial, all_tried, tried
@@ -36,6 +37,17 @@ class Question:
         return self.trial.family, self.interval, self.order
 
 
+@dataclass(frozen=True)
+class Family:
+    """Questions that are answered together: they differ in schedule and binding alone."""
+
+    questions: tuple[Question, ...]
+
+    def on(self, bench: Bench) -> list[Outcome | None]:
+        """One outcome a question."""
+        return bench.answers(self.questions)
+
+
 class Bench:
     """Answers questions about one model."""
 
@@ -45,6 +57,7 @@ class Bench:
         run(self.model, Cleanup())
         self._lines: dict[tuple[int, ...], Line] = {}
         self._sketches: dict[tuple[int, ...], dict[Kept, list[Sketch]]] = {}
+        self._loops: dict[tuple[int, ...], LoopSketches] = {}
         self._alike: dict[tuple[int, ...], Likeness] = {}
         self._plain: dict[tuple[tuple[int, ...], int, int], Outcome | None] = {}
 
@@ -53,6 +66,12 @@ class Bench:
         if order not in self._lines:
             self._lines[order] = Line(self.model, order, self.options)
         return self._lines[order]
+
+    def loops(self, order: tuple[int, ...]) -> LoopSketches:
+        """Sketches of loops for a line."""
+        if order not in self._loops:
+            self._loops[order] = LoopSketches(self.line(order))
+        return self._loops[order]
 
     def sketched(self, order: tuple[int, ...]) -> dict[Kept, list[Sketch]]:
         """Where searches keep sketches of intervals of a line."""

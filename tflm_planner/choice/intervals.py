@@ -9,17 +9,19 @@ Only what may lower the bytes that are to be lowered becomes an item. It must no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
+from tflm_planner.choice.bench import Bench
 from tflm_planner.choice.items import looped_item, tiled_item
 from tflm_planner.choice.line import Line
-from tflm_planner.choice.loops import LoopSketches, may_loop
+from tflm_planner.choice.loops import LoopSketch, may_loop
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.partition import Item
 from tflm_planner.choice.sketch import Kept, Limits, Sketch, sketches
-from tflm_planner.choice.trial import Outcome
+from tflm_planner.choice.workers import Workers
 from tflm_planner.passes.tile import CHANNELS
 from tflm_planner.passes.tiler import Halo
 
@@ -45,18 +47,45 @@ _HALOS: tuple[tuple[Halo, Kept], ...] = (("recompute", "no"), ("merge", "blocks"
 
 
 @dataclass(frozen=True)
-class Intervals:
-    """plain: what the model comes to as it is. allowed: instructions that may be added. used:
-    kinds of operators that it has. over: whether time is up. known: sketches by what they do about
-    halos, for several searches of one line to share."""
+class Reach:
+    """What intervals are looked at for. order: of the operators. arena, tail: of the model as it
+    is. allowed: instructions that may be added."""
 
-    line: Line
-    options: TileOptions
-    plain: Outcome
+    order: tuple[int, ...]
+    arena: int
+    tail: int
     allowed: int
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Sketches of all intervals that end at one place, in tiles with halos `kept` so, or in loops:
+    what a process is asked for at a time."""
+
+    reach: Reach
+    end: int
+    kept: Kept | None
+
+    def on(self, bench: Bench) -> list[Sketch] | list[LoopSketch]:
+        """Those that may help, whatever may be used."""
+        line = bench.line(self.reach.order)
+        found = _Ending(line, self.end, self.reach)
+        if not found.firsts:
+            return []
+        if self.kept is None:
+            return list(bench.loops(self.reach.order).ending(self.end, found.firsts))
+        return list(found.sketches(self.kept))
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """used: kinds of operators that the model has. over: whether time is up."""
+
+    reach: Reach
+    workers: Workers
+    options: TileOptions
     used: frozenset[str]
     over: Callable[[], bool]
-    known: dict[Kept, list[Sketch]]
 
     def tiled(self, bound: bool) -> Iterator[Item]:
         """All intervals in tiles that may help. bound: views lie in their parents, so that no
@@ -67,54 +96,63 @@ class Intervals:
                 if (slices or not made.slices) and (joins or not made.joins):
                     yield tiled_item(made, halo)
 
+    def looped(self) -> Iterator[Item]:
+        """All intervals in loops that may help: the same whether views are bound or not."""
+        if may_loop(self.options, self.used):
+            for found in self._asked(None):
+                yield from map(looped_item, cast("list[LoopSketch]", found or []))
+
     def _sketched(self, kept: Kept) -> list[Sketch]:
         """Sketches that may help, whatever may be used; the same for all searches of a line."""
-        if kept in self.known:
-            return self.known[kept]
-        made = list(self._sketches(kept))
-        if not self.over():  # else these are not all
-            self.known[kept] = made
+        known = self.workers.bench.sketched(self.reach.order)
+        if kept in known:
+            return known[kept]
+        found = cast("list[list[Sketch] | None]", self._asked(kept))
+        made = [sketch for sketches in found for sketch in sketches or ()]
+        if None not in found:  # else these are not all
+            known[kept] = made
         return made
 
-    def _sketches(self, kept: Kept) -> Iterator[Sketch]:
-        line, most = self.line, self._most
-        for end in range(1, len(line) + 1):
-            firsts = self._firsts(end)
-            for axis in _axes(line, end) if firsts and not self.over() else ():
-                if axis == CHANNELS and len(line) > LARGE:
-                    continue
-                for made in self._falling(end, axis, firsts, kept):
-                    helps = made.head < max(line.needs[made.first : end])
-                    if helps and made.head + made.tail - self._floor < most:
-                        yield made
+    def _asked(self, kept: Kept | None) -> list[list[Sketch] | list[LoopSketch] | None]:
+        """By ends; None where time was up."""
+        ends = range(1, len(self.reach.order) + 1)
+        return self.workers.done([Ending(self.reach, end, kept) for end in ends], self.over)
 
-    def _falling(self, end: int, axis: int, firsts: Set[int], kept: Kept) -> Iterator[Sketch]:
+
+@dataclass(frozen=True)
+class _Ending:
+    line: Line
+    end: int
+    reach: Reach
+
+    def sketches(self, kept: Kept) -> Iterator[Sketch]:
+        """Intervals in tiles."""
+        line = self.line
+        for axis in _axes(line, self.end):
+            if axis == CHANNELS and len(line) > LARGE:
+                continue
+            for made in self._falling(axis, kept):
+                helps = made.head < max(line.needs[made.first : self.end])
+                if helps and made.head + made.tail - self._floor < self._most:
+                    yield made
+
+    def _falling(self, axis: int, kept: Kept) -> Iterator[Sketch]:
         """Sketches with ever more parts, while that lowers the head: it always adds to the rest."""
-        limits = Limits(self._most, self.allowed)
-        left = dict.fromkeys(firsts, 0)
+        limits = Limits(self._most, self.reach.allowed)
+        left = dict.fromkeys(self.firsts, 0)
         lowest: dict[int, int] = {}
-        size = (self.line.ops[end - 1].outputs[0].shape or ())[axis]
+        size = (self.line.ops[self.end - 1].outputs[0].shape or ())[axis]
         for parts in _COARSE if len(self.line) > LARGE else _numbers(size):
             if parts > size:
                 break
             fell: set[int] = set()
-            for made in sketches(self.line, end, axis, parts, left, limits, kept):
+            for made in sketches(self.line, self.end, axis, parts, left, limits, kept):
                 if made.head < lowest.get(made.first, _FAR):
                     lowest[made.first] = made.head
                     fell.add(made.first)
                     yield made
             misses = {first: 0 if first in fell else n + 1 for first, n in left.items()}
             left = {first: n for first, n in misses.items() if n < _MISSES}
-
-    def looped(self) -> Iterator[Item]:
-        """All intervals in loops that may help: the same whether views are bound or not."""
-        if not may_loop(self.options, self.used):
-            return
-        loops = LoopSketches(self.line)
-        for end in range(1, len(self.line) + 1):
-            firsts = self._firsts(end)
-            if firsts and not self.over():
-                yield from map(looped_item, loops.ending(end, firsts))
 
     @cached_property
     def _floor(self) -> int:
@@ -124,16 +162,18 @@ class Intervals:
     @property
     def _most(self) -> int:
         """Bytes of tail with which no tiling is better than the model as it is."""
-        if self.options.objective != "arena":
+        if self.line.options.objective != "arena":
             return _FAR
-        return self.plain.arena - self.plain.tail - self._floor
+        return self.reach.arena - self.reach.tail - self._floor
 
-    def _firsts(self, end: int) -> frozenset[int]:
+    @cached_property
+    def firsts(self) -> frozenset[int]:
         """Where intervals that end here may begin: anywhere near by, and at narrow places far
         off. In large models narrow places alone are looked at: what lives across the ends of an
         interval is a floor of its head."""
-        line, narrow = self.line, end in self.line.narrows
+        line, end = self.line, self.end
         near = range(max(0, end - LONGEST), end)
+        narrow = end in line.narrows
         far = [p for p in line.narrows if end - FARTHEST <= p < end][-NARROWS:] if narrow else []
         every = {*far} if len(line) > LARGE else {*near, *far}
         high = next((p for p in range(end - 1, -1, -1) if line.needs[p] > self._floor), -1)

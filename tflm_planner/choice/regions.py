@@ -22,7 +22,7 @@ from tflm_planner.choice.allowance import Allowance, Patience
 from tflm_planner.choice.bench import Question
 from tflm_planner.choice.drift import against, both_ways
 from tflm_planner.choice.improve import neighbours
-from tflm_planner.choice.intervals import LARGE, Intervals
+from tflm_planner.choice.intervals import LARGE, Intervals, Reach
 from tflm_planner.choice.items import (
     BATCH,
     SCHEDULES,
@@ -82,6 +82,8 @@ _CAREFUL_WORK = 3_000
 _COVERS_IN_VAIN, _STARTS_IN_VAIN, _OUTINGS_IN_VAIN = 8, 2, 2
 """Covers, models whose neighbours are all tried, and orders around bulges, after which a step that
 gains nothing ends."""
+_AT_ONCE = 2
+"""Covers that are made whole at a time: while one process does one, another may do the other."""
 _GAIN = 200
 """A gain is one part in so many."""
 _SLACK = 60
@@ -115,10 +117,8 @@ class RegionSearch:
         self._trials = 0
         self._whole.add([Trial((), False, self._order, CLIMB)])
         self._allowed = int((options.overhead - 1) * base)
-        self._intervals = Intervals(
-            self._line, options, self._plain, self._allowed, self._used, lambda: self._over,
-            bench.sketched(self._order),
-        )  # fmt: skip
+        reach = Reach(self._order, self._plain.arena, self._plain.tail, self._allowed)
+        self._intervals = Intervals(reach, workers, options, self._used, lambda: self._over)
         self._partition = Partition(self._line.needs, self._allowed)
         self._bound = options.dialect
         self._caps: list[int] = []
@@ -167,15 +167,20 @@ class RegionSearch:
     def _try_covers(self, say: Progress) -> None:
         """Make true covers whole, while that helps now and then."""
         patience = Patience(_COVERS_IN_VAIN, _GAIN, self._whole.best.bytes)
-        for cover in self._true_covers(say):
-            trial, *turned = both_ways(self._trial_of(cover.items))
-            made = self._whole.add([trial])
-            if not self._keeps(cover, made):
-                made += self._whole.add(turned)
-            if not self._keeps(cover, made):
-                self._branch(cover)
+        for covers in self._true_covers(say):
+            ways = [both_ways(self._trial_of(cover.items)) for cover in covers]
+            self._whole.add([trial for trial, *_ in ways])
+            broken = [
+                (cover, turned)
+                for cover, (trial, *turned) in zip(covers, ways, strict=True)
+                if not self._keeps(cover, self._whole.add([trial]))
+            ]
+            self._whole.add([trial for _, turned in broken for trial in turned])
+            for cover, turned in broken:
+                if not self._keeps(cover, self._whole.add(turned)):
+                    self._branch(cover)
             say(f"tiling: {self._whole.best.bytes:,} B, {self._trials} intervals tried")
-            patience.note(self._whole.best.bytes)
+            patience.note(self._whole.best.bytes, len(covers))
             if patience.is_over:
                 return
 
@@ -215,11 +220,13 @@ class RegionSearch:
         known = [trial for _, trial in ranked if trial.order == self._order]
         start = known[0] if known else Trial((), False, self._order, CLIMB)
         left = self._work.left * _PATCHES_SHARE
+        chosen: list[Trial] = []
         for trial in with_patches(start, stages):
             left -= len(SCHEDULES) * self._whole.work_of(trial)
             if left < 0:
-                return
-            self._whole.add([trial])
+                break
+            chosen.append(trial)
+        self._whole.add(chosen)
 
     def _loosen(self) -> None:
         """Where views need not be bound, start from the best models whose views are, as well:
@@ -256,8 +263,8 @@ class RegionSearch:
             self._loops = {item.key: item for item in self._intervals.looped()}
         return list(self._loops.values())
 
-    def _true_covers(self, say: Progress) -> Iterator[Cover]:
-        """Covers of which every item was tried, the most promising first."""
+    def _true_covers(self, say: Progress) -> Iterator[list[Cover]]:
+        """Covers of which every item was tried, the most promising first, a few at a time."""
         seen: set[tuple[Way, ...]] = set()
         while len(seen) < MOST_WHOLE and not self._over:
             covers = self._covers()
@@ -266,10 +273,11 @@ class RegionSearch:
                 fresh = [c for c in fresh if c.tried]
             if not fresh:
                 return
-            true = [c for c in fresh if c.tried]
-            if true and (true[0] is fresh[0] or self._promise(true[0]) < self._whole.best.bytes):
-                seen.add(true[0].ways)
-                yield true[0]
+            known = self._whole.best.bytes
+            true = [c for c in fresh if c.tried and (c is fresh[0] or self._promise(c) < known)]
+            if true:
+                seen |= {c.ways for c in true[:_AT_ONCE]}
+                yield true[:_AT_ONCE]
                 continue
             self._try_items(batch_of(i for c in spread(fresh) for i in c.items if not i.tried))
             say(f"tiling: {self._promise(fresh[0]):,} B promised, {self._trials} intervals tried")
@@ -387,15 +395,16 @@ class RegionSearch:
 
     def _finish(self, say: Progress) -> None:
         """Plan the best few with care, as they are and in orders of their own."""
+        if self._over:
+            return
         left = _CAREFUL_WORK
+        chosen: list[Trial] = []
         for _, trial in self._whole.ranked()[:FINALISTS]:
-            if self._over or left < 0:
-                return
-            if self._whole.work_of(trial) > LARGEST_MODEL:
-                continue
-            self._whole.add([replace(trial, effort=CAREFUL)])
-            left -= len(SCHEDULES) * self._whole.work_of(trial)
-            say(f"tiling: {self._whole.best.bytes:,} B, planned with care")
+            if left >= 0 and self._whole.work_of(trial) <= LARGEST_MODEL:
+                left -= len(SCHEDULES) * self._whole.work_of(trial)
+                chosen.append(replace(trial, effort=CAREFUL))
+        self._whole.add(chosen)
+        say(f"tiling: {self._whole.best.bytes:,} B, planned with care")
 
 
 def _work_of_interval(question: Question) -> int:

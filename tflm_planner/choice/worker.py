@@ -12,7 +12,7 @@ from tflm_planner.verify.frames import read_frame, write_frame
 
 
 def main() -> None:
-    """Answer questions from standard input until it ends."""
+    """Do the jobs from standard input until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whoever prints must not disturb the answers
@@ -20,7 +20,7 @@ def main() -> None:
         data, options = read_frame(sys.stdin.buffer)
         bench = Bench(data, options)
         while True:
-            write_frame(answers, bench.answers(read_frame(sys.stdin.buffer)))
+            write_frame(answers, read_frame(sys.stdin.buffer).on(bench))
 
 
 if __name__ == "__main__":

@@ -14,20 +14,30 @@ import pickle
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
-from tflm_planner.choice.bench import Bench, Question
+from tflm_planner.choice.bench import Bench, Family, Question
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.trial import Outcome
 from tflm_planner.verify.frames import read_frame, write_frame
 
+T = TypeVar("T", covariant=True)
+
 _WORTH_STARTING = 24
-"""Questions asked before the first child is started: small searches end sooner."""
+"""Questions and jobs before the first child is started: small searches end sooner."""
 _AHEAD, _PLENTY = 2, 4
-"""Families that a child knows of at once; and what must be left for it to take another early."""
+"""Jobs that a child knows of at once; and what must be left for it to take another early."""
+
+
+class Job(Protocol[T]):
+    """Something to be worked out: plain data that can go to another process."""
+
+    def on(self, bench: Bench) -> T:
+        """Work it out; never None."""
+        ...
 
 
 class Workers:
@@ -58,31 +68,39 @@ class Workers:
         return [self._known[key] for key in keys]
 
     def _worked_out(self, questions: Sequence[Question]) -> list[Outcome | None]:
-        self._asked += len(questions)
-        if self._asked > _WORTH_STARTING and self._more > 0:
-            self._start()
         families: dict[Hashable, list[int]] = {}
         for at, question in enumerate(questions):
             families.setdefault(question.family, []).append(at)
-        shared = _Shared([[questions[at] for at in places] for places in families.values()])
+        self._asked += len(questions) - len(families)
+        jobs = [Family(tuple(questions[at] for at in of)) for of in families.values()]
+        merged: list[Outcome | None] = [None] * len(questions)
+        for places, found in zip(families.values(), self.done(jobs), strict=True):
+            for at, answer in zip(places, found or (), strict=True):
+                merged[at] = answer
+        return merged
+
+    def done(
+        self, jobs: Sequence[Job[T]], over: Callable[[], bool] = lambda: False
+    ) -> list[T | None]:
+        """What each of the jobs came to; None for those that were not begun when it was over."""
+        self._asked += len(jobs)
+        if self._asked > _WORTH_STARTING and self._more > 0:
+            self._start()
+        shared = _Shared[T](jobs, over)
         threads = [Thread(target=_lead, args=(child, shared)) for child in self._children]
         try:
             for thread in threads:
                 thread.start()
             while (taken := shared.take(1)) is not None:
-                shared.answers[taken] = self.bench.answers(shared.families[taken])
+                shared.found[taken] = jobs[taken].on(self.bench)
             for thread in threads:
                 thread.join()
         except BaseException:  # answers are under way that nobody waits for
             self.close()
             raise
-        merged: list[Outcome | None] = [None] * len(questions)
-        for k, places in enumerate(families.values()):
-            found = shared.answers.get(k)
-            answers = self.bench.answers(shared.families[k]) if found is None else found
-            for at, answer in zip(places, answers, strict=True):
-                merged[at] = answer
-        return merged
+        for lost in shared.lost():
+            shared.found[lost] = jobs[lost].on(self.bench)
+        return [shared.found.get(k) for k in range(len(jobs))]
 
     def _start(self) -> None:
         while self._more > 0:
@@ -110,45 +128,46 @@ class Workers:
 
 
 @dataclass
-class _Shared:
-    """Families of questions that several processes answer, one after the other. answers: by the
-    number of the family."""
+class _Shared(Generic[T]):
+    """Jobs that several processes do, each the next one when it is free. found: by number."""
 
-    families: list[list[Question]]
-    answers: dict[int, list[Outcome | None]] = field(
-        default_factory=dict[int, list[Outcome | None]]
-    )
+    jobs: Sequence[Job[T]]
+    over: Callable[[], bool]
+    found: dict[int, T] = field(default_factory=dict[int, T])
     _next: int = 0
     _lock: Lock = field(default_factory=Lock)
 
-    def take(self, leave: int) -> int | None:
-        """The next family that nobody has; None where fewer than `leave` are left."""
+    def take(self, least: int) -> int | None:
+        """The next job that nobody has; None where fewer than `least` are left."""
         with self._lock:
-            if self._next + leave > len(self.families):
+            if self._next + least > len(self.jobs) or self.over():
                 return None
             self._next += 1
             return self._next - 1
 
+    def lost(self) -> list[int]:
+        """Jobs that were begun, and are not done."""
+        return [k for k in range(self._next) if k not in self.found]
 
-def _lead(child: subprocess.Popen[bytes], shared: _Shared) -> None:
-    """Have a child answer, as long as there are questions: one family under way, and one more as
-    long as there are enough for all. What it does not answer is left to the caller."""
+
+def _lead(child: subprocess.Popen[bytes], shared: _Shared[Any]) -> None:
+    """Have a child do jobs, as long as there are any: one under way, and one more as long as there
+    are enough for all. What it does not do is left to the caller."""
     asked: deque[int] = deque()
     while True:
         while len(asked) < _AHEAD:
             taken = shared.take(_PLENTY if asked else 1)
             if taken is None:
                 break
-            if not _ask(child, shared.families[taken]):
+            if not _ask(child, shared.jobs[taken]):
                 return
             asked.append(taken)
         if not asked:
             return
-        taken = asked.popleft()
-        found = _told(child, len(shared.families[taken]))
+        found = _told(child)
         if found is None:
             return
-        shared.answers[taken] = found
+        shared.found[asked.popleft()] = found
 
 
 def _ask(child: subprocess.Popen[bytes], message: Any) -> bool:
@@ -160,11 +179,10 @@ def _ask(child: subprocess.Popen[bytes], message: Any) -> bool:
     return True
 
 
-def _told(child: subprocess.Popen[bytes], count: int) -> list[Outcome | None] | None:
-    """A child's answers; None where it has none, so that they are worked out here."""
+def _told(child: subprocess.Popen[bytes]) -> Any:
+    """What a child's job came to; None where it has nothing, so that it is done here."""
     try:
         assert child.stdout is not None
-        found: list[Outcome | None] = read_frame(child.stdout)
+        return read_frame(child.stdout)
     except (OSError, EOFError, pickle.UnpicklingError):
         return None
-    return found if len(found) == count else None

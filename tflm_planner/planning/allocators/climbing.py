@@ -39,40 +39,43 @@ def climb(
 
 
 @compiled
+def _lowest(
+    starts: Ints, other: Ints, low: Ints, high: Ints, offsets: Ints,
+    position: Ints, item: int, bottoms: Ints, tops: Ints,
+) -> int:  # fmt: skip
+    """The lowest offset of an item beside those that are placed before it."""
+    count, at = 0, position[item]
+    for e in range(starts[item], starts[item + 1]):
+        if position[other[e]] < at:
+            base = offsets[other[e]]
+            bottoms[count] = base - high[e]
+            tops[count] = base - low[e]
+            count += 1
+    offset, moved = 0, True
+    while moved:  # until no interval holds it; those below are dropped on the way
+        moved, left = False, 0
+        for e in range(count):
+            if tops[e] <= offset:
+                continue
+            if bottoms[e] < offset:
+                offset, moved = tops[e], True
+                continue
+            bottoms[left], tops[left] = bottoms[e], tops[e]
+            left += 1
+        count = left
+    return offset
+
+
+@compiled
 def _placed(
     starts: Ints, other: Ints, low: Ints, high: Ints, heights: Ints,
-    order: Ints, begin: int, offsets: Ints, stop: int, bottoms: Ints, tops: Ints,
+    order: Ints, position: Ints, offsets: Ints, bottoms: Ints, tops: Ints,
 ) -> int:  # fmt: skip
-    """First fit of the items from `begin` on; those before have offsets, all others -1. The
-    height, or `stop` as soon as that is reached."""
+    """First fit of all items of the order; the height."""
     height = 0
-    for p in range(begin):
-        height = max(height, int(offsets[order[p]] + heights[order[p]]))
-    for p in range(begin, len(order)):
-        k = order[p]
-        count = 0
-        for e in range(starts[k], starts[k + 1]):
-            base = offsets[other[e]]
-            if base >= 0:
-                bottoms[count] = base - high[e]
-                tops[count] = base - low[e]
-                count += 1
-        offset, moved = 0, True
-        while moved:  # until no interval holds it; those below are dropped on the way
-            moved, left = False, 0
-            for e in range(count):
-                if tops[e] <= offset:
-                    continue
-                if bottoms[e] < offset:
-                    offset, moved = tops[e], True
-                    continue
-                bottoms[left], tops[left] = bottoms[e], tops[e]
-                left += 1
-            count = left
-        offsets[k] = offset
-        height = max(height, int(offset + heights[k]))
-        if height >= stop:
-            return stop
+    for k in order:
+        offsets[k] = _lowest(starts, other, low, high, offsets, position, k, bottoms, tops)
+        height = max(height, int(offsets[k] + heights[k]))
     return height
 
 
@@ -88,11 +91,11 @@ def _peak(heights: Ints, offsets: Ints, height: int, position: Ints, chance: Int
     """One of the items of the order that reach the top."""
     count = 0
     for k in range(len(heights)):
-        if position[k] < _FAR and offsets[k] + heights[k] == height:
+        if 0 <= position[k] < _FAR and offsets[k] + heights[k] == height:
             count += 1
     pick = _drawn(chance, count)
     for k in range(len(heights)):
-        if position[k] < _FAR and offsets[k] + heights[k] == height:
+        if 0 <= position[k] < _FAR and offsets[k] + heights[k] == height:
             if pick == 0:
                 return k
             pick -= 1
@@ -121,27 +124,86 @@ def _beneath(
 
 
 @compiled
-def _moved(
+def _chosen(
     starts: Ints, other: Ints, heights: Ints, offsets: Ints, height: int,
-    order: Ints, position: Ints, chance: Ints,
-) -> int:  # fmt: skip
-    """Move one item forward in `order`; the first place that changed."""
-    for p in range(len(order)):
-        position[order[p]] = p
+    count: int, position: Ints, chance: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Which place of the order is to move, and where to."""
     item = _peak(heights, offsets, height, position, chance)
     for _ in range(_drawn(chance, 3)):
         lower = _beneath(starts, other, offsets, item, offsets[item], chance)
-        if lower < 0 or position[lower] == _FAR:  # it stays where it is
+        if lower < 0 or position[lower] < 0:  # it stays where it is
             break
         item = lower
     at = position[item]
     earlier = _beneath(starts, other, position, item, at, chance)
-    target = position[earlier] if earlier >= 0 else _drawn(chance, len(order))
+    return at, position[earlier] if earlier >= 0 else _drawn(chance, count)
+
+
+@compiled
+def _move(order: Ints, position: Ints, at: int, target: int) -> None:
+    """Move one item of the order; those between make room."""
+    item = order[at]
     step = -1 if target < at else 1
     for p in range(at, target, step):
         order[p] = order[p + step]
+        position[order[p]] = p
     order[target] = item
-    return min(at, target)
+    position[item] = target
+
+
+@compiled
+def _replaced(
+    starts: Ints, other: Ints, low: Ints, high: Ints, heights: Ints,
+    order: Ints, position: Ints, offsets: Ints, stop: int,
+    at: int, target: int, state: tuple[Ints, Ints, Ints], bottoms: Ints, tops: Ints,
+) -> int:  # fmt: skip
+    """First fit again after a move from `at` to `target`, of those alone that may lie elsewhere
+    now: the item itself, neighbours that it changed sides with, and neighbours behind whatever
+    did move. state: marks of items, and what was changed (items, and their offsets before). The
+    number of changes; -1 - number as soon as an item reaches `stop`."""
+    marks, changed, before = state
+    begin, end = min(at, target), max(at, target)
+    waiting, changes = 1, 0
+    marks[order[target]] = 1
+    for e in range(starts[order[target]], starts[order[target] + 1]):
+        if begin <= position[other[e]] <= end and not marks[other[e]]:
+            marks[other[e]] = 1
+            waiting += 1
+    reached = False
+    for p in range(begin, len(order)):
+        if not waiting:
+            break
+        k = order[p]
+        if not marks[k]:
+            continue
+        marks[k] = 0
+        waiting -= 1
+        if reached:  # marks are taken away, nothing else
+            continue
+        offset = _lowest(starts, other, low, high, offsets, position, k, bottoms, tops)
+        if offset == offsets[k]:
+            continue
+        changed[changes], before[changes] = k, offsets[k]
+        changes += 1
+        offsets[k] = offset
+        if offset + heights[k] >= stop:
+            reached = True
+            continue
+        for e in range(starts[k], starts[k + 1]):
+            if p < position[other[e]] < _FAR and not marks[other[e]]:
+                marks[other[e]] = 1
+                waiting += 1
+    return -1 - changes if reached else changes
+
+
+@compiled
+def _top(order: Ints, offsets: Ints, heights: Ints) -> int:
+    """The highest end of an item of the order."""
+    height = 0
+    for k in order:
+        height = max(height, int(offsets[k] + heights[k]))
+    return height
 
 
 @compiled
@@ -149,13 +211,21 @@ def _climbed(
     starts: Ints, other: Ints, low: Ints, high: Ints, heights: Ints,
     first: Ints, given: Ints, bound: int, rounds: int,
 ) -> Ints:  # fmt: skip
-    count = len(first)
-    bottoms, tops = np.empty(len(other) + 1, np.int64), np.empty(len(other) + 1, np.int64)
-    position, chance = np.full(len(heights), _FAR, np.int64), np.zeros(1, np.int64)
+    count, degree = len(first), 0
     order, offsets = first.copy(), given.copy()
-    height = _placed(starts, other, low, high, heights, order, 0, offsets, _FAR, bottoms, tops)
-    actual, limit, stall = height, height, 0
+    position, chance = np.full(len(heights), _FAR, np.int64), np.zeros(1, np.int64)
+    for k in range(len(heights)):
+        if given[k] >= 0:
+            position[k] = -1  # before all others
+    for p in range(count):
+        position[order[p]] = p
+        degree = max(degree, int(starts[order[p] + 1] - starts[order[p]]))
+    bottoms, tops = np.empty(degree, np.int64), np.empty(degree, np.int64)
+    height = _placed(starts, other, low, high, heights, order, position, offsets, bottoms, tops)
+    limit, stall = height, 0
     best, best_order, best_offsets = height, order.copy(), offsets.copy()
+    size = len(heights)
+    state = np.zeros(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     for _ in range(rounds):
         if best <= bound or count < 2:
             break
@@ -165,22 +235,29 @@ def _climbed(
             for _ in range(1 + _drawn(chance, 4)):
                 i, j = _drawn(chance, count), _drawn(chance, count)
                 order[i], order[j] = order[j], order[i]
-            limit, stall = _FAR, 0
-        trial, made = order.copy(), offsets.copy()
-        begin = _moved(starts, other, heights, offsets, actual, trial, position, chance)
+            for p in range(count):
+                position[order[p]] = p
+            stall = 0
+        at, target = _chosen(starts, other, heights, offsets, limit, count, position, chance)
+        _move(order, position, at, target)
         if shaken:
-            begin = 0
-        for p in range(begin, count):
-            made[trial[p]] = -1
-        stop = limit + 1 if limit < _FAR else _FAR
-        reached = _placed(
-            starts, other, low, high, heights, trial, begin, made, stop, bottoms, tops
-        )
-        if reached >= stop:
-            stall += 1
-            continue
-        stall = 0 if reached < limit else stall + 1
-        order, offsets, actual, limit = trial, made, reached, reached
+            reached = _placed(
+                starts, other, low, high, heights, order, position, offsets, bottoms, tops
+            )
+        else:
+            changes = _replaced(
+                starts, other, low, high, heights, order, position, offsets, limit + 1,
+                at, target, state, bottoms, tops,
+            )  # fmt: skip
+            if changes < 0:
+                for c in range(-1 - changes):
+                    offsets[state[1][c]] = state[2][c]
+                _move(order, position, target, at)
+                stall += 1
+                continue
+            reached = _top(order, offsets, heights)
+            stall = 0 if reached < limit else stall + 1
+        limit = reached
         if reached < best:
             best, best_order, best_offsets = reached, order.copy(), offsets.copy()
     return best_offsets
