@@ -101,6 +101,10 @@ class _Walk:
     )
     """Where halos are kept, tensor -> the first row that a tile or a later one reads, and the row
     behind the last one made in it."""
+    stays: dict[int, tuple[Vector, Vector, Vector]] = field(
+        default_factory=dict[int, tuple[Vector, Vector, Vector]]
+    )
+    """The same as bytes: see `_stays`."""
     ranges: dict[int, Ranges] = field(default_factory=dict[int, Ranges])
     pieces: dict[int, Ranges] = field(default_factory=dict[int, Ranges])
     uneven: set[int] = field(default_factory=set[int])
@@ -322,14 +326,24 @@ class _Walk:
 
     def _keep(self, live: Vector, key: int, made: int, after: int) -> None:
         """Add the rows of a tensor that are kept from tile to tile, and what is joined of them."""
-        start, high = self.spans[key]
-        before = np.concatenate(([start[0]], high[:-1]))
-        step = self.line.bytes[key] // max(self._rows(key), 1)
-        live[:made] += np.maximum(before - start, 0) * step
-        live[made:after] += np.maximum(high - start, 0) * step
-        live[after:] += np.maximum(high - np.append(start[1:], high[-1]), 0) * step
+        before, while_read, behind = self._stays(key)
+        live[:made] += before
+        live[made:after] += while_read
+        live[after:] += behind
         if self.kept == "blocks":
             live[made + 1 : after] += self._size(key, self.ranges[key])
+
+    def _stays(self, key: int) -> tuple[Vector, Vector, Vector]:
+        """Bytes that are kept of a tensor before a tile's share is made, from then on, and behind
+        the last operator that reads it."""
+        if key not in self.stays:
+            start, high = self.spans[key]
+            before = np.concatenate(([start[0]], high[:-1]))
+            behind = np.concatenate((start[1:], high[-1:]))
+            step = self.line.bytes[key] // max(self._rows(key), 1)
+            table = np.maximum((before - start, high - start, high - behind), 0) * step
+            self.stays[key] = (table[0], table[1], table[2])
+        return self.stays[key]
 
     def _joined(self) -> int:
         """Bytes while pieces that are no views are put together."""
@@ -367,6 +381,8 @@ class _Walk:
         ):
             return False
         step = tensor.nbytes // max(shape[axis], 1)
+        if not step % ALIGNMENT:
+            return True
         return not (found.low * step % ALIGNMENT)[found.high > found.low].any()
 
     def _left(self, key: int, reading: bool) -> Vector:

@@ -146,7 +146,7 @@ class _Tiled:
             if any(note.startswith(("not tiled", "not streamed")) for note in notes):
                 return None
             if options.dialect and trial.is_tiled:
-                run(made, Crop())
+                Crop().apply(made)  # checked where the file is made, as what follows
         return _Tiled(made, index, used)
 
     def copy(self) -> _Tiled:
@@ -185,7 +185,7 @@ def _planned(tiled: _Tiled, trial: Trial, options: TileOptions) -> Outcome | Non
     peak = _bottleneck(made, line, offsets, tiled.index, trial.schemes)
     copying = Copying(offsets, can(target, "skips_copies"))
     if dialect:
-        run(made, Dialect(offsets))
+        Dialect(offsets).apply(made)
         careful = trial.effort >= CAREFUL
         if careful and scratch_faults(line, made, offsets, scratch_of, options.trails_of)[1]:
             return None

@@ -26,7 +26,7 @@ from tflm_planner.verify.frames import read_frame, write_frame
 
 T = TypeVar("T", covariant=True)
 
-_WORTH_STARTING = 24
+_WORTH_STARTING = 8
 """Questions and jobs before the first child is started: small searches end sooner."""
 _AHEAD, _PLENTY = 2, 4
 """Jobs that a child knows of at once; and what must be left for it to take another early."""
