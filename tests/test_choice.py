@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from tflm_planner.choice.likeness import Likeness
 from tflm_planner.choice.options import TileOptions, Tiling, front_of
 from tflm_planner.choice.partition import Item, Partition, Way
 from tflm_planner.choice.sketch import Limits, sketches
-from tflm_planner.choice.trial import CLIMB, Trial, permitted, tried
+from tflm_planner.choice.trial import CLIMB, Trial, all_tried, permitted, tried
 from tflm_planner.choice.whole import WholeModels
 from tflm_planner.choice.workers import Workers
 from tflm_planner.clone import clone
@@ -339,6 +340,52 @@ def test_a_dead_child_is_done_without(monkeypatch):
         assert workers.answers(questions) == truth
     finally:
         workers.close()
+
+
+@dataclass(frozen=True)
+class Squared:
+    """A job."""
+
+    number: int
+
+    def on(self, bench):
+        return self.number**2
+
+
+def test_jobs_are_done_once_each_until_it_is_over():
+    workers = Workers(wide(), options())
+    left = iter([False, False, False, True])
+    assert workers.done([Squared(n) for n in range(5)], lambda: next(left)) == [0, 1, 4, None, None]
+    assert workers.done([Squared(n) for n in range(5)]) == [0, 1, 4, 9, 16]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_family_is_answered_as_each_alone(seed):
+    """What trials share is made once, and they do not get into each other's way."""
+    data = repeated(add_at=seed)
+    bench = Bench(data, options(new_kinds=None))
+    count = len(bench.model.main.ops)
+    seen = set()
+    for schemes in (
+        (Scheme(tuple(range(seed, seed + 3)), ((1, 4),), "merge", "waste"),),
+        (
+            Scheme((seed, seed + 1), ((1, 3),), border="pad"),
+            Loop((seed + 4, seed + 5), 2, "reverse"),
+        ),
+        (Scheme((count - 1,), ((1, 2),), border="waste"), Scheme((0, 1), ((1, 99),))),
+    ):
+        family = [
+            Trial(schemes, bound, None, effort, how)
+            for effort in (0, CLIMB)
+            for how in ("best", "file", "rpo")
+            for bound in (True, False)
+        ]
+        for k in (0, 6):
+            together = all_tried(bench.model, family[k : k + 6], bench.options)
+            alone = [tried(bench.model, t, bench.options) for t in family[k : k + 6]]
+            assert together == alone
+            seen |= {o for o in together if o is not None}
+    assert len(seen) > 2
 
 
 # --- the whole search ---

@@ -6,13 +6,13 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.planning.random_problems import problems
 from tflm_planner.planning.allocators import packing, stages
 from tflm_planner.planning.allocators.arrays import Arrays
 from tflm_planner.planning.allocators.climbing import climb
-from tflm_planner.planning.allocators.greedy import first_fits
+from tflm_planner.planning.allocators.greedy import first_fits, orders
 from tflm_planner.planning.allocators.items import bind, choose_all
 from tflm_planner.planning.allocators.packing import packed
 from tflm_planner.planning.bounds import live_bound
@@ -51,6 +51,24 @@ def test_many_buffers_come_near_their_bound(seed: int) -> None:
     )
     assert plan.height(problem) <= at_once
     assert plan.height(problem) <= 1.05 * live_bound(problem)
+
+
+@settings(deadline=None)  # the first one compiles
+@given(problems(most=9))
+def test_arrays_are_the_items(problem: Problem) -> None:
+    for items in (choose_all(problem), bind(problem, ())):
+        arrays = Arrays.of(items)
+        entries = [
+            (k, other, low, high)
+            for k, near in enumerate(items.conflicts)
+            for other, stretches in near.items()
+            for low, high in stretches
+        ]
+        rows = np.repeat(np.arange(len(items)), np.diff(arrays.starts))
+        columns = (rows, arrays.other, arrays.low, arrays.high)
+        assert entries == list(zip(*(c.tolist() for c in columns), strict=True))
+        assert items.heights == tuple(arrays.heights.tolist())
+        assert [order for _, order in orders(items)] == [o.tolist() for o in arrays.orders()]
 
 
 @given(problems(most=9))
