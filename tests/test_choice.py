@@ -23,7 +23,7 @@ from tflm_planner.choice.partition import Item, Partition, Way
 from tflm_planner.choice.sketch import Limits, sketches
 from tflm_planner.choice.trial import CLIMB, Trial, all_tried, permitted, tried
 from tflm_planner.choice.whole import WholeModels
-from tflm_planner.choice.workers import Workers
+from tflm_planner.choice.workers import Workers, _Child
 from tflm_planner.clone import clone
 from tflm_planner.errors import UsageError
 from tflm_planner.passes.stream import Loop
@@ -321,6 +321,7 @@ def test_lean_firmware_keeps_as_much_of_what_is_alike(seed):
 
 def test_the_number_of_processes_changes_nothing(cnn, monkeypatch):
     monkeypatch.setattr("tflm_planner.choice.workers._WORTH_STARTING", 0)
+    monkeypatch.setattr("tflm_planner.choice.workers._MOMENT", 60)  # wait for those that start
     monkeypatch.setattr("tflm_planner.choice.regions.MOST_WORK", 300)
     found = [found_in(cnn, workers=n) for n in (1, 2)]
     assert found[0].best.schemes and found[0] == found[1]
@@ -333,10 +334,12 @@ def test_a_dead_child_is_done_without(monkeypatch):
         questions = [Question(Trial((band(0, k, 2),), False)) for k in range(4)]
         truth = [workers.bench.answer(q) for q in questions]
         assert None not in truth
-        assert workers.answers(questions) == truth
+        workers._start()
+        assert all(child.ready.wait(60) for child in workers._children)
+        assert workers.answers(questions[:2]) == truth[:2]
         for child in workers._children:
-            child.kill()
-            child.wait()
+            child.process.kill()
+            child.process.wait()
         assert workers.answers(questions) == truth
     finally:
         workers.close()
@@ -350,6 +353,28 @@ class Squared:
 
     def on(self, bench):
         return self.number**2
+
+
+class Dividing:
+    """A job that fails."""
+
+    def on(self, bench):
+        return 1 // 0
+
+
+def test_nobody_waits_for_a_child_that_never_comes(monkeypatch):
+    monkeypatch.setattr("tflm_planner.choice.workers._WORTH_STARTING", 0)
+    monkeypatch.setattr("tflm_planner.choice.workers.sys.executable", "sleep")
+    monkeypatch.setattr(_Child, "greet", lambda self: None)
+    workers = Workers(wide(), options(workers=2))
+    try:
+        assert workers.done([Squared(n) for n in range(5)]) == [0, 1, 4, 9, 16]
+        assert workers.done([Squared(3)], lambda: True) == [None]
+        with pytest.raises(ZeroDivisionError):
+            workers.done([Squared(1), Dividing()])
+        assert workers.done([Squared(4)]) == [16]
+    finally:
+        workers.close()
 
 
 def test_jobs_are_done_once_each_until_it_is_over():

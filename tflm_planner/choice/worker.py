@@ -19,6 +19,7 @@ def main() -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):
         data, options = read_frame(sys.stdin.buffer)
         bench = Bench(data, options)
+        write_frame(answers, "ready")
         while True:
             write_frame(answers, read_frame(sys.stdin.buffer).on(bench))
 

@@ -1,10 +1,10 @@
 """Trials in several processes; in this one where no other can be had.
 
-Every process reads the model by itself and takes the next family of trials when it is free;
-answers are put in the order of the questions, so that the number of processes changes nothing but
-the time. What was answered once is
-known from then on, to all searches that share the workers. Children are started as
-`python -m tflm_planner.choice.worker`, never forked and never by importing the caller's script.
+Every process reads the model by itself and takes the next job when it is free; answers are put in
+the order of the questions, so that the number of processes changes nothing but the time. What was
+answered once is known from then on, to all searches that share the workers. Children are started
+as `python -m tflm_planner.choice.worker`, never forked and never by importing the caller's script;
+nobody waits for one that is still starting.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any, Generic, Protocol, TypeVar
 
 from tflm_planner.choice.bench import Bench, Family, Question
@@ -28,6 +28,8 @@ T = TypeVar("T", covariant=True)
 
 _WORTH_STARTING = 8
 """Questions and jobs before the first child is started: small searches end sooner."""
+_MOMENT = 0.02
+"""Seconds after which a child is looked at again that is starting."""
 _AHEAD, _PLENTY = 2, 4
 """Jobs that a child knows of at once; and what must be left for it to take another early."""
 
@@ -46,7 +48,7 @@ class Workers:
     def __init__(self, data: bytes, options: TileOptions) -> None:
         self.bench = Bench(data, options)
         self._data, self._options = data, options
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._children: list[_Child] = []
         self._asked, self._more = 0, options.workers - 1
         self._known: dict[Hashable, Outcome | None] = {}
 
@@ -93,9 +95,11 @@ class Workers:
                 thread.start()
             while (taken := shared.take(1)) is not None:
                 shared.found[taken] = jobs[taken].on(self.bench)
+            shared.ended = True
             for thread in threads:
                 thread.join()
         except BaseException:  # answers are under way that nobody waits for
+            shared.ended = True
             self.close()
             raise
         for lost in shared.lost():
@@ -106,34 +110,72 @@ class Workers:
         while self._more > 0:
             self._more -= 1
             with contextlib.suppress(OSError):
-                child = subprocess.Popen(
+                process = subprocess.Popen(
                     [sys.executable, "-m", "tflm_planner.choice.worker"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                 )
-                if _ask(child, (self._data, self._options)):
+                child = _Child(process)
+                if child.ask((self._data, self._options)):
                     self._children.append(child)
+                    Thread(target=child.greet, daemon=True).start()
 
     def close(self) -> None:
         """End the children."""
         for child in self._children:
-            child.kill()
-            child.wait()
-            for stream in (child.stdin, child.stdout):
-                with contextlib.suppress(OSError):
-                    if stream is not None:
-                        stream.close()
+            child.close()
         self._children = []
 
 
 @dataclass
+class _Child:
+    """A process that does jobs once it is ready."""
+
+    process: subprocess.Popen[bytes]
+    ready: Event = field(default_factory=Event)
+
+    def greet(self) -> None:
+        """Wait until it has read the model."""
+        if self.told() is not None:
+            self.ready.set()
+
+    def ask(self, message: Any) -> bool:
+        """Whether a message could be sent."""
+        try:
+            assert self.process.stdin is not None
+            write_frame(self.process.stdin, message)
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def told(self) -> Any:
+        """Its next answer; None where it has none, so that the job is done here."""
+        try:
+            assert self.process.stdout is not None
+            return read_frame(self.process.stdout)
+        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+            return None
+
+    def close(self) -> None:
+        """End it."""
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+
+
+@dataclass
 class _Shared(Generic[T]):
-    """Jobs that several processes do, each the next one when it is free. found: by number."""
+    """Jobs that several processes do, each the next one when it is free. found: by number.
+    ended: whether there is nothing left to begin."""
 
     jobs: Sequence[Job[T]]
     over: Callable[[], bool]
     found: dict[int, T] = field(default_factory=dict[int, T])
+    ended: bool = False
     _next: int = 0
     _lock: Lock = field(default_factory=Lock)
 
@@ -150,39 +192,24 @@ class _Shared(Generic[T]):
         return [k for k in range(self._next) if k not in self.found]
 
 
-def _lead(child: subprocess.Popen[bytes], shared: _Shared[Any]) -> None:
+def _lead(child: _Child, shared: _Shared[Any]) -> None:
     """Have a child do jobs, as long as there are any: one under way, and one more as long as there
     are enough for all. What it does not do is left to the caller."""
+    while not child.ready.wait(_MOMENT):
+        if shared.ended:
+            return
     asked: deque[int] = deque()
     while True:
         while len(asked) < _AHEAD:
             taken = shared.take(_PLENTY if asked else 1)
             if taken is None:
                 break
-            if not _ask(child, shared.jobs[taken]):
+            if not child.ask(shared.jobs[taken]):
                 return
             asked.append(taken)
         if not asked:
             return
-        found = _told(child)
+        found = child.told()
         if found is None:
             return
         shared.found[asked.popleft()] = found
-
-
-def _ask(child: subprocess.Popen[bytes], message: Any) -> bool:
-    try:
-        assert child.stdin is not None
-        write_frame(child.stdin, message)
-    except OSError:
-        return False
-    return True
-
-
-def _told(child: subprocess.Popen[bytes]) -> Any:
-    """What a child's job came to; None where it has nothing, so that it is done here."""
-    try:
-        assert child.stdout is not None
-        return read_frame(child.stdout)
-    except (OSError, EOFError, pickle.UnpicklingError):
-        return None
