@@ -29,13 +29,13 @@ from tflm_planner.device.profiling import Shapes, board_row, profile
 from tflm_planner.device.station import Station
 from tflm_planner.device.timing import time_runs
 from tflm_planner.device.virtual_board import VirtualBoard
+from tflm_planner.making.tiled import tiled_model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
 from tflm_planner.passes.tile import band
 from tflm_planner.search import silent
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.tflm.targets import Target, load_target
-from tflm_planner.tiled import tiled_model
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1] / "shared" / "models"

@@ -17,9 +17,9 @@ import numpy as np
 from tests.models.build import Net
 from tests.passes.streamed import chain as windows
 from tflm_planner import api
+from tflm_planner.choice.search import TileOptions
+from tflm_planner.making.steps import search_steps
 from tflm_planner.serde import read_model
-from tflm_planner.steps import search_steps
-from tflm_planner.tile_search import TileOptions
 
 
 def chain(length: int) -> bytes:

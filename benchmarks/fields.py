@@ -23,9 +23,9 @@ from chart import Bars, bars
 from tiers import apart, fresh
 
 from tflm_planner import api
-from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import TileOptions
-from tflm_planner.choice.trial import CLIMB, Trial, tried
+from tflm_planner.choice.sketches.line import Line
+from tflm_planner.choice.trials.trial import CLIMB, Trial, tried
 from tflm_planner.errors import PlannerError
 from tflm_planner.inspection import seen
 from tflm_planner.ops.axes import total_macs

@@ -26,10 +26,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from tflm_planner import api
-from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.partition import Item, Partition, Way
-from tflm_planner.choice.sketch import Limits, sketches
+from tflm_planner.choice.sketches.line import Line
+from tflm_planner.choice.sketches.sketch import Limits, sketches
 from tflm_planner.errors import PlannerError
 from tflm_planner.inspection import seen
 from tflm_planner.ir import Model

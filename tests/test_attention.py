@@ -8,10 +8,10 @@ from tests.conftest import needs_tflm
 from tests.models.attention import attention
 from tests.passes.tiled import quick_differences, tiled
 from tflm_planner import api
-from tflm_planner.choice.bench import Bench
 from tflm_planner.choice.options import TileOptions
-from tflm_planner.choice.sketch import Limits, sketches
-from tflm_planner.choice.trial import CLIMB, Trial, tried
+from tflm_planner.choice.sketches.sketch import Limits, sketches
+from tflm_planner.choice.trials.bench import Bench
+from tflm_planner.choice.trials.trial import CLIMB, Trial, tried
 from tflm_planner.passes.tile import Scheme
 from tflm_planner.passes.tiler import HALOS
 from tflm_planner.serde import read_model

@@ -10,16 +10,17 @@ import pytest
 
 from tests.passes.test_odd_graphs import Chain
 from tflm_planner import api, schema
-from tflm_planner.choice.bench import Question
-from tflm_planner.choice.bulges import alone, around_bulges, bulges_of
-from tflm_planner.choice.frontier import Cuts
-from tflm_planner.choice.gathering import Gathered, Region, closed, gathered
-from tflm_planner.choice.line import Line
+from tflm_planner.choice.bulges.frontier import Cuts
+from tflm_planner.choice.bulges.gathering import Gathered, Region, closed, gathered
+from tflm_planner.choice.bulges.orders import alone, around_bulges, bulges_of
+from tflm_planner.choice.bulges.outings import Outings, _Way, pads_are_dear
 from tflm_planner.choice.options import TileOptions, Tiling, silent
-from tflm_planner.choice.outings import Outings, _Way, pads_are_dear
-from tflm_planner.choice.trial import Trial
-from tflm_planner.choice.workers import Workers
-from tflm_planner.making import TilePermission, _tiled
+from tflm_planner.choice.search import search_tiles
+from tflm_planner.choice.sketches.line import Line
+from tflm_planner.choice.trials.bench import Question
+from tflm_planner.choice.trials.trial import Trial
+from tflm_planner.choice.trials.workers import Workers
+from tflm_planner.making.make import TilePermission, _tiled
 from tflm_planner.ops.axes import Slide
 from tflm_planner.passes.tile import ROWS, Scheme
 from tflm_planner.passes.windows import VALID, Sliding, window_forms
@@ -28,7 +29,6 @@ from tflm_planner.planning.order import Dag, Node, is_valid
 from tflm_planner.planning.problem import Plan, Problem
 from tflm_planner.search import SearchOptions
 from tflm_planner.serde import read_model
-from tflm_planner.tile_search import search_tiles
 
 
 def random_dag(seed: int, count: int) -> Dag:

@@ -15,21 +15,21 @@ from tests.models.registry import SCALE, add, conv, noise, relu, start
 from tests.passes.test_odd_graphs import Chain
 from tests.test_tiles import wide
 from tflm_planner import api
-from tflm_planner.choice.bench import Bench, Question
 from tflm_planner.choice.intervals import PARTS
-from tflm_planner.choice.likeness import Likeness
 from tflm_planner.choice.options import TileOptions, Tiling, front_of
 from tflm_planner.choice.partition import Item, Partition, Way
-from tflm_planner.choice.sketch import Limits, sketches
-from tflm_planner.choice.trial import CLIMB, Trial, all_tried, permitted, tried
+from tflm_planner.choice.search import search_tiles
+from tflm_planner.choice.sketches.sketch import Limits, sketches
+from tflm_planner.choice.trials.bench import Bench, Question
+from tflm_planner.choice.trials.likeness import Likeness
+from tflm_planner.choice.trials.trial import CLIMB, Trial, all_tried, permitted, tried
+from tflm_planner.choice.trials.workers import Workers, _Child
 from tflm_planner.choice.whole import WholeModels
-from tflm_planner.choice.workers import Workers, _Child
 from tflm_planner.clone import clone
 from tflm_planner.errors import UsageError
 from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import Scheme, band
 from tflm_planner.serde import read_model, write_model
-from tflm_planner.tile_search import search_tiles
 
 FAR = 1 << 60
 
@@ -320,15 +320,17 @@ def test_lean_firmware_keeps_as_much_of_what_is_alike(seed):
 
 
 def test_the_number_of_processes_changes_nothing(cnn, monkeypatch):
-    monkeypatch.setattr("tflm_planner.choice.workers._WORTH_STARTING", 0)
-    monkeypatch.setattr("tflm_planner.choice.workers._MOMENT", 60)  # wait for those that start
+    monkeypatch.setattr("tflm_planner.choice.trials.workers._WORTH_STARTING", 0)
+    monkeypatch.setattr(
+        "tflm_planner.choice.trials.workers._MOMENT", 60
+    )  # wait for those that start
     monkeypatch.setattr("tflm_planner.choice.regions.MOST_WORK", 300)
     found = [found_in(cnn, workers=n) for n in (1, 2)]
     assert found[0].best.schemes and found[0] == found[1]
 
 
 def test_a_dead_child_is_done_without(monkeypatch):
-    monkeypatch.setattr("tflm_planner.choice.workers._WORTH_STARTING", 0)
+    monkeypatch.setattr("tflm_planner.choice.trials.workers._WORTH_STARTING", 0)
     workers = Workers(wide(), options(workers=2, new_kinds=None))
     try:
         questions = [Question(Trial((band(0, k, 2),), False)) for k in range(4)]
@@ -363,8 +365,8 @@ class Dividing:
 
 
 def test_nobody_waits_for_a_child_that_never_comes(monkeypatch):
-    monkeypatch.setattr("tflm_planner.choice.workers._WORTH_STARTING", 0)
-    monkeypatch.setattr("tflm_planner.choice.workers.sys.executable", "sleep")
+    monkeypatch.setattr("tflm_planner.choice.trials.workers._WORTH_STARTING", 0)
+    monkeypatch.setattr("tflm_planner.choice.trials.workers.sys.executable", "sleep")
     monkeypatch.setattr(_Child, "greet", lambda self: None)
     workers = Workers(wide(), options(workers=2))
     try:

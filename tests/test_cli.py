@@ -14,8 +14,8 @@ import pytest
 from tests.fuzz.shell import call
 from tests.models.handmade import MODELS
 from tests.passes.streamed import chain
-from tflm_planner import cli
-from tflm_planner.cli_plan import PlanArguments
+from tflm_planner.cli import app
+from tflm_planner.cli.plan import PlanArguments
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc and /dev")
 
@@ -35,7 +35,7 @@ class Run:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", ["tflm-plan", *map(str, arguments)])
             with pytest.raises(SystemExit) as caught:
-                cli.main()
+                app.main()
         self.code = caught.value.code or 0
         self.out, self.err = capture.readouterr()
 

@@ -8,10 +8,10 @@ from tests.conftest import needs_tflm
 from tests.models.build import Net
 from tests.models.registry import SCALE, conv, relu
 from tflm_planner import api
-from tflm_planner.choice.bench import Bench
-from tflm_planner.choice.drift import against, both_ways
+from tflm_planner.choice.moves.drift import against, both_ways
 from tflm_planner.choice.options import TileOptions
-from tflm_planner.choice.trial import CLIMB, Trial, tried
+from tflm_planner.choice.trials.bench import Bench
+from tflm_planner.choice.trials.trial import CLIMB, Trial, tried
 from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import Scheme
 

@@ -11,20 +11,20 @@ from tests.models.registry import add, conv, relu, start
 from tests.passes.plans import dialect_plan
 from tests.passes.tiled import same_bits
 from tflm_planner import api
-from tflm_planner.advice import advice, covered
-from tflm_planner.choice.bench import Question
-from tflm_planner.choice.loops import LoopSketches, may_loop
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.partition import Item, Partition, Way
-from tflm_planner.choice.trial import CLIMB, Trial
-from tflm_planner.choice.workers import Workers
+from tflm_planner.choice.sketches.loops import LoopSketches, may_loop
+from tflm_planner.choice.trials.bench import Question
+from tflm_planner.choice.trials.trial import CLIMB, Trial
+from tflm_planner.choice.trials.workers import Workers
 from tflm_planner.inspection import seen
+from tflm_planner.making.advice import advice, covered
+from tflm_planner.making.steps import search_steps
 from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import band
 from tflm_planner.report.document import Block
 from tflm_planner.search import SearchOptions
 from tflm_planner.serde import read_model
-from tflm_planner.steps import search_steps
 
 SHAPE = (1, 32, 32, 16)
 LOOP = {"WHILE", "LESS", "DYNAMIC_UPDATE_SLICE"}

@@ -9,8 +9,8 @@ import pytest
 from tests.models.registry import add, conv, relu, start
 from tflm_planner import api
 from tflm_planner.choice.options import TileOptions
-from tflm_planner.steps import search_steps
-from tflm_planner.tile_search import search_tiles
+from tflm_planner.choice.search import search_tiles
+from tflm_planner.making.steps import search_steps
 
 LOOP = frozenset(
     ("WHILE", "LESS", "ADD", "RESHAPE", "DYNAMIC_UPDATE_SLICE", "GATHER", "SLICE",

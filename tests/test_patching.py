@@ -9,13 +9,13 @@ from tests.conftest import needs_tflm
 from tests.models.build import Graph, Net
 from tests.models.registry import SCALE, noise, relu
 from tflm_planner import api
-from tflm_planner.choice.bench import Bench
-from tflm_planner.choice.improve import neighbours
+from tflm_planner.choice.moves.improve import neighbours
+from tflm_planner.choice.moves.patching import along_columns, patch_stages
 from tflm_planner.choice.options import TileOptions
-from tflm_planner.choice.patching import along_columns, patch_stages
-from tflm_planner.choice.trial import CLIMB, Trial, tried
+from tflm_planner.choice.search import search_tiles
+from tflm_planner.choice.trials.bench import Bench
+from tflm_planner.choice.trials.trial import CLIMB, Trial, tried
 from tflm_planner.passes.tile import Scheme
-from tflm_planner.tile_search import search_tiles
 
 KINDS = frozenset(("SLICE", "CONCATENATION", "PAD"))
 
@@ -63,7 +63,7 @@ def test_patches_are_found_where_bands_keep_too_much(monkeypatch):
     assert any(len(s.splits) == 2 or s.splits[0][0] == 2 for s in found.schemes)  # type: ignore[union-attr]
     with monkeypatch.context() as without:
         without.setattr("tflm_planner.choice.regions.patch_stages", lambda *_: [])
-        without.setattr("tflm_planner.choice.improve.along_columns", lambda _: iter(()))
+        without.setattr("tflm_planner.choice.moves.improve.along_columns", lambda _: iter(()))
         bands = search_tiles(data, options()).best
     assert found.bytes < 0.6 * bands.bytes
     tiles = api.TilePermission(objective="head", new_kinds=KINDS, overhead=1.1)

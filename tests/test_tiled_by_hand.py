@@ -11,13 +11,13 @@ from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.passes.test_shares import bottleneck
 from tests.test_tiles import wide
 from tflm_planner import api
-from tflm_planner.cli import app
+from tflm_planner.cli.app import app
 from tflm_planner.errors import UsageError
+from tflm_planner.making.by_hand import parse_patch, parse_split
 from tflm_planner.ops.axes import Slide, axis_map, macs, total_macs
 from tflm_planner.passes.axes import blocks
 from tflm_planner.passes.tile import SUM, Patch, Scheme, band
 from tflm_planner.serde import read_model
-from tflm_planner.tiled_by_hand import parse_patch, parse_split
 
 VWW = SHARED / "models" / "vww_96_int8.tflite"
 

@@ -17,11 +17,10 @@ from tflm_planner import __version__
 from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.files import check_writable, read_file, write_file
-from tflm_planner.front import with_stock
-from tflm_planner.input_strips import Streamed, StripOptions
-from tflm_planner.input_strips import stream_input as find_strips
 from tflm_planner.inspection import Inspection, read_any, seen
-from tflm_planner.making import Made, TilePermission, offers, with_pool
+from tflm_planner.making.front import with_stock
+from tflm_planner.making.make import Made, TilePermission, offers, with_pool
+from tflm_planner.making.versions import version_notes
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.tile import Patch, Scheme
 from tflm_planner.planning.lifetimes import (
@@ -40,7 +39,9 @@ from tflm_planner.report.document import (
 )
 from tflm_planner.search import Candidate, SearchOptions, lowest_peak, silent
 from tflm_planner.serde import read_model
-from tflm_planner.strips_text import header as strips_header
+from tflm_planner.strips.split import Streamed, StripOptions
+from tflm_planner.strips.split import stream_input as find_strips
+from tflm_planner.strips.text import header as strips_header
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import Arena, arena_of
 from tflm_planner.tflm.history import with_tflm
@@ -50,7 +51,6 @@ from tflm_planner.verify import Allocation, Tolerance, Verdict, verify
 from tflm_planner.verify import Options as VerifyOptions
 from tflm_planner.verify.pairs import Pair, verify_pair
 from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
-from tflm_planner.versions import version_notes
 
 __all__ = [
     "Inspection", "Patch", "PlanOptions", "Result", "Scheme", "SearchOptions", "SplitResult",

@@ -23,7 +23,7 @@ from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
 from tflm_planner.device.wheel import WheelEngine
 from tflm_planner.tflm.targets import load_target
 
-COMMAND = [sys.executable, "-c", "from tflm_planner.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from tflm_planner.cli.app import main; main()"]
 
 
 @needs_tflm
@@ -131,7 +131,7 @@ def test_a_target_file_states_a_boards_power(tmp_path: Path) -> None:
 
 def test_help_loads_nothing_heavy() -> None:
     script = (
-        "import sys; import tflm_planner.cli; "
+        "import sys; import tflm_planner.cli.app; "
         "print([n for n in ('numpy', 'serial', 'sqlite3', 'ai_edge_litert') if n in sys.modules])"
     )
     done = subprocess.run(

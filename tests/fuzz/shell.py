@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 EXPECTED_CODES = {0, 3, 4, 5}
-COMMAND = [sys.executable, "-c", "from tflm_planner.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from tflm_planner.cli.app import main; main()"]
 
 
 def call(

@@ -9,7 +9,6 @@ from pathlib import Path
 from benchmarks.arena import Wheel
 from tests.replay import replay
 from tflm_planner import api
-from tflm_planner.input_strips import StripOptions, planned_split
 from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
@@ -17,6 +16,7 @@ from tflm_planner.passes.stream import NotStreamableError
 from tflm_planner.passes.stream.strip import can_split, ends_of
 from tflm_planner.search import SearchOptions
 from tflm_planner.serde import read_model
+from tflm_planner.strips.split import StripOptions, planned_split
 from tflm_planner.units import align_up
 from tflm_planner.verify.inputs import input_sets
 from tflm_planner.verify.pair_worker import Application

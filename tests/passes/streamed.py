@@ -16,7 +16,7 @@ from tests.passes.tiled import quick_differences
 from tests.replay import replay
 from tflm_planner import api
 from tflm_planner.ir import Graph, Op
-from tflm_planner.making import make
+from tflm_planner.making.make import make
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
 from tflm_planner.passes.stream import EDGES, Loop, NotStreamableError, Stream, can_stream

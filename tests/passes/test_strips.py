@@ -32,7 +32,7 @@ from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.stream import NotStreamableError
 from tflm_planner.passes.stream.strip import can_split, split
 from tflm_planner.serde import read_model
-from tflm_planner.strips_text import header
+from tflm_planner.strips.text import header
 from tflm_planner.tflm.arena import apart_of, arena_of
 from tflm_planner.verify.pairs import verify_pair
 

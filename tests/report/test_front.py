@@ -16,7 +16,7 @@ from report_samples import HOSTILE
 from tests.conftest import CNN
 from tflm_planner import api
 from tflm_planner.choice.options import Found, Tiling, fronts_of, slower_than
-from tflm_planner.front import front_points, with_stock
+from tflm_planner.making.front import front_points, with_stock
 from tflm_planner.passes.tile import Scheme
 from tflm_planner.report.csv_document import to_csv
 from tflm_planner.report.document import Front, Point, Report

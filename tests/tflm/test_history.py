@@ -9,15 +9,15 @@ import pytest
 from tests.models.registry import MODELS
 from tests.planning.test_flow import _swapping
 from tflm_planner import api
-from tflm_planner.choice.loops import may_loop
 from tflm_planner.choice.options import TileOptions
+from tflm_planner.choice.sketches.loops import may_loop
 from tflm_planner.errors import ModelError, UsageError
+from tflm_planner.making.versions import refuse_plan, version_notes
 from tflm_planner.proof import Copying
 from tflm_planner.serde import read_model
 from tflm_planner.tflm.history import can, day_of, has_operator, since, with_tflm
 from tflm_planner.tflm.persistent import KNOWN
 from tflm_planner.tflm.targets import Target, load_target
-from tflm_planner.versions import refuse_plan, version_notes
 
 
 def of(day: str, target: str = "cortex-m4/cmsis-nn") -> Target:

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
-from tflm_planner.choice.bench import Bench
 from tflm_planner.choice.items import looped_item, tiled_item
-from tflm_planner.choice.line import Line
-from tflm_planner.choice.loops import LoopSketch, may_loop
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.partition import Item
-from tflm_planner.choice.sketch import Kept, Limits, Sketch, sketches
-from tflm_planner.choice.workers import Workers
+from tflm_planner.choice.sketches.line import Line
+from tflm_planner.choice.sketches.loops import LoopSketch, may_loop
+from tflm_planner.choice.sketches.sketch import Kept, Limits, Sketch, sketches
+from tflm_planner.choice.trials.bench import Bench
+from tflm_planner.choice.trials.workers import Workers
 from tflm_planner.passes.tile import CHANNELS
 from tflm_planner.passes.tiler import Halo
 

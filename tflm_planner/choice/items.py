@@ -8,10 +8,10 @@ from dataclasses import replace
 from math import prod
 from typing import cast
 
-from tflm_planner.choice.loops import LoopSketch
 from tflm_planner.choice.partition import Cover, Item, Way
-from tflm_planner.choice.sketch import Sketch
-from tflm_planner.choice.trial import Outcome, Schedule
+from tflm_planner.choice.sketches.loops import LoopSketch
+from tflm_planner.choice.sketches.sketch import Sketch
+from tflm_planner.choice.trials.trial import Outcome, Schedule
 from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.stream import Edge, Loop
 from tflm_planner.passes.tile import ROWS, Scheme

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tflm_planner.choice.bench import Question
 from tflm_planner.choice.items import work_added
 from tflm_planner.choice.options import (
     Found,
@@ -27,8 +26,9 @@ from tflm_planner.choice.options import (
     silent,
     slower_than,
 )
-from tflm_planner.choice.trial import CAREFUL, FIRST_FITS, Trial, permitted, tiling_of
-from tflm_planner.choice.workers import Workers
+from tflm_planner.choice.trials.bench import Question
+from tflm_planner.choice.trials.trial import CAREFUL, FIRST_FITS, Trial, permitted, tiling_of
+from tflm_planner.choice.trials.workers import Workers
 from tflm_planner.ir import Op
 from tflm_planner.passes.axes import Axis, axis_graph, cells
 from tflm_planner.passes.tile import Scheme

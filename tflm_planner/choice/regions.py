@@ -19,9 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tflm_planner.choice.allowance import Allowance, Patience
-from tflm_planner.choice.bench import Question
-from tflm_planner.choice.drift import against, both_ways
-from tflm_planner.choice.improve import neighbours
+from tflm_planner.choice.bulges.outings import Outings
 from tflm_planner.choice.intervals import LARGE, Intervals, Reach
 from tflm_planner.choice.items import (
     BATCH,
@@ -33,8 +31,9 @@ from tflm_planner.choice.items import (
     ways_to_try,
     work_added,
 )
-from tflm_planner.choice.line import Line
-from tflm_planner.choice.loops import may_loop
+from tflm_planner.choice.moves.drift import against, both_ways
+from tflm_planner.choice.moves.improve import neighbours
+from tflm_planner.choice.moves.patching import patch_stages, with_patches
 from tflm_planner.choice.options import (
     Found,
     Progress,
@@ -44,10 +43,11 @@ from tflm_planner.choice.options import (
     silent,
     slower_than,
 )
-from tflm_planner.choice.outings import Outings
 from tflm_planner.choice.partition import Cover, Item, Partition, Way
-from tflm_planner.choice.patching import patch_stages, with_patches
-from tflm_planner.choice.trial import (
+from tflm_planner.choice.sketches.line import Line
+from tflm_planner.choice.sketches.loops import may_loop
+from tflm_planner.choice.trials.bench import Question
+from tflm_planner.choice.trials.trial import (
     CAREFUL,
     CLIMB,
     Outcome,
@@ -55,8 +55,8 @@ from tflm_planner.choice.trial import (
     Trial,
     line_order,
 )
+from tflm_planner.choice.trials.workers import Workers
 from tflm_planner.choice.whole import LARGEST_MODEL, WholeModels
-from tflm_planner.choice.workers import Workers
 from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import Scheme

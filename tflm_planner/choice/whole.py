@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tflm_planner.choice.allowance import Allowance
-from tflm_planner.choice.bench import Question
 from tflm_planner.choice.items import SCHEDULES, work_added
 from tflm_planner.choice.options import TileOptions, Tiling
-from tflm_planner.choice.trial import CLIMB, Outcome, Trial, permitted, tiling_of
-from tflm_planner.choice.workers import Workers
+from tflm_planner.choice.trials.bench import Question
+from tflm_planner.choice.trials.trial import CLIMB, Outcome, Trial, permitted, tiling_of
+from tflm_planner.choice.trials.workers import Workers
 
 LARGEST_MODEL = 800
 """Operators of a whole model that is tried in several orders, and that others near it are tried

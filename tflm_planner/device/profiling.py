@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
-from tflm_planner.choice.copying import is_stand_in
+from tflm_planner.choice.trials.copying import is_stand_in
 from tflm_planner.cost import Watch, case_of, profile_target, with_source
 from tflm_planner.cost.case import Case, canonical
 from tflm_planner.device import messages as m

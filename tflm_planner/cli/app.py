@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tflm_planner import __version__, cli_device, cli_strips
-from tflm_planner.cli_plan import DEFAULT_TARGET, PlanArguments
-from tflm_planner.cli_shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose, told
-from tflm_planner.cli_shared import errors_as_exit_codes as _errors_as_exit_codes
-from tflm_planner.cli_shared import print_json as _print_json
-from tflm_planner.cli_shared import progress as _progress
+from tflm_planner import __version__
+from tflm_planner.cli import device, strips
+from tflm_planner.cli.plan import DEFAULT_TARGET, PlanArguments
+from tflm_planner.cli.shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose, told
+from tflm_planner.cli.shared import errors_as_exit_codes as _errors_as_exit_codes
+from tflm_planner.cli.shared import print_json as _print_json
+from tflm_planner.cli.shared import progress as _progress
 from tflm_planner.errors import ModelError, OutputsDifferError, UsageError
 
 if TYPE_CHECKING:
@@ -209,8 +210,8 @@ def verify_command(
             raise ModelError("no runtime could run both models; see above")
 
 
-cli_device.add_to(app)
-cli_strips.add_to(app)
+device.add_to(app)
+strips.add_to(app)
 
 
 def _print_report(report: Report, *, as_json: bool, quiet: bool) -> None:

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tflm_planner.choice.bench import Question
-from tflm_planner.choice.bulges import around_bulges
-from tflm_planner.choice.gathering import Gathered
+from tflm_planner.choice.bulges.gathering import Gathered
+from tflm_planner.choice.bulges.orders import around_bulges
 from tflm_planner.choice.items import LARGE_WORK
-from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import TileOptions
-from tflm_planner.choice.trial import CLIMB, Outcome, Trial
-from tflm_planner.choice.workers import Workers
+from tflm_planner.choice.sketches.line import Line
+from tflm_planner.choice.trials.bench import Question
+from tflm_planner.choice.trials.trial import CLIMB, Outcome, Trial
+from tflm_planner.choice.trials.workers import Workers
 from tflm_planner.cost import cost_of_case
 from tflm_planner.cost.case import Case, Operand
 from tflm_planner.ir import Op, Tensor

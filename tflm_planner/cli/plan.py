@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tflm_planner import cli_device
-from tflm_planner.cli_shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose, operator_kinds
+from tflm_planner.cli.device import with_profile
+from tflm_planner.cli.shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose, operator_kinds
 from tflm_planner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -136,11 +136,11 @@ class PlanArguments:
         target = api.load_target(self.target, lean=self.lean)
         if self.tflm is not None:
             target = api.with_tflm(target, self.tflm)
-        return cli_device.with_profile(target, self.profile)
+        return with_profile(target, self.profile)
 
     def _permission(self) -> TilePermission:
         from tflm_planner import api
-        from tflm_planner.tiled_by_hand import by_hand
+        from tflm_planner.making.by_hand import by_hand
 
         return api.TilePermission(
             self.overhead,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tflm_planner.cli_shared import (
+from tflm_planner.cli.shared import (
     AsJson,
     Inputs,
     Quiet,
@@ -72,7 +72,7 @@ def stream_input_command(
     """Experimental: split a model so that its input comes row by row and is never in SRAM whole."""
     with errors_as_exit_codes():
         from tflm_planner import api
-        from tflm_planner.strips_text import render_streamed, streamed_to_json
+        from tflm_planner.strips.text import render_streamed, streamed_to_json
 
         on = api.load_target(target, lean=lean)
         options = api.StripOptions(

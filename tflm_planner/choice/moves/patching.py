@@ -15,9 +15,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tflm_planner.choice.line import Line
-from tflm_planner.choice.sketch import Limits, sketches
-from tflm_planner.choice.trial import CLIMB, Trial
+from tflm_planner.choice.sketches.line import Line
+from tflm_planner.choice.sketches.sketch import Limits, sketches
+from tflm_planner.choice.trials.trial import CLIMB, Trial
 from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.tile import COLUMNS, ROWS, Scheme
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.choice.line import Line
+from tflm_planner.choice.sketches.line import Line
 from tflm_planner.ir import Op
 
 

@@ -21,9 +21,9 @@ from typing import Literal
 
 import numpy as np
 
-from tflm_planner.choice.early import Early
-from tflm_planner.choice.line import Line
-from tflm_planner.choice.ranges import Ranges, Vector, needed_of, unit_of
+from tflm_planner.choice.sketches.early import Early
+from tflm_planner.choice.sketches.line import Line
+from tflm_planner.choice.sketches.ranges import Ranges, Vector, needed_of, unit_of
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.axes import axis_map

@@ -12,10 +12,10 @@ from typing import Any
 
 from tflm_planner import __version__
 from tflm_planner.errors import UsageError
-from tflm_planner.input_strips import Streamed
 from tflm_planner.ir import Model, Tensor
 from tflm_planner.passes.stream.readings import row_elements
 from tflm_planner.report.text import check_sentence, count, safe_text
+from tflm_planner.strips.split import Streamed
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 from tflm_planner.units import human_size

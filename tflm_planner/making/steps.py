@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tflm_planner.tile_search import (
+from tflm_planner.choice.search import (
     Found,
     Progress,
     TileOptions,

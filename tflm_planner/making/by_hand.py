@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from tflm_planner.choice.search import Tiling
 from tflm_planner.cost import latency_of
 from tflm_planner.errors import UsageError
 from tflm_planner.passes.base import run
@@ -18,7 +19,6 @@ from tflm_planner.passes.tile import CHANNELS, COLUMNS, ROWS, SUM, Patch, Scheme
 from tflm_planner.passes.tiler import HALOS
 from tflm_planner.serde import read_model
 from tflm_planner.tflm.machine import Machine
-from tflm_planner.tile_search import Tiling
 
 _AXES = {"rows": ROWS, "columns": COLUMNS, "channels": CHANNELS, "sum": SUM}
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from tflm_planner.choice.copying import cut_out
-from tflm_planner.choice.likeness import Likeness
-from tflm_planner.choice.line import Line
-from tflm_planner.choice.loops import LoopSketches
 from tflm_planner.choice.options import TileOptions
-from tflm_planner.choice.sketch import Kept, Sketch
-from tflm_planner.choice.trial import Outcome, Trial, all_tried, tried
+from tflm_planner.choice.sketches.line import Line
+from tflm_planner.choice.sketches.loops import LoopSketches
+from tflm_planner.choice.sketches.sketch import Kept, Sketch
+from tflm_planner.choice.trials.copying import cut_out
+from tflm_planner.choice.trials.likeness import Likeness
+from tflm_planner.choice.trials.trial import Outcome, Trial, all_tried, tried
 from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup

@@ -1,4 +1,4 @@
-"""The child process of a search: `python -m tflm_planner.choice.worker`; see `workers`."""
+"""The child process of a search: `python -m tflm_planner.choice.trials.worker`; see `workers`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-from tflm_planner.choice.bench import Bench
+from tflm_planner.choice.trials.bench import Bench
 from tflm_planner.verify.frames import read_frame, write_frame
 
 

@@ -25,7 +25,7 @@ from tflm_planner.choice.options import (
     slower_than,
 )
 from tflm_planner.choice.regions import RegionSearch
-from tflm_planner.choice.workers import Workers
+from tflm_planner.choice.trials.workers import Workers
 
 __all__ = [
     "METHODS", "OBJECTIVES", "Found", "Method", "Objective", "Progress", "TileOptions", "Tiling",

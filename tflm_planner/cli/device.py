@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tflm_planner.cli_shared import (
+from tflm_planner.cli.shared import (
     AsJson,
     Quiet,
     Seed,

@@ -3,8 +3,8 @@
 Every process reads the model by itself and takes the next job when it is free; answers are put in
 the order of the questions, so that the number of processes changes nothing but the time. What was
 answered once is known from then on, to all searches that share the workers. Children are started
-as `python -m tflm_planner.choice.worker`, never forked and never by importing the caller's script;
-nobody waits for one that is still starting.
+as `python -m tflm_planner.choice.trials.worker`, never forked and never by importing the caller's
+script; nobody waits for one that is still starting.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import Any, Generic, Protocol, TypeVar
 
-from tflm_planner.choice.bench import Bench, Family, Question
 from tflm_planner.choice.options import TileOptions
-from tflm_planner.choice.trial import Outcome
+from tflm_planner.choice.trials.bench import Bench, Family, Question
+from tflm_planner.choice.trials.trial import Outcome
 from tflm_planner.verify.frames import read_frame, write_frame
 
 T = TypeVar("T", covariant=True)
@@ -111,7 +111,7 @@ class Workers:
             self._more -= 1
             with contextlib.suppress(OSError):
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "tflm_planner.choice.worker"],
+                    [sys.executable, "-m", "tflm_planner.choice.trials.worker"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,

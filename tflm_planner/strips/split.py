@@ -20,7 +20,7 @@ from tflm_planner.clone import clone
 from tflm_planner.cost import latency_of
 from tflm_planner.errors import ModelError, UnsoundPlanError, UsageError
 from tflm_planner.ir import Model
-from tflm_planner.making import Made, TilePermission, make, with_pool
+from tflm_planner.making.make import Made, TilePermission, make, with_pool
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
 from tflm_planner.passes.place import carried_plan

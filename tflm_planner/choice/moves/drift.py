@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tflm_planner.choice.line import Line
-from tflm_planner.choice.trial import CLIMB, Trial
+from tflm_planner.choice.sketches.line import Line
+from tflm_planner.choice.trials.trial import CLIMB, Trial
 from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import ROWS, Scheme

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tflm_planner.choice.search import Found, Objective, Tiling
 from tflm_planner.passes.stream import Loop
 from tflm_planner.report.document import Front, Point, Role
-from tflm_planner.tile_search import Found, Objective, Tiling
 
 
 def front_points(

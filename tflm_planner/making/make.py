@@ -9,13 +9,24 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 
-from tflm_planner.advice import advice
-from tflm_planner.choice.trial import has_tiles
+from tflm_planner.choice.search import (
+    Found,
+    Method,
+    Objective,
+    TileOptions,
+    Tiling,
+)
+from tflm_planner.choice.trials.trial import has_tiles
 from tflm_planner.errors import UnsoundPlanError, UsageError
-from tflm_planner.finishing import finish
-from tflm_planner.front import front_points
 from tflm_planner.inspection import Inspection, seen
 from tflm_planner.ir import Model
+from tflm_planner.making.advice import advice
+from tflm_planner.making.by_hand import tiling_by_hand
+from tflm_planner.making.finishing import finish
+from tflm_planner.making.front import front_points
+from tflm_planner.making.steps import Steps, search_steps
+from tflm_planner.making.tiled import into_dialect, new_kinds, tiled_model
+from tflm_planner.making.versions import refuse_plan
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import entry_graphs
 from tflm_planner.passes.place import carried_plan
@@ -28,21 +39,10 @@ from tflm_planner.report.document import Front
 from tflm_planner.rewriter import lend_names
 from tflm_planner.search import Candidate, Progress, SearchOptions, search
 from tflm_planner.serde import read_model, write_model
-from tflm_planner.steps import Steps, search_steps
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.lean import WritePool
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
-from tflm_planner.tile_search import (
-    Found,
-    Method,
-    Objective,
-    TileOptions,
-    Tiling,
-)
-from tflm_planner.tiled import into_dialect, new_kinds, tiled_model
-from tflm_planner.tiled_by_hand import tiling_by_hand
-from tflm_planner.versions import refuse_plan
 
 _MOST_REFUSED = 3
 """Tilings that the proof refused, after which the plan without tiles is fallen back on."""

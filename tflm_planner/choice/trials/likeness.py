@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tflm_planner.choice.line import Line
+from tflm_planner.choice.sketches.line import Line
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.schema import members
 from tflm_planner.tflm.lean_costs import lean_form

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from tflm_planner.choice.patching import along_columns
-from tflm_planner.choice.trial import Trial
+from tflm_planner.choice.moves.patching import along_columns
+from tflm_planner.choice.trials.trial import Trial
 from tflm_planner.passes.stream import EDGES, Loop
 from tflm_planner.passes.tile import Scheme
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from tflm_planner.choice.line import Line
 from tflm_planner.choice.options import TileOptions
+from tflm_planner.choice.sketches.line import Line
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.passes.stream import EDGES, Edge, Geometry, Loop, NotStreamableError
 from tflm_planner.passes.stream.geometry import element_bytes, geometry, row_elements

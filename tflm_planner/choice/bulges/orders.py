@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from tflm_planner.choice.frontier import Cuts
-from tflm_planner.choice.gathering import Gathered, Region, closed, gathered
+from tflm_planner.choice.bulges.frontier import Cuts
+from tflm_planner.choice.bulges.gathering import Gathered, Region, closed, gathered
 from tflm_planner.planning.order import Dag
 
 _CAPS = tuple(Fraction(n, 16) for n in (12, 8, 6, 5, 4, 3, 2))

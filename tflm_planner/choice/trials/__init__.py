@@ -1,0 +1,1 @@
+"""Candidates made, planned and counted, in several processes; each once."""

@@ -1,0 +1,1 @@
+"""The command line. `tflm_planner.cli.app` is its front door; it parses, calls `api`, prints."""
