@@ -57,7 +57,7 @@ class TilePermission:
     """What tiling may do. overhead: instructions allowed, relative to the original. dialect:
     views that cost no operator, which only TFLM understands. new_kinds: operators that the
     firmware may have to register in addition; None for all. method, objective: how the search
-    goes, and the bytes that it lowers (`tile_search`). workers: processes that it uses. by_hand:
+    goes, and the bytes that it lowers (`choice.search`). workers: processes that it uses. by_hand:
     what is to be tiled, in place of a search. inexact: whether sums may be split, which changes
     bits."""
 
