@@ -7,8 +7,9 @@ import hashlib
 import pytest
 
 from tests.test_choice import narrow_rows
-from tflm_planner import api, making
+from tflm_planner import api
 from tflm_planner.errors import OutputsDifferError, UnsoundPlanError
+from tflm_planner.making import make
 from tflm_planner.passes.tile import Scheme
 from tflm_planner.verify.verdict import DIFFERENT, EQUAL, RuntimeCheck, Verdict
 
@@ -72,9 +73,9 @@ def test_the_next_best_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch
 
 
 def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
-    proof = Proof(monkeypatch, making._MOST_REFUSED)
+    proof = Proof(monkeypatch, make._MOST_REFUSED)
     found = planned()
-    assert len(refusals(found)) == making._MOST_REFUSED == len(set(proof.files)) - 1
+    assert len(refusals(found)) == make._MOST_REFUSED == len(set(proof.files)) - 1
     assert any("none that stood the proof lowers" in n for n in found.report.notes)
     Proof(monkeypatch, 0)
     plain = api.plan(narrow_rows(), options=api.PlanOptions(api.SearchOptions()))
@@ -85,7 +86,7 @@ def test_nothing_is_written_where_nothing_is_equal(tmp_path, monkeypatch):
     proof = Proof(monkeypatch, FAR)
     with pytest.raises(OutputsDifferError, match="byte 7 of 'out'; nothing was written"):
         planned(tmp_path)
-    assert len(proof.files) == making._MOST_REFUSED + 1 and list(tmp_path.iterdir()) == []
+    assert len(proof.files) == make._MOST_REFUSED + 1 and list(tmp_path.iterdir()) == []
 
 
 def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch):
@@ -98,7 +99,7 @@ def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch)
 def test_a_guard_passes_the_best_over(monkeypatch):
     """Before any runtime runs it: scratch of the dialect, or a plan that the validator refuses."""
     Proof(monkeypatch, 0)
-    best, tiled = planned(), making._tiled
+    best, tiled = planned(), make._tiled
 
     def guarded(original, tiling, *rest):
         made = tiled(original, tiling, *rest)
@@ -106,7 +107,7 @@ def test_a_guard_passes_the_best_over(monkeypatch):
             raise UnsoundPlanError("scratch lies over 'x'")
         return made
 
-    monkeypatch.setattr(making, "_tiled", guarded)
+    monkeypatch.setattr(make, "_tiled", guarded)
     found = planned()
     (note,) = (n for n in found.report.notes if n.startswith("passed over"))
     assert note.endswith("scratch lies over 'x'") and not refusals(found)

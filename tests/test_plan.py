@@ -10,13 +10,14 @@ import pytest
 
 from tests.conftest import ROOT, SHARED, needs_shared, needs_tflm
 from tests.models.handmade import MODELS
-from tflm_planner import api, making
+from tflm_planner import api
 from tflm_planner.errors import (
     ModelError,
     OutputsDifferError,
     UnsoundPlanError,
     UsageError,
 )
+from tflm_planner.making import make
 from tflm_planner.passes import place
 from tflm_planner.passes.place import PLAN_METADATA, carried_plan
 from tflm_planner.report.json_document import to_json
@@ -142,8 +143,8 @@ def test_the_plan_lists_every_tensor_of_every_graph():
 @needs_tflm
 def test_a_corrupting_plan_is_never_written(cnn, tmp_path, monkeypatch):
     """All tensors at offset 0: LiteRT does not care, real TFLM computes something else."""
-    monkeypatch.setattr(making, "validate", lambda problem, plan: [])
-    monkeypatch.setattr(making, "replay_all", lambda trails, machine: 0)
+    monkeypatch.setattr(make, "validate", lambda problem, plan: [])
+    monkeypatch.setattr(make, "replay_all", lambda trails, machine: 0)
     original = place.Place.apply
 
     def corrupt(self, model):
@@ -170,7 +171,7 @@ def test_the_validator_stands_before_the_runtimes(cnn, tmp_path, monkeypatch):
 
 def test_the_replay_stands_between_them(cnn, monkeypatch):
     """A contract that allowed too much would be found by replaying the kernels."""
-    monkeypatch.setattr(making, "validate", lambda problem, plan: [])
+    monkeypatch.setattr(make, "validate", lambda problem, plan: [])
     original = place.Place.apply
 
     def corrupt(self, model):
