@@ -17,9 +17,10 @@ import numpy.typing as npt
 
 from tflm_planner.passes.tiler import Halo
 
+Ints = npt.NDArray[np.int64]
+
 UNITS = 200
 """Steps in which instructions are counted."""
-_FAR = np.int64(1) << 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Partition:
         self._allowed = max(allowed, 1)
         self._ending: list[dict[Way, Item]] = [{} for _ in range(self._count + 1)]
         self._known: dict[tuple[int, frozenset[Way]], list[Cover]] = {}
+        self._listed: _Table | None = None
 
     def add(self, item: Item) -> None:
         """Offer an item; one of the same key is replaced."""
@@ -103,6 +105,7 @@ class Partition:
 
     def _forget(self, item: Item) -> None:
         """What got dearer changes only the covers that it is part of."""
+        self._listed = None
         self._known = {
             key: covers
             for key, covers in self._known.items()
@@ -126,54 +129,59 @@ class Partition:
         return self._known[cap, banned]
 
     def _solved(self, cap: int, banned: frozenset[Way]) -> list[Cover]:
-        best = np.full((self._count + 1, UNITS + 1), _FAR, np.int64)
-        best[0] = 0
-        taken: list[list[tuple[Item | None, npt.NDArray[np.bool_], int]]] = [[]]
-        everywhere = np.ones(UNITS + 1, np.bool_)
-        for end in range(1, self._count + 1):
-            row = best[end]
-            steps: list[tuple[Item | None, npt.NDArray[np.bool_], int]] = []
-            if self._needs[end - 1] <= cap:
-                row[:] = best[end - 1]
-                steps.append((None, everywhere, 0))
-            for item in self._ending[end].values():
-                units = -(-item.cost * UNITS // self._allowed) if item.cost > 0 else 0
-                if item.head > cap or item.key in banned or best[item.first, UNITS - units] >= _FAR:
-                    continue
-                offer = best[item.first, : UNITS + 1 - units] + item.tail
-                better = np.zeros(UNITS + 1, np.bool_)
-                better[units:] = offer < row[units:]
-                if better.any():
-                    row[units:] = np.minimum(row[units:], offer)
-                    steps.append((item, better, units))
-            taken.append(steps)
-        return self._read(best, taken)
+        # Compiled code, which takes its time to import.
+        from tflm_planner.choice.covering import FAR, covered
 
-    def _read(
-        self,
-        best: npt.NDArray[np.int64],
-        taken: list[list[tuple[Item | None, npt.NDArray[np.bool_], int]]],
-    ) -> list[Cover]:
+        table = self._table()
+        usable = np.ones(len(table.items), np.bool_)
+        if banned:
+            usable[[k for k, item in enumerate(table.items) if item.key in banned]] = False
+        last, choice = covered(table.needs, table.starts, table.figures, usable, cap, UNITS)
         found: list[Cover] = []
-        last = best[self._count]
         units = UNITS
-        while units >= 0 and last[units] < _FAR:
+        while units >= 0 and last[units] < FAR:
             least = int(np.argmax(last == last[units]))  # as few instructions for this tail
-            found.append(self._walk(taken, least))
+            found.append(self._walk(table, choice, least))
             units = least - 1
         return found
 
-    def _walk(
-        self, taken: list[list[tuple[Item | None, npt.NDArray[np.bool_], int]]], units: int
-    ) -> Cover:
+    def _walk(self, table: _Table, choice: Ints, units: int) -> Cover:
         at, items, head = self._count, list[Item](), 0
         while at > 0:
-            item, _, spent = next(step for step in reversed(taken[at]) if step[1][units])
-            if item is None:
+            taken = int(choice[at, units])
+            if taken < 0:
                 head = max(head, self._needs[at - 1])
                 at -= 1
                 continue
+            item = table.items[taken]
             items.append(item)
-            head, at, units = max(head, item.head), item.first, units - spent
+            head, at, units = max(head, item.head), item.first, units - int(table.figures[3, taken])
         items.reverse()
         return Cover(tuple(items), head, sum(i.tail for i in items), sum(i.cost for i in items))
+
+    def _table(self) -> _Table:
+        """All items as arrays, until one comes or goes."""
+        if self._listed is None:
+            items = [item for ending in self._ending for item in ending.values()]
+            starts = np.cumsum([0, *map(len, self._ending)])
+            units = [-(-max(i.cost, 0) * UNITS // self._allowed) for i in items]
+            rows = [(i.first, i.head, i.tail, u) for i, u in zip(items, units, strict=True)]
+            figures = np.array(rows, np.int64).reshape(-1, 4).T
+            self._listed = _Table(
+                items,
+                np.array(self._needs, np.int64),
+                starts.astype(np.int64),
+                np.ascontiguousarray(figures),
+            )
+        return self._listed
+
+
+@dataclass(frozen=True)
+class _Table:
+    """items: by their ends, as they came. starts: of those of each end. figures: where they begin,
+    their heads, tails, and units of instructions."""
+
+    items: list[Item]
+    needs: Ints
+    starts: Ints
+    figures: Ints
