@@ -14,8 +14,9 @@ from tflm_planner.planning.order import best_order
 
 Schedule = Literal["file", "rpo", "best"]
 """The order that the file has, reverse post-order, or that of a short search."""
-_STATES = 5_000
-"""States of the search for an order: a trial takes milliseconds."""
+_STATES = 1_500
+"""States of the search for an order of tiles: those that end later are rare, and a trial takes
+milliseconds."""
 _CLOCK = 60.0
 """Seconds of it at most: states are to end it, so that a slow machine finds the same order."""
 
@@ -28,6 +29,6 @@ class Recipe:
     rounds: int = 0
 
 
-def quick_order(schedule: Schedule) -> OrderSearch:
+def quick_order(schedule: Schedule, states: int = _STATES) -> OrderSearch:
     """The search for such an order."""
-    return partial(best_order, method=schedule, budget=_STATES, time_limit=_CLOCK)
+    return partial(best_order, method=schedule, budget=states, time_limit=_CLOCK)

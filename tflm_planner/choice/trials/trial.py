@@ -39,6 +39,8 @@ from tflm_planner.tflm.lean import WritePool
 
 FIRST_FITS, CLIMB, CAREFUL = 0, 1, 12
 """Efforts: milliseconds, tens of milliseconds, tenths of a second."""
+_LINE_STATES = 5_000
+"""States of the search for the order of the line, which is made once."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,7 @@ def line_order(model: Model, options: TileOptions) -> tuple[int, ...]:
     peak, or the file's where none is smaller."""
     made = clone(model)
     position = {id(op): i for i, op in enumerate(made.main.ops)}
-    Reorder(quick_order("best"), options.machine.scratch_of, options.trails_of).results(made)
+    Reorder(quick_order("best", _LINE_STATES), options.machine.scratch_of, options.trails_of).results(made)
     return tuple(position[id(op)] for op in made.main.ops)
 
 
