@@ -46,6 +46,11 @@ class Allowance:
         """Whether the step that was begun is to end."""
         return self.left <= self._floor
 
+    @property
+    def is_overdrawn(self) -> bool:
+        """Whether the step has spent what is left for those after it."""
+        return self.left <= self._end
+
 
 @dataclass
 class Patience:

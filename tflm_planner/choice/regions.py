@@ -181,7 +181,9 @@ class RegionSearch:
                     self._branch(cover)
             say(f"tiling: {self._whole.best.bytes:,} B, {self._trials} intervals tried")
             patience.note(self._whole.best.bytes, len(covers))
-            if patience.is_over:
+            # A cover of a large model is dear, and other modes want their part.
+            dear = len(self._line) > LARGE and self._work.is_overdrawn
+            if patience.is_over or dear:
                 return
 
     def _try_outings(self, say: Progress) -> None:

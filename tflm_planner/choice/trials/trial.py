@@ -243,7 +243,9 @@ def line_order(model: Model, options: TileOptions) -> tuple[int, ...]:
     peak, or the file's where none is smaller."""
     made = clone(model)
     position = {id(op): i for i, op in enumerate(made.main.ops)}
-    Reorder(quick_order("best", _LINE_STATES), options.machine.scratch_of, options.trails_of).results(made)
+    Reorder(
+        quick_order("best", _LINE_STATES), options.machine.scratch_of, options.trails_of
+    ).results(made)
     return tuple(position[id(op)] for op in made.main.ops)
 
 
