@@ -10,6 +10,7 @@ import pytest
 
 from tests.passes.test_odd_graphs import Chain
 from tflm_planner import api, schema
+from tflm_planner.choice.allowance import Allowance
 from tflm_planner.choice.bulges.frontier import Cuts
 from tflm_planner.choice.bulges.gathering import Gathered, Region, closed, gathered
 from tflm_planner.choice.bulges.orders import alone, around_bulges, bulges_of
@@ -17,9 +18,8 @@ from tflm_planner.choice.bulges.outings import Outings, _Way, pads_are_dear
 from tflm_planner.choice.options import TileOptions, Tiling, silent
 from tflm_planner.choice.search import search_tiles
 from tflm_planner.choice.sketches.line import Line
-from tflm_planner.choice.trials.bench import Question
-from tflm_planner.choice.trials.trial import Trial
 from tflm_planner.choice.trials.workers import Workers
+from tflm_planner.choice.whole import WholeModels
 from tflm_planner.making.make import TilePermission, _tiled
 from tflm_planner.ops.axes import Slide
 from tflm_planner.passes.tile import ROWS, Scheme
@@ -198,10 +198,8 @@ def outings_of(data: bytes, *, allowed: int) -> Outings:
     on = api.machine(api.load_target("x86-64/reference"))
     options = TileOptions(on, on.trails_of, objective="head", new_kinds=None)
     workers = Workers(data, options)
-    (plain,) = workers.answers([Question(Trial((), False))])
-    assert plain is not None
-    used = frozenset(op.kind for op in read_model(data).ops())
-    return Outings(workers, options, plain, allowed, used)
+    whole = WholeModels(workers, options, len(read_model(data).main.ops), Allowance(0))
+    return Outings(workers, options, whole, allowed)
 
 
 def test_the_smallest_tiles_first_and_larger_ones_where_they_must_be(
@@ -215,7 +213,7 @@ def test_the_smallest_tiles_first_and_larger_ones_where_they_must_be(
     def cut(_: Outings, line: Line, parts: int, order: object, span: tuple[int, int]) -> list[_Way]:
         asked.append(parts)
         scheme = Scheme(tuple(range(*span)), ((ROWS, parts),), "merge")
-        return [_Way(scheme, 10_000 + 40_000 // parts, 30 * parts)]
+        return [_Way(scheme, 100 + 400 // parts, 0, 30 * parts)]
 
     monkeypatch.setattr(Outings, "_cut", cut)
     found = Gathered((0, 1, 2, 3), ((0, 4),), 0)

@@ -19,10 +19,11 @@ from tflm_planner.planning.allocators import (
     best_of,
     exact,
     greedy,
-    local,
     portfolio,
     slide,
 )
+from tflm_planner.planning.allocators.arrays import Arrays
+from tflm_planner.planning.allocators.climbing import climb
 from tflm_planner.planning.allocators.items import alias_sets, bind, choose_all, without_aliases
 from tflm_planner.planning.allocators.sections import sections_of
 from tflm_planner.planning.bounds import crowds, lower_bound
@@ -54,7 +55,7 @@ def test_every_plan_is_legal_and_none_below_the_bound(problem: Problem) -> None:
             assert validate(problem, plan) == [] and paint(problem, plan)
             assert plan.height(problem) >= bound
         order = list(range(len(items)))
-        plan = items.plan(local.climb(items, order, bound=bound, rounds=20, seed=0))
+        plan = items.plan(climb(Arrays.of(items), order, bound=bound, rounds=20).tolist())
         assert validate(problem, plan) == []
 
 

@@ -191,7 +191,7 @@ class RegionSearch:
         if len(self._line) <= LARGE:
             return
         say("tiling: looking for bulges")
-        outings = Outings(self._workers, self._options, self._plain, self._allowed, self._used)
+        outings = Outings(self._workers, self._options, self._whole, self._allowed)
         patience = Patience(_OUTINGS_IN_VAIN, _GAIN, self._whole.best.bytes)
         for trial in outings.trials():
             self._whole.add([trial])
@@ -212,10 +212,11 @@ class RegionSearch:
     def _cut_patches(self) -> None:
         """Try patch stages before what the best model so far has behind them: with copies, as
         patches need them."""
-        if self._bound or self._over:
+        if self._bound or self._over or not self._copies:
             return
         border = self._options.borders(self._used)[-1]
-        stages = patch_stages(self._line, self._whole.best.head, border, self._allowed)
+        most = self._whole.best.bytes - self._beside
+        stages = patch_stages(self._line, most, border, self._allowed)
         ranked = sorted(
             self._whole.ranked(True) + self._whole.ranked(False), key=lambda pair: pair[0].rank
         )
@@ -299,13 +300,12 @@ class RegionSearch:
     def _covers(self) -> list[Cover]:
         """The best covers for the caps that matter, best first."""
         known = self._whole.best.bytes
-        tail = self._plain.tail if self._options.objective == "arena" else 0
         if not self._caps:
             caps = self._partition.caps()
             self._caps = caps[:: max(len(caps) // _CAPS, 1)]
         found: list[Cover] = []
         for cap in self._caps:
-            if cap + tail < known:
+            if cap + self._beside < known:
                 found += self._partition.covers(cap)
         for _ in range(_REFINED):
             best = min(found, key=self._rank, default=None)
@@ -321,10 +321,15 @@ class RegionSearch:
         promising = {c.ways: c for c in found if self._promise(c) < known or self._fits(c)}
         return sorted(promising.values(), key=self._rank)
 
+    @property
+    def _beside(self) -> int:
+        """Bytes of the tail as it is, where they count."""
+        return self._plain.tail if self._options.objective == "arena" else 0
+
     def _promise(self, cover: Cover) -> int:
         if self._options.objective == "head":
             return cover.head
-        return cover.head + self._plain.tail + cover.tail
+        return cover.head + self._beside + cover.tail
 
     def _fits(self, cover: Cover) -> bool:
         budget = self._options.budget

@@ -47,7 +47,7 @@ from tflm_planner.tflm.targets import Target
 _MOST_REFUSED = 3
 """Tilings that the proof refused, after which the plan without tiles is fallen back on."""
 _REFUSED = "REFUSED, and the next best was made instead; please report this model"
-_FINAL_SHARE = 0.1
+_FINAL_SHARE = 0.05
 """Of the time limit, for the last plan of a tiled model: it starts from its trial's, which is
 mostly as low as it gets."""
 

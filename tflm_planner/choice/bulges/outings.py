@@ -20,6 +20,7 @@ from tflm_planner.choice.sketches.line import Line
 from tflm_planner.choice.trials.bench import Question
 from tflm_planner.choice.trials.trial import CLIMB, Outcome, Trial
 from tflm_planner.choice.trials.workers import Workers
+from tflm_planner.choice.whole import WholeModels
 from tflm_planner.cost import cost_of_case
 from tflm_planner.cost.case import Case, Operand
 from tflm_planner.ir import Op, Tensor
@@ -39,6 +40,8 @@ _SIZES = (12, 6, 4, 2, 1)
 """Rows of a tile that are tried, the largest first; of the result with the fewest rows."""
 _MUCH = 1.25
 """Times the bytes of the smallest tiles, from which on larger tiles are not tried."""
+_HOPE = 8
+"""Bytes above a floor may fall faster than tiles grow in number by one part in so many."""
 _FINER = 2
 """Tiles of each row that are tried where tensors inside a bulge have as many rows more."""
 _DEAR = 2
@@ -47,21 +50,27 @@ _DEAR = 2
 
 @dataclass(frozen=True)
 class _Way:
+    """head: bytes. tail, cost: bytes and instructions that it adds."""
+
     scheme: Scheme
     head: int
+    tail: int
     cost: int
+
+    @property
+    def parts(self) -> int:
+        """Tiles."""
+        return self.scheme.splits[0][1]
 
 
 @dataclass
 class Outings:
-    """plain: what the model comes to as it is. allowed: instructions that may be added. used: the
-    kinds of its operators."""
+    """whole: the models that the search has tried. allowed: instructions that may be added."""
 
     workers: Workers
     options: TileOptions
-    plain: Outcome
+    whole: WholeModels
     allowed: int
-    used: frozenset[str]
     tried: int = 0
     _work: int = 0
     _known: dict[tuple[object, ...], Outcome | None] = field(
@@ -73,31 +82,32 @@ class Outings:
         """Whole models in tiles, those of the most promising order first."""
         bench = self.workers.bench
         graph = bench.model.main
-        copies = all(self.options.allows(k, self.used) for k in ("SLICE", "CONCATENATION"))
+        copies = all(self.options.allows(k, self.whole.used) for k in ("SLICE", "CONCATENATION"))
         if not copies or any(op.graphs for op in graph.ops):
             return
         rules = self.options.machine.scratch_of, self.options.trails_of
         dag = Frame.of(graph, rules[0]).dag({}, rules[1])
         halos = [halo_bytes(op) for op in graph.ops]
-        for count, found in enumerate(around_bulges(dag, self.plain.head, halos)):
+        for count, found in enumerate(around_bulges(dag, self.whole.plain.head, halos)):
             if count >= PROMISING or self._work > _ENOUGH:
                 return
             yield from self._trials_of(found)
 
     def _trials_of(self, found: Gathered) -> Iterator[Trial]:
-        """The least head for the instructions that may be added, and for fewer."""
+        """The least bytes for the instructions that may be added."""
         line = self.workers.bench.line(found.order)
         inside = {p for first, end in found.spans for p in range(first, end)}
         floor = max((n for p, n in enumerate(line.needs) if p not in inside), default=0)
         spans = sorted(found.spans, key=lambda s: (-max(line.needs[s[0] : s[1]]), s))
-        # The dearest bulge says what is enough for the others: its smallest tiles are tried first,
-        # and larger ones only near them, unless nothing else is cheap enough.
-        ways = [self._smallest(line, found.order, spans[0])]
-        least = max(floor, min((w.head for w in ways[0]), default=floor))
+        ways = [self._dearest(line, found.order, spans[0], floor)]
+        if not ways[0]:
+            return
+        # The dearest bulge says what is enough for the others; where one comes to no less, the
+        # others need not either.
+        least = self._enough(floor, ways[0])
         for span in spans[1:]:
             ways.append(self._ways(line, found.order, span, least))
-            # Where one comes to no less, the others need not either.
-            least = max(least, min((w.head for w in ways[-1]), default=least))
+            least = self._enough(least, ways[-1])
         chosen = self._affordable(ways, floor)
         if chosen is None:
             ways[0] += self._ways(line, found.order, spans[0], floor)
@@ -107,16 +117,60 @@ class Outings:
             self._work += sum(s.splits[0][1] * len(s.ops) for s in schemes)
             yield Trial(tuple(schemes), False, found.order, CLIMB)
 
+    def _dearest(
+        self, line: Line, order: tuple[int, ...], span: tuple[int, int], floor: int
+    ) -> list[_Way]:
+        """The bulge that needs most: of a head, its smallest tiles, and larger ones only near
+        them. Tiles add to the tail; where that counts, the largest first, until more of them
+        cannot come to less than is known."""
+        if self.options.objective == "head":
+            return self._smallest(line, order, span)
+        found = self._ways(line, order, span, floor)
+        return [w for w in found if not self._is_vain(w.head, w.tail)]
+
+    def _added(self, head: int, tail: int) -> int:
+        """Bytes that are to be small, of a head and what is added to the tail."""
+        return head + tail if self.options.objective == "arena" else head
+
+    def _is_vain(self, head: int, tail: int) -> bool:
+        """Whether a head and what is added to the tail are no less than what is known."""
+        known = max(self.whole.best.bytes, self.options.budget or 0)
+        return self._added(head, self.whole.plain.tail + tail) >= known
+
+    def _may_help(self, parts: int, floor: int, tail: int, known: Sequence[_Way]) -> bool:
+        """Whether so many tiles may come to less than `known` fewer ones, and than the best whole
+        model. n times as many need no less than an n-th of the bytes above `floor`, about, and add
+        n times as much to the tail. `tail`: that of the tiles, without what puts them together."""
+        if not known:
+            return not self._is_vain(floor, tail)
+        last = max(known, key=lambda w: w.parts)
+        above = (last.head - floor) * last.parts * _HOPE // (parts * (_HOPE + 1))
+        head = floor + max(above, 0)
+        tail = max(tail, last.tail * (parts - 1) // (last.parts - 1))
+        least = min(self._added(w.head, w.tail) for w in known)
+        return self._added(head, tail) < least and not self._is_vain(head, tail)
+
+    def _enough(self, least: int, ways: Sequence[_Way]) -> int:
+        """A head that is low enough, where that was `least`; another bulge takes one of `ways`."""
+        if not ways:
+            return least
+        return max(least, min(ways, key=lambda w: (self._added(w.head, w.tail), w.cost)).head)
+
     def _affordable(self, ways: Sequence[Sequence[_Way]], floor: int) -> list[Scheme] | None:
-        """The way of each bulge that costs least, for the lowest head that all can have for the
-        instructions that may be added."""
+        """A way of each bulge, for the fewest bytes that may be had for the instructions that may
+        be added; None where there are none, or not fewer than is known."""
+        best: tuple[int, list[Scheme]] | None = None
         for head in sorted({floor, *(w.head for of in ways for w in of if w.head > floor)}):
             chosen = [min((w for w in of if w.head <= head), key=_cheapest, default=None)
                       for of in ways]  # fmt: skip
             taken = [w for w in chosen if w is not None]
-            if len(taken) == len(ways) and sum(w.cost for w in taken) <= self.allowed:
-                return [w.scheme for w in taken]
-        return None
+            if len(taken) < len(ways) or sum(w.cost for w in taken) > self.allowed:
+                continue
+            tail = sum(w.tail for w in taken)
+            bytes_ = self._added(head, tail)
+            if not self._is_vain(head, tail) and (best is None or bytes_ < best[0]):
+                best = bytes_, [w.scheme for w in taken]
+        return best and best[1]
 
     def _smallest(self, line: Line, order: tuple[int, ...], span: tuple[int, int]) -> list[_Way]:
         """A bulge in ever larger tiles, until they need much more than the smallest."""
@@ -135,14 +189,17 @@ class Outings:
     def _ways(
         self, line: Line, order: tuple[int, ...], span: tuple[int, int], floor: int
     ) -> list[_Way]:
-        """A bulge in ever smaller tiles, until it needs no more than the operators around."""
+        """A bulge in ever smaller tiles, until it needs no more than the operators around, or
+        smaller ones cannot help."""
         first, end = span
         found: list[_Way] = []
-        work = 0
+        work, tail = 0, sum(line.tail[first:end])
         for parts in _parts(line.ops[first:end], line):
             work += parts * (end - first)
             if work > MOST_WORK:
                 break
+            if not self._may_help(parts, floor, tail * (parts - 1), found):
+                continue
             found += self._cut(line, parts, order, span)
             if any(w.head <= floor for w in found):
                 break
@@ -162,7 +219,7 @@ class Outings:
 
     def _borders(self, work: int, op: Op) -> tuple[Border, ...]:
         """Ways to pad, of a bulge with so many operators in tiles, the first of which is `op`."""
-        borders = self.options.borders(self.used)
+        borders = self.options.borders(self.whole.used)
         if "pad" in borders and pads_are_dear(op.outputs[0], self.options):
             borders = ("waste", "ahead", "once")
         return borders if work <= LARGE_WORK or len(borders) == 1 else borders[1:]
@@ -181,7 +238,7 @@ class Outings:
         for (key, _), outcome in zip(fresh, self.workers.answers(questions), strict=True):
             self._known[key] = outcome
         return [
-            _Way(replace(s, ops=tuple(range(first, end))), o.head, max(o.instructions, 0))
+            _Way(replace(s, ops=tuple(range(first, end))), o.head, o.tail, max(o.instructions, 0))
             for k, s in zip(keys, schemes, strict=True)
             if (o := self._known[k]) is not None
         ]

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from tflm_planner.choice.sketches.line import Line
 from tflm_planner.choice.sketches.sketch import Limits, sketches
@@ -30,18 +31,16 @@ LARGEST = 1_200
 """Operators of a patch stage in tiles that is tried."""
 
 
-def patch_stages(line: Line, best: int, border: Border, allowed: int) -> list[Scheme]:
-    """Patch stages that may need less than `best` bytes of head and add no more than `allowed`
-    instructions, the most promising first."""
+def patch_stages(line: Line, most: int, border: Border, allowed: int) -> list[Scheme]:
+    """Patch stages that may need less than `most` bytes (of head; of head and of what is added to
+    the tail, where the arena is to be small) and add no more than `allowed` instructions, the most
+    promising first."""
     found: list[tuple[int, int, tuple[int, int]]] = []
     for end in line.narrows[1:]:
-        known: dict[tuple[int, int], float | None] = {}
-        for sides in SIDES:
-            bytes_ = None
-            if end * math.prod(sides) <= LARGEST:
-                bytes_ = _estimate(line, end, sides, allowed, known)
-            if bytes_ is not None and bytes_ < best:
-                found.append((bytes_, end, sides))
+        shape = line.ops[end - 1].outputs[0].shape or ()
+        if len(shape) == 4 and len(line.ops[end - 1].outputs) == 1:
+            stages = _Stages(line, end, allowed)
+            found += [(n, end, s) for s in SIDES if (n := stages.bytes(s, most)) is not None]
     return [
         Scheme(tuple(range(end)), _splits(sides), border=border)
         for _, end, sides in sorted(found)[:MOST]
@@ -52,40 +51,53 @@ def _splits(sides: tuple[int, int]) -> tuple[tuple[int, int], ...]:
     return tuple((axis, n) for axis, n in zip((ROWS, COLUMNS), sides, strict=True) if n > 1)
 
 
-def _estimate(
-    line: Line,
-    end: int,
-    sides: tuple[int, int],
-    allowed: int,
-    known: dict[tuple[int, int], float | None],
-) -> int | None:
-    """Bytes of a stage, about: what goes in, what comes out, and a patch of the rest with its
-    halos. None where it cannot be, or costs too much."""
-    shape = line.ops[end - 1].outputs[0].shape or ()
-    if len(shape) != 4 or len(line.ops[end - 1].outputs) != 1:
-        return None
-    grown = 1.0
-    for split in _splits(sides):
-        if split not in known:
-            known[split] = _growth(line, end, *split)
-        one = known[split]
-        if one is None:
+@dataclass
+class _Stages:
+    """Patch stages of the operators before `end`."""
+
+    line: Line
+    end: int
+    allowed: int
+    _known: dict[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
+
+    def bytes(self, sides: tuple[int, int], most: int) -> int | None:
+        """What goes in, what comes out, and a patch of the rest with its halos, about. None where
+        it cannot be, costs too much, or is not less than `most`."""
+        line, count = self.line, math.prod(sides)
+        tail = 0
+        if line.options.objective == "arena":
+            tail = sum(line.tail[: self.end]) * (count - 1)
+        least = line.crossing[0] + line.crossing[self.end] + tail
+        if self.end * count > LARGEST or least + self._inner // count >= most:
             return None
-        grown *= one
-    base = sum(line.instructions[:end])
-    if (grown - 1) * base > allowed:
-        return None
-    ends = line.crossing[0] + line.crossing[end]
-    inner = max((n - line.crossing[0] for n in line.needs[1:end]), default=0)
-    return ends + int(max(inner, 0) * grown / math.prod(sides))
+        grown = 1.0
+        for split in _splits(sides):
+            grown *= self._growth(*split)
+        if (grown - 1) * self._base > self.allowed:
+            return None
+        found = least + int(self._inner * grown / count)
+        return found if found < most else None
 
+    @cached_property
+    def _base(self) -> int:
+        """Instructions of the operators as they are."""
+        return max(sum(self.line.instructions[: self.end]), 1)
 
-def _growth(line: Line, end: int, axis: int, parts: int) -> float | None:
-    """How many times the instructions are that a stage takes in parts along one axis."""
-    base = max(sum(line.instructions[:end]), 1)
-    for sketch in sketches(line, end, axis, parts, [0], Limits(_FAR, _FAR)):
-        return (base + sketch.instructions) / base
-    return None
+    @cached_property
+    def _inner(self) -> int:
+        """Bytes that they need beside what enters."""
+        needs = self.line.needs[1 : self.end]
+        return max(max((n - self.line.crossing[0] for n in needs), default=0), 0)
+
+    def _growth(self, axis: int, parts: int) -> float:
+        """How many times the instructions are that the stage takes in parts along one axis;
+        infinite where there are none for what is allowed."""
+        if (axis, parts) not in self._known:
+            limits = Limits(_FAR, self.allowed)
+            made = sketches(self.line, self.end, axis, parts, [0], limits)
+            added = next((s.instructions for s in made), math.inf)
+            self._known[axis, parts] = (self._base + added) / self._base
+        return self._known[axis, parts]
 
 
 def with_patches(trial: Trial, stages: list[Scheme]) -> Iterator[Trial]:

@@ -39,8 +39,9 @@ from tflm_planner.tflm.lean import WritePool
 
 FIRST_FITS, CLIMB, CAREFUL = 0, 1, 12
 """Efforts: milliseconds, tens of milliseconds, tenths of a second."""
-_LINE_STATES = 5_000
-"""States of the search for the order of the line, which is made once."""
+_LINE_STATES = 60_000
+"""States of the search for the order of the line, which is made once: fewer find no better one
+than the file's in some networks, and every search along that is in vain."""
 
 
 @dataclass(frozen=True)

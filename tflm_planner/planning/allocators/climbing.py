@@ -1,10 +1,12 @@
-"""The climb of `local`, compiled: for searches that plan hundreds of candidates.
+"""Local search over placement orders, scored by first fit, compiled.
 
     order    a  b  c  d  e          the item at the peak, or one beneath it, is placed before one
                 <-----|             that blocks it; what is placed before both stays where it is
 
-It knows arrays of integers only, and no clock: the same problem and rounds give the same plan
-everywhere. It is imported lazily, as `kernel` is.
+A hill climb in the manner of Vela's: sideways steps are taken, and after a stall the climb
+restarts from the best order with a few random swaps. It knows arrays of integers only, and no
+clock: the same problem, rounds and seed give the same plan everywhere. It is imported lazily, as
+`kernel` is.
 """
 
 from __future__ import annotations
@@ -28,14 +30,17 @@ def climb(
     bound: int = 0,
     rounds: int = 0,
     given: Ints | None = None,
+    seed: int = 0,
 ) -> Ints:
     """The best offsets found in at most `rounds` rounds from a first order; those of the first
     fit in that order at worst. Stops at `bound`. given: offsets of items that stay where they
-    are, -1 of all others; those that are in no order have none in the end."""
+    are, -1 of all others; those that are in no order have none in the end. seed: of its chances."""
     a = arrays
     given = np.full(len(a.heights), -1, np.int64) if given is None else given
     first = np.asarray(order, np.int64)
-    return _climbed(a.starts, a.other, a.low, a.high, a.heights, first, given, bound, rounds)
+    return _climbed(
+        a.starts, a.other, a.low, a.high, a.heights, first, given, bound, rounds, seed
+    )  # fmt: skip
 
 
 @compiled
@@ -209,11 +214,11 @@ def _top(order: Ints, offsets: Ints, heights: Ints) -> int:
 @compiled
 def _climbed(
     starts: Ints, other: Ints, low: Ints, high: Ints, heights: Ints,
-    first: Ints, given: Ints, bound: int, rounds: int,
+    first: Ints, given: Ints, bound: int, rounds: int, seed: int,
 ) -> Ints:  # fmt: skip
     count, degree = len(first), 0
     order, offsets = first.copy(), given.copy()
-    position, chance = np.full(len(heights), _FAR, np.int64), np.zeros(1, np.int64)
+    position, chance = np.full(len(heights), _FAR, np.int64), np.full(1, seed, np.int64)
     for k in range(len(heights)):
         if given[k] >= 0:
             position[k] = -1  # before all others

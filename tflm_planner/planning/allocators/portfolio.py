@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tflm_planner.errors import UsageError
-from tflm_planner.planning.allocators import greedy, local, slide
+from tflm_planner.planning.allocators import greedy, slide
 from tflm_planner.planning.allocators.items import (
     Items,
     alias_sets,
@@ -40,9 +40,9 @@ DEFAULT = ("greedy", "local", "exact")
 NAMES = (*DEFAULT, "cpsat", "best")
 """What `best_of` understands; "best" stands for `DEFAULT`, and "greedy" always goes first."""
 
-_CLIMB_WORK = 1_500_000
+_CLIMB_WORK = 6_000_000
 """Rounds of local search times (items + conflicts): about a second."""
-_CLIMB_ROUNDS = 4_000
+_CLIMB_ROUNDS = 16_000
 _CLIMBS = 4
 """Lanes that are climbed, the lowest ones."""
 _SLICES_PER_SECOND = 14
@@ -291,6 +291,9 @@ class _Run:
 
     def local(self) -> None:
         """Climb from the best plan of each lane, the lowest first."""
+        from tflm_planner.planning.allocators.arrays import Arrays
+        from tflm_planner.planning.allocators.climbing import climb
+
         for lane in sorted(self.lanes, key=lambda lane: lane.height)[:_CLIMBS]:
             if self.over:
                 return
@@ -302,15 +305,9 @@ class _Run:
             rounds = min(_CLIMB_ROUNDS, _CLIMB_WORK // work)
             if self.little:
                 rounds = rounds // _LITTLE_CLIMB + 1
-            found = local.climb(
-                lane.items,
-                order,
-                bound=max(lane.bound, self.bound),
-                rounds=rounds,
-                seed=self.seed,
-                enough=lambda: time.perf_counter() > self.deadline,
-            )
-            self.offer("local", lane, found)
+            bound = max(lane.bound, self.bound)
+            found = climb(Arrays.of(lane.items), order, bound=bound, rounds=rounds, seed=self.seed)
+            self.offer("local", lane, found.tolist())
 
     def exact(self) -> None:
         """Search alias sets in turn, with doubled budgets, the most promising first."""
