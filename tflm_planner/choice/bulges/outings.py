@@ -40,8 +40,6 @@ _SIZES = (12, 6, 4, 2, 1)
 """Rows of a tile that are tried, the largest first; of the result with the fewest rows."""
 _MUCH = 1.25
 """Times the bytes of the smallest tiles, from which on larger tiles are not tried."""
-_HOPE = 8
-"""Bytes above a floor may fall faster than tiles grow in number by one part in so many."""
 _FINER = 2
 """Tiles of each row that are tried where tensors inside a bulge have as many rows more."""
 _DEAR = 2
@@ -139,13 +137,12 @@ class Outings:
 
     def _may_help(self, parts: int, floor: int, tail: int, known: Sequence[_Way]) -> bool:
         """Whether so many tiles may come to less than `known` fewer ones, and than the best whole
-        model. n times as many need no less than an n-th of the bytes above `floor`, about, and add
+        model. n times as many need an n-th of the bytes at best, and no less than `floor`, and add
         n times as much to the tail. `tail`: that of the tiles, without what puts them together."""
         if not known:
             return not self._is_vain(floor, tail)
         last = max(known, key=lambda w: w.parts)
-        above = (last.head - floor) * last.parts * _HOPE // (parts * (_HOPE + 1))
-        head = floor + max(above, 0)
+        head = max(floor, last.head * last.parts // parts)
         tail = max(tail, last.tail * (parts - 1) // (last.parts - 1))
         least = min(self._added(w.head, w.tail) for w in known)
         return self._added(head, tail) < least and not self._is_vain(head, tail)
