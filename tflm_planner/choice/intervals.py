@@ -146,8 +146,9 @@ class _Ending:
             if parts > size:
                 break
             fell: set[int] = set()
-            for made in sketches(self.line, self.end, axis, parts, left, limits, kept):
-                if made.head < lowest.get(made.first, _FAR):
+            below = {first: lowest.get(first, _FAR) for first in left}
+            for made in sketches(self.line, self.end, axis, parts, below, limits, kept):
+                if made.head < below[made.first]:
                     lowest[made.first] = made.head
                     fell.add(made.first)
                     yield made

@@ -13,10 +13,10 @@ operators can compute their tiles exactly.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from tflm_planner.choice.items import work_added
+from tflm_planner.choice.items import SCHEDULES, work_added
 from tflm_planner.choice.options import (
     Found,
     Progress,
@@ -87,12 +87,12 @@ class BeamSearch:
             best = self.found().best
             say(f"MOTES: {best.bytes:,} B, {len(self._seen)} states scheduled")
         ranked = sorted(self._found, key=lambda s: _less_then(s, self._options.overhead))
-        for state in ranked[: self._options.width]:
-            for schedule in ("file", "best"):
-                trial = Trial(
-                    state.trial.schemes, state.trial.bound, effort=CAREFUL, schedule=schedule
-                )
-                self._keep(trial, state.rest)
+        careful = [
+            (replace(s.trial, effort=CAREFUL, schedule=how), s.rest)
+            for s in ranked[: self._options.width]
+            for how in SCHEDULES
+        ]
+        self._found += self._made(careful)
 
     def _step(self, states: list[_State]) -> list[_State]:
         """Lines 5 to 17: all states with one scheme more, the `width` best of them."""
@@ -108,23 +108,21 @@ class BeamSearch:
                     self._work -= len(self._ops) + sum(map(work_added, schemes))
                     self._seen.add(trial)
                     moves.append((trial, state.rest - {cell}))
-        made: list[_State] = []
+        made = self._made(moves)
+        self._found += made
+        made.sort(key=lambda s: _less_then(s, self._options.overhead))
+        return made[: self._options.width]
+
+    def _made(self, moves: Sequence[tuple[Trial, frozenset[int]]]) -> list[_State]:
+        """States of trials with the cells that are left, as far as they are permitted."""
         answers = self._workers.answers([Question(t) for t, _ in moves])
+        made: list[_State] = []
         for (trial, rest), answer in zip(moves, answers, strict=True):
             outcome = permitted(answer, self._options, self._used)
             if outcome is not None:
                 tiling = tiling_of(trial, outcome, self._options, self._base)
                 made.append(_State(trial, tiling, rest))
-        self._found += made
-        made.sort(key=lambda s: _less_then(s, self._options.overhead))
-        return made[: self._options.width]
-
-    def _keep(self, trial: Trial, rest: frozenset[int]) -> None:
-        (answer,) = self._workers.answers([Question(trial)])
-        outcome = permitted(answer, self._options, self._used)
-        if outcome is not None:
-            tiling = tiling_of(trial, outcome, self._options, self._base)
-            self._found.append(_State(trial, tiling, rest))
+        return made
 
     def _cell_of(self, state: _State) -> int | None:
         """The cell with the bottleneck, if it is whole still."""

@@ -17,6 +17,7 @@ from tflm_planner.choice.options import TileOptions
 from tflm_planner.cost import cost_of
 from tflm_planner.ir import Model, Op, Tensor
 from tflm_planner.ops import sharings
+from tflm_planner.ops.axes import Link, axis_map
 from tflm_planner.planning.lifetimes import planned_bytes
 from tflm_planner.tflm.layout import layout
 from tflm_planner.tflm.lean_costs import lean_kept
@@ -54,6 +55,8 @@ class Line:
             self.tail.append(kept + sizes.node + sizes.eval_tensor + sizes.pointer * requests)
             self.temp.append((sizes.allocation_info + sizes.planner_buffer) * (1 + requests))
 
+        self._links: dict[tuple[int, int, int], tuple[Link, ...]] = {}
+
     def _enter(self, tensor: Tensor, at: int) -> None:
         if planned_bytes(tensor) > 0 and id(tensor) not in self.made:
             self.made[id(tensor)] = self.last[id(tensor)] = at
@@ -61,6 +64,13 @@ class Line:
 
     def __len__(self) -> int:
         return len(self.ops)
+
+    def links(self, at: int, axis: int, result: int) -> tuple[Link, ...]:
+        """What an operator reads for parts of one of its results along an axis."""
+        key = at, axis, result
+        if key not in self._links:
+            self._links[key] = tuple(axis_map(self.ops[at]).links_of(axis, result))
+        return self._links[key]
 
     @cached_property
     def bytes(self) -> dict[int, int]:

@@ -1,0 +1,190 @@
+"""Bytes that live while tiles run, added up once for all intervals with one end.
+
+    row: operator      low ....... first ....... end-1
+    column: tile             ^ not yet   ^ `within`: what is made here, at every row from `low` on
+                               taken in
+    at(first)                          within, and what enters at `first`: all of it, less what no
+                                       later tile reads
+
+What an operator of a tile makes is as it is for every interval that it lies in, as all its readers
+were taken in before; what enters is not. It must not choose ranges (`walk`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from tflm_planner.choice.sketches.ranges import Vector
+from tflm_planner.choice.sketches.walk import Walk
+
+
+class Living:
+    """Of a walk that goes down to `low` at most."""
+
+    def __init__(self, walk: Walk, low: int) -> None:
+        self._walk, self._low = walk, low
+        self._within = np.zeros((walk.end - low, walk.parts), np.int64)
+        self._done = walk.end
+        self._open: list[int] = []
+        """Operators that may take over memory of what enters, at some `first`."""
+        scratch = walk.line.scratch[low : walk.end]
+        self._scratch: Vector = np.array(scratch, np.int64)
+
+    def height(self, first: int, entering: Collection[int]) -> int:
+        """Bytes of the interval from `first` on, down to which the walk has come, without those
+        that live through it. `entering`: tensors from before it that nobody reads behind it."""
+        while self._done > first:
+            self._done -= 1
+            self._take_in(self._done)
+        walk, skip = self._walk, first - self._low
+        live = self._within[skip:].copy()
+        for key in (k for k in entering if k in walk.ranges):
+            after = walk.last[key] + 1 - first
+            live[:after] += self._left(key, True)
+            live[after:] += self._left(key, False)
+        still: list[int] = []
+        for at in self._open:
+            if self._is_settled(at, first):
+                taken = self._taken_over(at, entering)
+                self._within[at - self._low] -= taken
+            else:
+                taken = self._taken_over(at, entering)
+                still.append(at)
+            live[at - first] -= taken
+        self._open = still
+        walk.early.lay(live, walk.line, first, entering, walk.ranges)
+        return int((live.max(axis=1) + self._scratch[skip:]).max())
+
+    def _take_in(self, at: int) -> None:
+        """Add what an operator makes."""
+        walk, line = self._walk, self._walk.line
+        op = line.ops[at]
+        if at in walk.early.ops:
+            self._make_early(at)
+            return
+        for result in op.outputs:
+            if id(result) in walk.sizes:
+                self._make(id(result), at - self._low)
+        if len(op.outputs) > 1 or line.saved[at]:
+            self._open.append(at)
+
+    def _make_early(self, at: int) -> None:
+        """Add the result of an operator that runs once, before the tiles."""
+        walk, line = self._walk, self._walk.line
+        key = id(line.ops[at].outputs[0])
+        if line.last[key] >= walk.end:
+            self._within += line.bytes[key]
+        elif key in walk.ranges:
+            self._within += line.bytes[key]
+            self._within[walk.last[key] + 1 - self._low :, -1] -= line.bytes[key]
+
+    def _make(self, key: int, made: int) -> None:
+        """Add the shares of a tensor that the operator of row `made` makes."""
+        walk, live = self._walk, self._within
+        size = walk.sizes[key]
+        after = max(walk.last.get(key, -1) + 1 - self._low, made + 1)
+        if key not in walk.pieces:
+            if key in walk.spans:
+                self._keep(key, made, after)
+            else:
+                live[made:after] += size
+            return
+        piece = self._piece(key)
+        done = np.cumsum(piece)
+        live[made:] += done
+        live[:made] += done - piece
+        live[made:after] += np.maximum(size - piece, 0)
+
+    def _keep(self, key: int, made: int, after: int) -> None:
+        """Add the rows of a tensor that are kept from tile to tile, and what is joined of them."""
+        walk, live = self._walk, self._within
+        before, while_read, behind = self._stays(key)
+        live[:made] += before
+        live[made:after] += while_read
+        live[after:] += behind
+        if walk.kept == "blocks":
+            live[made + 1 : after] += walk.size(key, walk.ranges[key])
+
+    def _stays(self, key: int) -> Vector:
+        """Bytes that are kept of a tensor before a tile's share is made, from then on, and behind
+        the last operator that reads it."""
+        start, high = self._walk.spans[key]
+        before = np.concatenate(([start[0]], high[:-1]))
+        behind = np.concatenate((start[1:], high[-1:]))
+        step = self._walk.line.bytes[key] // max(self._rows(key), 1)
+        return np.maximum((before - start, high - start, high - behind), 0) * step
+
+    def _rows(self, key: int) -> int:
+        axis = self._walk.ranges[key].axis
+        return 1 if axis is None else (self._walk.line.tensors[key].shape or ())[axis]
+
+    def _piece(self, key: int) -> Vector:
+        walk = self._walk
+        found = walk.pieces[key]
+        rows = (walk.line.tensors[key].shape or ())[walk.axis]
+        return walk.line.bytes[key] * (found.high - found.low) // rows
+
+    def _left(self, key: int, reading: bool) -> Vector:
+        """Bytes of an entering tensor that this tile or a later one still reads."""
+        walk = self._walk
+        found, whole = walk.ranges[key], walk.line.bytes[key]
+        if not walk.is_view(key):
+            own = walk.size(key, found) if reading and found.axis is not None else 0
+            left = np.full(walk.parts, whole, np.int64)
+            if not reading:
+                left[-1] = 0
+            return left + own
+        rows = self._rows(key)
+        start = np.minimum.accumulate(found.low[::-1])[::-1]
+        if not reading:
+            start = np.append(start[1:], rows)
+        return whole * (rows - start) // rows
+
+    # --- what results take over ---
+
+    def _is_settled(self, at: int, first: int) -> bool:
+        """Whether no operand of an operator enters at `first`, nor before."""
+        made = self._walk.line.made
+        return all(
+            made[id(t)] >= first for t in self._walk.line.ops[at].operands() if id(t) in made
+        )
+
+    def _taken_over(self, at: int, entering: Collection[int]) -> Vector:
+        """Bytes of an operator's operands that need not be there beside its results."""
+        if len(self._walk.line.ops[at].outputs) > 1:
+            return self._handed_on(at, entering)
+        return self._taken(at, entering)
+
+    def _handed_on(self, at: int, entering: Collection[int]) -> Vector:
+        """Bytes of an operand that is taken apart: parts need not be there with the whole."""
+        walk = self._walk
+        dying = (
+            walk.sizes[id(t)]
+            for t in walk.line.ops[at].operands()
+            if walk.last.get(id(t)) == at and id(t) in walk.sizes and id(t) not in entering
+        )
+        return sum(dying, np.zeros(walk.parts, np.int64))
+
+    def _taken(self, at: int, entering: Collection[int]) -> Vector:
+        """Bytes that the operator's result takes over from operands that die there."""
+        walk, line = self._walk, self._walk.line
+        best = np.zeros(walk.parts, np.int64)
+        result = id(line.ops[at].outputs[0])
+        made = walk.sizes[result]
+        for key, gain in line.saved[at].items():
+            if walk.last.get(key) != at or line.last[key] >= walk.end:
+                continue
+            if line.made[key] in walk.early.ops:  # every tile reads it
+                continue
+            operand = walk.sizes[key]
+            if key in entering:
+                operand = self._left(key, True) - self._left(key, False)
+            elif walk.kept == "rows" and key in walk.spans:
+                start, high = walk.spans[key]
+                dying = np.append(start[1:], high[-1]) - start
+                operand = dying * (line.bytes[key] // max(self._rows(key), 1))
+            least = min(line.bytes[key], line.bytes[result])
+            best = np.maximum(best, np.minimum(operand, made) - (least - gain))
+        return best

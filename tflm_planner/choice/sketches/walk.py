@@ -1,0 +1,246 @@
+"""Ranges of rows that tiles need, from the results of an interval back to its operands.
+
+    operators      first ....... at ....... end-1
+    extend(at)             <-----|                  each takes in the operator before: its share of
+                                                    every tile, and what that reads of its operands
+
+It adds up tail, temporary memory and instructions; it must not know what lives when (`living`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from tflm_planner.choice.sketches.early import Early
+from tflm_planner.choice.sketches.line import Line
+from tflm_planner.choice.sketches.ranges import Ranges, Vector, needed_of, unit_of
+from tflm_planner.ir import Op, Tensor
+from tflm_planner.ops import has_side_effects
+from tflm_planner.passes.tiler import cuts
+from tflm_planner.units import ALIGNMENT
+
+Kept = Literal["no", "blocks", "rows"]
+"""Halos are recomputed; kept in as many equal blocks as there are tiles, and joined by copying
+("merge" in `passes.tiler`); kept row by row, with nothing copied (what no stock operators do, and
+so a floor)."""
+_JOIN_TAIL, _JOIN_BYTE = 84, 0.6
+"""Bytes of tail of a CONCATENATION; instructions of a byte that it copies, about."""
+_DISPATCH = 400
+"""Instructions of an operator that computes nothing, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a walk ends: bytes of tail and instructions that may be added. views: whether parts
+    of tensors are views where they are runs of bytes."""
+
+    tail: int
+    instructions: int
+    views: bool = True
+
+
+@dataclass
+class Walk:
+    """Operators before `end` in `parts` along `axis`, as far as `extend` was called."""
+
+    line: Line
+    end: int
+    axis: int
+    parts: int
+    limits: Limits
+    kept: Kept = "no"
+    spans: dict[int, tuple[Vector, Vector]] = field(
+        default_factory=dict[int, tuple[Vector, Vector]]
+    )
+    """Where halos are kept, tensor -> the first row that a tile or a later one reads, and the row
+    behind the last one made in it."""
+    ranges: dict[int, Ranges] = field(default_factory=dict[int, Ranges])
+    pieces: dict[int, Ranges] = field(default_factory=dict[int, Ranges])
+    uneven: set[int] = field(default_factory=set[int])
+    """Tensors of which readers need different parts."""
+    last: dict[int, int] = field(default_factory=dict[int, int])
+    """Tensor -> its last reader within."""
+    sizes: dict[int, Vector] = field(default_factory=dict[int, Vector])
+    """Tensor -> bytes of each tile's share of it."""
+    early: Early = field(default_factory=Early)
+    """What runs once, before the tiles."""
+    beside: int = 0
+    """Bytes of the tensors that live through the interval."""
+    extra: float = 0.0
+    tail: int = 0
+    temp: int = 0
+    """Instructions and bytes added so far."""
+    need: int = 0
+    """Bytes that the operators need as they are."""
+    apart: set[int] = field(default_factory=set[int])
+    """Tensors that are taken apart: of those no part is a view."""
+
+    def __post_init__(self) -> None:
+        self.beside = self.line.crossing[self.end]
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether the interval costs too much already; longer ones cost more."""
+        return self.extra > self.limits.instructions or self.tail > self.limits.tail
+
+    def may_help(self, first: int, most: int) -> bool:
+        """Whether there is room below `most` bytes and what the operators need as they are: all
+        that enters is there at first, all that leaves at last."""
+        line = self.line
+        entering = sum(
+            line.bytes[key]
+            for key in self.ranges
+            if line.made[key] < first and line.last[key] < self.end
+        )
+        leaving = sum(line.bytes[key] for key in self.pieces)
+        return self.beside + max(entering, leaving) < min(self.need, most)
+
+    def is_cut(self, key: int, first: int) -> bool:
+        """Whether a tensor is there as a whole, or in parts larger than some operator reads."""
+        entering = self.line.made[key] < first
+        apart = entering or key in self.uneven or key in self.early.last
+        return self.ranges[key].axis is not None and apart
+
+    def extend(self, at: int) -> bool:
+        """Take in the operator before; False where it cannot be part of a tile."""
+        op = self.line.ops[at]
+        self.need = max(self.need, self.line.needs[at])
+        if has_side_effects(op):
+            return False
+        if len(op.outputs) != 1:
+            return self._take_apart(at, op)
+        result = op.outputs[0]
+        if id(result) not in self.line.bytes:
+            return False
+        if self.line.last[id(result)] >= self.end:
+            self.beside -= self.line.bytes[id(result)]
+            piece = self._cut(result)
+            if piece is None:
+                return False
+            self.pieces[id(result)] = piece
+            wanted = self.ranges.setdefault(id(result), Ranges(piece.axis, piece.low, piece.high))
+            if not wanted.join(piece):
+                return False
+        wanted = self.ranges.get(id(result))
+        if id(result) in self.early.last or (wanted is not None and wanted.axis is None):
+            self.early.add(at, op, self.line)
+            self.pieces.pop(id(result), None)
+            return True
+        if wanted is None:  # nobody reads it
+            return False
+        return self._make(at, op, 0, wanted)
+
+    def _make(self, at: int, op: Op, index: int, wanted: Ranges) -> bool:
+        """Let tiles make what is wanted of a result of the operator."""
+        result = op.outputs[index]
+        made = wanted if self.kept == "no" else self._grown(result, wanted)
+        self.sizes[id(result)] = self.size(id(result), made)
+        if not self._needs(at, op, made, index):
+            return False
+        self._add_up(at, result, made, len(op.outputs))
+        return True
+
+    def _take_apart(self, at: int, op: Op) -> bool:
+        """Take in an operator with several results, parts of its operand: each reader cuts out its
+        own. False where one of them leaves the interval, or is needed whole."""
+        keys = [id(t) for t in op.outputs]
+        wanted = [self.ranges.get(key) for key in keys]
+        if not any(wanted) or any(self.line.last.get(key, self.end) >= self.end for key in keys):
+            return False
+        if any(key in self.early.last for key in keys) or any(w and w.axis is None for w in wanted):
+            return False
+        self.apart |= {id(t) for t in op.operands()}
+        return all(self._make(at, op, k, w) for k, w in enumerate(wanted) if w is not None)
+
+    def _grown(self, result: Tensor, wanted: Ranges) -> Ranges:
+        """The rows that each tile makes, if none is made twice."""
+        assert wanted.axis is not None, "made before the tiles"
+        rows = (result.shape or ())[wanted.axis]
+        block = 1 if self.kept == "rows" else -(-rows // self.parts)
+        # Blocks are made when they are wanted and end where they must, so that counting whole
+        # ones for every operator would add up to far too much.
+        high = np.maximum.accumulate(np.maximum(wanted.high, 0))
+        start = np.minimum.accumulate(wanted.low[::-1])[::-1]
+        before = np.concatenate(([start[0]], high[:-1]))
+        self.spans[id(result)] = start, high
+        joined = self.kept == "blocks" and bool((wanted.high - wanted.low > block).any())
+        if joined:
+            self.tail += _JOIN_TAIL * self.parts
+            copied = self.size(id(result), wanted).sum()
+            self.extra += float(copied) * _JOIN_BYTE + _DISPATCH * self.parts
+        low = np.where(high > before, before, rows)
+        return Ranges(wanted.axis, low, np.where(high > before, high, 0))
+
+    def _add_up(self, at: int, result: Tensor, wanted: Ranges, results: int) -> None:
+        """What tiles of this operator cost, for one of its results."""
+        assert wanted.axis is not None, "made before the tiles"
+        rows = (result.shape or ())[wanted.axis]
+        share = np.maximum(wanted.high - wanted.low, 0) / rows
+        again = self.parts - 1
+        instructions = self.line.instructions[at] / results
+        self.extra += instructions * (float(share.sum()) - 1) + _DISPATCH * again
+        self.tail += self.line.tail[at] * again
+        self.temp += self.line.temp[at] * again
+
+    def _cut(self, tensor: Tensor) -> Ranges | None:
+        """The pieces of a result; None where there are fewer than asked for."""
+        shape = tensor.shape or ()
+        if self.axis >= len(shape):
+            return None
+        unit = unit_of(tensor, self.axis)
+        unit = unit if unit * self.parts <= shape[self.axis] else 1
+        ranges = cuts(shape[self.axis], self.parts, unit)
+        if len(ranges) != self.parts:
+            return None
+        low, high = np.array(ranges, np.int64).T
+        return Ranges(self.axis, low, high)
+
+    def _needs(self, at: int, op: Op, wanted: Ranges, index: int) -> bool:
+        """Note what the operator reads for a result; False where the axis cannot be split."""
+        assert wanted.axis is not None, "made before the tiles"
+        links = self.line.links(at, wanted.axis, index)
+        if not links:
+            return False
+        for index, operand in enumerate(op.inputs):
+            if operand is None or id(operand) not in self.line.bytes:
+                continue
+            found = next((link for link in links if link.operand == index), None)
+            needed = needed_of(operand, found, wanted)
+            known = self.ranges.get(id(operand))
+            if known is not None and not known.equals(needed):
+                self.uneven.add(id(operand))
+            if not self.ranges.setdefault(id(operand), needed).join(needed):
+                return False
+            self.last.setdefault(id(operand), at)
+            self.sizes[id(operand)] = self.size(id(operand), self.ranges[id(operand)])
+        return True
+
+    def size(self, key: int, found: Ranges) -> Vector:
+        """Bytes of a part of a tensor for each tile."""
+        whole = self.line.bytes[key]
+        if found.axis is None:
+            return np.full(self.parts, whole, np.int64)
+        rows = (self.line.tensors[key].shape or ())[found.axis]
+        return whole * np.maximum(found.high - found.low, 0) // rows
+
+    def is_view(self, key: int) -> bool:
+        """Whether the parts that tiles need are runs of bytes at multiples of 16."""
+        found, tensor = self.ranges[key], self.line.tensors[key]
+        if key in self.pieces and self.line.made[key] >= 0:
+            found = self.pieces[key]
+        axis, shape = found.axis, tensor.shape or ()
+        if (
+            not self.limits.views
+            or key in self.apart
+            or axis is None
+            or math.prod(shape[:axis]) != 1
+        ):
+            return False
+        step = tensor.nbytes // max(shape[axis], 1)
+        if not step % ALIGNMENT:
+            return True
+        return not (found.low * step % ALIGNMENT)[found.high > found.low].any()
