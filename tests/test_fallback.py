@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from tests.test_choice import narrow_rows
-from tflm_planner import api
+from tflm_planner import api, proving
 from tflm_planner.errors import OutputsDifferError, UnsoundPlanError
 from tflm_planner.making import make
 from tflm_planner.passes.tile import Scheme
@@ -28,7 +28,7 @@ class Proof:
 
     def __init__(self, monkeypatch, refusals: int) -> None:
         self.refusals, self.files = refusals, list[bytes]()
-        monkeypatch.setattr(api, "_compared", self)
+        monkeypatch.setattr(proving, "compared", self)
 
     def __call__(self, original, made, options, say) -> Verdict:
         self.files.append(made.data)
