@@ -30,7 +30,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
         raise SearchedError
 
     monkeypatch.setattr(api, "offers", begun)
-    monkeypatch.setattr(api, "find_strips", begun)
+    monkeypatch.setattr(api, "offered_splits", begun)
 
 
 def maximum_of_int16() -> bytes:

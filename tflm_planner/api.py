@@ -28,7 +28,7 @@ from tflm_planner.planning.lifetimes import (
     timeline,
 )
 from tflm_planner.planning.problem import Plan, Problem
-from tflm_planner.proving import first_proved, provable, proved_pair
+from tflm_planner.proving import first_proved, first_proved_pair, provable
 from tflm_planner.report.document import (
     AllocationSummary,
     Front,
@@ -40,7 +40,7 @@ from tflm_planner.report.document import (
 from tflm_planner.search import Candidate, SearchOptions, lowest_peak, silent
 from tflm_planner.serde import read_model
 from tflm_planner.strips.split import Streamed, StripOptions
-from tflm_planner.strips.split import stream_input as find_strips
+from tflm_planner.strips.split import offers as offered_splits
 from tflm_planner.strips.text import header as strips_header
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import Arena, arena_of
@@ -49,7 +49,6 @@ from tflm_planner.tflm.machine import machine
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.verify import Allocation, Tolerance, Verdict, verify
 from tflm_planner.verify import Options as VerifyOptions
-from tflm_planner.verify.pairs import Pair
 
 __all__ = [
     "Inspection", "ModelError", "OutputsDifferError", "Patch", "PlanOptions", "Result", "Scheme",
@@ -151,7 +150,8 @@ def stream_input(
     """Split a model so that its input comes row by row; prove the pair equal to it, and write it.
 
     destinations: of front and back. header: of C++ that runs them. proof: None writes unproved.
-    Raises UsageError, ModelError, or OutputsDifferError (then nothing was written).
+    Raises UsageError, ModelError, or OutputsDifferError (then nothing was written); a split found
+    that is not equal is refused, said to be in `found.refused`, and the next best is made.
     """
     options, say = options or StripOptions(), on_progress or silent
     paths = [*(destinations or ()), *([header] if header is not None else [])]
@@ -164,9 +164,13 @@ def stream_input(
     model = read_model(data)
     if proof is not None:
         options = replace(options, tiles=provable(data, model, options.tiles, proof, say))
-    found = find_strips(data, options, say)
-    pair = Pair(found.front.data, found.back.data, found.strips, found.back.twin)
-    verdict = None if proof is None else proved_pair(data, pair, proof, say)
+    offered = offered_splits(data, options, say)
+    elsewhere = (
+        "--end names another last operator of the front"
+        if options.end is None
+        else "without --end the model is split elsewhere"
+    )
+    found, verdict = first_proved_pair(data, offered, proof, elsewhere, say)
     name = "model" if isinstance(source, bytes) else Path(source).stem
     files = [found.front.data, found.back.data, strips_header(found, name, on).encode()]
     for path, file in zip(paths, files if destinations else files[2:], strict=False):

@@ -19,6 +19,7 @@ from tflm_planner.errors import ModelError, OutputsDifferError
 from tflm_planner.ir import Model
 from tflm_planner.making.make import Made, TilePermission
 from tflm_planner.search import Progress
+from tflm_planner.strips.split import Streamed
 from tflm_planner.tflm.persistent import KNOWN
 from tflm_planner.verify import Options, RuntimeCheck, Tolerance, Verdict, verify, why_unable
 from tflm_planner.verify.pairs import Pair, verify_pair
@@ -79,11 +80,26 @@ def first_proved(
     return made, verdict, spent
 
 
-def proved_pair(original: bytes, pair: Pair, options: Options, say: Progress) -> Verdict:
-    """What proves a split model. Raises OutputsDifferError or ModelError."""
-    verdict = compared_pair(original, pair, options, say)
-    _check_sound(verdict, "planned model", "Please report this model", pair.twin)
-    return verdict
+def first_proved_pair(
+    original: bytes,
+    offered: Generator[Streamed, str | None, None],
+    options: Options | None,
+    elsewhere: str,
+    say: Progress,
+) -> tuple[Streamed, Verdict | None]:
+    """The first split model that computes the same, and what proves it. `elsewhere`: how to have
+    another one, should none."""
+    if options is None:
+        return next(offered), None
+
+    def proof(found: Streamed) -> Verdict:
+        pair = Pair(found.front.data, found.back.data, found.strips, found.back.twin)
+        return compared_pair(original, pair, options, say)
+
+    found, verdict, _ = _first(offered, proof)
+    advice = f"Please report this model; {elsewhere}"
+    _check_sound(verdict, "split model", advice, found.back.twin)
+    return found, verdict
 
 
 def _first(
