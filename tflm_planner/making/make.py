@@ -97,18 +97,6 @@ class Made:
     refused: tuple[str, ...] = ()
 
 
-def make(
-    original: bytes,
-    model: Model,
-    options: SearchOptions,
-    permission: TilePermission | None,
-    budget: int | None,
-    say: Progress,
-) -> Made:
-    """The smallest file that no guard here refuses; see `offers`."""
-    return next(offers(original, model, options, permission, budget, say))
-
-
 def offers(
     original: bytes,
     model: Model,

@@ -26,9 +26,9 @@ from tflm_planner.making.make import (
     REFUSED,
     Made,
     TilePermission,
-    make,
     with_pool,
 )  # fmt: skip
+from tflm_planner.making.make import offers as offered_files
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
 from tflm_planner.passes.place import carried_plan
@@ -298,7 +298,7 @@ def _instructions(made: Made, target: Target) -> int:
 
 def _made(model: Model, search: SearchOptions, tiles: TilePermission | None, say: Progress) -> Made:
     data, model = with_pool(write_model(model), model, search.machine.target)
-    return make(data, read_model(data), search, tiles, None, say)
+    return next(offered_files(data, read_model(data), search, tiles, None, say))
 
 
 def _check_states(front: Made, states: tuple[tuple[int, int], ...]) -> None:
