@@ -28,7 +28,7 @@ from tflm_planner.choice.sketches.line import Line
 from tflm_planner.choice.trials.trial import CLIMB, Trial, tried
 from tflm_planner.errors import PlannerError
 from tflm_planner.inspection import seen
-from tflm_planner.ops.axes import total_macs
+from tflm_planner.ops.macs import total_macs
 from tflm_planner.passes.base import run
 from tflm_planner.passes.tile import Patch, Tile
 from tflm_planner.report.document import Report

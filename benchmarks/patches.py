@@ -24,7 +24,7 @@ from chart import Chart, Line, svg
 from tflm_planner import api
 from tflm_planner.cost import latency_of
 from tflm_planner.ir import Model
-from tflm_planner.ops.axes import total_macs
+from tflm_planner.ops.macs import total_macs
 from tflm_planner.passes.axes import blocks
 from tflm_planner.passes.base import run
 from tflm_planner.passes.tile import Patch, Scheme, Tile, band

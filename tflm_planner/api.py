@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Generator
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from tflm_planner.planning.lifetimes import (
     timeline,
 )
 from tflm_planner.planning.problem import Plan, Problem
+from tflm_planner.proving import first_proved, first_proved_pair, provable
 from tflm_planner.report.document import (
     AllocationSummary,
     Front,
@@ -40,7 +40,7 @@ from tflm_planner.report.document import (
 from tflm_planner.search import Candidate, SearchOptions, lowest_peak, silent
 from tflm_planner.serde import read_model
 from tflm_planner.strips.split import Streamed, StripOptions
-from tflm_planner.strips.split import stream_input as find_strips
+from tflm_planner.strips.split import offers as offered_splits
 from tflm_planner.strips.text import header as strips_header
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import Arena, arena_of
@@ -49,14 +49,12 @@ from tflm_planner.tflm.machine import machine
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.verify import Allocation, Tolerance, Verdict, verify
 from tflm_planner.verify import Options as VerifyOptions
-from tflm_planner.verify.pairs import Pair, verify_pair
-from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
 
 __all__ = [
-    "Inspection", "Patch", "PlanOptions", "Result", "Scheme", "SearchOptions", "SplitResult",
-    "StripOptions", "TilePermission", "Tolerance", "VerifyOptions", "arena", "check_equal",
-    "inspect", "load", "load_target", "machine", "plan", "problem", "read_model", "stream_input",
-    "with_tflm",
+    "Inspection", "ModelError", "OutputsDifferError", "Patch", "PlanOptions", "Result", "Scheme",
+    "SearchOptions", "SplitResult", "StripOptions", "TilePermission", "Tolerance", "UsageError",
+    "VerifyOptions", "arena", "check_equal", "inspect", "load", "load_target", "machine", "plan",
+    "problem", "read_model", "stream_input", "with_tflm",
 ]  # fmt: skip
 
 Source = str | Path | bytes
@@ -105,11 +103,14 @@ def plan(
         check_writable(Path(destination), force=options.force, inputs=inputs)
     original = load(source)
     model = read_model(original)
+    tiles = options.tiles
+    if tiles is not None and options.verify is not None:
+        tiles = provable(original, model, tiles, options.verify, say)
     before_search = seen(model, options.search.machine)
     before = _side(before_search, len(original), options.search.machine.target)
     start, model = with_pool(original, model, options.search.machine.target)
-    offered = offers(start, model, options.search, options.tiles, options.budget, say)
-    made, verdict, spent = _first_proved(original, offered, options.verify, say)
+    offered = offers(start, model, options.search, tiles, options.budget, say)
+    made, verdict, spent = first_proved(original, offered, options.verify, say)
     after = _side(made.inspection, len(made.data), options.search.machine.target)
     seconds = {"plan": time.monotonic() - started - spent, "verify": spent}
     if verdict is not None:
@@ -149,7 +150,8 @@ def stream_input(
     """Split a model so that its input comes row by row; prove the pair equal to it, and write it.
 
     destinations: of front and back. header: of C++ that runs them. proof: None writes unproved.
-    Raises UsageError, ModelError, or OutputsDifferError (then nothing was written).
+    Raises UsageError, ModelError, or OutputsDifferError (then nothing was written); a split found
+    that is not equal is refused, said to be in `found.refused`, and the next best is made.
     """
     options, say = options or StripOptions(), on_progress or silent
     paths = [*(destinations or ()), *([header] if header is not None else [])]
@@ -159,14 +161,20 @@ def stream_input(
     for path in paths:
         check_writable(path, force=force, inputs=inputs)
     data, on = load(source), options.search.machine.target
-    found = find_strips(data, options, say)
-    pair = Pair(found.front.data, found.back.data, found.strips, found.back.twin)
-    verdict = None if proof is None else _sound(verify_pair(data, pair, proof, say))
+    model = read_model(data)
+    if proof is not None:
+        options = replace(options, tiles=provable(data, model, options.tiles, proof, say))
+    offered = offered_splits(data, options, say)
+    elsewhere = (
+        "--end names another last operator of the front"
+        if options.end is None
+        else "without --end the model is split elsewhere"
+    )
+    found, verdict = first_proved_pair(data, offered, proof, elsewhere, say)
     name = "model" if isinstance(source, bytes) else Path(source).stem
     files = [found.front.data, found.back.data, strips_header(found, name, on).encode()]
     for path, file in zip(paths, files if destinations else files[2:], strict=False):
         write_file(path, file)
-    model = read_model(data)
     return SplitResult(found, arena_of(model, on, carried_plan(model)).arena, verdict)
 
 
@@ -224,68 +232,6 @@ class _Run:
     destination: str | Path | None
     original: bytes
     options: PlanOptions
-
-
-def _first_proved(
-    original: bytes,
-    offered: Generator[Made, str | None, None],
-    options: VerifyOptions | None,
-    say: Progress,
-) -> tuple[Made, Verdict | None, float]:
-    """The first file that computes the same, and what proves it; seconds that proofs took. A tiling
-    that does not is a fault of this tool, and the one that is next best may be none."""
-    spent, made = 0.0, next(offered)
-    while options is not None:
-        started = time.monotonic()
-        tolerance = None if made.exact else options.tolerance or Tolerance()
-        verdict = _compared(original, made, replace(options, tolerance=tolerance), say)
-        spent += time.monotonic() - started
-        if verdict.differs:
-            with suppress(StopIteration):
-                made = offered.send(_difference(verdict))
-                continue
-        return made, _sound(verdict, has_twin=made.twin is not None), spent
-    return made, None, spent
-
-
-def _difference(verdict: Verdict) -> str:
-    found = next(c for c in verdict.checks if c.status == DIFFERENT)
-    return f"computes something else on {found.runtime}: {found.detail}"
-
-
-def _sound(verdict: Verdict, *, has_twin: bool = False) -> Verdict:
-    """The verdict, if it proves anything. Raises OutputsDifferError or ModelError. `has_twin`: the
-    file is for TFLM alone, and could be portable."""
-    if verdict.differs:
-        raise OutputsDifferError(
-            f"the planned model {_difference(verdict)}; nothing was written. Please report this "
-            "model"
-        )
-    if not verdict.proved:
-        reasons = "; ".join(f"{c.runtime}: {c.status}, {c.detail}" for c in verdict.checks)
-        portable = "--portable makes one that LiteRT can prove, " if has_twin else ""
-        raise ModelError(
-            f"no runtime could compare the planned model with the original ({reasons}); "
-            f"nothing was written. {portable}--no-verify writes it unproved"
-        )
-    return verdict
-
-
-def _compared(original: bytes, made: Made, options: VerifyOptions, say: Progress) -> Verdict:
-    """The result against the original. A result in the TFLM dialect runs on TFLM only: its
-    portable twin is compared as well, on every runtime, and must not differ either."""
-    if made.twin is None:
-        return verify(original, made.data, options, say)
-    twin = verify(original, made.twin, options, say)
-    checks = [replace(c, runtime=f"{c.runtime}, portable twin") for c in twin.checks]
-    verdict = verify(original, made.data, replace(options, runtimes=("TFLM",)), say)
-    if not made.exact:  # the dialect must be its twin, bit by bit
-        strict = replace(options, runtimes=("TFLM",), tolerance=None)
-        same = verify(made.twin, made.data, strict, say)
-        checks += [replace(c, runtime=f"{c.runtime}, against the twin") for c in same.checks]
-    if not verdict.proved:  # what only the twin proves is not enough
-        checks = [c for c in checks if c.status not in (EQUAL, CLOSE)]
-    return replace(verdict, checks=(*checks, *verdict.checks))
 
 
 def _report(

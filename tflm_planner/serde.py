@@ -29,6 +29,7 @@ from tflm_planner.ir import (
     link,
     shown,
 )  # fmt: skip
+from tflm_planner.ir_check import check
 from tflm_planner.units import ALIGNMENT, align_up
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ def read_model(data: bytes, *, dialect: bool = False) -> Model:
             for t in graph.tensors:
                 empty = t.is_constant or t.is_variable or t.nbytes == 0
                 t.is_view = t.producer is None and id(t) not in inputs and not empty
-    model.check()
+    check(model)
     return model
 
 

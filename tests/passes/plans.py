@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tflm_planner.ops.axes import total_macs
+from tflm_planner.ops.macs import total_macs
 from tflm_planner.passes.base import run
 from tflm_planner.passes.dialect import Crop, Dialect, scratch_faults
 from tflm_planner.passes.place import Place, carried_plan

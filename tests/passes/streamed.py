@@ -16,7 +16,7 @@ from tests.passes.tiled import quick_differences
 from tests.replay import replay
 from tflm_planner import api
 from tflm_planner.ir import Graph, Op
-from tflm_planner.making.make import make
+from tflm_planner.making.make import offers
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
 from tflm_planner.passes.stream import EDGES, Loop, NotStreamableError, Stream, can_stream
@@ -160,7 +160,7 @@ def planned(data: bytes, *, overlap: bool = True, seconds: float = 1.0) -> Plann
     every kernel: what the replay understands."""
     on = api.machine(api.load_target("x86-64/wheel"))
     options = SearchOptions(allocator="greedy", time_limit=seconds, machine=on, overlap=overlap)
-    made = make(data, read_model(data), options, None, None, lambda _: None)
+    made = next(offers(data, read_model(data), options, None, None, lambda _: None))
     return Planned(made.data, made.inspection.arena.head, made.inspection.arena.arena)
 
 

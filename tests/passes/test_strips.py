@@ -26,7 +26,7 @@ from tests.passes.splits import (
     wrong_sizes,
 )
 from tests.passes.streamed import chain, random_blocks
-from tflm_planner import api
+from tflm_planner import api, proving
 from tflm_planner.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.stream import NotStreamableError
@@ -203,7 +203,7 @@ def test_a_pair_that_differs_is_not_written(tmp_path: Path, monkeypatch) -> None
     def late(original, pair, *rest):
         return real(original, replace(pair, strips=replace(pair.strips, delay=0)), *rest)
 
-    monkeypatch.setattr(api, "verify_pair", late)
+    monkeypatch.setattr(proving, "verify_pair", late)
     with pytest.raises(OutputsDifferError):
         api.stream_input(
             data, paths, api.StripOptions(on(WHEEL), end=1), api.VerifyOptions(inputs=2)

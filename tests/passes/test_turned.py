@@ -9,6 +9,7 @@ from tests.models.attention import attention
 from tests.passes.test_forms import One
 from tests.passes.tiled import outputs_of_both
 from tflm_planner import api
+from tflm_planner.ir_check import check
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
 from tflm_planner.passes.turned import turn_products
@@ -18,7 +19,7 @@ from tflm_planner.serde import read_model, write_model
 def turned(data: bytes) -> tuple[bytes, list[str]]:
     model = read_model(data)
     notes = turn_products(model)
-    model.check()
+    check(model)
     return write_model(model), notes
 
 

@@ -44,9 +44,9 @@ from tflm_planner.tflm.lean import WritePool
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 
-_MOST_REFUSED = 3
+MOST_REFUSED = 3
 """Tilings that the proof refused, after which the plan without tiles is fallen back on."""
-_REFUSED = "REFUSED, and the next best was made instead; please report this model"
+REFUSED = "REFUSED, and the next best was made instead; please report this model"
 _FINAL_SHARE = 0.05
 """Of the time limit, for the last plan of a tiled model: it starts from its trial's, which is
 mostly as low as it gets."""
@@ -79,6 +79,7 @@ class TilePermission:
 class Made:
     """The file that was made. twin: for one that only TFLM runs, the portable model that computes
     the same on every runtime. exact: whether every element is computed by the sum that it was.
+    tiled: whether parts of it are computed in tiles or in loops.
     front: what else a search found. refused: what promised more, and why it was not made: it was
     refused by a guard, or by the proof, which is a fault of this tool."""
 
@@ -91,20 +92,9 @@ class Made:
     twin: bytes | None = None
     notes: tuple[str, ...] = ()
     exact: bool = True
+    tiled: bool = False
     front: Front | None = None
     refused: tuple[str, ...] = ()
-
-
-def make(
-    original: bytes,
-    model: Model,
-    options: SearchOptions,
-    permission: TilePermission | None,
-    budget: int | None,
-    say: Progress,
-) -> Made:
-    """The smallest file that no guard here refuses; see `offers`."""
-    return next(offers(original, model, options, permission, budget, say))
 
 
 def offers(
@@ -157,7 +147,7 @@ def _tilings(
 ) -> Generator[Made, str | None, Steps]:
     """Files of the tilings that lower what is to be lowered, each should those before be refused;
     what was is noted in `refused`. Returns what is left of the search."""
-    left = _MOST_REFUSED
+    left = MOST_REFUSED
     for tiling in steps.found.finalists:
         try:
             tiled = _tiled(job.original, tiling, job.permission, job.options, job.say)
@@ -167,7 +157,7 @@ def _tilings(
             if _lowered(tiled, job.permission) >= _lowered(job.plain, job.permission):
                 continue
             reason = yield replace(_told(job, steps, tiling, tiled), refused=tuple(refused))
-            refused.append(f"{_REFUSED}: {_named(tiling)}: {reason}")
+            refused.append(f"{REFUSED}: {_named(tiling)}: {reason}")
             left -= 1
         job.say(refused[-1])
         steps = steps.without(tiling, job.budget)
@@ -266,7 +256,7 @@ def _tiled(
         made = _written(search(twin, replace(options, recipe=tiling.recipe), say), options)
         registered = registrations(more)
         notes = [*notes, _speed(tiling), *registered, *made.notes]
-        return replace(made, notes=tuple(notes), exact=exact)
+        return replace(made, notes=tuple(notes), exact=exact, tiled=bool(tiling.schemes))
     cropped, notes = tiled_model(
         original, tiling.schemes, crop=True, order=tiling.order, inexact=permission.inexact
     )
@@ -293,6 +283,7 @@ def _tiled(
         twin=write_model(twin),
         notes=(*notes, _speed(tiling), *registered, *written.notes),
         exact=exact,
+        tiled=True,
     )
 
 

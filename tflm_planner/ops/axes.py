@@ -10,7 +10,7 @@ cannot be split. Source of the idea: MOTES, section 4.3. This module must not kn
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tflm_planner.ir import Op, Tensor
@@ -143,7 +143,8 @@ def axis_map(op: Op) -> AxisMap:
     return rule(op)
 
 
-def _shape(tensor: Tensor | None) -> tuple[int, ...]:
+def shape_of(tensor: Tensor | None) -> tuple[int, ...]:
+    """The shape; that of a scalar where there is none."""
     return () if tensor is None else tensor.shape or ()
 
 
@@ -178,10 +179,10 @@ def _bias(op: Op, operand: int, out_axis: int) -> list[Link]:
 
 def _element_wise(op: Op) -> AxisMap:
     """Every operand broadcasts to the result, axes counted from the last."""
-    out = _shape(op.outputs[0])
+    out = shape_of(op.outputs[0])
     links: list[Link] = []
     for i, operand in enumerate(op.inputs):
-        shape = _shape(operand)
+        shape = shape_of(operand)
         lead = len(out) - len(shape)
         if lead < 0:
             return AxisMap()
@@ -191,25 +192,25 @@ def _element_wise(op: Op) -> AxisMap:
 
 def _softmax(op: Op) -> AxisMap:
     """Every row of the last axis by itself."""
-    last = len(_shape(op.outputs[0])) - 1
+    last = len(shape_of(op.outputs[0])) - 1
     return AxisMap(tuple(k for k in _element_wise(op).links if k.out_axis != last))
 
 
 def _padded(op: Op) -> AxisMap:
     pads = integers(op.inputs[1])
-    shape = _shape(op.inputs[0])
+    shape = shape_of(op.inputs[0])
     if pads is None or len(pads) != 2 * len(shape):
         return AxisMap()
     return AxisMap(tuple(Link(0, a, a, Same(-pads[2 * a])) for a in range(len(shape))))
 
 
 def _joined(op: Op) -> AxisMap:
-    out = _shape(op.outputs[0])
+    out = shape_of(op.outputs[0])
     axis = _option(op, "axis") % max(len(out), 1)
     links: list[Link] = []
     at = 0
     for i, operand in enumerate(op.inputs):
-        shape = _shape(operand)
+        shape = shape_of(operand)
         links += [Link(i, a, a, Same(-at if a == axis else 0)) for a in range(len(shape))]
         at += shape[axis] if shape else 0
     return AxisMap(tuple(links))
@@ -218,7 +219,7 @@ def _joined(op: Op) -> AxisMap:
 def _split(op: Op) -> AxisMap:
     first = 1 if op.kind == "SPLIT" else 0
     axis = integers(op.inputs[0 if op.kind == "SPLIT" else 2])
-    shape = _shape(op.inputs[first])
+    shape = shape_of(op.inputs[first])
     if axis is None or not shape:
         return AxisMap()
     at, links = 0, list[Link]()
@@ -226,20 +227,20 @@ def _split(op: Op) -> AxisMap:
         for a in range(len(shape)):
             shift = at if a == axis[0] % len(shape) else 0
             links.append(Link(first, a, a, Same(shift), r))
-        at += _shape(result)[axis[0]]
+        at += shape_of(result)[axis[0]]
     return AxisMap(tuple(links))
 
 
 def _packed(op: Op) -> AxisMap:
     """Operands side by side along a new axis, which no operand has."""
-    axis = _option(op, "axis") % max(len(_shape(op.outputs[0])), 1)
-    ranks = [len(_shape(t)) for t in op.inputs]
+    axis = _option(op, "axis") % max(len(shape_of(op.outputs[0])), 1)
+    ranks = [len(shape_of(t)) for t in op.inputs]
     links = [Link(i, a, a + (a >= axis)) for i, rank in enumerate(ranks) for a in range(rank)]
     return AxisMap(tuple(links))
 
 
 def _unpacked(op: Op) -> AxisMap:
-    rank = len(_shape(op.inputs[0]))
+    rank = len(shape_of(op.inputs[0]))
     axis = _option(op, "axis") % max(rank, 1)
     links: list[Link] = []
     for r in range(len(op.outputs)):
@@ -249,7 +250,7 @@ def _unpacked(op: Op) -> AxisMap:
 
 
 def _sliced(op: Op) -> AxisMap:
-    begin, rank = integers(op.inputs[1]), len(_shape(op.outputs[0]))
+    begin, rank = integers(op.inputs[1]), len(shape_of(op.outputs[0]))
     if begin is None or len(begin) != rank:
         return AxisMap()
     return AxisMap(tuple(Link(0, a, a, Same(begin[a])) for a in range(rank)))
@@ -274,7 +275,7 @@ def strides_of(op: Op) -> list[tuple[int, int, bool]] | None:
     """Of each axis of STRIDED_SLICE's operand: first index, stride, whether the axis vanishes.
     None where that is not known, new axes are made, or an axis is read backwards."""
     begin, strides = integers(op.inputs[1]), integers(op.inputs[3]) if len(op.inputs) > 3 else None
-    shape = _shape(op.inputs[0])
+    shape = shape_of(op.inputs[0])
     if begin is None or strides is None or not len(shape) == len(begin) == len(strides):
         return None
     if _option(op, "ellipsisMask") or _option(op, "newAxisMask") or min(strides, default=1) < 1:
@@ -287,7 +288,7 @@ def strides_of(op: Op) -> list[tuple[int, int, bool]] | None:
         first = min(max(first + size if first < 0 else first, 0), size)
         found.append((first, strides[axis], bool(_option(op, "shrinkAxisMask") >> axis & 1)))
     left = [t for t in found if not t[2]]
-    out = _shape(op.outputs[0])
+    out = shape_of(op.outputs[0])
     if len(left) != len(out) or any(t[0] >= n for t, n in zip(found, shape, strict=True)):
         return None
     return found
@@ -295,7 +296,7 @@ def strides_of(op: Op) -> list[tuple[int, int, bool]] | None:
 
 def _reshaped(op: Op) -> AxisMap:
     """Axes that stay apart: of the same size, with as many elements before them."""
-    source, out = _shape(op.inputs[0]), _shape(op.outputs[0])
+    source, out = shape_of(op.inputs[0]), shape_of(op.outputs[0])
     links = [
         Link(0, i, j)
         for i, n in enumerate(source)
@@ -307,31 +308,31 @@ def _reshaped(op: Op) -> AxisMap:
 
 def _transposed(op: Op) -> AxisMap:
     order = integers(op.inputs[1])
-    if order is None or len(order) != len(_shape(op.outputs[0])):
+    if order is None or len(order) != len(shape_of(op.outputs[0])):
         return AxisMap()
     return AxisMap(tuple(Link(0, a, j) for j, a in enumerate(order)))
 
 
 def _fully_connected(op: Op) -> AxisMap:
     """Data (.., Ci), weights (Co, Ci), result (.., Co)."""
-    data, out = _shape(op.inputs[0]), _shape(op.outputs[0])
+    data, out = shape_of(op.inputs[0]), shape_of(op.outputs[0])
     rows = range(len(out) - 1) if data[:-1] == out[:-1] else ()
     links = [Link(0, a, a) for a in rows]
     last = len(out) - 1
     # Operands that are flattened on the way have no axis to sum up over.
-    apart = data[-1:] == _shape(op.inputs[1])[1:]
+    apart = data[-1:] == shape_of(op.inputs[1])[1:]
     reduces = ((0, len(data) - 1), (1, 1)) if apart else ()
     return AxisMap((*links, Link(1, 0, last), *_bias(op, 2, last)), reduces)
 
 
 def _batch_matmul(op: Op) -> AxisMap:
-    out = _shape(op.outputs[0])
+    out = shape_of(op.outputs[0])
     rank = len(out)
     links: list[Link] = []
     reduces: list[tuple[int, int]] = []
     turned = (_option(op, "adjX"), _option(op, "adjY"))
     for i, own in enumerate((rank - 2, rank - 1)):
-        shape = _shape(op.inputs[i])
+        shape = shape_of(op.inputs[i])
         lead = rank - len(shape)
         links += [Link(i, a, a + lead) for a in range(len(shape) - 2) if shape[a] == out[a + lead]]
         kept = len(shape) - (1 + i if turned[i] else 2 - i)
@@ -341,7 +342,7 @@ def _batch_matmul(op: Op) -> AxisMap:
 
 
 def _reduced(op: Op) -> AxisMap:
-    axes, shape = integers(op.inputs[1]), _shape(op.inputs[0])
+    axes, shape = integers(op.inputs[1]), shape_of(op.inputs[0])
     if axes is None:
         return AxisMap()
     gone = {a % len(shape) for a in axes}
@@ -353,9 +354,9 @@ def _reduced(op: Op) -> AxisMap:
 
 def _transposed_convolution(op: Op) -> AxisMap:
     """Operands: result's shape, filter (Co, Kh, Kw, Ci), data, bias."""
-    if len(op.inputs) < 3 or len(_shape(op.inputs[1])) != 4 or len(_shape(op.inputs[2])) != 4:
+    if len(op.inputs) < 3 or len(shape_of(op.inputs[1])) != 4 or len(shape_of(op.inputs[2])) != 4:
         return AxisMap()
-    kernel, out = (_shape(t) for t in (op.inputs[1], op.outputs[0]))
+    kernel, out = (shape_of(t) for t in (op.inputs[1], op.outputs[0]))
     links = [Link(2, 0, 0), Link(1, 0, 3), *_bias(op, 3, 3)]
     for axis, name in ((1, "strideH"), (2, "strideW")):
         stride = max(_option(op, name), 1)
@@ -403,26 +404,3 @@ _RULES: dict[str, Callable[[Op], AxisMap]] = {
     "BATCH_MATMUL": _batch_matmul,
     "TRANSPOSE_CONV": _transposed_convolution,
 }
-
-
-def macs(op: Op) -> int:
-    """Multiply-accumulates of one run; 0 for operators that are not sums of products."""
-    if not op.outputs or len(op.inputs) < 2:
-        return 0
-    weights, out = _shape(op.inputs[1]), op.outputs[0].elements
-    if op.kind in ("CONV_2D", "FULLY_CONNECTED"):
-        return out * math.prod(weights[1:])
-    if op.kind == "DEPTHWISE_CONV_2D":
-        return out * math.prod(weights[1:3])
-    if op.kind == "TRANSPOSE_CONV" and len(op.inputs) > 2:
-        data = op.inputs[2]
-        return 0 if data is None else data.elements * math.prod(weights[:3])
-    if op.kind == "BATCH_MATMUL":
-        (operand, axis), *_ = axis_map(op).reduces
-        return out * _shape(op.inputs[operand])[axis]
-    return 0
-
-
-def total_macs(ops: Sequence[Op] | Iterator[Op]) -> int:
-    """Multiply-accumulates of operators that run once each."""
-    return sum(macs(op) for op in ops)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Protocol, TypeVar
 
 from tflm_planner.ir import Model, Op
+from tflm_planner.ir_check import check
 from tflm_planner.ops import has_side_effects
 
 
@@ -23,11 +24,11 @@ class Pass(Protocol):
 
 def run(model: Model, *passes: Pass) -> list[str]:
     """Apply passes in order, with the model checked before the first and after each."""
-    model.check()
+    check(model)
     notes: list[str] = []
     for one in passes:
         notes += one.apply(model)
-        model.check()
+        check(model)
     return notes
 
 

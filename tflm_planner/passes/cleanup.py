@@ -1,7 +1,8 @@
 """Removes what costs memory on TFLM and means nothing.
 
 TFLM gives memory to every tensor listed, even to one that nothing mentions (it inflates the
-head), and reads uninitialised scratch records for graphs that are never run.
+head), and reads uninitialised scratch records for graphs that are never run. Two small rewritings
+of transpositions keep the bits and every operator.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 from tflm_planner.errors import ModelError
 from tflm_planner.ir import ETHOS_U, Graph, Model
+from tflm_planner.passes.merged import merge_axes
 from tflm_planner.passes.place import PLAN_METADATA
 from tflm_planner.passes.turned import turn_products
 from tflm_planner.rewriter import (
@@ -26,7 +28,8 @@ from tflm_planner.rewriter import (
 @dataclass(frozen=True)
 class Cleanup:
     """Drops orphan tensors, unreachable graphs, unused buffers, an old plan and copies that
-    products keep; refuses models that another planner has compiled."""
+    products keep; merges axes of transpositions that CMSIS-NN leaves unwritten; refuses models
+    that another planner has compiled."""
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
@@ -37,6 +40,7 @@ class Cleanup:
             *_drop_tensors(model),
             *_keep_inside(model),
             *turn_products(model),
+            *merge_axes(model),
         ]
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from tflm_planner.ir import Graph, Model, Op
 from tflm_planner.ops import has_side_effects
-from tflm_planner.ops.axes import total_macs
+from tflm_planner.ops.macs import total_macs
 from tflm_planner.passes.axes import blocks
 from tflm_planner.passes.base import apply_regions
 from tflm_planner.passes.boxes import NotTileableError

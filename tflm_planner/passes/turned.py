@@ -52,14 +52,19 @@ def _turn(model: Model, graph: Graph, op: Op, side: int, flag: str, best: bool) 
 
 def _is_free(model: Model, graph: Graph, op: Op, operand: Tensor) -> bool:
     """Whether `op` alone reads a tensor, once, so that it may be laid out otherwise."""
-    scale = None if operand.quantization is None else operand.quantization.scale
-    offered = any(operand is t for s in model.signatures for _, t in (*s.inputs, *s.outputs))
+    alone = operand.consumers == [op] and sum(t is operand for t in op.inputs) == 1
+    return alone and is_private(model, graph, operand)
+
+
+def is_private(model: Model, graph: Graph, tensor: Tensor) -> bool:
+    """Whether only operators know the shape of a tensor that one of them makes, and no axis of it
+    has scales of its own."""
+    scale = None if tensor.quantization is None else tensor.quantization.scale
+    offered = any(tensor is t for s in model.signatures for _, t in (*s.inputs, *s.outputs))
     return (
-        operand.consumers == [op]
-        and sum(t is operand for t in op.inputs) == 1
-        and not any(operand is t for t in graph.outputs)
+        not any(tensor is t for t in graph.outputs)
         and not offered
-        and not operand.is_variable
+        and not tensor.is_variable
         and (scale is None or len(scale) <= 1)
     )
 

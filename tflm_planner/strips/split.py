@@ -14,13 +14,21 @@ runtimes.
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 
 from tflm_planner.clone import clone
 from tflm_planner.cost import latency_of
 from tflm_planner.errors import ModelError, UnsoundPlanError, UsageError
 from tflm_planner.ir import Model
-from tflm_planner.making.make import Made, TilePermission, make, with_pool
+from tflm_planner.making.make import (
+    MOST_REFUSED,
+    REFUSED,
+    Made,
+    TilePermission,
+    with_pool,
+)  # fmt: skip
+from tflm_planner.making.make import offers as offered_files
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
 from tflm_planner.passes.place import carried_plan
@@ -35,6 +43,8 @@ from tflm_planner.tflm.arena import Apart, apart_of
 from tflm_planner.tflm.targets import Target
 from tflm_planner.units import align_up
 
+End = tuple[int, tuple[int, ...], int]
+"""Bytes that the pair needs at least, operators of the front, rows of the boundary a turn."""
 _QUICK = 2.0
 """Seconds for a plan that only shows where to split."""
 
@@ -61,7 +71,7 @@ class StripOptions:
 class Streamed:
     """A model in two halves, planned. ops: of the front, by position. apart: the front's two
     arenas, the second of which is the back's room. instructions: of the original, of all turns of
-    the front, of the back."""
+    the front, of the back. refused: what promised more, and why it was not made."""
 
     ops: tuple[int, ...]
     strips: Strips
@@ -69,6 +79,7 @@ class Streamed:
     back: Made
     apart: Apart
     instructions: tuple[int, int, int]
+    refused: tuple[str, ...] = ()
 
     @property
     def sram(self) -> int:
@@ -82,49 +93,119 @@ class Streamed:
         return (front + back) / max(original, 1)
 
 
-def stream_input(data: bytes, options: StripOptions, say: Progress = silent) -> Streamed:
-    """Front and back of the model in `data`, where they need the least SRAM together.
+def offers(
+    data: bytes, options: StripOptions, say: Progress = silent
+) -> Generator[Streamed, str | None, None]:
+    """Front and back of the model in `data`, where they need the least SRAM together; and when the
+    proof refuses them, for a reason that is sent here, the next best: split elsewhere, or there
+    but with no tiles in the back.
 
-    Raises ModelError where the input cannot be streamed, UsageError where it cannot be so.
-    """
+    Raises ModelError where the input cannot be streamed, UsageError where it cannot be so, and
+    UnsoundPlanError where a guard refuses the only split."""
     model = read_model(data)
     run(model, Cleanup())
-    ends = _ends(model, options)
-    tried: list[Streamed] = []
-    best: Streamed | None = None
-    for floor, ops, rows in ends:
-        if best is not None and best.overhead <= options.overhead and floor >= best.sram:
-            break
-        say(f"splitting behind {model.main.ops[ops[-1]].label}")
-        tried.append(planned_split(model, ops, rows, _quick(options), say))
-        best = _better(best, tried[-1], options)
-    assert best is not None, "ends that are there can be split"
-    kept = best.overhead <= options.overhead
-    for plain in sorted(tried, key=_hopeful):
-        hopeless = _hopeful(plain) >= best.sram or (kept and plain.overhead > options.overhead)
-        if plain is best or not hopeless:
-            say(f"planning {len(plain.ops)} operators in strips, and the rest")
-            found = planned_split(model, plain.ops, plain.strips.made, options, say)
-            best = _better(best, found, options)
-    return best
+    hunt = _Hunt(model, options, say, _ends(model, options))
+    best, left = hunt.best(), MOST_REFUSED
+    if best is None and hunt.fault is not None:
+        raise hunt.fault
+    while best is not None:
+        reason = yield replace(best, refused=tuple(hunt.refused))
+        if not left:
+            return
+        left -= 1
+        hunt.drop(best, f"{REFUSED}: {_named(best)}: {reason}")
+        best = hunt.best()
+
+
+class _Hunt:
+    """The splits of a model, each planned as far as it may be the best: without tiles first, and
+    then, if that could win, with them."""
+
+    def __init__(
+        self, model: Model, options: StripOptions, say: Progress, ends: Sequence[End]
+    ) -> None:
+        self._model, self._options, self._say = model, options, say
+        self._ends = list(ends)
+        self._plain: dict[tuple[int, ...], Streamed] = {}
+        self._full: dict[tuple[int, ...], Streamed | None] = {}
+        self.refused: list[str] = []
+        self.fault: UnsoundPlanError | None = None
+        """Why a guard refused the first of those that it did."""
+
+    def best(self) -> Streamed | None:
+        """The best split that was not dropped."""
+        best: Streamed | None = None
+        for found in (*self._plain.values(), *self._full.values()):
+            best = best if found is None else self._better(best, found)
+        while self._ends and not self._is_beaten(self._ends[0], best):
+            _, ops, rows = self._ends.pop(0)
+            self._say(f"splitting behind {self._model.main.ops[ops[-1]].label}")
+            plain = self._planned(ops, rows, _quick(self._options))
+            if plain is not None:
+                self._plain[ops] = plain
+                best = self._better(best, plain)
+        if best is None:
+            return None
+        kept = best.overhead <= self._options.overhead
+        for plain in sorted(self._plain.values(), key=_hopeful):
+            beyond = kept and plain.overhead > self._options.overhead
+            if plain is best or not (beyond or _hopeful(plain) >= best.sram):
+                full = self._planned_in_full(plain)
+                best = best if full is None else self._better(best, full)
+        return best
+
+    def drop(self, split: Streamed, why: str) -> None:
+        """Give a split up. One whose back is in tiles stays without them."""
+        self.refused.append(why)
+        self._say(why)
+        if not split.back.tiled:
+            del self._plain[split.ops]
+        self._full[split.ops] = None
+
+    def _is_beaten(self, end: End, best: Streamed | None) -> bool:
+        if best is None or best.overhead > self._options.overhead:
+            return False
+        return end[0] >= best.sram
+
+    def _better(self, best: Streamed | None, found: Streamed) -> Streamed:
+        """The one that keeps to the overhead; of two such, the smaller one; else the faster one."""
+        if best is None:
+            return found
+
+        def rank(one: Streamed) -> tuple[bool, float, float]:
+            beyond = one.overhead > self._options.overhead
+            return beyond, one.overhead if beyond else one.sram, one.overhead
+
+        return min(best, found, key=rank)
+
+    def _planned_in_full(self, plain: Streamed) -> Streamed | None:
+        if plain.ops not in self._full:
+            self._say(f"planning {len(plain.ops)} operators in strips, and the rest")
+            made = plain.strips.made
+            self._full[plain.ops] = self._planned(plain.ops, made, self._options)
+        return self._full[plain.ops]
+
+    def _planned(self, ops: tuple[int, ...], rows: int, options: StripOptions) -> Streamed | None:
+        """The split, planned; None where a guard refuses it."""
+        try:
+            return planned_split(self._model, ops, rows, options, self._say)
+        except UnsoundPlanError as error:
+            self.fault = self.fault or error
+            self.refused.append(f"passed over: the split behind operator {ops[-1]}: {error}")
+            self._say(self.refused[-1])
+            return None
+
+
+def _named(split: Streamed) -> str:
+    """A split as a report says which one it was."""
+    tiles = ", the back in tiles" if split.back.tiled else ""
+    return f"{split.sram:,} B, the front to operator {split.ops[-1]}{tiles}"
 
 
 def _quick(options: StripOptions) -> StripOptions:
     """For a plan that only shows where to split."""
     limit = min(_QUICK, options.search.time_limit)
     return replace(options, search=replace(options.search, time_limit=limit), tiles=None)
-
-
-def _better(best: Streamed | None, found: Streamed, options: StripOptions) -> Streamed:
-    """The one that keeps to the overhead; of two such, the smaller one; else the faster one."""
-    if best is None:
-        return found
-
-    def rank(one: Streamed) -> tuple[bool, float, float]:
-        beyond = one.overhead > options.overhead
-        return beyond, one.overhead if beyond else one.sram, one.overhead
-
-    return min(best, found, key=rank)
 
 
 def _hopeful(found: Streamed) -> int:
@@ -134,9 +215,9 @@ def _hopeful(found: Streamed) -> int:
     return tails + align_up(boundary.nbytes) + found.apart.shared
 
 
-def _ends(model: Model, options: StripOptions) -> list[tuple[int, tuple[int, ...], int]]:
-    """(bytes that the pair needs at least, operators of the front, rows of the boundary a turn),
-    the most promising first. Raises ModelError where there is none."""
+def _ends(model: Model, options: StripOptions) -> list[End]:
+    """Where the model can be split, the most promising end first. Raises ModelError where there is
+    none."""
     if len(model.main.inputs) != 1:
         raise ModelError(
             f"the input cannot be streamed: the model has {len(model.main.inputs)} inputs, and "
@@ -145,7 +226,7 @@ def _ends(model: Model, options: StripOptions) -> list[tuple[int, tuple[int, ...
     target = options.search.machine.target
     _, pooled = with_pool(write_model(model), clone(model), target)
     persistent = apart_of(pooled, target).persistent
-    found: list[tuple[int, tuple[int, ...], int]] = []
+    found: list[End] = []
     reasons: list[str] = []
     for ops in ends_of(model):
         if options.end not in (None, ops[-1]):
@@ -217,7 +298,7 @@ def _instructions(made: Made, target: Target) -> int:
 
 def _made(model: Model, search: SearchOptions, tiles: TilePermission | None, say: Progress) -> Made:
     data, model = with_pool(write_model(model), model, search.machine.target)
-    return make(data, read_model(data), search, tiles, None, say)
+    return next(offered_files(data, read_model(data), search, tiles, None, say))
 
 
 def _check_states(front: Made, states: tuple[tuple[int, int], ...]) -> None:

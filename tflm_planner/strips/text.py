@@ -52,6 +52,8 @@ def render_streamed(
     yield f"  instructions {100 * (found.overhead - 1):+.1f} % by our model"
     for half, model in (("front", front.model), ("back", back.model)):
         yield f"  {half + ' uses':<12} {', '.join(_methods(model))}"
+    for i, note in enumerate(found.refused):
+        yield f"  {'' if i else 'notes':<12} {safe_text(note)}"
     if verdict is None:
         yield "  verified     no"
         return
@@ -88,6 +90,7 @@ def streamed_to_json(
             "fills": [v if math.isfinite(v) else str(v) for v in strips.fills],
         },
         "instructions_relative": found.overhead,
+        "refused": list(found.refused),
         "checks": [
             {"runtime": c.runtime, "status": c.status, "inputs": c.inputs, "detail": c.detail}
             for c in (verdict.checks if verdict is not None else ())

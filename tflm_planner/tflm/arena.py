@@ -16,23 +16,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from tflm_planner.ir import ETHOS_U, Model, Op, Tensor
+from tflm_planner.ir import Model, Op, Tensor
 from tflm_planner.planning.lifetimes import (
     Timeline,
     placement_requests,
     timeline,
 )
 from tflm_planner.tflm import greedy, ledger
-from tflm_planner.tflm.custom_ops import crashing_factor
-from tflm_planner.tflm.history import day_of
+from tflm_planner.tflm.doubts import doubts, wild_scratch
 from tflm_planner.tflm.layout import Layout, layout
 from tflm_planner.tflm.lean_costs import lean_costs
 from tflm_planner.tflm.ledger import Log
-from tflm_planner.tflm.persistent import cost, is_missing
+from tflm_planner.tflm.persistent import cost
 from tflm_planner.tflm.prepare import Borrowed, Keeps, Piece, Step, scales
 from tflm_planner.tflm.scratch import ScratchModel, scratch_model
-from tflm_planner.tflm.targets import CONSERVATIVE, Target
-from tflm_planner.tflm.wrong_kernels import wrong_on
+from tflm_planner.tflm.targets import Target
 from tflm_planner.units import ALIGNMENT, align_up
 
 PARTS = (
@@ -43,7 +41,6 @@ PARTS = (
 _FIXED, _SUBGRAPHS, _NODES, _EVAL, _BUILTIN, _INIT, _PREPARE, _HANDLES, _, _VARIABLES, _IO, _RESOURCES = range(12)  # noqa: E501  # fmt: skip
 _SPARE_REQUESTS = 12
 """Scratch requests for which TFLM keeps room at any time (kMaxScratchBuffersPerOp)."""
-_CRASHES = "TFLM crashes on a transform whose length has factors other than 2, 3 and 5"
 
 
 @dataclass(frozen=True)
@@ -174,39 +171,8 @@ class _Replay:
         # VAR_HANDLE points its output to its own OpData, so the planner never sees it.
         kept = [t for t in line.planned if id(t) not in handles] if handles else line.planned
         self._line: Timeline = replace(line, planned=kept)
-        self._warn()
-
-    def _warn(self) -> None:
-        unknown = {op.label for op, c in zip(self._ops, self._costs, strict=True) if not c.known}
-        for label in sorted(unknown):
-            self.warnings.append(
-                f"{label}: no entry for this operator, or its parameters cannot be read; its share "
-                "of the tail and its scratch are assumed: a word for each element it touches"
-            )
-        for op in self._ops:
-            if (factor := crashing_factor(op)) is not None:
-                self.warnings.append(f"{op.label}: {_CRASHES}; this one has {factor}")
-        self.warnings += wrong_on(self._ops, self._target)
-        for label in sorted({op.label for op in self._ops if is_missing(op, self._target)}):
-            self.warnings.append(
-                f"{label}: TFLM of {day_of(self._target)} has no such operator: it fails there"
-            )
-        if any(op.kind == ETHOS_U for op in self._ops):
-            self.warnings.append(
-                "ethos-u: the NPU driver is taken to have its own memory outside the arena, as "
-                "Arm's does; what the NPU itself uses of the arena are tensors of the model"
-            )
-        if self._target.kernels in CONSERVATIVE:
-            self.warnings.append(
-                f"kernel library {self._target.kernels!r}: scratch and tail are the largest of the "
-                "reference kernels and CMSIS-NN; other libraries may need more"
-            )
-        for op, asked in zip(self._ops, self._requests, strict=True):
-            if asked and id(op) not in self._line.scopes:
-                self.warnings.append(
-                    f"{op.label} is in a sub-graph that nothing calls and requests scratch: TFLM "
-                    "writes to a wild address; drop the sub-graph"
-                )
+        self.warnings += doubts(self._ops, self._costs, target)
+        self.warnings += wild_scratch(self._ops, self._requests, self._line)
 
     # --- head -----------------------------------------------------------------------------
 

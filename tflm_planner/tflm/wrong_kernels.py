@@ -10,7 +10,8 @@ and seen on emulated boards:
                                               four: it looks at the first ones only
     1 x n convolutions of one row             CMSIS-NN, MVE: see `single_rows`
 
-Planning keeps such operators as they are. It must not know plans.
+Planning keeps such operators as they are, but for transpositions whose axes can be merged out of
+sight (`passes.merged`). It must not know plans.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tflm_planner.tflm.history import can
 from tflm_planner.tflm.single_rows import is_right_alone
 from tflm_planner.tflm.targets import Target
 
-_MOST_TURNED = 4
+MOST_TURNED = 4
 """Dimensions that arm_transpose_s8 knows."""
 
 
@@ -46,7 +47,7 @@ def _why_wrong(op: Op, target: Target) -> str | None:
         return None
     turned = op.inputs[0] if _turns_by_cmsis_nn(op, target) else None
     shape = () if turned is None else turned.shape or ()
-    if len(shape) > _MOST_TURNED:
+    if len(shape) > MOST_TURNED:
         return (
             "CMSIS-NN turns int8 tensors of 4 dimensions at most; TFLM leaves this one's result "
             "unwritten and reports no error, so that the model computes garbage on this target, "

@@ -142,6 +142,13 @@ def _for_tflm_alone(model: Model) -> str:
     return ""
 
 
+def why_unfit(model: Model, runtime: str) -> str | None:
+    """Why there is no use in running the model there; None if there is."""
+    if not supported(model.main):
+        return "no values can be made for its inputs"
+    return _unread_by_tflm(model) if runtime == "TFLM" else None
+
+
 def _unread_by_tflm(model: Model) -> str | None:
     """Why TFLM would load the model and compute nonsense: it ignores these features."""
     for t in model.tensors():
@@ -183,11 +190,9 @@ class SideBySide:
 
     def compare(self) -> RuntimeCheck:
         """Run both until they differ, the inputs end or the budget is spent."""
-        if not supported(self._model.main):
-            return self._check(CANNOT_RUN, 0, False, "no values can be made for its inputs")
-        unread = _unread_by_tflm(self._model) if self._runtime == "TFLM" else None
-        if unread is not None:
-            return self._check(CANNOT_RUN, 0, False, unread)
+        unfit = why_unfit(self._model, self._runtime)
+        if unfit is not None:
+            return self._check(CANNOT_RUN, 0, False, unfit)
         for side, status in enumerate((CANNOT_RUN, DIFFERENT)):
             try:
                 answer: dict[str, int] = self._sessions[side].receive()

@@ -19,6 +19,10 @@ class RuntimeFailureError(Exception):
     """The runtime refused, aborted or did not answer in time; the text says which."""
 
 
+class NoAnswerError(RuntimeFailureError):
+    """The runtime did not answer in time."""
+
+
 class Child:
     """A child process that answers frames with frames. Requests and answers may be pipelined."""
 
@@ -58,7 +62,7 @@ class Child:
         except queue.Empty:
             self.close()
             message = f"no answer within {self._limit:.0f} s"
-            raise RuntimeFailureError(message) from None
+            raise NoAnswerError(message) from None
         if answer is None:
             raise RuntimeFailureError(self._epitaph())
         if isinstance(answer, Failure):
