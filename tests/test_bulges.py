@@ -111,7 +111,7 @@ def diamond(width: int) -> Dag:
 def test_a_bulge_holds_what_makes_its_ends_thin() -> None:
     """The fat tensor's readers belong to it, near or not; what follows them does not."""
     dag = diamond(6)
-    (bulge,) = bulges_of(dag, 1500, 200)
+    (bulge,) = bulges_of(Cuts(dag), 1500, 200)
     assert alone(dag, 6) == 1920
     assert {6, 7, 9} <= bulge and 8 not in bulge and 10 not in bulge
     best = next(iter(around_bulges(dag, 2200, [0] * 11)))
@@ -122,7 +122,7 @@ def test_a_bulge_holds_what_makes_its_ends_thin() -> None:
 
 def test_nothing_is_fat() -> None:
     dag = diamond(2)
-    assert bulges_of(dag, 10_000, 10) == []
+    assert bulges_of(Cuts(dag), 10_000, 10) == []
     assert list(around_bulges(dag, 0, [0] * 7)) == []
 
 

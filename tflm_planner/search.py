@@ -45,7 +45,7 @@ Progress = Callable[[str], None]
 Stripping = Literal["nothing", "unread", "unread by TFLM"]
 """What is dropped from a file: nothing, what no runtime reads, or what TFLM does not read."""
 
-_LEAST = 0.005
+_LEAST = 0.001
 """Seconds of packing for each buffer, however late it is: a model in thousands of tiles, searched
 for until time was up, must still come to the head that it was chosen for."""
 _LARGE = 1_500

@@ -31,16 +31,16 @@ class Cuts:
     """Minimum cuts of one DAG."""
 
     def __init__(self, dag: Dag) -> None:
-        self._dag = dag
+        self.dag = dag
         self._count = len(dag.nodes)
 
     def descendants(self, nodes: Collection[int]) -> frozenset[int]:
         """The nodes and all that wait for one of them."""
-        return self._reached(nodes, self._dag.links.succs)
+        return self._reached(nodes, self.dag.links.succs)
 
     def ancestors(self, nodes: Collection[int]) -> frozenset[int]:
         """The nodes and all that one of them waits for."""
-        return self._reached(nodes, self._dag.links.preds)
+        return self._reached(nodes, self.dag.links.preds)
 
     def _reached(
         self, nodes: Collection[int], edges: tuple[tuple[int, ...], ...]
@@ -76,7 +76,7 @@ class Cuts:
     def _network(self) -> _Network:
         """A node on the source's side has run. A tensor on the sink's side, made on the other,
         lives."""
-        dag, links = self._dag, self._dag.links
+        dag, links = self.dag, self.dag.links
         source = self._count + len(dag.sizes)
         sink = source + 1
         edges = [(source, n, 0) for n in range(self._count)]

@@ -41,9 +41,9 @@ def alone(dag: Dag, n: int) -> int:
     return held - taken + node.workspace
 
 
-def bulges_of(dag: Dag, cap: int, price: int) -> list[frozenset[int]]:
+def bulges_of(cuts: Cuts, cap: int, price: int) -> list[frozenset[int]]:
     """Disjoint sets of nodes that hold every one that needs more than `cap` by itself."""
-    cuts = Cuts(dag)
+    dag = cuts.dag
     found: list[frozenset[int]] = []
     seen: set[int] = set()
     for n in range(len(dag.nodes)):
@@ -58,21 +58,23 @@ def bulges_of(dag: Dag, cap: int, price: int) -> list[frozenset[int]]:
 def around_bulges(dag: Dag, head: int, halos: Sequence[int]) -> Iterator[Gathered]:
     """Orders in which bulges run in one piece, the most promising first. `head`: bytes that are
     to be gone below. `halos`: bytes that each operator keeps from tile to tile."""
+    cuts = Cuts(dag)
     sets: dict[tuple[frozenset[int], ...], None] = {}
     for share in _CAPS:
         cap = int(head * share)
         for part in _PRICES:
-            bulges = tuple(bulges_of(dag, cap, max(cap // part, 1)))
+            bulges = tuple(bulges_of(cuts, cap, max(cap // part, 1)))
             if bulges:
                 sets[bulges] = None
     found: list[tuple[int, Gathered]] = []
     for bulges in sets:
         guessed = gathered(dag, _regions(dag, bulges, halos)).peak
-        # Tiles may take less than was guessed: what is around should then need less too.
-        hoped = gathered(dag, _regions(dag, bulges, [n // _HOPE for n in halos]))
-        found.append((guessed, hoped))
+        if guessed < head:
+            # Tiles may take less than was guessed: what is around should then need less too.
+            hoped = gathered(dag, _regions(dag, bulges, [n // _HOPE for n in halos]))
+            found.append((guessed, hoped))
     found.sort(key=lambda pair: (pair[0], pair[1].peak, sum(b - a for a, b in pair[1].spans)))
-    return (hoped for guessed, hoped in found if guessed < head)
+    return iter([hoped for _, hoped in found])
 
 
 def _regions(dag: Dag, bulges: Sequence[frozenset[int]], halos: Sequence[int]) -> list[Region]:
