@@ -37,7 +37,11 @@ NARROWS = 14
 """Narrow places at which intervals begin that end at another one."""
 LARGE = 120
 """Operators of a model of which not every interval is looked at."""
-_COARSE = (2, 4, 6, 8, 12, 16, 24, 32, 48)
+_COARSE: dict[Kept, tuple[int, ...]] = {
+    "no": (2, 4, 6, 8, 12, 16, 24, 32, 48),
+    "blocks": (2, 4, 8, 16, 32),
+    "rows": (2, 4, 8, 16, 32),
+}
 """Numbers of parts that are sketched there; improvement looks at those between."""
 _MISSES = 2
 """Numbers of parts in a row that lower no head any more, after which no more are looked at."""
@@ -142,7 +146,7 @@ class _Ending:
         left = dict.fromkeys(self.firsts, 0)
         lowest: dict[int, int] = {}
         size = (self.line.ops[self.end - 1].outputs[0].shape or ())[axis]
-        for parts in _COARSE if len(self.line) > LARGE else _numbers(size):
+        for parts in _COARSE[kept] if len(self.line) > LARGE else _numbers(size):
             if parts > size:
                 break
             fell: set[int] = set()

@@ -103,7 +103,8 @@ def _searched(data: bytes, options: TileOptions, say: Progress, workers: Workers
     """A search, and a short one in the manner of MOTES beside it: its regions need not lie in one
     piece of any order, which intervals do."""
     found = search_tiles(data, options, say, workers)
-    if options.method != "regions":
+    few = options.width * len(workers.bench.model.main.ops) > _BEAM_WORK
+    if options.method != "regions" or few:  # not even one step's states could be tried
         return found
     beam = replace(options, method="motes", most_work=min(_BEAM_WORK, options.most_work))
     other = search_tiles(data, beam, say, workers)

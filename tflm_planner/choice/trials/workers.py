@@ -73,6 +73,8 @@ class Workers:
         families: dict[Hashable, list[int]] = {}
         for at, question in enumerate(questions):
             families.setdefault(question.family, []).append(at)
+        if len(families) < self._options.workers:  # sooner done one by one
+            families = {at: [at] for at in range(len(questions))}
         self._asked += len(questions) - len(families)
         jobs = [Family(tuple(questions[at] for at in of)) for of in families.values()]
         merged: list[Outcome | None] = [None] * len(questions)
