@@ -96,16 +96,17 @@ class Partition:
                 for key, covers in self._known.items()
                 if key[0] < item.head or item.key in key[1]
             }
-        self._forget(item)
+        self._forget(item, before)
 
     def drop(self, item: Item) -> None:
         """Take an item back."""
-        self._ending[item.end].pop(item.key, None)
-        self._forget(item)
+        self._forget(item, self._ending[item.end].pop(item.key, None))
 
-    def _forget(self, item: Item) -> None:
+    def _forget(self, item: Item, before: Item | None) -> None:
         """What got dearer changes only the covers that it is part of."""
         self._listed = None
+        if before is None or not self._known:
+            return
         self._known = {
             key: covers
             for key, covers in self._known.items()
