@@ -114,7 +114,7 @@ def test_a_bulge_holds_what_makes_its_ends_thin() -> None:
     (bulge,) = bulges_of(Cuts(dag), 1500, 200)
     assert alone(dag, 6) == 1920
     assert {6, 7, 9} <= bulge and 8 not in bulge and 10 not in bulge
-    best = next(iter(around_bulges(dag, 2200, [0] * 11)))
+    best = next(iter(around_bulges(dag, 2200, 2200, [0] * 11)))
     (first, end), *_ = best.spans
     assert {6, 7, 9} <= {*best.order[first:end]}
     assert best.peak < 2080
@@ -123,7 +123,7 @@ def test_a_bulge_holds_what_makes_its_ends_thin() -> None:
 def test_nothing_is_fat() -> None:
     dag = diamond(2)
     assert bulges_of(Cuts(dag), 10_000, 10) == []
-    assert list(around_bulges(dag, 0, [0] * 7)) == []
+    assert list(around_bulges(dag, 0, 0, [0] * 7)) == []
 
 
 def test_valid_windows_read_whole_rows() -> None:
@@ -217,10 +217,12 @@ def test_the_smallest_tiles_first_and_larger_ones_where_they_must_be(
 
     monkeypatch.setattr(Outings, "_cut", cut)
     found = Gathered((0, 1, 2, 3), ((0, 4),), 0)
-    (trial,) = outings._trials_of(found)
+    trial = outings._trial_of(found)
+    assert trial is not None
     assert asked == [16, 8, 4, 2, 4, 8, 16][: len(asked)] and asked[:3] == [16, 8, 4]
     assert [s.splits for s in trial.schemes if isinstance(s, Scheme)] == [((ROWS, 2),)]
     outings.allowed, asked[:] = 10_000, []
-    (trial,) = outings._trials_of(found)
+    trial = outings._trial_of(found)
+    assert trial is not None
     assert asked == [16, 8, 4]
     assert [s.splits for s in trial.schemes if isinstance(s, Scheme)] == [((ROWS, 16),)]

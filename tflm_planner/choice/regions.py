@@ -77,11 +77,13 @@ _COVERS_SHARE = 0.75
 """Of a mode's work, for covers; the rest is for improvement."""
 _PATCHES_SHARE = 0.1
 """Of the work that is left, for patches."""
-_CAREFUL_WORK = 3_000
+_CAREFUL_WORK = 1_200
 """Operators planned with care, but for the first model."""
 _COVERS_IN_VAIN, _STARTS_IN_VAIN, _OUTINGS_IN_VAIN = 8, 2, 2
 """Covers, models whose neighbours are all tried, and orders around bulges, after which a step that
 gains nothing ends."""
+_FEWEST = 6
+"""Neighbours of a model that are tried at least, or none: one in dozens hardly ever helps."""
 _AT_ONCE = 2
 """Covers that are made whole at a time: while one process does one, another may do the other."""
 _GAIN = 200
@@ -158,7 +160,8 @@ class RegionSearch:
             self._turn_round()
             self._cut_patches()
             self._work.go_on()
-            self._loosen()
+            if not all(bound for bound, _ in modes):
+                self._loosen()
             self._improve(say)
             if (bound, loops) == modes[0]:
                 self._try_outings(say)
@@ -232,11 +235,10 @@ class RegionSearch:
         self._whole.add(chosen)
 
     def _loosen(self) -> None:
-        """Where views need not be bound, start from the best models whose views are, as well:
-        all their copies may yet be dropped, so that they need no new operator either."""
-        if not self._bound:
-            bound = [trial for _, trial in self._whole.ranked(True)[:_LOOSENED]]
-            self._whole.add([replace(trial, bound=False) for trial in bound])
+        """Try the best models whose views are bound with views that are not: all their copies may
+        yet be dropped, so that they need no new operator either."""
+        bound = [trial for _, trial in self._whole.ranked(True)[:_LOOSENED]]
+        self._whole.add([replace(trial, bound=False) for trial in bound])
 
     def _modes(self) -> list[tuple[bool, bool]]:
         """Whether views are bound to their parents, and whether there are loops. In the dialect
@@ -388,7 +390,10 @@ class RegionSearch:
             near = [trial for _, trial in ranked[:2]]
             near += [trial for _, trial in ranked if not trial.has_loops][:1]
             starts = [trial for trial in near if trial.schemes not in done]
-            if not starts or self._whole.work_of(starts[0]) > LARGEST_MODEL:
+            if not starts:
+                return
+            work = self._whole.work_of(starts[0])
+            if work > LARGEST_MODEL or _FEWEST * len(SCHEDULES) * work > self._work.rest:
                 return
             done.add(starts[0].schemes)
             moves = [t for t in neighbours(starts[0], len(self._line)) if t not in self._whole]

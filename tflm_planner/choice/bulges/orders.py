@@ -55,9 +55,10 @@ def bulges_of(cuts: Cuts, cap: int, price: int) -> list[frozenset[int]]:
     return closed(dag, found) if found else []
 
 
-def around_bulges(dag: Dag, head: int, halos: Sequence[int]) -> Iterator[Gathered]:
-    """Orders in which bulges run in one piece, the most promising first. `head`: bytes that are
-    to be gone below. `halos`: bytes that each operator keeps from tile to tile."""
+def around_bulges(dag: Dag, head: int, most: int, halos: Sequence[int]) -> Iterator[Gathered]:
+    """Orders in which bulges run in one piece, the most promising first. `head`: bytes of the
+    graph as it is. `most`: bytes that are to be gone below. `halos`: bytes that each operator
+    keeps from tile to tile."""
     cuts = Cuts(dag)
     sets: dict[tuple[frozenset[int], ...], None] = {}
     for share in _CAPS:
@@ -69,7 +70,7 @@ def around_bulges(dag: Dag, head: int, halos: Sequence[int]) -> Iterator[Gathere
     found: list[tuple[int, Gathered]] = []
     for bulges in sets:
         guessed = gathered(dag, _regions(dag, bulges, halos)).peak
-        if guessed < head:
+        if guessed < most:
             # Tiles may take less than was guessed: what is around should then need less too.
             hoped = gathered(dag, _regions(dag, bulges, [n // _HOPE for n in halos]))
             found.append((guessed, hoped))

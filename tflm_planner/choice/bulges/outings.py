@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from tflm_planner.choice.bulges.gathering import Gathered
 from tflm_planner.choice.bulges.orders import around_bulges
@@ -71,7 +72,7 @@ class Outings:
     allowed: int
     tried: int = 0
     _work: int = 0
-    _known: dict[tuple[object, ...], Outcome | None] = field(
+    _outcomes: dict[tuple[object, ...], Outcome | None] = field(
         default_factory=dict[tuple[object, ...], Outcome | None], repr=False
     )
     """By operators, what lives through, and scheme."""
@@ -86,20 +87,25 @@ class Outings:
         rules = self.options.machine.scratch_of, self.options.trails_of
         dag = Frame.of(graph, rules[0]).dag({}, rules[1])
         halos = [halo_bytes(op) for op in graph.ops]
-        for count, found in enumerate(around_bulges(dag, self.whole.plain.head, halos)):
-            if count >= PROMISING or self._work > _ENOUGH:
+        most = self._known - self._added(0, self.whole.plain.tail)
+        orders = around_bulges(dag, self.whole.plain.head, most, halos)
+        for found in islice(orders, PROMISING):
+            made = self._trial_of(found)
+            if made is not None:
+                yield made
+            if self._work > _ENOUGH:
                 return
-            yield from self._trials_of(found)
 
-    def _trials_of(self, found: Gathered) -> Iterator[Trial]:
-        """The least bytes for the instructions that may be added."""
+    def _trial_of(self, found: Gathered) -> Trial | None:
+        """The fewest bytes for the instructions that may be added; None where they are no fewer
+        than is known."""
         line = self.workers.bench.line(found.order)
         inside = {p for first, end in found.spans for p in range(first, end)}
         floor = max((n for p, n in enumerate(line.needs) if p not in inside), default=0)
         spans = sorted(found.spans, key=lambda s: (-max(line.needs[s[0] : s[1]]), s))
         ways = [self._dearest(line, found.order, spans[0], floor)]
         if not ways[0]:
-            return
+            return None
         # The dearest bulge says what is enough for the others; where one comes to no less, the
         # others need not either.
         least = self._enough(floor, ways[0])
@@ -110,10 +116,11 @@ class Outings:
         if chosen is None:
             ways[0] += self._ways(line, found.order, spans[0], floor)
             chosen = self._affordable(ways, floor)
-        if chosen is not None:
-            schemes = sorted(chosen, key=lambda s: s.ops)
-            self._work += sum(s.splits[0][1] * len(s.ops) for s in schemes)
-            yield Trial(tuple(schemes), False, found.order, CLIMB)
+        if chosen is None:
+            return None
+        schemes = sorted(chosen, key=lambda s: s.ops)
+        self._work += sum(s.splits[0][1] * len(s.ops) for s in schemes)
+        return Trial(tuple(schemes), False, found.order, CLIMB)
 
     def _dearest(
         self, line: Line, order: tuple[int, ...], span: tuple[int, int], floor: int
@@ -132,8 +139,12 @@ class Outings:
 
     def _is_vain(self, head: int, tail: int) -> bool:
         """Whether a head and what is added to the tail are no less than what is known."""
-        known = max(self.whole.best.bytes, self.options.budget or 0)
-        return self._added(head, self.whole.plain.tail + tail) >= known
+        return self._added(head, self.whole.plain.tail + tail) >= self._known
+
+    @property
+    def _known(self) -> int:
+        """Bytes that are to be gone below."""
+        return max(self.whole.best.bytes, self.options.budget or 0)
 
     def _may_help(self, parts: int, floor: int, tail: int, known: Sequence[_Way]) -> bool:
         """Whether so many tiles may come to less than `known` fewer ones, and than the best whole
@@ -228,16 +239,16 @@ class Outings:
         first, end = span
         place = (*map(id, line.ops[first:end]), *map(id, line.through(first, end)))
         keys = [(s, *place) for s in schemes]
-        fresh = [(k, s) for k, s in zip(keys, schemes, strict=True) if k not in self._known]
+        fresh = [(k, s) for k, s in zip(keys, schemes, strict=True) if k not in self._outcomes]
         questions = [Question(Trial((s,), False, None, CLIMB), span, order) for _, s in fresh]
         self.tried += len(questions)
         self._work += sum(s.splits[0][1] * len(s.ops) for _, s in fresh)
         for (key, _), outcome in zip(fresh, self.workers.answers(questions), strict=True):
-            self._known[key] = outcome
+            self._outcomes[key] = outcome
         return [
             _Way(replace(s, ops=tuple(range(first, end))), o.head, o.tail, max(o.instructions, 0))
             for k, s in zip(keys, schemes, strict=True)
-            if (o := self._known[k]) is not None
+            if (o := self._outcomes[k]) is not None
         ]
 
 
