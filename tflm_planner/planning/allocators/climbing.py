@@ -21,6 +21,8 @@ from tflm_planner.planning.allocators.kernel import Ints, compiled
 _STALL = 60
 """Rounds without progress before a restart."""
 _FAR = 1 << 60
+_MASK = 0x7FFFFFFF
+"""Of what a chance remembers."""
 
 
 def climb(
@@ -39,7 +41,7 @@ def climb(
     given = np.full(len(a.heights), -1, np.int64) if given is None else given
     first = np.asarray(order, np.int64)
     return _climbed(
-        a.starts, a.other, a.low, a.high, a.heights, first, given, bound, rounds, seed
+        a.starts, a.other, a.low, a.high, a.heights, first, given, bound, rounds, seed & _MASK
     )  # fmt: skip
 
 
@@ -87,7 +89,7 @@ def _placed(
 @compiled
 def _drawn(chance: Ints, count: int) -> int:
     """A number below `count`, from a linear congruential generator."""
-    chance[0] = (chance[0] * 1103515245 + 12345) & 0x7FFFFFFF
+    chance[0] = (chance[0] * 1103515245 + 12345) & _MASK
     return (chance[0] >> 8) % count
 
 
