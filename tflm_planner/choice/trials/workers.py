@@ -28,6 +28,8 @@ T = TypeVar("T", covariant=True)
 
 _WORTH_STARTING = 8
 """Questions and jobs before the first child is started: small searches end sooner."""
+_LARGE = 120
+"""Operators of a model whose search takes long in any case: children are started at once."""
 _MOMENT = 0.02
 """Seconds after which a child is looked at again that is starting."""
 _AHEAD, _PLENTY = 2, 4
@@ -51,6 +53,8 @@ class Workers:
         self._children: list[_Child] = []
         self._asked, self._more = 0, options.workers - 1
         self._known: dict[Hashable, Outcome | None] = {}
+        if len(self.bench.model.main.ops) > _LARGE:
+            self._start()
 
     def knows(self, question: Question) -> bool:
         """Whether the answer is known already."""
