@@ -70,15 +70,16 @@ MOST_WORK = 24_000
 all modes together."""
 FINALISTS = 4
 """Whole models that are planned with all care."""
-_SHARES, _HOPED_SHARES = (0.1, 0.6, 0.5, 1.0), (0.85, 1.0)
+_SHARES, _THREE_SHARES, _HOPED_SHARES = (0.1, 0.6, 0.5, 1.0), (0.1, 0.6, 1.0), (0.85, 1.0)
 """Of the work that is left, for each mode, the last ones where there are fewer; and where views
 that are not bound may only be hoped to cost no copy."""
 _COVERS_SHARE = 0.75
 """Of a mode's work, for covers; the rest is for improvement."""
 _PATCHES_SHARE = 0.1
 """Of the work that is left, for patches."""
-_CAREFUL_WORK = 1_200
-"""Operators planned with care, but for the first model."""
+_CAREFUL_WORK, _CAREFUL_MODEL = 1_200, 600
+"""Operators planned with care, but for the first model; and those of a model that is, at most:
+larger ones gain nothing by it but in their last plan."""
 _COVERS_IN_VAIN, _STARTS_IN_VAIN, _OUTINGS_IN_VAIN = 8, 2, 2
 """Covers, models whose neighbours are all tried, and orders around bulges, after which a step that
 gains nothing ends."""
@@ -207,6 +208,8 @@ class RegionSearch:
 
     def _turn_round(self) -> None:
         """Keep a chain that drifts in its place."""
+        if len(self._line) > LARGE:
+            return
         border = self._options.borders(self._used)[0]
         moves = list(against(self._line, self._order, self._plain.head, border))
         if self._bound and moves:
@@ -249,13 +252,16 @@ class RegionSearch:
         bounds = (*([True] * dialect), *([False] * (dialect or self._copies)))
         if not may_loop(self._options, self._used):
             return [(bound, False) for bound in bounds]
-        return [(bound, loops) for bound in bounds or (True,) for loops in (False, True)]
+        both = [(bound, loops) for bound in bounds or (True,) for loops in (False, True)]
+        if len(self._line) > LARGE and (False, False) in both[1:]:
+            both.remove((False, False))  # what has loops has tiles too, and trials are dear
+        return both
 
     def _shares(self, modes: int) -> Sequence[float]:
         """Of the work that is left, for each of so many modes."""
         if modes == len(_HOPED_SHARES) and not self._copies:
             return _HOPED_SHARES
-        return _SHARES[len(_SHARES) - modes :]
+        return _THREE_SHARES if modes == len(_THREE_SHARES) else _SHARES[len(_SHARES) - modes :]
 
     @property
     def _copies(self) -> bool:
@@ -412,7 +418,7 @@ class RegionSearch:
         left = _CAREFUL_WORK
         chosen: list[Trial] = []
         for _, trial in self._whole.ranked()[:FINALISTS]:
-            if left >= 0 and self._whole.work_of(trial) <= LARGEST_MODEL:
+            if left >= 0 and self._whole.work_of(trial) <= _CAREFUL_MODEL:
                 left -= len(SCHEDULES) * self._whole.work_of(trial)
                 chosen.append(replace(trial, effort=CAREFUL))
         self._whole.add(chosen)
