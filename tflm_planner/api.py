@@ -103,16 +103,18 @@ def plan(
         check_writable(Path(destination), force=options.force, inputs=inputs)
     original = load(source)
     model = read_model(original)
-    tiles = options.tiles
+    tiles, asked = options.tiles, time.monotonic()
     if tiles is not None and options.verify is not None:
         tiles = provable(original, model, tiles, options.verify, say)
+    proving = time.monotonic() - asked
     before_search = seen(model, options.search.machine)
     before = _side(before_search, len(original), options.search.machine.target)
     start, model = with_pool(original, model, options.search.machine.target)
     offered = offers(start, model, options.search, tiles, options.budget, say)
     made, verdict, spent = first_proved(original, offered, options.verify, say)
     after = _side(made.inspection, len(made.data), options.search.machine.target)
-    seconds = {"plan": time.monotonic() - started - spent, "verify": spent}
+    proving += spent
+    seconds = {"plan": time.monotonic() - started - proving, "verify": proving}
     if verdict is not None:
         before = _measured(before, verdict.original_arena)
         after = _measured(after, verdict.result_arena)
