@@ -79,7 +79,7 @@ _PATCHES_SHARE = 0.1
 """Of the work that is left, for patches."""
 _CAREFUL_WORK, _CAREFUL_MODEL = 1_200, 600
 """Operators planned with care, but for the first model; and those of a model that is, at most:
-larger ones gain nothing by it but in their last plan."""
+larger ones take seconds for less than a per cent."""
 _COVERS_IN_VAIN, _STARTS_IN_VAIN, _OUTINGS_IN_VAIN = 8, 2, 2
 """Covers, models whose neighbours are all tried, and orders around bulges, after which a step that
 gains nothing ends."""
