@@ -52,8 +52,8 @@ def a_small_budget(monkeypatch):
     for module in ("intervals", "regions"):
         monkeypatch.setattr(f"tflm_planner.choice.{module}.may_loop", lambda *_: False)
     monkeypatch.setattr("tflm_planner.choice.regions.MOST_WORK", 10_000)
-    monkeypatch.setattr("tflm_planner.choice.regions.MOST_WHOLE", 4)
-    monkeypatch.setattr("tflm_planner.choice.regions._MOST_BANS", 0)
+    monkeypatch.setattr("tflm_planner.choice.covers.MOST_WHOLE", 4)
+    monkeypatch.setattr("tflm_planner.choice.covers._MOST_BANS", 0)
     monkeypatch.setattr("tflm_planner.choice.motes.MOST_STEPS", 1)
 
 

@@ -58,6 +58,11 @@ class WholeModels:
                 best = other
         return best
 
+    @property
+    def beside(self) -> int:
+        """Bytes of the tail as it is, where they count."""
+        return self.plain.tail if self._options.objective == "arena" else 0
+
     def outcomes(self, questions: Sequence[Question]) -> list[Outcome | None]:
         """Outcomes that are permitted."""
         found = self._workers.answers(questions)
