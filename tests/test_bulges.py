@@ -13,7 +13,7 @@ from tflm_planner import api, schema
 from tflm_planner.choice.allowance import Allowance
 from tflm_planner.choice.bulges.frontier import Cuts
 from tflm_planner.choice.bulges.gathering import Gathered, Region, closed, gathered
-from tflm_planner.choice.bulges.orders import alone, around_bulges, bulges_of
+from tflm_planner.choice.bulges.orders import alone, bulge_sets, bulges_of, guess
 from tflm_planner.choice.bulges.outings import Outings, _Way, pads_are_dear
 from tflm_planner.choice.options import TileOptions, Tiling, silent
 from tflm_planner.choice.search import search_tiles
@@ -114,7 +114,8 @@ def test_a_bulge_holds_what_makes_its_ends_thin() -> None:
     (bulge,) = bulges_of(Cuts(dag), 1500, 200)
     assert alone(dag, 6) == 1920
     assert {6, 7, 9} <= bulge and 8 not in bulge and 10 not in bulge
-    best = next(iter(around_bulges(dag, 2200, 2200, [0] * 11)))
+    guesses = [guess(dag, bulges, [0] * 11, 2200) for bulges in bulge_sets(dag, 2200)]
+    best = min((g for g in guesses if g), key=lambda g: g.rank).hoped
     (first, end), *_ = best.spans
     assert {6, 7, 9} <= {*best.order[first:end]}
     assert best.peak < 2080
@@ -123,7 +124,8 @@ def test_a_bulge_holds_what_makes_its_ends_thin() -> None:
 def test_nothing_is_fat() -> None:
     dag = diamond(2)
     assert bulges_of(Cuts(dag), 10_000, 10) == []
-    assert list(around_bulges(dag, 0, 0, [0] * 7)) == []
+    assert bulge_sets(dag, 1 << 20) == []
+    assert guess(dag, (frozenset({0}),), [0] * 7, 0) is None
 
 
 def test_valid_windows_read_whole_rows() -> None:

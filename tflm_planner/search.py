@@ -51,6 +51,8 @@ for until time was up, must still come to the head that it was chosen for."""
 _LARGE = 1_500
 """Operators of a model that was planned before, beyond which nothing else is looked for: minutes
 of search for an order and a packing found nothing in models of thousands of tiles."""
+_STATES = 60_000
+"""Of the search for an order of a model that was planned before."""
 ORDERS: tuple[str, ...] = get_args(Method)
 ALLOCATORS = NAMES
 
@@ -317,8 +319,10 @@ def lowest_peak(model: Model, options: SearchOptions) -> int:
 
 def _rivals(best: Candidate, options: SearchOptions, deadline: float) -> Iterator[SearchOptions]:
     """Searches for other orders, while the best one is not what its order promised: file order,
-    in case packing undoes the gain, and the best order for a plan without trails."""
-    for rival in (replace(options, order="file"), replace(options, overlap=False)):
+    in case packing undoes the gain, and the best order for a plan without trails, unless a trial
+    has left one that is good."""
+    plain = () if options.recipe else (replace(options, overlap=False),)
+    for rival in (replace(options, order="file"), *plain):
         unkept = best.head > best.order.lower_bound
         if options.order == "best" and unkept and time.monotonic() < deadline:
             yield rival
@@ -344,6 +348,8 @@ def _order(
             dag, method=options.order, time_limit=options.time_limit / 2, seed=options.seed
         )
 
+    if options.recipe is not None:
+        quick = quick or quick_order(options.order, _STATES)
     reorder = Reorder(quick or find, options.machine.scratch_of, options.trails_of, frames or {})
     results = reorder.results(model)
     after = [op for g in model.graphs for op in g.ops]
@@ -366,7 +372,7 @@ def _plan(
     best: Candidate | None = None
     plain = planning_problem(line)
     full = with_trails(plain, line, options.trails_of) if options.overlap else plain
-    for problem in (full,) if full is plain else (full, plain):
+    for problem in (full,) if full is plain or options.recipe else (full, plain):
         say(f"packing {len(problem.buffers)} buffers")
         solution = best_of(
             problem,

@@ -12,7 +12,8 @@ not know what operators do, nor what tiles cost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from tflm_planner.choice.bulges.frontier import Cuts
@@ -29,6 +30,23 @@ _HOPE = 4
 """Halos may take one part in so many of what is kept at most."""
 _MOST = 64
 """Operators that bulges are looked for around, at most, for each cap."""
+
+
+Bulges = tuple[frozenset[int], ...]
+"""Disjoint sets of nodes."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """peak: bytes that are guessed. hoped: the order, with what tiles may take at least."""
+
+    peak: int
+    hoped: Gathered
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Of several, the most promising has the lowest."""
+        return self.peak, self.hoped.peak, sum(end - first for first, end in self.hoped.spans)
 
 
 def alone(dag: Dag, n: int) -> int:
@@ -55,27 +73,27 @@ def bulges_of(cuts: Cuts, cap: int, price: int) -> list[frozenset[int]]:
     return closed(dag, found) if found else []
 
 
-def around_bulges(dag: Dag, head: int, most: int, halos: Sequence[int]) -> Iterator[Gathered]:
-    """Orders in which bulges run in one piece, the most promising first. `head`: bytes of the
-    graph as it is. `most`: bytes that are to be gone below. `halos`: bytes that each operator
-    keeps from tile to tile."""
+def bulge_sets(dag: Dag, head: int) -> list[Bulges]:
+    """Bulges for several caps and prices. head: bytes of the graph as it is."""
     cuts = Cuts(dag)
-    sets: dict[tuple[frozenset[int], ...], None] = {}
+    sets: dict[Bulges, None] = {}
     for share in _CAPS:
         cap = int(head * share)
         for part in _PRICES:
             bulges = tuple(bulges_of(cuts, cap, max(cap // part, 1)))
             if bulges:
                 sets[bulges] = None
-    found: list[tuple[int, Gathered]] = []
-    for bulges in sets:
-        guessed = gathered(dag, _regions(dag, bulges, halos)).peak
-        if guessed < most:
-            # Tiles may take less than was guessed: what is around should then need less too.
-            hoped = gathered(dag, _regions(dag, bulges, [n // _HOPE for n in halos]))
-            found.append((guessed, hoped))
-    found.sort(key=lambda pair: (pair[0], pair[1].peak, sum(b - a for a, b in pair[1].spans)))
-    return iter([hoped for _, hoped in found])
+    return list(sets)
+
+
+def guess(dag: Dag, bulges: Bulges, halos: Sequence[int], most: int) -> Guess | None:
+    """An order in which these bulges run in one piece; None where it is not guessed to need less
+    than `most` bytes. halos: bytes that each operator keeps from tile to tile."""
+    peak = gathered(dag, _regions(dag, bulges, halos)).peak
+    if peak >= most:
+        return None
+    # Tiles may take less than was guessed: what is around should then need less too.
+    return Guess(peak, gathered(dag, _regions(dag, bulges, [n // _HOPE for n in halos])))
 
 
 def _regions(dag: Dag, bulges: Sequence[frozenset[int]], halos: Sequence[int]) -> list[Region]:
@@ -85,4 +103,4 @@ def _regions(dag: Dag, bulges: Sequence[frozenset[int]], halos: Sequence[int]) -
     ]
 
 
-__all__ = ["alone", "around_bulges", "bulges_of"]
+__all__ = ["Bulges", "Guess", "alone", "bulge_sets", "bulges_of", "guess"]

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 from tflm_planner.choice.bulges.gathering import Gathered
-from tflm_planner.choice.bulges.orders import around_bulges
+from tflm_planner.choice.bulges.orders import Bulges, Guess, bulge_sets, guess
 from tflm_planner.choice.items import LARGE_WORK
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.sketches.line import Line
-from tflm_planner.choice.trials.bench import Question
+from tflm_planner.choice.trials.bench import Bench, Question
 from tflm_planner.choice.trials.trial import CLIMB, Outcome, Trial
 from tflm_planner.choice.trials.workers import Workers
 from tflm_planner.choice.whole import WholeModels
@@ -27,7 +26,6 @@ from tflm_planner.cost.case import Case, Operand
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.ops.axes import Slide, axis_map
 from tflm_planner.passes.recipes import Border
-from tflm_planner.passes.reorder import Frame
 from tflm_planner.passes.tile import ROWS, Scheme
 from tflm_planner.passes.tiler import region_results
 
@@ -62,6 +60,20 @@ class _Way:
         return self.scheme.splits[0][1]
 
 
+@dataclass(frozen=True)
+class _Guessing:
+    """The guess for one set of bulges, as a job. most, halos: as in `orders.guess`."""
+
+    bulges: Bulges
+    halos: tuple[int, ...]
+    most: int
+
+    def on(self, bench: Bench) -> list[Guess]:
+        """One, or none."""
+        found = guess(bench.dag, self.bulges, self.halos, self.most)
+        return [] if found is None else [found]
+
+
 @dataclass
 class Outings:
     """whole: the models that the search has tried. allowed: instructions that may be added."""
@@ -84,13 +96,13 @@ class Outings:
         copies = all(self.options.allows(k, self.whole.used) for k in ("SLICE", "CONCATENATION"))
         if not copies or any(op.graphs for op in graph.ops):
             return
-        rules = self.options.machine.scratch_of, self.options.trails_of
-        dag = Frame.of(graph, rules[0]).dag({}, rules[1])
-        halos = [halo_bytes(op) for op in graph.ops]
+        halos = tuple(halo_bytes(op) for op in graph.ops)
         most = self._known - self._added(0, self.whole.plain.tail)
-        orders = around_bulges(dag, self.whole.plain.head, most, halos)
-        for found in islice(orders, PROMISING):
-            made = self._trial_of(found)
+        sets = bulge_sets(bench.dag, self.whole.plain.head)
+        guesses = self.workers.done([_Guessing(bulges, halos, most) for bulges in sets])
+        promising = sorted((g for found in guesses for g in found or ()), key=lambda g: g.rank)
+        for found in promising[:PROMISING]:
+            made = self._trial_of(found.hoped)
             if made is not None:
                 yield made
             if self._work > _ENOUGH:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tflm_planner.choice.options import TileOptions
 from tflm_planner.choice.sketches.line import Line
@@ -19,6 +20,8 @@ from tflm_planner.choice.trials.trial import Outcome, Trial, all_tried, tried
 from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
+from tflm_planner.passes.reorder import Frame
+from tflm_planner.planning.order import Dag
 from tflm_planner.serde import read_model
 
 
@@ -60,6 +63,12 @@ class Bench:
         self._loops: dict[tuple[int, ...], LoopSketches] = {}
         self._alike: dict[tuple[int, ...], Likeness] = {}
         self._plain: dict[tuple[tuple[int, ...], int, int], Outcome | None] = {}
+
+    @cached_property
+    def dag(self) -> Dag:
+        """The main graph, with what results may take over of operands."""
+        rules = self.options.machine.scratch_of, self.options.trails_of
+        return Frame.of(self.model.main, rules[0]).dag({}, rules[1])
 
     def line(self, order: tuple[int, ...]) -> Line:
         """The model's operators in an order."""

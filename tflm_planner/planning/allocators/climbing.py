@@ -94,15 +94,15 @@ def _drawn(chance: Ints, count: int) -> int:
 
 
 @compiled
-def _peak(heights: Ints, offsets: Ints, height: int, position: Ints, chance: Ints) -> int:
-    """One of the items of the order that reach the top."""
+def _peak(heights: Ints, offsets: Ints, height: int, movable: Ints, chance: Ints) -> int:
+    """One of the movable items that reach the top."""
     count = 0
-    for k in range(len(heights)):
-        if 0 <= position[k] < _FAR and offsets[k] + heights[k] == height:
+    for k in movable:
+        if offsets[k] + heights[k] == height:
             count += 1
     pick = _drawn(chance, count)
-    for k in range(len(heights)):
-        if 0 <= position[k] < _FAR and offsets[k] + heights[k] == height:
+    for k in movable:
+        if offsets[k] + heights[k] == height:
             if pick == 0:
                 return k
             pick -= 1
@@ -133,10 +133,10 @@ def _beneath(
 @compiled
 def _chosen(
     starts: Ints, other: Ints, heights: Ints, offsets: Ints, height: int,
-    count: int, position: Ints, chance: Ints,
+    movable: Ints, position: Ints, chance: Ints,
 ) -> tuple[int, int]:  # fmt: skip
     """Which place of the order is to move, and where to."""
-    item = _peak(heights, offsets, height, position, chance)
+    item = _peak(heights, offsets, height, movable, chance)
     for _ in range(_drawn(chance, 3)):
         lower = _beneath(starts, other, offsets, item, offsets[item], chance)
         if lower < 0 or position[lower] < 0:  # it stays where it is
@@ -144,7 +144,7 @@ def _chosen(
         item = lower
     at = position[item]
     earlier = _beneath(starts, other, position, item, at, chance)
-    return at, position[earlier] if earlier >= 0 else _drawn(chance, count)
+    return at, position[earlier] if earlier >= 0 else _drawn(chance, len(movable))
 
 
 @compiled
@@ -219,7 +219,7 @@ def _climbed(
     first: Ints, given: Ints, bound: int, rounds: int, seed: int,
 ) -> Ints:  # fmt: skip
     count, degree = len(first), 0
-    order, offsets = first.copy(), given.copy()
+    order, movable, offsets = first.copy(), np.sort(first), given.copy()
     position, chance = np.full(len(heights), _FAR, np.int64), np.full(1, seed, np.int64)
     for k in range(len(heights)):
         if given[k] >= 0:
@@ -245,7 +245,7 @@ def _climbed(
             for p in range(count):
                 position[order[p]] = p
             stall = 0
-        at, target = _chosen(starts, other, heights, offsets, limit, count, position, chance)
+        at, target = _chosen(starts, other, heights, offsets, limit, movable, position, chance)
         _move(order, position, at, target)
         if shaken:
             reached = _placed(

@@ -110,20 +110,22 @@ def improve(
     """Re-solves exactly, again and again, windows of nodes around the highest step.
 
     Every success leaves fewer steps of that height; when no window of one length succeeds the
-    next length is tried. Stops at `floor` bytes, or after the last length. `budget` is the number
-    of states for one window. The peak of the result is never above that of `order`.
+    next length is tried, after the longest the shortest again. Stops at `floor` bytes, or when
+    none succeeds. `budget` is the number of states for one window. The peak of the
+    result is never above that of `order`.
     """
-    for window in windows:
-        while not clock.spent():
-            high = [during for during, _ in steps(dag, order)]
-            if max(high) <= floor:
-                return order
-            better = _lowered(dag, order, high, window, budget, clock)
-            if better is None:
-                break
-            order = better
-        if window >= len(order):
-            break
+    usable = [n for n, shorter in zip(windows, (0, *windows), strict=False) if shorter < len(order)]
+    at, misses = 0, 0
+    while misses < len(usable) and not clock.spent():
+        high = [during for during, _ in steps(dag, order)]
+        if max(high) <= floor:
+            return order
+        better = _lowered(dag, order, high, usable[at], budget, clock)
+        if better is None:
+            misses += 1
+            at = (at + 1) % len(usable)
+        else:
+            order, misses = better, 0
     return order
 
 
