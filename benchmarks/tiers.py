@@ -97,7 +97,7 @@ def streamed(data: bytes, on: Machine) -> int:
         firsts = {p: _FREE for p in ends if end - 40 <= p < end}
         if axis is not None:
             limits = Limits(_FREE, _FREE)
-            for s in sketches(line, end, axis, shape[axis], firsts, limits, "rows"):
+            for s in sketches(line, end, axis, [shape[axis]], firsts, limits, "rows"):
                 way = Way(s.first, s.end, (s.axis, s.parts))
                 partition.add(Item(s.first, s.end, s.head, 0, 0, way))
     return next((cap for cap in partition.caps() if partition.covers(cap)), max(line.needs))

@@ -142,22 +142,22 @@ class _Ending:
 
     def _falling(self, axis: int, kept: Kept) -> Iterator[Sketch]:
         """Sketches with ever more parts, while that lowers the head: it always adds to the rest."""
-        limits = Limits(self._most, self.reach.allowed)
-        left = dict.fromkeys(self.firsts, 0)
-        lowest: dict[int, int] = {}
         size = (self.line.ops[self.end - 1].outputs[0].shape or ())[axis]
-        for parts in _COARSE[kept] if len(self.line) > LARGE else _numbers(size):
-            if parts > size:
-                break
-            fell: set[int] = set()
-            below = {first: lowest.get(first, _FAR) for first in left}
-            for made in sketches(self.line, self.end, axis, parts, below, limits, kept):
-                if made.head < below[made.first]:
-                    lowest[made.first] = made.head
-                    fell.add(made.first)
-                    yield made
-            misses = {first: 0 if first in fell else n + 1 for first, n in left.items()}
-            left = {first: n for first, n in misses.items() if n < _MISSES}
+        numbers = _COARSE[kept] if len(self.line) > LARGE else _numbers(size)
+        numbers = [n for n in numbers if n <= size]
+        limits, firsts = Limits(self._most, self.reach.allowed), dict.fromkeys(self.firsts, _FAR)
+        made = sketches(self.line, self.end, axis, numbers, firsts, limits, kept)
+        found = {(sketch.first, sketch.parts): sketch for sketch in made}
+        for first in sorted(firsts):
+            lowest, misses = _FAR, 0
+            for sketch in (found.get((first, parts)) for parts in numbers):
+                if sketch is not None and sketch.head < lowest:
+                    lowest, misses = sketch.head, 0
+                    yield sketch
+                    continue
+                misses += 1
+                if misses == _MISSES:
+                    break
 
     @cached_property
     def _floor(self) -> int:

@@ -12,12 +12,15 @@ were taken in before; what enters is not. It must not choose ranges (`walk`).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from tflm_planner.choice.sketches.ranges import Vector
-from tflm_planner.choice.sketches.walk import Walk
+from tflm_planner.choice.sketches.ranges import Grid, Vector
+from tflm_planner.choice.sketches.walk import Walk, first_wanted
+
+_FAR = 1 << 60
+"""More than there are bytes: tiles that a number does not have are below all others."""
 
 
 class Living:
@@ -25,14 +28,16 @@ class Living:
 
     def __init__(self, walk: Walk, low: int) -> None:
         self._walk, self._low = walk, low
-        self._within = np.zeros((walk.end - low, walk.parts), np.int64)
+        self._within = np.zeros((walk.end - low, *walk.missing.shape), np.int64)
+        self._within -= _FAR * walk.missing
+        self._last_tiles = np.arange(len(walk.numbers)), walk.numbers - 1
         self._done = walk.end
         self._open: list[int] = []
         """Operators that may take over memory of what enters, at some `first`."""
         scratch = walk.line.scratch[low : walk.end]
         self._scratch: Vector = np.array(scratch, np.int64)
 
-    def height(self, first: int, entering: Collection[int]) -> int:
+    def height(self, first: int, entering: Collection[int]) -> Vector:
         """Bytes of the interval from `first` on, down to which the walk has come, without those
         that live through it. `entering`: tensors from before it that nobody reads behind it."""
         while self._done > first:
@@ -40,22 +45,23 @@ class Living:
             self._take_in(self._done)
         walk, skip = self._walk, first - self._low
         live = self._within[skip:].copy()
-        for key in (k for k in entering if k in walk.ranges):
+        left = {key: self._left(key) for key in entering if key in walk.ranges}
+        for key, (reading, behind) in left.items():
             after = walk.last[key] + 1 - first
-            live[:after] += self._left(key, True)
-            live[after:] += self._left(key, False)
+            live[:after] += reading
+            live[after:] += behind
         still: list[int] = []
         for at in self._open:
             if self._is_settled(at, first):
-                taken = self._taken_over(at, entering)
+                taken = self._taken_over(at, left)
                 self._within[at - self._low] -= taken
             else:
-                taken = self._taken_over(at, entering)
+                taken = self._taken_over(at, left)
                 still.append(at)
             live[at - first] -= taken
         self._open = still
         walk.early.lay(live, walk.line, first, entering, walk.ranges)
-        return int((live.max(axis=1) + self._scratch[skip:]).max())
+        return (live.max(axis=2) + self._scratch[skip:, None]).max(axis=0)
 
     def _take_in(self, at: int) -> None:
         """Add what an operator makes."""
@@ -78,7 +84,8 @@ class Living:
             self._within += line.bytes[key]
         elif key in walk.ranges:
             self._within += line.bytes[key]
-            self._within[walk.last[key] + 1 - self._low :, -1] -= line.bytes[key]
+            behind = walk.last[key] + 1 - self._low
+            self._within[behind:, *self._last_tiles] -= line.bytes[key]
 
     def _make(self, key: int, made: int) -> None:
         """Add the shares of a tensor that the operator of row `made` makes."""
@@ -92,7 +99,7 @@ class Living:
                 live[made:after] += size
             return
         piece = self._piece(key)
-        done = np.cumsum(piece)
+        done = np.cumsum(piece, axis=1)
         live[made:] += done
         live[:made] += done - piece
         live[made:after] += np.maximum(size - piece, 0)
@@ -107,40 +114,42 @@ class Living:
         if walk.kept == "blocks":
             live[made + 1 : after] += walk.size(key, walk.ranges[key])
 
-    def _stays(self, key: int) -> Vector:
+    def _stays(self, key: int) -> tuple[Grid, Grid, Grid]:
         """Bytes that are kept of a tensor before a tile's share is made, from then on, and behind
         the last operator that reads it."""
         start, high = self._walk.spans[key]
-        before = np.concatenate(([start[0]], high[:-1]))
-        behind = np.concatenate((start[1:], high[-1:]))
+        before = np.concatenate((start[:, :1], high[:, :-1]), axis=1)
+        behind = np.concatenate((start[:, 1:], high[:, -1:]), axis=1)
         step = self._walk.line.bytes[key] // max(self._rows(key), 1)
-        return np.maximum((before - start, high - start, high - behind), 0) * step
+        found = np.maximum((before - start, high - start, high - behind), 0) * step
+        return found[0], found[1], found[2]
 
     def _rows(self, key: int) -> int:
         axis = self._walk.ranges[key].axis
         return 1 if axis is None else (self._walk.line.tensors[key].shape or ())[axis]
 
-    def _piece(self, key: int) -> Vector:
-        walk = self._walk
-        found = walk.pieces[key]
-        rows = (walk.line.tensors[key].shape or ())[walk.axis]
-        return walk.line.bytes[key] * (found.high - found.low) // rows
+    def _piece(self, key: int) -> Grid:
+        return self._walk.size(key, self._walk.pieces[key])
 
-    def _left(self, key: int, reading: bool) -> Vector:
-        """Bytes of an entering tensor that this tile or a later one still reads."""
+    def _left(self, key: int) -> tuple[Grid, Grid]:
+        """Bytes of an entering tensor that there are while a tile reads it, and behind: what this
+        one or a later one still reads, of what is no view all of it, and a part of its own."""
         walk = self._walk
         found, whole = walk.ranges[key], walk.line.bytes[key]
-        if not walk.is_view(key):
-            own = walk.size(key, found) if reading and found.axis is not None else 0
-            left = np.full(walk.parts, whole, np.int64)
-            if not reading:
-                left[-1] = 0
-            return left + own
-        rows = self._rows(key)
-        start = np.minimum.accumulate(found.low[::-1])[::-1]
-        if not reading:
-            start = np.append(start[1:], rows)
-        return whole * (rows - start) // rows
+        view = walk.is_view(key)
+        reading = np.full(walk.missing.shape, whole, np.int64)
+        behind = reading.copy()
+        behind[self._last_tiles] = 0
+        if found.axis is None:
+            return reading, behind
+        if not view.all():
+            reading += walk.size(key, found)
+        if view.any():
+            rows = self._rows(key)
+            left = whole * (rows - first_wanted(found)) // rows
+            after = np.concatenate((left[:, 1:], np.zeros_like(left[:, :1])), axis=1)
+            reading[view], behind[view] = left[view], after[view]
+        return reading, behind
 
     # --- what results take over ---
 
@@ -151,13 +160,14 @@ class Living:
             made[id(t)] >= first for t in self._walk.line.ops[at].operands() if id(t) in made
         )
 
-    def _taken_over(self, at: int, entering: Collection[int]) -> Vector:
-        """Bytes of an operator's operands that need not be there beside its results."""
+    def _taken_over(self, at: int, left: Mapping[int, tuple[Grid, Grid]]) -> Grid:
+        """Bytes of an operator's operands that need not be there beside its results. left: what
+        there is of those that enter while they are read, and behind."""
         if len(self._walk.line.ops[at].outputs) > 1:
-            return self._handed_on(at, entering)
-        return self._taken(at, entering)
+            return self._handed_on(at, left)
+        return self._taken(at, left)
 
-    def _handed_on(self, at: int, entering: Collection[int]) -> Vector:
+    def _handed_on(self, at: int, entering: Collection[int]) -> Grid:
         """Bytes of an operand that is taken apart: parts need not be there with the whole."""
         walk = self._walk
         dying = (
@@ -165,12 +175,12 @@ class Living:
             for t in walk.line.ops[at].operands()
             if walk.last.get(id(t)) == at and id(t) in walk.sizes and id(t) not in entering
         )
-        return sum(dying, np.zeros(walk.parts, np.int64))
+        return sum(dying, np.zeros(walk.missing.shape, np.int64))
 
-    def _taken(self, at: int, entering: Collection[int]) -> Vector:
+    def _taken(self, at: int, left: Mapping[int, tuple[Grid, Grid]]) -> Grid:
         """Bytes that the operator's result takes over from operands that die there."""
         walk, line = self._walk, self._walk.line
-        best = np.zeros(walk.parts, np.int64)
+        best = np.zeros(walk.missing.shape, np.int64)
         result = id(line.ops[at].outputs[0])
         made = walk.sizes[result]
         for key, gain in line.saved[at].items():
@@ -179,11 +189,11 @@ class Living:
             if line.made[key] in walk.early.ops:  # every tile reads it
                 continue
             operand = walk.sizes[key]
-            if key in entering:
-                operand = self._left(key, True) - self._left(key, False)
+            if key in left:
+                operand = left[key][0] - left[key][1]
             elif walk.kept == "rows" and key in walk.spans:
                 start, high = walk.spans[key]
-                dying = np.append(start[1:], high[-1]) - start
+                dying = np.concatenate((start[:, 1:], high[:, -1:]), axis=1) - start
                 operand = dying * (line.bytes[key] // max(self._rows(key), 1))
             least = min(line.bytes[key], line.bytes[result])
             best = np.maximum(best, np.minimum(operand, made) - (least - gain))

@@ -1,8 +1,8 @@
 """Which rows of a tensor every tile needs, and how they follow from an operator's result.
 
-tile      0       1       2
-low       0       3       7        rows [low, high) along one axis, one pair a tile
-high      5       9      12
+tile        0      1      2        rows [low, high) along one axis, one pair a tile; several
+2 tiles   0..6   6..12    -        numbers of tiles at a time, one line of a grid each. Where
+3 tiles   0..5   3..9   7..12      there are fewer tiles the last ones are empty.
 """
 
 from __future__ import annotations
@@ -18,24 +18,29 @@ from tflm_planner.ops.axes import Link, Repeat, Rule, Same, Slide
 from tflm_planner.units import ALIGNMENT
 
 Vector = npt.NDArray[np.int64]
+"""A figure for each number of tiles."""
+Bools = npt.NDArray[np.bool_]
+"""The same of what is so or not."""
+Grid = npt.NDArray[np.int64]
+"""A figure for each tile: a line for each number of tiles."""
 
 
 @dataclass
 class Ranges:
     """What the tiles need of one tensor: rows [low, high) along `axis` for every tile; `axis` is
-    None where they need it whole."""
+    None where they need it whole. Empty ones end before they begin."""
 
     axis: int | None
-    low: Vector
-    high: Vector
+    low: Grid
+    high: Grid
 
-    def equals(self, other: Ranges) -> bool:
-        """Whether both are the same."""
-        same = self.axis == other.axis
-        return same and (
-            self.axis is None
-            or bool((self.low == other.low).all() and (self.high == other.high).all())
-        )
+    def differs(self, other: Ranges) -> Bools:
+        """For which numbers of tiles the two are not the same."""
+        if self.axis is None and other.axis is None:
+            return np.zeros(len(self.low), np.bool_)
+        if self.axis != other.axis:
+            return np.ones(len(self.low), np.bool_)
+        return ((self.low != other.low) | (self.high != other.high)).any(axis=1)
 
     def join(self, other: Ranges) -> bool:
         """Widen by what another reader needs; False where it goes along another axis."""
@@ -61,15 +66,18 @@ def needed_of(operand: Tensor, link: Link | None, wanted: Ranges) -> Ranges:
     return Ranges(link.axis, np.where(some, low, size), np.where(some, high, 0))
 
 
-def _read(rule: Rule, low: Vector, high: Vector, size: int) -> tuple[Vector, Vector]:
+def _read(rule: Rule, low: Grid, high: Grid, size: int) -> tuple[Grid, Grid]:
     """`rule.needs` of all tiles; at once for the rules that nearly all operators have."""
     if isinstance(rule, Same):
         low, high = low + rule.shift, high + rule.shift
     elif isinstance(rule, Slide):
         low, high = low * rule.stride - rule.pad, (high - 1) * rule.stride - rule.pad + rule.reach
     else:
-        pairs = zip(low.tolist(), high.tolist(), strict=True)
-        low, high = np.array([rule.needs(pair, size) for pair in pairs], np.int64).T
+        some = low < high
+        pairs = zip(low[some].tolist(), high[some].tolist(), strict=True)
+        read = np.array([rule.needs(pair, size) for pair in pairs], np.int64).reshape(-1, 2)
+        low, high = low.copy(), high.copy()
+        low[some], high[some] = read.T
     return np.maximum(low, 0), np.minimum(high, size)
 
 

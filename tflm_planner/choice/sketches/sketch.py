@@ -14,11 +14,15 @@ whole operators' may. Good to a few per cent; trials say what is true.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
 
 from tflm_planner.choice.sketches.line import Line
 from tflm_planner.choice.sketches.living import Living
+from tflm_planner.choice.sketches.ranges import Bools, Vector
 from tflm_planner.choice.sketches.walk import Kept, Limits, Walk
 
 _VIEW_TAIL, _VIEW_TEMP = 12, 64
@@ -47,40 +51,52 @@ def sketches(
     line: Line,
     end: int,
     axis: int,
-    parts: int,
+    numbers: Sequence[int],
     firsts: Mapping[int, int],
     limits: Limits,
     kept: Kept = "no",
 ) -> Iterator[Sketch]:
     """The intervals that end before operator `end` and begin at one of `firsts`, the shortest
-    first; of those that what enters and what leaves does not already fill as much as they take
-    as they are, or as many bytes of head as `firsts` says. kept: whether halos are kept instead
-    of recomputed."""
+    first, in each of these numbers of parts; of those that what enters and what leaves does not
+    already fill as much as they take as they are, or as many bytes of head as `firsts` says.
+    kept: whether halos are kept instead of recomputed."""
+    if not numbers:
+        return
     low = min(firsts, default=end)
-    walk = Walk(line, end, axis, parts, limits, kept)
+    walk = Walk(line, end, axis, np.array(numbers, np.int64), limits, kept)
     living = Living(walk, low)
     for first in range(end - 1, low - 1, -1):
-        if not walk.extend(first) or walk.is_beyond:
+        if not walk.extend(first):
             return
         if first in firsts and walk.may_help(first, firsts[first]):
-            yield _sketch(walk, living, first)
+            yield from _sketched(walk, living, first)
 
 
-def _sketch(walk: Walk, living: Living, first: int) -> Sketch:
-    """The interval from `first` on."""
-    line, n = walk.line, walk.parts
+def _sketched(walk: Walk, living: Living, first: int) -> Iterator[Sketch]:
+    """The interval from `first` on, in all numbers of parts that are possible."""
+    line, numbers = walk.line, walk.numbers
     known = walk.ranges | walk.early.last
     entering = [k for k in known if line.made[k] < first and line.last[k] < walk.end]
-    apart = sum(line.bytes[key] for key in walk.pieces if not walk.is_view(key))
-    head = walk.beside + max(living.height(first, entering), 2 * apart)  # while they are joined
-    views = (sum(k in walk.ranges for k in entering) + len(walk.pieces)) * n
-    return Sketch(
-        first, walk.end, walk.axis, n, head,
-        walk.tail + _VIEW_TAIL * views, walk.temp + _VIEW_TEMP * views, int(walk.extra),
-        bool(walk.apart)
-        or not all(walk.is_view(key) for key in walk.ranges if walk.is_cut(key, first)),
-        not all(map(walk.is_view, walk.pieces)),
-    )  # fmt: skip
+    copied = {key: ~walk.is_view(key) for key in walk.pieces}
+    apart = sum(line.bytes[key] * copied[key] for key in copied)
+    # While pieces are joined they are there twice.
+    head = walk.beside + np.maximum(living.height(first, entering), 2 * apart)
+    views = (sum(k in walk.ranges for k in entering) + len(walk.pieces)) * numbers
+    tail, temp = walk.tail + _VIEW_TAIL * views, walk.temp + _VIEW_TEMP * views
+    joins = _any(copied.values(), numbers)
+    cut = ((key, walk.is_cut(key, first)) for key in walk.ranges)
+    slices = _any((so & ~walk.is_view(key) for key, so in cut if so is not False), numbers)
+    slices |= bool(walk.apart)
+    for k in np.flatnonzero(walk.possible).tolist():
+        yield Sketch(
+            first, walk.end, walk.axis, int(numbers[k]), int(head[k]),
+            int(tail[k]), int(temp[k]), int(walk.extra[k]), bool(slices[k]), bool(joins[k]),
+        )  # fmt: skip
+
+
+def _any(found: Iterable[Bools], numbers: Vector) -> Bools:
+    """For which numbers one of these is so."""
+    return reduce(np.logical_or, found, np.zeros(len(numbers), np.bool_))
 
 
 __all__ = ["Kept", "Limits", "Sketch", "sketches"]

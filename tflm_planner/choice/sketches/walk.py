@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from tflm_planner.choice.sketches.early import Early
 from tflm_planner.choice.sketches.line import Line
-from tflm_planner.choice.sketches.ranges import Ranges, Vector, needed_of, unit_of
+from tflm_planner.choice.sketches.ranges import Bools, Grid, Ranges, Vector, needed_of, unit_of
 from tflm_planner.ir import Op, Tensor
 from tflm_planner.ops import has_side_effects
 from tflm_planner.passes.tiler import cuts
@@ -45,35 +46,39 @@ class Limits:
 
 @dataclass
 class Walk:
-    """Operators before `end` in `parts` along `axis`, as far as `extend` was called."""
+    """Operators before `end` in tiles along `axis`, as far as `extend` was called. numbers: of
+    tiles, all looked at together: what hangs together with what is the same for all."""
 
     line: Line
     end: int
     axis: int
-    parts: int
+    numbers: Vector
     limits: Limits
     kept: Kept = "no"
-    spans: dict[int, tuple[Vector, Vector]] = field(
-        default_factory=dict[int, tuple[Vector, Vector]]
-    )
+    spans: dict[int, tuple[Grid, Grid]] = field(default_factory=dict[int, tuple[Grid, Grid]])
     """Where halos are kept, tensor -> the first row that a tile or a later one reads, and the row
     behind the last one made in it."""
     ranges: dict[int, Ranges] = field(default_factory=dict[int, Ranges])
     pieces: dict[int, Ranges] = field(default_factory=dict[int, Ranges])
-    uneven: set[int] = field(default_factory=set[int])
-    """Tensors of which readers need different parts."""
+    uneven: dict[int, Bools] = field(default_factory=dict[int, Bools])
+    """Tensor -> for which numbers its readers need different parts."""
     last: dict[int, int] = field(default_factory=dict[int, int])
     """Tensor -> its last reader within."""
-    sizes: dict[int, Vector] = field(default_factory=dict[int, Vector])
+    sizes: dict[int, Grid] = field(default_factory=dict[int, Grid])
     """Tensor -> bytes of each tile's share of it."""
     early: Early = field(default_factory=Early)
     """What runs once, before the tiles."""
     beside: int = 0
     """Bytes of the tensors that live through the interval."""
-    extra: float = 0.0
-    tail: int = 0
-    temp: int = 0
+    extra: npt.NDArray[np.float64] = field(init=False)
+    tail: Vector = field(init=False)
+    temp: Vector = field(init=False)
     """Instructions and bytes added so far."""
+    possible: Bools = field(init=False)
+    """Numbers for which there are as many tiles, and that do not cost too much so far: longer
+    intervals cost more."""
+    missing: Bools = field(init=False)
+    """Tiles of the grid that a number does not have."""
     need: int = 0
     """Bytes that the operators need as they are."""
     apart: set[int] = field(default_factory=set[int])
@@ -81,11 +86,11 @@ class Walk:
 
     def __post_init__(self) -> None:
         self.beside = self.line.crossing[self.end]
-
-    @property
-    def is_beyond(self) -> bool:
-        """Whether the interval costs too much already; longer ones cost more."""
-        return self.extra > self.limits.instructions or self.tail > self.limits.tail
+        self.extra = np.zeros(len(self.numbers))
+        self.tail, self.temp = np.zeros_like(self.numbers), np.zeros_like(self.numbers)
+        self._none = np.zeros(len(self.numbers), np.bool_)
+        self.possible = ~self._none
+        self.missing = np.arange(self.numbers.max()) >= self.numbers[:, None]
 
     def may_help(self, first: int, most: int) -> bool:
         """Whether there is room below `most` bytes and what the operators need as they are: all
@@ -99,14 +104,21 @@ class Walk:
         leaving = sum(line.bytes[key] for key in self.pieces)
         return self.beside + max(entering, leaving) < min(self.need, most)
 
-    def is_cut(self, key: int, first: int) -> bool:
+    def is_cut(self, key: int, first: int) -> Bools | bool:
         """Whether a tensor is there as a whole, or in parts larger than some operator reads."""
-        entering = self.line.made[key] < first
-        apart = entering or key in self.uneven or key in self.early.last
-        return self.ranges[key].axis is not None and apart
+        if self.ranges[key].axis is None:
+            return False
+        whole = self.line.made[key] < first or key in self.early.last
+        return whole or self.uneven.get(key, False)
 
     def extend(self, at: int) -> bool:
-        """Take in the operator before; False where it cannot be part of a tile."""
+        """Take in the operator before; False where it cannot be part of a tile, or none of the
+        numbers is possible any more."""
+        taken = self._take_in(at)
+        self.possible &= (self.extra <= self.limits.instructions) & (self.tail <= self.limits.tail)
+        return taken and bool(self.possible.any())
+
+    def _take_in(self, at: int) -> bool:
         op = self.line.ops[at]
         self.need = max(self.need, self.line.needs[at])
         if has_side_effects(op):
@@ -160,18 +172,18 @@ class Walk:
         """The rows that each tile makes, if none is made twice."""
         assert wanted.axis is not None, "made before the tiles"
         rows = (result.shape or ())[wanted.axis]
-        block = 1 if self.kept == "rows" else -(-rows // self.parts)
         # Blocks are made when they are wanted and end where they must, so that counting whole
         # ones for every operator would add up to far too much.
-        high = np.maximum.accumulate(np.maximum(wanted.high, 0))
-        start = np.minimum.accumulate(wanted.low[::-1])[::-1]
-        before = np.concatenate(([start[0]], high[:-1]))
+        high = np.maximum.accumulate(np.maximum(wanted.high, 0), axis=1)
+        start = np.where(self.missing, high, first_wanted(wanted))
+        before = np.concatenate((start[:, :1], high[:, :-1]), axis=1)
         self.spans[id(result)] = start, high
-        joined = self.kept == "blocks" and bool((wanted.high - wanted.low > block).any())
-        if joined:
-            self.tail += _JOIN_TAIL * self.parts
-            copied = self.size(id(result), wanted).sum()
-            self.extra += float(copied) * _JOIN_BYTE + _DISPATCH * self.parts
+        if self.kept == "blocks":
+            block = -(-rows // self.numbers)
+            joined = (wanted.high - wanted.low > block[:, None]).any(axis=1)
+            self.tail += _JOIN_TAIL * self.numbers * joined
+            copied = self.size(id(result), wanted).sum(axis=1)
+            self.extra += (copied * _JOIN_BYTE + _DISPATCH * self.numbers) * joined
         low = np.where(high > before, before, rows)
         return Ranges(wanted.axis, low, np.where(high > before, high, 0))
 
@@ -179,24 +191,25 @@ class Walk:
         """What tiles of this operator cost, for one of its results."""
         assert wanted.axis is not None, "made before the tiles"
         rows = (result.shape or ())[wanted.axis]
-        share = np.maximum(wanted.high - wanted.low, 0) / rows
-        again = self.parts - 1
+        made = np.maximum(wanted.high - wanted.low, 0).sum(axis=1)
+        again = self.numbers - 1
         instructions = self.line.instructions[at] / results
-        self.extra += instructions * (float(share.sum()) - 1) + _DISPATCH * again
+        self.extra += instructions * (made / rows - 1) + _DISPATCH * again
         self.tail += self.line.tail[at] * again
         self.temp += self.line.temp[at] * again
 
     def _cut(self, tensor: Tensor) -> Ranges | None:
-        """The pieces of a result; None where there are fewer than asked for."""
+        """The pieces of a result; None where there is no such axis. Numbers are not possible for
+        which there are fewer pieces."""
         shape = tensor.shape or ()
         if self.axis >= len(shape):
             return None
-        unit = unit_of(tensor, self.axis)
-        unit = unit if unit * self.parts <= shape[self.axis] else 1
-        ranges = cuts(shape[self.axis], self.parts, unit)
-        if len(ranges) != self.parts:
-            return None
-        low, high = np.array(ranges, np.int64).T
+        rows, unit = shape[self.axis], unit_of(tensor, self.axis)
+        low, high = np.full(self.missing.shape, rows), np.zeros(self.missing.shape, np.int64)
+        for k, parts in enumerate(self.numbers.tolist()):
+            ranges = cuts(rows, parts, unit if unit * parts <= rows else 1)
+            self.possible[k] &= len(ranges) == parts
+            low[k, : len(ranges)], high[k, : len(ranges)] = np.array(ranges, np.int64).T
         return Ranges(self.axis, low, high)
 
     def _needs(self, at: int, op: Op, wanted: Ranges, index: int) -> bool:
@@ -211,23 +224,23 @@ class Walk:
             found = next((link for link in links if link.operand == index), None)
             needed = needed_of(operand, found, wanted)
             known = self.ranges.get(id(operand))
-            if known is not None and not known.equals(needed):
-                self.uneven.add(id(operand))
+            if known is not None and (differs := known.differs(needed)).any():
+                self.uneven[id(operand)] = differs | self.uneven.get(id(operand), False)
             if not self.ranges.setdefault(id(operand), needed).join(needed):
                 return False
             self.last.setdefault(id(operand), at)
             self.sizes[id(operand)] = self.size(id(operand), self.ranges[id(operand)])
         return True
 
-    def size(self, key: int, found: Ranges) -> Vector:
+    def size(self, key: int, found: Ranges) -> Grid:
         """Bytes of a part of a tensor for each tile."""
         whole = self.line.bytes[key]
         if found.axis is None:
-            return np.full(self.parts, whole, np.int64)
+            return np.full(self.missing.shape, whole, np.int64)
         rows = (self.line.tensors[key].shape or ())[found.axis]
         return whole * np.maximum(found.high - found.low, 0) // rows
 
-    def is_view(self, key: int) -> bool:
+    def is_view(self, key: int) -> Bools:
         """Whether the parts that tiles need are runs of bytes at multiples of 16."""
         found, tensor = self.ranges[key], self.line.tensors[key]
         if key in self.pieces and self.line.made[key] >= 0:
@@ -239,8 +252,13 @@ class Walk:
             or axis is None
             or math.prod(shape[:axis]) != 1
         ):
-            return False
+            return self._none
         step = tensor.nbytes // max(shape[axis], 1)
         if not step % ALIGNMENT:
-            return True
-        return not (found.low * step % ALIGNMENT)[found.high > found.low].any()
+            return ~self._none
+        return ~((found.low * step % ALIGNMENT != 0) & (found.low < found.high)).any(axis=1)
+
+
+def first_wanted(ranges: Ranges) -> Grid:
+    """The first row that each tile or a later one reads."""
+    return np.minimum.accumulate(ranges.low[:, ::-1], axis=1)[:, ::-1]
