@@ -13,10 +13,11 @@ from tests.test_tiles import wide
 from tflm_planner import api
 from tflm_planner.cli.app import app
 from tflm_planner.errors import UsageError
-from tflm_planner.making.by_hand import parse_patch, parse_split
+from tflm_planner.making.by_hand import parse_loop, parse_patch, parse_split
 from tflm_planner.ops.axes import Slide, axis_map
 from tflm_planner.ops.macs import macs, total_macs
 from tflm_planner.passes.axes import blocks
+from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import SUM, Patch, Scheme, band
 from tflm_planner.serde import read_model
 
@@ -52,6 +53,19 @@ def test_patches_that_are_not_understood(text):
 def test_splits_that_are_not_understood(text):
     with pytest.raises(UsageError, match="--split"):
         parse_split(text)
+
+
+def test_loops_as_they_are_spelled():
+    assert parse_loop("2-4") == Loop((2, 3, 4))
+    assert parse_loop(" 2, 4 : rows=2, border=reverse") == Loop((2, 4), 2, "reverse")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "4-2", "x", "2:rows", "2:rows=0", "2:rows=-1", "2:border=pad", "2:columns=2"]
+)
+def test_loops_that_are_not_understood(text):
+    with pytest.raises(UsageError, match="--loop"):
+        parse_loop(text)
 
 
 @needs_shared
@@ -139,11 +153,22 @@ def test_the_permission_tolerates_nothing_where_all_is_exact(tmp_path):
     assert done.exit_code == 0 and "yes, the outputs are equal" in done.output
 
 
+@needs_tflm
+def test_a_loop_beside_tiles_is_proved_and_says_what_it_needs(tmp_path):
+    done, out = run(tmp_path, wide(), "--loop", "0-1:rows=2,border=peeled", "--split", "2-3:rows=3")
+    assert done.exit_code == 0 and "yes, the outputs are equal" in done.output
+    assert "streamed 2 operators" in done.output and "tiled 2 operators" in done.output
+    kinds = [op.kind for op in read_model(out.read_bytes(), dialect=True).main.ops]
+    assert kinds.count("WHILE") == 1 and "resolver.AddWhile();" in done.output
+
+
 def test_what_cannot_be_done_by_hand_is_said(tmp_path):
     refused, out = run(tmp_path, wide(), "--split", "0-99:rows=2")
     assert refused.exit_code == 2 and "no operator 99" in refused.output and not out.exists()
     refused, _ = run(tmp_path, wide(), "--split", "0:axis0=2")
     assert refused.exit_code == 2 and "not tiled" in refused.output
+    refused, out = run(tmp_path, wide(reshaped=True), "--loop", "3-4")
+    assert refused.exit_code == 2 and "not streamed" in refused.output and not out.exists()
 
 
 @needs_tflm

@@ -88,6 +88,10 @@ class PlanArguments:
         list[str] | None,
         _option("By hand, e.g. 2-7:rows=4,halo=merge or 3:sum=2; may be repeated."),
     ] = None
+    loop: Annotated[
+        list[str] | None,
+        _option("By hand, e.g. 2-4:rows=2,border=reverse: rows streamed; may be repeated."),
+    ] = None
     allow_inexact: Annotated[
         bool, _flag("--allow-inexact", "Let --split split sums: outputs may NOT be equal.")
     ] = False
@@ -108,12 +112,13 @@ class PlanArguments:
         from tflm_planner import api
         from tflm_planner.units import parse_size
 
+        by_hand = self.patch or self.split or self.loop
         return api.PlanOptions(
             self._search(),
             budget=None if self.budget is None else parse_size(self.budget),
             verify=None if self.no_verify else api.VerifyOptions(self.seed, self.inputs),
             force=self.force,
-            tiles=self._permission() if self.tile or self.patch or self.split else None,
+            tiles=self._permission() if self.tile or by_hand else None,
         )
 
     def _search(self) -> SearchOptions:
@@ -146,7 +151,7 @@ class PlanArguments:
             self.overhead,
             dialect=not self.portable,
             new_kinds=operator_kinds(self.ops),
-            by_hand=by_hand(self.patch, self.split or ()),
+            by_hand=by_hand(self.patch, self.split or (), self.loop or ()),
             inexact=self.allow_inexact,
             method=_one_of("search", self.search),
             objective=_one_of("objective", self.objective),

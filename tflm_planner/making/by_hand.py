@@ -1,4 +1,5 @@
-"""Tilings that the user spells out: `--patch 3,5b`, `--split 2-7:rows=4,halo=merge`.
+"""Tiles and loops that the user spells out: `--patch 3,5b`, `--split 2-7:rows=4,halo=merge`,
+`--loop 2-4:rows=2,border=reverse`.
 
 It reads the spelling and says what a tiling costs; it must not choose one.
 """
@@ -15,7 +16,9 @@ from tflm_planner.errors import UsageError
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
 from tflm_planner.passes.recipes import BORDERS
-from tflm_planner.passes.tile import CHANNELS, COLUMNS, ROWS, SUM, Patch, Scheme, Tile
+from tflm_planner.passes.regions import Regions
+from tflm_planner.passes.stream import EDGES, Loop
+from tflm_planner.passes.tile import CHANNELS, COLUMNS, ROWS, SUM, Patch, Scheme
 from tflm_planner.passes.tiler import HALOS
 from tflm_planner.serde import read_model
 from tflm_planner.tflm.machine import Machine
@@ -23,10 +26,12 @@ from tflm_planner.tflm.machine import Machine
 _AXES = {"rows": ROWS, "columns": COLUMNS, "channels": CHANNELS, "sum": SUM}
 
 
-def by_hand(patch: str | None, splits: Sequence[str]) -> tuple[Scheme | Patch, ...]:
-    """What the options --patch and --split ask for."""
+def by_hand(
+    patch: str | None, splits: Sequence[str], loops: Sequence[str] = ()
+) -> tuple[Scheme | Patch | Loop, ...]:
+    """What the options --patch, --split and --loop ask for."""
     patches = () if patch is None else (parse_patch(patch),)
-    return (*patches, *map(parse_split, splits))
+    return (*patches, *map(parse_split, splits), *map(parse_loop, loops))
 
 
 def parse_patch(text: str) -> Patch:
@@ -44,7 +49,7 @@ def parse_split(text: str) -> Scheme:
     found = re.fullmatch(r"([\s\d,-]+):(.+)", text)
     if found is None:
         raise UsageError(f"--split {text!r}: give operators and parts, e.g. 2-7:rows=4")
-    ops = _operators(text, found[1])
+    ops = _operators(f"--split {text!r}", found[1])
     splits: list[tuple[int, int]] = []
     more: dict[str, Any] = {}
     for item in found[2].split(","):
@@ -71,14 +76,34 @@ def parse_split(text: str) -> Scheme:
     return Scheme(ops, tuple(splits), **more)
 
 
-def _operators(text: str, spans: str) -> tuple[int, ...]:
+def parse_loop(text: str) -> Loop:
+    """ "2-4" or "2-4:rows=2,border=reverse": operators in file order, in a loop that makes so many
+    rows of their result a turn; what it does at the image's borders as in `passes.stream`."""
+    spans, _, items = text.partition(":")
+    ops = _operators(f"--loop {text!r}", spans)
+    more: dict[str, Any] = {}
+    for item in items.split(",") if items else ():
+        name, _, value = (part.strip() for part in item.partition("="))
+        if name == "rows" and value.isdecimal() and int(value) > 0:
+            more[name] = int(value)
+        elif name == "border" and value in EDGES:
+            more[name] = value
+        else:
+            raise UsageError(
+                f"--loop {text!r}: {item.strip()!r} is not understood; there are rows=N and "
+                f"border ({', '.join(EDGES)})"
+            )
+    return Loop(ops, **more)
+
+
+def _operators(option: str, spans: str) -> tuple[int, ...]:
     """The positions in "2-5,7"."""
     ops: set[int] = set()
     for span in spans.split(","):
         found = re.fullmatch(r"\s*(\d{1,6})(?:-(\d{1,6}))?\s*", span)
         first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
         if last < first:
-            raise UsageError(f"--split {text!r}: {span!r} is no range of operators")
+            raise UsageError(f"{option}: {span!r} is no range of operators")
         ops |= {*range(first, last + 1)}
     return tuple(sorted(ops))
 
@@ -89,10 +114,10 @@ def _axis(name: str) -> int | None:
 
 
 def tiling_by_hand(
-    data: bytes, wanted: Sequence[Scheme | Patch], machine: Machine, inexact: bool
+    data: bytes, wanted: Sequence[Scheme | Patch | Loop], machine: Machine, inexact: bool
 ) -> Tiling:
-    """The tiling that is wanted of the model in `data`, with what it costs. Raises UsageError
-    where it cannot be done."""
+    """The tiles and loops that are wanted of the model in `data`, with what they cost. Raises
+    UsageError where they cannot be had."""
     model = read_model(data)
     run(model, Cleanup())
     count = len(model.main.ops)
@@ -101,8 +126,10 @@ def tiling_by_hand(
         if scheme.ops[-1] >= count:
             raise UsageError(f"there is no operator {scheme.ops[-1]}: the model has {count}")
     before = max(latency_of(model, machine.target).instructions, 1)
-    for note in run(model, Tile(schemes, inexact)):
+    for note in run(model, Regions(schemes, inexact)):
         if note.startswith("not tiled"):
             raise UsageError(f"{note}; `tflm-plan inspect --axes` shows what can be split")
+        if note.startswith("not streamed"):
+            raise UsageError(f"{note}; try fewer operators in the loop, or --split")
     after = latency_of(model, machine.target).instructions
     return Tiling(schemes, 0, after / before, None, bound=True)

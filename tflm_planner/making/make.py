@@ -67,7 +67,7 @@ class TilePermission:
     method: Method = "regions"
     objective: Objective = "arena"
     workers: int = 2
-    by_hand: tuple[Scheme | Patch, ...] = ()
+    by_hand: tuple[Scheme | Patch | Loop, ...] = ()
     inexact: bool = False
 
     def __post_init__(self) -> None:
