@@ -94,7 +94,7 @@ def streamed(data: bytes, on: Machine) -> int:
         (result, *_) = line.ops[end - 1].outputs
         shape = result.shape or ()
         axis = next((a for a, n in enumerate(shape) if n > 1), None)
-        firsts = {p: _FREE for p in ends if end - 40 <= p < end}
+        firsts = [p for p in ends if end - 40 <= p < end]
         if axis is not None:
             limits = Limits(_FREE, _FREE)
             for s in sketches(line, end, axis, [shape[axis]], firsts, limits, "rows"):

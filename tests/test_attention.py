@@ -50,7 +50,7 @@ def test_keys_and_values_are_made_before_the_first_tile(halo, dtype):
 def test_sketches_know_what_is_made_once(parts):
     bench = Bench(attention(ROWS, HEADS, DEPTH), options())
     line = bench.line(tuple(range(LAYER + 1)))
-    (sketch,) = sketches(line, LAYER, 1, [parts], {0: FAR}, Limits(FAR, FAR))
+    (sketch,) = sketches(line, LAYER, 1, [parts], [0], Limits(FAR, FAR))
     scheme = Scheme(tuple(range(LAYER)), ((1, parts),))
     outcome = tried(bench.model, Trial((scheme,), True, effort=CLIMB), options())
     assert outcome is not None

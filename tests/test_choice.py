@@ -128,7 +128,7 @@ def test_sketches_come_close_to_trials(first, end, parts):
     bench = Bench((SHARED / "models" / "vww_96_int8.tflite").read_bytes(), options())
     order = tuple(range(len(bench.model.main.ops)))
     limits = Limits(FAR, FAR)
-    found = sketches(bench.line(order), end, 1, [parts], {first: FAR}, limits)
+    found = sketches(bench.line(order), end, 1, [parts], [first], limits)
     sketch = next(s for s in found if s.first == first)
     scheme = Scheme(tuple(range(end - first)), ((1, parts),), border="waste")
     trial = Trial((scheme,), True, effort=CLIMB)
@@ -175,7 +175,7 @@ def test_what_takes_an_operand_apart_is_sketched(kind, parts):
     bench = Bench(data, options(new_kinds=None))
     order = tuple(range(len(bench.model.main.ops)))
     line, end = bench.line(order), len(order)
-    found = sketches(line, end, 1, [parts], dict.fromkeys(order, FAR), Limits(FAR, FAR))
+    found = sketches(line, end, 1, [parts], order, Limits(FAR, FAR))
     sketch = next(s for s in found if s.first == 0)
     scheme = Scheme(order, ((1, parts),), border="waste")
     answers = [

@@ -145,10 +145,10 @@ class _Ending:
         size = (self.line.ops[self.end - 1].outputs[0].shape or ())[axis]
         numbers = _COARSE[kept] if len(self.line) > LARGE else _numbers(size)
         numbers = [n for n in numbers if n <= size]
-        limits, firsts = Limits(self._most, self.reach.allowed), dict.fromkeys(self.firsts, _FAR)
-        made = sketches(self.line, self.end, axis, numbers, firsts, limits, kept)
+        limits = Limits(self._most, self.reach.allowed)
+        made = sketches(self.line, self.end, axis, numbers, self.firsts, limits, kept)
         found = {(sketch.first, sketch.parts): sketch for sketch in made}
-        for first in sorted(firsts):
+        for first in sorted(self.firsts):
             lowest, misses = _FAR, 0
             for sketch in (found.get((first, parts)) for parts in numbers):
                 if sketch is not None and sketch.head < lowest:

@@ -94,7 +94,7 @@ class _Stages:
         infinite where there are none for what is allowed."""
         if (axis, parts) not in self._known:
             limits = Limits(_FAR, self.allowed)
-            made = sketches(self.line, self.end, axis, [parts], {0: _FAR}, limits)
+            made = sketches(self.line, self.end, axis, [parts], [0], limits)
             added = next((s.instructions for s in made), math.inf)
             self._known[axis, parts] = (self._base + added) / self._base
         return self._known[axis, parts]

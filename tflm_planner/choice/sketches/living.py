@@ -1,8 +1,8 @@
 """Bytes that live while tiles run, added up once for all intervals with one end.
 
     row: operator      low ....... first ....... end-1
-    column: tile             ^ not yet   ^ `within`: what is made here, at every row from `low` on
-                               taken in
+    columns: tiles,          ^ not yet   ^ `within`: what is made here, at every row from `low` on
+    of each number             taken in
     at(first)                          within, and what enters at `first`: all of it, less what no
                                        later tile reads
 

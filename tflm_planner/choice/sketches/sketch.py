@@ -7,14 +7,14 @@
                  each operator's share of the tile, halos recomputed
 
 Ranges go backwards from the results through the operators' axis maps (`walk`); one walk from j
-downwards serves all i. Live bytes are added up for every tile and operator (`living`). What tiles
-need whole is made before them (`early`). Results may take over memory of operands as far as the
-whole operators' may. Good to a few per cent; trials say what is true.
+downwards serves all i and all P. Live bytes are added up for every tile and operator (`living`).
+What tiles need whole is made before them (`early`). Results may take over memory of operands as
+far as the whole operators' may. Good to a few per cent; trials say what is true.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -52,14 +52,14 @@ def sketches(
     end: int,
     axis: int,
     numbers: Sequence[int],
-    firsts: Mapping[int, int],
+    firsts: Collection[int],
     limits: Limits,
     kept: Kept = "no",
 ) -> Iterator[Sketch]:
     """The intervals that end before operator `end` and begin at one of `firsts`, the shortest
     first, in each of these numbers of parts; of those that what enters and what leaves does not
-    already fill as much as they take as they are, or as many bytes of head as `firsts` says.
-    kept: whether halos are kept instead of recomputed."""
+    already fill as much as they take as they are. kept: whether halos are kept instead of
+    recomputed."""
     if not numbers:
         return
     low = min(firsts, default=end)
@@ -68,7 +68,7 @@ def sketches(
     for first in range(end - 1, low - 1, -1):
         if not walk.extend(first):
             return
-        if first in firsts and walk.may_help(first, firsts[first]):
+        if first in firsts and walk.may_help(first):
             yield from _sketched(walk, living, first)
 
 

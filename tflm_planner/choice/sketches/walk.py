@@ -92,9 +92,9 @@ class Walk:
         self.possible = ~self._none
         self.missing = np.arange(self.numbers.max()) >= self.numbers[:, None]
 
-    def may_help(self, first: int, most: int) -> bool:
-        """Whether there is room below `most` bytes and what the operators need as they are: all
-        that enters is there at first, all that leaves at last."""
+    def may_help(self, first: int) -> bool:
+        """Whether there is room below what the operators need as they are: all that enters is
+        there at first, all that leaves at last."""
         line = self.line
         entering = sum(
             line.bytes[key]
@@ -102,7 +102,7 @@ class Walk:
             if line.made[key] < first and line.last[key] < self.end
         )
         leaving = sum(line.bytes[key] for key in self.pieces)
-        return self.beside + max(entering, leaving) < min(self.need, most)
+        return self.beside + max(entering, leaving) < self.need
 
     def is_cut(self, key: int, first: int) -> Bools | bool:
         """Whether a tensor is there as a whole, or in parts larger than some operator reads."""
