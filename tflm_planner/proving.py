@@ -28,6 +28,10 @@ from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
 _Offer = TypeVar("_Offer")
 _PORTABLE = "--portable makes a file that LiteRT can prove, "
 _NO_PROOF = "--no-verify writes it unproved"
+_TOO_FAR = (
+    "Shares of sums may be a step off each, and what follows makes more of it than is tolerated: "
+    "split a sum that fewer operators follow, or into fewer shares"
+)
 
 
 def provable(
@@ -76,7 +80,8 @@ def first_proved(
         return compared(original, made, replace(options, tolerance=tolerance), say)
 
     made, verdict, spent = _first(offered, proof)
-    _check_sound(verdict, "planned model", "Please report this model", made.twin)
+    advice = "Please report this model" if made.exact else _TOO_FAR
+    _check_sound(verdict, "planned model", advice, made.twin)
     return made, verdict, spent
 
 

@@ -44,7 +44,6 @@ from tflm_planner.choice.trials.trial import (
     CAREFUL,
     CLIMB,
     Trial,
-    line_order,
 )
 from tflm_planner.choice.trials.workers import Workers
 from tflm_planner.choice.tried import TriedItems
@@ -92,7 +91,7 @@ class RegionSearch:
         self._options, self._workers = options, workers
         self._deadline = time.monotonic() + options.time_limit
         bench = workers.bench
-        self._order = line_order(bench.model, options)
+        self._order = bench.order
         self._line: Line = bench.line(self._order)
         self._is_large = len(self._line) > LARGE
         allowance = Allowance(min(options.most_work, MOST_WORK))

@@ -16,7 +16,7 @@ from tflm_planner.choice.sketches.loops import LoopSketches
 from tflm_planner.choice.sketches.sketch import Kept, Sketch
 from tflm_planner.choice.trials.copying import cut_out
 from tflm_planner.choice.trials.likeness import Likeness
-from tflm_planner.choice.trials.trial import Outcome, Trial, all_tried, tried
+from tflm_planner.choice.trials.trial import Outcome, Trial, all_tried, line_order, tried
 from tflm_planner.ir import Model
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
@@ -69,6 +69,11 @@ class Bench:
         """The main graph, with what results may take over of operands."""
         rules = self.options.machine.scratch_of, self.options.trails_of
         return Frame.of(self.model.main, rules[0]).dag({}, rules[1])
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The order of the operators in which intervals are looked for."""
+        return line_order(self.model, self.options)
 
     def line(self, order: tuple[int, ...]) -> Line:
         """The model's operators in an order."""

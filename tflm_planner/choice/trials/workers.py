@@ -123,9 +123,9 @@ class Workers:
                     stderr=subprocess.DEVNULL,
                 )
                 child = _Child(process)
-                if child.ask((self._data, self._options)):
-                    self._children.append(child)
-                    Thread(target=child.greet, daemon=True).start()
+                self._children.append(child)
+                given = self._data, self._options
+                Thread(target=child.greet, args=(given,), daemon=True).start()
 
     def close(self) -> None:
         """End the children."""
@@ -141,9 +141,10 @@ class _Child:
     process: subprocess.Popen[bytes]
     ready: Event = field(default_factory=Event)
 
-    def greet(self) -> None:
-        """Wait until it has read the model."""
-        if self.told() is not None:
+    def greet(self, given: tuple[bytes, TileOptions]) -> None:
+        """Give it the model, and wait until it has read it. A pipe holds less than a model: who
+        writes one waits until the child has come up."""
+        if self.ask(given) and self.told() is not None:
             self.ready.set()
 
     def ask(self, message: Any) -> bool:

@@ -45,6 +45,33 @@ def climb(
     )  # fmt: skip
 
 
+def climb_stages(
+    arrays: Arrays,
+    stages: Sequence[Sequence[int]],
+    orders: Sequence[Ints],
+    *,
+    bound: int,
+    rounds: int,
+    work: int,
+) -> tuple[Ints, Ints]:
+    """Offsets of all items, placed stage after stage, and the height that each stage came to.
+
+    Of a stage those items are placed that no stage before has placed, in the order of `orders`
+    in which they come to the least, and then in those that a climb finds; as soon as they lie no
+    higher than `bound` and what was placed before, that is enough. rounds: of a climb at most.
+    work: rounds times conflicts at most.
+    """
+    a = arrays
+    ends = np.cumsum([0, *map(len, stages)])
+    items = np.array([k for stage in stages for k in stage], np.int64)
+    ranks = np.empty((len(orders), len(a.heights)), np.int64)
+    for rank, order in zip(ranks, orders, strict=True):
+        rank[order] = np.arange(len(order))
+    return _climbed_stages(
+        a.starts, a.other, a.low, a.high, a.heights, items, ends, ranks, bound, rounds, work
+    )
+
+
 @compiled
 def _lowest(
     starts: Ints, other: Ints, low: Ints, high: Ints, offsets: Ints,
@@ -268,3 +295,44 @@ def _climbed(
         if reached < best:
             best, best_order, best_offsets = reached, order.copy(), offsets.copy()
     return best_offsets
+
+
+@compiled
+def _climbed_stages(
+    starts: Ints, other: Ints, low: Ints, high: Ints, heights: Ints,
+    items: Ints, ends: Ints, ranks: Ints, bound: int, rounds: int, work: int,
+) -> tuple[Ints, Ints]:  # fmt: skip
+    size = len(heights)
+    offsets, tops = np.full(size, -1, np.int64), np.zeros(len(ends) - 1, np.int64)
+    position, enough = np.full(size, _FAR, np.int64), bound
+    degree = int((starts[1:] - starts[:-1]).max())
+    bottoms, upper = np.empty(degree, np.int64), np.empty(degree, np.int64)
+    for s in range(len(ends) - 1):
+        listed = items[ends[s] : ends[s + 1]]
+        fresh = np.sort(listed[offsets[listed] < 0])
+        if len(fresh) == 0:
+            continue
+        least, best = _FAR, np.empty(len(fresh), np.int64)
+        for r in range(len(ranks)):
+            order = fresh[np.argsort(ranks[r][fresh])]
+            for p in range(len(order)):
+                position[order[p]] = p
+            top = _placed(
+                starts, other, low, high, heights, order, position, offsets, bottoms, upper
+            )
+            if top < least:
+                least, best[:] = top, offsets[fresh]
+            if least <= enough:
+                break
+        offsets[fresh] = best
+        if rounds > 0 and least > enough:
+            conflicts = int((starts[fresh + 1] - starts[fresh] + 1).sum())
+            order = fresh[np.argsort(best, kind="mergesort")]
+            offsets[fresh] = -1
+            most = min(rounds, work // conflicts + 1)
+            offsets = _climbed(starts, other, low, high, heights, order, offsets, enough, most, 0)
+            least = (offsets[fresh] + heights[fresh]).max()
+        position[fresh] = -1
+        tops[s] = least
+        enough = max(enough, least)
+    return offsets, tops

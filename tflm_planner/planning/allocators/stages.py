@@ -12,13 +12,10 @@ rounds on the whole to move one item. It knows items and rounds, and no clock.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from tflm_planner.planning.allocators.arrays import Arrays
-from tflm_planner.planning.allocators.climbing import climb
+from tflm_planner.planning.allocators.climbing import climb_stages
 from tflm_planner.planning.allocators.items import Items
 from tflm_planner.planning.allocators.kernel import Ints
 
@@ -41,72 +38,25 @@ class _Stage:
 def staged(items: Items, bound: int, rounds: int, turns: int = TURNS) -> list[int]:
     """Offsets. rounds: of the climb in each stage. turns: times that a stage which came out
     highest is placed before the others."""
-    placing = _Placing.of(items, bound, rounds)
+    arrays = Arrays.of(items)
+    orders = list(arrays.orders())
     stages = sorted(_stages(items), key=lambda s: -s.most)
     best: Ints | None = None
     least = 1 << 62
     for _ in range(turns + 1):
-        offsets, tops = placing.placed(stages)
-        if max(tops, default=0) < least:
-            best, least = offsets, max(tops, default=0)
+        listed = [stage.items for stage in stages]
+        offsets, tops = climb_stages(arrays, listed, orders, bound=bound, rounds=rounds, work=_WORK)
+        highest = int(tops.max(initial=0))
+        if highest < least:
+            best, least = offsets, highest
         if least <= bound or not rounds:
             break
-        worst = tops.index(max(tops))
+        worst = int(tops.argmax())
         if worst == 0:
             break
         stages.insert(0, stages.pop(worst))
     assert best is not None
     return best.tolist()
-
-
-@dataclass(frozen=True)
-class _Placing:
-    """arrays: the items. listed: orders to begin with. bound: bytes that are low enough."""
-
-    arrays: Arrays
-    listed: list[Ints]
-    bound: int
-    rounds: int
-
-    @staticmethod
-    def of(items: Items, bound: int, rounds: int) -> _Placing:
-        """What all turns need."""
-        arrays = Arrays.of(items)
-        return _Placing(arrays, list(arrays.orders()), bound, rounds)
-
-    def placed(self, stages: Sequence[_Stage]) -> tuple[Ints, list[int]]:
-        """Offsets, and the height that each stage came to."""
-        heights = self.arrays.heights
-        offsets = np.full(len(heights), -1, np.int64)
-        tops: list[int] = []
-        for stage in stages:
-            listed = np.array(stage.items, np.int64)
-            fresh = listed[offsets[listed] < 0]
-            offsets = self._added(offsets, fresh, max(tops, default=self.bound))
-            tops.append(int((offsets[fresh] + heights[fresh]).max(initial=0)))
-        return offsets, tops
-
-    def _added(self, offsets: Ints, fresh: Ints, enough: int) -> Ints:
-        """The offsets with those of `fresh`, which need not lie lower than `enough`."""
-        arrays = self.arrays
-        best, least = offsets, 1 << 62
-        if not len(fresh):
-            return best
-        chosen = np.zeros(len(offsets), bool)
-        chosen[fresh] = True
-        for order in self.listed:
-            found = climb(arrays, order[chosen[order]], given=offsets)
-            top = int((found[fresh] + arrays.heights[fresh]).max())
-            if top < least:
-                best, least = found, top
-            if least <= enough:
-                return best
-        if not self.rounds:
-            return best
-        order = fresh[np.lexsort((fresh, best[fresh]))]
-        work = int((arrays.starts[fresh + 1] - arrays.starts[fresh] + 1).sum())
-        most = min(self.rounds, _WORK // work + 1)
-        return climb(arrays, order, bound=enough, rounds=most, given=offsets)
 
 
 def _stages(items: Items) -> list[_Stage]:
