@@ -28,8 +28,9 @@ from tflm_planner.choice.search import (
 
 _FIRST_SHARE = 0.4
 """Of the time, for the operators that the firmware has."""
-_OWN_WORK = 10_000
-"""Operators that the search with those of the firmware plans."""
+_OWN_WORK = 5_000
+"""Operators that the search with those of the firmware plans: the one with all comes across tiles
+without new operators too."""
 _BEAM_WORK = 1_500
 """Operators that the beam beside a search plans."""
 

@@ -57,9 +57,9 @@ def climb_stages(
     """Offsets of all items, placed stage after stage, and the height that each stage came to.
 
     Of a stage those items are placed that no stage before has placed, in the order of `orders`
-    in which they come to the least, and then in those that a climb finds; as soon as they lie no
-    higher than `bound` and what was placed before, that is enough. rounds: of a climb at most.
-    work: rounds times conflicts at most.
+    in which they come to the least, and then in those that a climb finds, until they lie no higher
+    than what was placed before; the first ones than `bound`. rounds: of a climb at most. work:
+    rounds times conflicts at most.
     """
     a = arrays
     ends = np.cumsum([0, *map(len, stages)])
@@ -334,5 +334,5 @@ def _climbed_stages(
             least = (offsets[fresh] + heights[fresh]).max()
         position[fresh] = -1
         tops[s] = least
-        enough = max(enough, least)
+        enough = tops.max()
     return offsets, tops
