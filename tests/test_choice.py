@@ -139,6 +139,28 @@ def test_sketches_come_close_to_trials(first, end, parts):
     assert sketch.instructions <= real.instructions
 
 
+@pytest.mark.parametrize("kept", ["no", "blocks"])
+@pytest.mark.parametrize("seed", range(6))
+def test_numbers_of_parts_that_are_sketched_together_do_not_meet(seed, kept):
+    """As if each had been sketched alone, over branches, odd windows and what is needed whole."""
+    bench = Bench(random_model(seed, steps=14), options(new_kinds=None))
+    order = tuple(range(len(bench.model.main.ops)))
+    line, numbers, many = bench.line(order), [2, 3, 5, 8], 0
+    for end in range(1, len(order) + 1):
+        axes = [len(t.shape or ()) for t in line.ops[end - 1].outputs[:1]]
+        for axis in range(sum(axes)):
+            limits = Limits(FAR, 1 << 20)
+            together = list(sketches(line, end, axis, numbers, order[:end], limits, kept))
+            alone = [
+                sketch
+                for n in numbers
+                for sketch in sketches(line, end, axis, [n], order[:end], limits, kept)
+            ]
+            many += len(alone)
+            assert sorted(together, key=str) == sorted(alone, key=str)
+    assert many > 20
+
+
 def taken_apart(kind: str, shape=(1, 24, 16, 16)) -> bytes:
     """A convolution whose channels go different ways, and meet again before the next one."""
     net, graph, x = start(shape)

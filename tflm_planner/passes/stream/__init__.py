@@ -7,6 +7,9 @@
 Halos are carried from turn to turn, so nothing is computed twice; the number of operators does
 not depend on the image. Exact: every element is computed by the same sum as before, where a
 window meets the border with rows of padding in place of rows that are not there.
+
+A region ends before a global pool. No stock operator hands out the sum of an int8 pool before it
+is rounded, and that of a float one depends on its order; what is pooled there is small anyway.
 """
 
 from tflm_planner.passes.stream.geometry import Geometry
