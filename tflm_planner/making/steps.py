@@ -28,9 +28,11 @@ from tflm_planner.choice.search import (
 
 _FIRST_SHARE = 0.4
 """Of the time, for the operators that the firmware has."""
-_OWN_WORK = 5_000
-"""Operators that the search with those of the firmware plans: the one with all comes across tiles
-without new operators too."""
+_LARGE = 120
+"""Operators of a model whose trials are dear."""
+_OWN_WORK, _OWN_WORK_OF_LARGE = 10_000, 5_000
+"""Operators that the search with those of the firmware plans: the one with all comes across most
+tiles without new operators too."""
 _BEAM_WORK = 1_500
 """Operators that the beam beside a search plans."""
 
@@ -69,7 +71,7 @@ def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None
     if options.new_kinds == frozenset():
         workers = Workers(data, options)
         try:
-            only = _searched(data, replace(options, most_work=_OWN_WORK), say, workers)
+            only = _searched(data, replace(options, most_work=_own_work(workers)), say, workers)
         finally:
             workers.close()
         return Steps(only.best, only)
@@ -77,7 +79,9 @@ def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None
     workers = Workers(data, options)
     try:
         say("tiling with the firmware's own operators")
-        as_is = replace(options, new_kinds=frozenset(), time_limit=share, most_work=_OWN_WORK)
+        as_is = replace(
+            options, new_kinds=frozenset(), time_limit=share, most_work=_own_work(workers)
+        )
         first = _searched(data, as_is, say, workers)
         say("tiling with all operators that are permitted")
         rest = replace(options, time_limit=options.time_limit - share)
@@ -89,6 +93,11 @@ def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None
     slower = slower_than(both, (*first.slower, *more.slower))
     own = _best([first.best, *(t for t in both if not t.added)], options.budget)
     return Steps(own, Found(best, both, first.tried + more.tried, slower))
+
+
+def _own_work(workers: Workers) -> int:
+    large = len(workers.bench.model.main.ops) > _LARGE
+    return _OWN_WORK_OF_LARGE if large else _OWN_WORK
 
 
 def _best(tilings: Sequence[Tiling], budget: int | None) -> Tiling:
