@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import cast
 
 from tflm_planner.choice.items import looped_item, tiled_item
@@ -148,16 +149,16 @@ class _Ending:
         limits = Limits(self._most, self.reach.allowed)
         made = sketches(self.line, self.end, axis, numbers, self.firsts, limits, kept)
         found = {(sketch.first, sketch.parts): sketch for sketch in made}
-        for first in sorted(self.firsts):
-            lowest, misses = _FAR, 0
-            for sketch in (found.get((first, parts)) for parts in numbers):
-                if sketch is not None and sketch.head < lowest:
-                    lowest, misses = sketch.head, 0
-                    yield sketch
-                    continue
-                misses += 1
-                if misses == _MISSES:
-                    break
+        lowest, misses = dict.fromkeys(self.firsts, _FAR), dict.fromkeys(self.firsts, 0)
+        for parts, first in product(numbers, sorted(self.firsts, reverse=True)):
+            sketch = found.get((first, parts))
+            if misses[first] >= _MISSES:
+                continue
+            if sketch is None or sketch.head >= lowest[first]:
+                misses[first] += 1
+                continue
+            lowest[first], misses[first] = sketch.head, 0
+            yield sketch
 
     @cached_property
     def _floor(self) -> int:
