@@ -348,8 +348,8 @@ def _order(
             dag, method=options.order, time_limit=options.time_limit / 2, seed=options.seed
         )
 
-    if options.recipe is not None:
-        quick = quick or quick_order(options.order, _STATES)
+    if options.recipe is not None and options.order == "best":
+        quick = quick or quick_order("best", _STATES)
     reorder = Reorder(quick or find, options.machine.scratch_of, options.trails_of, frames or {})
     results = reorder.results(model)
     after = [op for g in model.graphs for op in g.ops]
