@@ -19,11 +19,11 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-from tflm_planner.errors import PlannerError
-from tflm_planner.passes.place import carried_plan
-from tflm_planner.serde import read_model
-from tflm_planner.tflm.arena import PARTS, Arena, arena_of
+from tflm_planner.model.serde import read_model
+from tflm_planner.support.errors import PlannerError
+from tflm_planner.tflm.arena.predict import PARTS, Arena, arena_of
 from tflm_planner.tflm.targets import load_target
+from tflm_planner.transforms.attach_plan import carried_plan
 
 TRUTH_TARGETS = {
     "m4-cmsis": "cortex-m4/cmsis-nn",

@@ -29,13 +29,13 @@ from tflm_planner.device.profiling import Shapes, board_row, profile
 from tflm_planner.device.station import Station
 from tflm_planner.device.timing import time_runs
 from tflm_planner.device.virtual_board import VirtualBoard
-from tflm_planner.making.tiled import tiled_model
-from tflm_planner.passes.base import run
-from tflm_planner.passes.cleanup import Cleanup
-from tflm_planner.passes.tile import band
-from tflm_planner.search import silent
-from tflm_planner.serde import read_model, write_model
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.pipeline.memory_plan import silent
+from tflm_planner.pipeline.tiled_model import tiled_model
 from tflm_planner.tflm.targets import Target, load_target
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.tile.tile import band
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1] / "shared" / "models"
@@ -66,7 +66,7 @@ def drawn(data: bytes, count: int) -> list[bytes]:
     """The model itself and tilings of it, drawn with a fixed seed."""
     rng = np.random.default_rng(1)
     plain = read_model(data)
-    run(plain, Cleanup())
+    run(plain, Normalize())
     length = len(plain.main.ops)
     found: dict[bytes, None] = {write_model(plain): None}
     for _ in range(40 * count):

@@ -15,11 +15,11 @@ import time
 import numpy as np
 
 from tests.models.build import Net
-from tests.passes.streamed import chain as windows
-from tflm_planner import api
-from tflm_planner.choice.search import TileOptions
-from tflm_planner.making.steps import search_steps
-from tflm_planner.serde import read_model
+from tests.transforms.row_loops import chain as windows
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.tiling.permissions import search_by_permission
+from tflm_planner.tiling.search import TilingOptions
 
 
 def chain(length: int) -> bytes:
@@ -75,9 +75,9 @@ def searched(blocks: int) -> None:
     """One line: a search."""
     data, on = bottlenecks(blocks), api.machine()
     operators = len(read_model(data).main.ops)
-    options = TileOptions(on, on.trails_of, new_kinds=None, time_limit=900.0)
+    options = TilingOptions(on, on.trails_of, new_kinds=None, time_limit=900.0)
     started = time.process_time()
-    found = search_steps(data, options).found
+    found = search_by_permission(data, options).found
     seconds = time.process_time() - started
     plain = max(t.bytes for t in found.front)
     print(

@@ -22,18 +22,18 @@ from pathlib import Path
 from chart import Bars, bars
 from tiers import apart, fresh
 
-from tflm_planner import api
-from tflm_planner.choice.options import TileOptions
-from tflm_planner.choice.sketches.line import Line
-from tflm_planner.choice.trials.trial import CLIMB, Trial, tried
-from tflm_planner.errors import PlannerError
-from tflm_planner.inspection import seen
+from tflm_planner.model.serde import read_model
 from tflm_planner.ops.macs import total_macs
-from tflm_planner.passes.base import run
-from tflm_planner.passes.tile import Patch, Tile
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.inspection import inspect_model
 from tflm_planner.report.document import Report
-from tflm_planner.serde import read_model
+from tflm_planner.support.errors import PlannerError
 from tflm_planner.tflm.machine import Machine
+from tflm_planner.tiling.estimate.schedule import LinearSchedule
+from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, evaluate
+from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.tile.tile import Patch, Tile
 
 KIB = 1024
 FIELDS = ("stock", "order", "patches", "all")
@@ -48,8 +48,8 @@ _STAGES = 10
 def patches_alone(data: bytes, on: Machine, known: int) -> int:
     """The lowest head with one patch stage; `known` without."""
     model = fresh(data)
-    options = TileOptions(on, on.trails_of, new_kinds=None)
-    line = Line(model, range(len(model.main.ops)), options)
+    options = TilingOptions(on, on.trails_of, new_kinds=None)
+    line = LinearSchedule(model, range(len(model.main.ops)), options)
     high = max(range(len(line)), key=lambda k: line.needs[k])
     ends = [end for end in line.narrows if end > 0]
     near = sorted(ends, key=lambda end: abs(end - high))[:_STAGES]
@@ -61,7 +61,7 @@ def patches_alone(data: bytes, on: Machine, known: int) -> int:
             run(made, Tile((scheme,)))
             if total_macs(made.ops()) > MOST_MACS * before:
                 break  # more patches recompute more
-            found = tried(model, Trial((scheme,), False, effort=CLIMB), options)
+            found = evaluate(model, Candidate((scheme,), False, effort=CLIMB), options)
             best = min(best, found.head) if found else best
     return best
 
@@ -71,7 +71,7 @@ def everything(data: bytes, on: Machine, given: argparse.Namespace) -> Report:
     tiles = api.TilePermission(
         overhead=given.latency_overhead, new_kinds=None, objective="head", workers=given.workers
     )
-    search = api.SearchOptions(machine=on, time_limit=given.time_limit)
+    search = api.MemoryOptions(machine=on, time_limit=given.time_limit)
     options = api.PlanOptions(search, tiles=tiles, verify=api.VerifyOptions(inputs=2))
     return api.plan(data, options=options).report
 
@@ -79,7 +79,7 @@ def everything(data: bytes, on: Machine, given: argparse.Namespace) -> Report:
 def row(path: Path, on: Machine, given: argparse.Namespace) -> tuple[list[int], str]:
     """Heads by field, and a line of the table."""
     data = path.read_bytes()
-    stock = seen(read_model(data), on).arena.head
+    stock = inspect_model(read_model(data), on).arena.head
     order = min(stock, apart(data, on)[0].head)
     patches = patches_alone(data, on, stock)
     started = time.monotonic()

@@ -13,9 +13,9 @@ import argparse
 import time
 from pathlib import Path
 
-from tflm_planner import api
-from tflm_planner.errors import PlannerError
+from tflm_planner.pipeline import api
 from tflm_planner.report.document import Report, Side
+from tflm_planner.support.errors import PlannerError
 
 COLUMNS = [
     "model", "operators", "stock head", "planned head", "saved", "real", "lower bound", "proof",
@@ -86,7 +86,7 @@ def main() -> None:
     given = parser.parse_args()
     for target in given.target or ["cortex-m4/cmsis-nn"]:
         print(f"\n{target}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
-        search = api.SearchOptions(
+        search = api.MemoryOptions(
             machine=api.machine(api.load_target(target)), overlap=not given.no_overlap
         )
         options = api.PlanOptions(search, verify=None if given.no_verify else api.VerifyOptions())

@@ -30,7 +30,7 @@ from tflm_planner.cost.fit import fit_path
 from tflm_planner.cost.model import instructions, key_of, work_of
 from tflm_planner.cost.moves import other
 from tflm_planner.cost.profiles import _FAMILIES, DISPATCH, Profile, all_profiles
-from tflm_planner.serde import read_model
+from tflm_planner.model.serde import read_model
 
 HERE = Path(__file__).parent
 MEASURED = HERE / "latency_measured.jsonl.gz"

@@ -14,12 +14,12 @@ import argparse
 import time
 from pathlib import Path
 
-from tflm_planner.planning.allocators import exact, greedy
-from tflm_planner.planning.allocators.items import Items, bind
-from tflm_planner.planning.allocators.sections import sections_of
-from tflm_planner.planning.bounds import lower_bound
-from tflm_planner.planning.minimalloc_csv import read_csv
-from tflm_planner.planning.problem import Plan, Problem, validate
+from tflm_planner.memory.allocators import exact, greedy
+from tflm_planner.memory.allocators.items import Items, bind
+from tflm_planner.memory.allocators.sections import sections_of
+from tflm_planner.memory.bounds import lower_bound
+from tflm_planner.memory.minimalloc_csv import read_csv
+from tflm_planner.memory.problem import Plan, Problem, validate
 
 
 def main() -> None:

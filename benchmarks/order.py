@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from tflm_planner.planning.order import (
+from tflm_planner.memory.order import (
     Absorb,
     Dag,
     Node,

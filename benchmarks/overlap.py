@@ -17,11 +17,11 @@ import time
 from tests.tflm import truth
 from tests.tflm.replay import Shape
 from tests.tflm.single_op import Runner, model_of, op_of, random_inputs
-from tflm_planner.tflm.contracts import (
+from tflm_planner.tflm.kernels.contracts import (
     STUDIED,
-    Library,
-    contract,
+    KernelBuild,
     exact_bound,
+    input_overlap_contract,
     replay_safe,
     replays,
 )
@@ -74,14 +74,14 @@ def _measured() -> None:
         print(f"bound less measured: {min(close)} to {max(close)} bytes\n")
 
 
-def _bound(shape: Shape, library: Library) -> str:
+def _bound(shape: Shape, library: KernelBuild) -> str:
     allowed = exact_bound(op_of(model_of(shape)), library)
     if allowed is None:
         return "-"
     return f"{allowed.least}" + (f" x{allowed.step}" if allowed.step > 1 else "")
 
 
-def _replayed(shape: Shape, library: Library) -> int | None:
+def _replayed(shape: Shape, library: KernelBuild) -> int | None:
     return max((r.smallest() for r in replays(op_of(model_of(shape)), library)), default=None)
 
 
@@ -90,7 +90,7 @@ def _swept() -> None:
     with Runner() as runner:
         for name, shape in truth.SHAPES.items():
             size = (shape.batch, shape.h, shape.w, shape.ci)
-            least = _replayed(shape, Library.REFERENCE) or 0
+            least = _replayed(shape, KernelBuild.REFERENCE) or 0
             distances = list(range(max(0, least - 40), min(shape.bytes_out, least + 40) + 1))
             safe = runner.safe_distances(
                 model_of(shape), model_of(shape, planned=True),
@@ -98,7 +98,7 @@ def _swept() -> None:
             )  # fmt: skip
             bad = [d for d, fine in zip(distances, safe, strict=True) if not fine]
             found = bad[-1] + 1 if bad else distances[0]
-            print(f"{name:56}{_bound(shape, Library.REFERENCE):>8}{least:>8}{found:>8}")
+            print(f"{name:56}{_bound(shape, KernelBuild.REFERENCE):>8}{least:>8}{found:>8}")
     print()
 
 
@@ -109,7 +109,7 @@ def _gains() -> None:
         op = op_of(model_of(shape))
         print(f"{name:40}{shape.bytes_in + shape.bytes_out:>10}", end="")
         for libraries in [(library,) for library in STUDIED] + [STUDIED]:
-            trail = next(contract(op, *libraries), None)
+            trail = next(input_overlap_contract(op, *libraries), None)
             together = "-"
             if trail is not None:
                 assert all(replay_safe(op, library, trail.low) for library in libraries)

@@ -21,19 +21,19 @@ from pathlib import Path
 
 from chart import Chart, Line, svg
 
-from tflm_planner import api
 from tflm_planner.cost import latency_of
-from tflm_planner.ir import Model
+from tflm_planner.memory.allocators import best_of
+from tflm_planner.memory.problem import Problem
+from tflm_planner.model.ir import Model
+from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.ops.macs import total_macs
-from tflm_planner.passes.axes import blocks
-from tflm_planner.passes.base import run
-from tflm_planner.passes.tile import Patch, Scheme, Tile, band
-from tflm_planner.planning.allocators import best_of
-from tflm_planner.planning.lifetimes import planning_problem, timeline
-from tflm_planner.planning.problem import Problem
-from tflm_planner.search import SearchOptions
-from tflm_planner.serde import read_model, write_model
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.memory_plan import MemoryOptions
+from tflm_planner.tflm.liveness import planning_problem, timeline
 from tflm_planner.tflm.machine import Machine
+from tflm_planner.transforms.axis_graph import blocks
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.tile.tile import Patch, Tile, TiledRegion, band
 
 KIB = 1024
 PATCHES = (2, 3, 4, 5, 6)
@@ -71,7 +71,7 @@ def as_published(model: Model, stage: int) -> int:
     return largest
 
 
-def memory(model: Model, on: Machine, options: SearchOptions) -> int:
+def memory(model: Model, on: Machine, options: MemoryOptions) -> int:
     """Planned bytes of a model without its inputs."""
     line = timeline(model, on.scratch_of)
     problem = planning_problem(line, options.trails_of)
@@ -96,7 +96,7 @@ def _only(problem: Problem, kept: list[int]) -> Problem:
     return Problem(tuple(problem.buffers[i] for i in kept), tuple(overlaps))
 
 
-def patched(data: bytes, n: int, p: int, on: Machine, options: SearchOptions) -> Found | None:
+def patched(data: bytes, n: int, p: int, on: Machine, options: MemoryOptions) -> Found | None:
     """Patches over the first n blocks; None where they cannot be made."""
     model = read_model(data)
     before, stage = total_macs(model.ops()), 0
@@ -110,7 +110,7 @@ def patched(data: bytes, n: int, p: int, on: Machine, options: SearchOptions) ->
     return Found(n, p, as_published(model, stage), memory(model, on, options), macs)
 
 
-def with_bands(data: bytes, n: int, p: int, parts: tuple[int, ...], options: SearchOptions) -> None:
+def with_bands(data: bytes, n: int, p: int, parts: tuple[int, ...], options: MemoryOptions) -> None:
     """Patches over n blocks, then each next block in some bands of rows; proved."""
     model = read_model(data)
     before = total_macs(model.ops())
@@ -129,7 +129,7 @@ def with_bands(data: bytes, n: int, p: int, parts: tuple[int, ...], options: Sea
     )
 
 
-def figure(data: bytes, options: SearchOptions) -> list[Found]:
+def figure(data: bytes, options: MemoryOptions) -> list[Found]:
     """All n and p, as a Markdown table on stdout."""
     on = options.machine
     print("| n | p | paper KiB | planned KiB | MACs |\n|---:|---:|---:|---:|---:|")
@@ -178,7 +178,7 @@ def picture(found: list[Found]) -> str:
     return svg([paper, planned, macs])
 
 
-def table3(options: SearchOptions) -> None:
+def table3(options: MemoryOptions) -> None:
     """One 3x3 convolution, 32 x 32 x 8 to 8, in blocks of f x f: predicted overheads."""
     theirs = {16: 0.34, 8: 0.84, 4: 2.09, 2: 4.09, 1: 44.13}
     print("| block | MOTES measured | f x f tiles | of it copies | bands of f rows as views |")
@@ -189,7 +189,7 @@ def table3(options: SearchOptions) -> None:
     for side, measured in theirs.items():
         parts = 32 // side
         model = read_model(data)
-        run(model, Tile((Scheme((1,), ((1, parts), (2, parts))),)))
+        run(model, Tile((TiledRegion((1,), ((1, parts), (2, parts))),)))
         found = latency_of(model, target)
         moved = sum(
             row.each.instructions * row.runs
@@ -202,7 +202,7 @@ def table3(options: SearchOptions) -> None:
         print(f"| {side} | {measured:+.2f} % | {more:+.1f} % | {share:.1f} % | {views:+.2f} % |")
 
 
-def views_of(data: bytes, parts: int, options: SearchOptions) -> int:
+def views_of(data: bytes, parts: int, options: MemoryOptions) -> int:
     """Instructions of bands of rows in the TFLM dialect."""
     tiles = api.TilePermission(by_hand=(band(1, 1, parts, border="waste"),))
     made = api.plan(data, options=api.PlanOptions(options, tiles=tiles, verify=None))
@@ -240,7 +240,7 @@ def main() -> None:
     arguments = parser.parse_args()
     target = "cortex-m7/cmsis-nn" if arguments.table3 else arguments.target
     on = api.machine(api.load_target(target))
-    options = SearchOptions(machine=on, order="file", time_limit=5.0)
+    options = MemoryOptions(machine=on, order="file", time_limit=5.0)
     if arguments.table3:
         table3(options)
         return

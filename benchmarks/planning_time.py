@@ -15,9 +15,9 @@ import sys
 import time
 from pathlib import Path
 
-from tflm_planner.planning.allocators import exact
-from tflm_planner.search import SearchOptions, search
-from tflm_planner.serde import read_model
+from tflm_planner.memory.allocators import exact
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline.memory_plan import MemoryOptions, plan_memory
 from tflm_planner.tflm.machine import machine
 from tflm_planner.tflm.targets import load_target
 
@@ -26,11 +26,11 @@ TARGETS = ("cortex-m4/cmsis-nn", "x86-64/reference")
 
 def seconds(data: bytes, target: str, *, overlap: bool) -> float:
     """Processor time of one search."""
-    options = SearchOptions(machine=machine(load_target(target)), overlap=overlap)
+    options = MemoryOptions(machine=machine(load_target(target)), overlap=overlap)
     model = read_model(data)
     gc.collect()
     started = time.process_time()
-    search(model, options)
+    plan_memory(model, options)
     return time.process_time() - started
 
 

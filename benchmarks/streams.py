@@ -12,24 +12,24 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tflm_planner import api
 from tflm_planner.cost import latency_of
-from tflm_planner.passes.base import run
-from tflm_planner.passes.cleanup import Cleanup
-from tflm_planner.passes.stream import Edge, Loop, Stream
-from tflm_planner.proof import Copying
-from tflm_planner.search import SearchOptions, search
-from tflm_planner.serde import read_model
-from tflm_planner.tflm.arena import arena_of
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.memory_plan import MemoryOptions, plan_memory
+from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tflm.sharing import RemainingCopies
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.row_loop import ApplyLoops, Edge, LoopedRegion
 
 
-def loop(first: int, last: int, border: Edge = "masked", rows: int = 1) -> Loop:
+def loop(first: int, last: int, border: Edge = "masked", rows: int = 1) -> LoopedRegion:
     """Operators `first` to `last`, both included."""
-    return Loop(tuple(range(first, last + 1)), rows, border)
+    return LoopedRegion(tuple(range(first, last + 1)), rows, border)
 
 
 _BLOCKS = [loop(0, 2, "reverse"), loop(3, 5, "reverse"), loop(6, 9), loop(10, 12, "reverse")]
-ROWS: list[tuple[str, list[Loop], int]] = [
+ROWS: list[tuple[str, list[LoopedRegion], int]] = [
     ("vww_96_int8", [loop(2, 4, "reverse", 2), loop(6, 8, "reverse", 2)], 58_908),
     ("vww_96_int8", [loop(2, 4), loop(6, 8)], 60_484),
     ("vww_96_int8", [loop(0, 4)], 66_812),
@@ -60,10 +60,10 @@ def main() -> None:
             continue
         model = read_model(paths[0].read_bytes())
         before = latency_of(model, on.target).instructions
-        run(model, Cleanup(), Stream(tuple(loops)))
-        found = search(model, SearchOptions(machine=on, time_limit=given.seconds))
+        run(model, Normalize(), ApplyLoops(tuple(loops)))
+        found = plan_memory(model, MemoryOptions(machine=on, time_limit=given.seconds))
         arena = arena_of(model, on.target, found.offsets)
-        copying = Copying(found.offsets)
+        copying = RemainingCopies(found.offsets)
         after = latency_of(
             model, on.target, in_place=copying.in_place, turn_bytes=copying.turn_bytes
         ).instructions

@@ -25,25 +25,25 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from tflm_planner import api
-from tflm_planner.choice.options import TileOptions
-from tflm_planner.choice.partition import Item, Partition, Way
-from tflm_planner.choice.sketches.line import Line
-from tflm_planner.choice.sketches.sketch import Limits, sketches
-from tflm_planner.errors import PlannerError
-from tflm_planner.inspection import seen
-from tflm_planner.ir import Model
-from tflm_planner.passes.base import run
-from tflm_planner.passes.cleanup import Cleanup
-from tflm_planner.passes.reorder import Reorder
-from tflm_planner.planning.allocators import best_of
-from tflm_planner.planning.lifetimes import planning_problem, timeline
-from tflm_planner.planning.order import Dag, OrderResult, best_order
-from tflm_planner.planning.problem import Problem
+from tflm_planner.memory.allocators import best_of
+from tflm_planner.memory.order import Dag, OrderResult, best_order
+from tflm_planner.memory.problem import Problem
+from tflm_planner.model.ir import Model
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.inspection import inspect_model
 from tflm_planner.report.document import ArenaFigures, Report
-from tflm_planner.serde import read_model
-from tflm_planner.tflm.arena import Arena, arena_of
+from tflm_planner.support.errors import PlannerError
+from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.liveness import planning_problem, timeline
 from tflm_planner.tflm.machine import Machine
+from tflm_planner.tiling.estimate.schedule import LinearSchedule
+from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
+from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.tiling.segmentation import Segment, Segmenter, SegmentKey
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.reorder import Reorder
 
 COLUMNS = [
     "model", "operators", "stock", "order+plan", "+overlap", "own", "slower", "all", "slower",
@@ -55,7 +55,7 @@ _FREE = 1 << 60
 def fresh(data: bytes) -> Model:
     """The model, cleaned up."""
     model = read_model(data)
-    run(model, Cleanup())
+    run(model, Normalize())
     return model
 
 
@@ -87,8 +87,8 @@ def apart(data: bytes, on: Machine) -> tuple[Arena, int]:
 def streamed(data: bytes, on: Machine) -> int:
     """L4."""
     model = fresh(data)
-    line = Line(model, range(len(model.main.ops)), TileOptions(on, on.trails_of))
-    partition = Partition(line.needs, _FREE)
+    line = LinearSchedule(model, range(len(model.main.ops)), TilingOptions(on, on.trails_of))
+    partition = Segmenter(line.needs, _FREE)
     ends = line.narrows if len(line) > 120 else list(range(len(line) + 1))
     for end in ends[1:]:
         (result, *_) = line.ops[end - 1].outputs
@@ -96,10 +96,10 @@ def streamed(data: bytes, on: Machine) -> int:
         axis = next((a for a, n in enumerate(shape) if n > 1), None)
         firsts = [p for p in ends if end - 40 <= p < end]
         if axis is not None:
-            limits = Limits(_FREE, _FREE)
-            for s in sketches(line, end, axis, [shape[axis]], firsts, limits, "rows"):
-                way = Way(s.first, s.end, (s.axis, s.parts))
-                partition.add(Item(s.first, s.end, s.head, 0, 0, way))
+            limits = EstimateLimits(_FREE, _FREE)
+            for s in estimate_tiles(line, end, axis, [shape[axis]], firsts, limits, "rows"):
+                way = SegmentKey(s.first, s.end, (s.axis, s.parts))
+                partition.add(Segment(s.first, s.end, s.head, 0, 0, way))
     return next((cap for cap in partition.caps() if partition.covers(cap)), max(line.needs))
 
 
@@ -109,7 +109,7 @@ def tiled(data: bytes, on: Machine, given: argparse.Namespace) -> Report:
         overhead=given.latency_overhead, new_kinds=None, objective=given.objective,
         method=given.search, workers=given.workers,
     )  # fmt: skip
-    search = api.SearchOptions(machine=on, time_limit=given.time_limit)
+    search = api.MemoryOptions(machine=on, time_limit=given.time_limit)
     options = api.PlanOptions(search, tiles=tiles, verify=api.VerifyOptions(inputs=2))
     return api.plan(data, options=options).report
 
@@ -117,9 +117,9 @@ def tiled(data: bytes, on: Machine, given: argparse.Namespace) -> Report:
 def row(path: Path, on: Machine, given: argparse.Namespace) -> str:
     """One line of the table."""
     data = path.read_bytes()
-    stock = seen(fresh(data), on)
+    stock = inspect_model(fresh(data), on)
     plain, peak = apart(data, on)
-    search = api.SearchOptions(machine=on, time_limit=20.0)
+    search = api.MemoryOptions(machine=on, time_limit=20.0)
     overlap = api.plan(data, options=api.PlanOptions(search, verify=None)).report.after.arena
     report = tiled(data, on, given)
     after, wheel = report.after, report.after.wheel

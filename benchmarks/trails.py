@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tflm_planner import api
-from tflm_planner.errors import PlannerError
-from tflm_planner.search import SearchOptions, search
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.memory_plan import MemoryOptions, plan_memory
+from tflm_planner.support.errors import PlannerError
 
 TARGETS = ["x86-64/reference", "cortex-m4/cmsis-nn", "cortex-m55/cmsis-nn"]
 COLUMNS = [
@@ -59,9 +59,9 @@ def outcome(data: bytes, target: str, *, overlap: bool, time_limit: float) -> Ou
     for _ in range(3):
         model = api.read_model(data)
         machine = api.machine(api.load_target(target))
-        options = SearchOptions(machine=machine, overlap=overlap, time_limit=time_limit)
+        options = MemoryOptions(machine=machine, overlap=overlap, time_limit=time_limit)
         begun = time.process_time()
-        found = search(model, options)
+        found = plan_memory(model, options)
         seconds = time.process_time() - begun
         solution, loose = found.solution, [o for o in found.problem.overlaps if not o.is_alias]
         if least is None or seconds < least.seconds:

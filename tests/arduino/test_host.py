@@ -63,7 +63,7 @@ def test_a_whole_measurement(board: Any) -> None:
 
 
 def test_errors_reach_the_host(board: Any) -> None:
-    from tflm_planner.errors import DeviceError
+    from tflm_planner.support.errors import DeviceError
 
     with pytest.raises(DeviceError):
         board.upload(bytes(1 << 17))

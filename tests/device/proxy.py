@@ -16,10 +16,10 @@ import tty
 from collections.abc import Callable, Iterable
 
 from tflm_planner.device.framing import Frame, Receiver, encode
+from tflm_planner.device.host_runtime import _type_number
 from tflm_planner.device.responder import Loaded, Ran, Refusal
 from tflm_planner.device.virtual_board import VirtualBoard
-from tflm_planner.device.wheel import _type_number
-from tflm_planner.serde import read_model
+from tflm_planner.model.serde import read_model
 
 Hook = Callable[[Frame, int], Iterable[bytes] | None]
 """A frame and how many of its type came before -> what goes on; None lets it through."""

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_cli import Run
 from tests.conftest import CNN
 from tests.models.build import Net
 from tests.models.handmade import MODELS
-from tests.test_cli import Run
 from tflm_planner.device.export import export
-from tflm_planner.errors import ModelError, UsageError
-from tflm_planner.serde import read_model
-from tflm_planner.tflm.arena import arena_of
+from tflm_planner.model.serde import read_model
+from tflm_planner.support.errors import ModelError, UsageError
+from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import load_target
 

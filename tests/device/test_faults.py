@@ -17,14 +17,14 @@ import pytest
 
 from tests.device.proxy import Fake, Hook, Proxy
 from tflm_planner.device import messages as m
-from tflm_planner.device.board import Board, connect
+from tflm_planner.device.board import BoardClient, connect
 from tflm_planner.device.framing import Frame, encode
 from tflm_planner.device.line import LineError, SerialLine
-from tflm_planner.device.link import BoardResetError, NoAnswerError, RefusedError, Timing
+from tflm_planner.device.link import BoardRefusedError, BoardResetError, NoAnswerError, Timing
 from tflm_planner.device.responder import Refusal
 from tflm_planner.device.station import Station
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
-from tflm_planner.errors import DeviceError
+from tflm_planner.support.errors import DeviceError
 
 QUICK = Timing(answer=0.15, repeats=3, patience=0.4, greeting=0.5)
 MODEL = b"\x1c\0\0\0TFL3" + bytes(range(256)) * 40
@@ -54,11 +54,11 @@ def setup(engine: Fake) -> Iterator[Setup]:
         yield make
 
 
-def opened(proxy: Proxy, timing: Timing = QUICK) -> Board:
+def opened(proxy: Proxy, timing: Timing = QUICK) -> BoardClient:
     return connect(SerialLine(proxy.port), timing)
 
 
-def whole_job(board: Board) -> tuple[Any, ...]:
+def whole_job(board: BoardClient) -> tuple[Any, ...]:
     """All commands; what they find is checked, so that no fault passes unseen."""
     board.upload(MODEL)
     board.arena(0)
@@ -229,7 +229,7 @@ def test_a_command_that_older_firmware_lacks(setup: Setup) -> None:
         ]
 
     board = opened(setup(to_board=hook, to_host=back))
-    with pytest.raises(RefusedError, match="flash a newer one"):
+    with pytest.raises(BoardRefusedError, match="flash a newer one"):
         board.memory()
 
 
@@ -312,7 +312,7 @@ def test_a_length_that_lies(setup: Setup) -> None:
 def test_allocating_fails(setup: Setup, engine: Fake, refusal: Refusal, what: str) -> None:
     engine.refuse = refusal
     board = opened(setup())
-    with pytest.raises(RefusedError, match=what) as caught:
+    with pytest.raises(BoardRefusedError, match=what) as caught:
         whole_job(board)
     assert caught.value.code == refusal.code
     engine.refuse = None
@@ -321,7 +321,7 @@ def test_allocating_fails(setup: Setup, engine: Fake, refusal: Refusal, what: st
 
 def test_a_model_too_big(setup: Setup) -> None:
     board = opened(setup(ram=4096))
-    with pytest.raises(RefusedError, match=r"room for 4,096 bytes.*tflm-plan export"):
+    with pytest.raises(BoardRefusedError, match=r"room for 4,096 bytes.*tflm-plan export"):
         board.upload(MODEL)
 
 
@@ -331,7 +331,7 @@ def test_an_error_that_is_not_known_yet(setup: Setup) -> None:
             return None
         return [encode(Frame(frame.type, 0x6A, frame.sequence, m.error_payload(5, "new")))]
 
-    with pytest.raises(RefusedError, match=r"error 0x6a, 5 \(new\)"):
+    with pytest.raises(BoardRefusedError, match=r"error 0x6a, 5 \(new\)"):
         whole_job(opened(setup(to_host=hook)))
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.cli.test_cli import Run
 from tests.conftest import CNN, ROOT, needs_shared, needs_tflm, shared_models
 from tests.device.proxy import ModelFake, Proxy
 from tests.models.handmade import MODELS
 from tests.models.handmade_flow import while_loop
-from tests.test_cli import Run
 from tests.tflm.test_lean import pooled
 from tflm_planner.device import messages as m
-from tflm_planner.device.board import Allocation, Board, connect
+from tflm_planner.device.board import BoardAllocation, BoardClient, connect
 from tflm_planner.device.energy import metered_power, stated_power
 from tflm_planner.device.events import events
 from tflm_planner.device.framing import Frame, encode
@@ -26,10 +26,10 @@ from tflm_planner.device.measurement import Measurement
 from tflm_planner.device.measurement_report import to_csv, to_html, to_json
 from tflm_planner.device.measuring import MeasureOptions, measure, predicted_for
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
-from tflm_planner.errors import UsageError
-from tflm_planner.search import silent
-from tflm_planner.serde import read_model, write_model
-from tflm_planner.tflm.arena import arena_of
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.pipeline.memory_plan import silent
+from tflm_planner.support.errors import UsageError
+from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.targets import load_target
 
 SCHEMA = json.loads((ROOT / "schema" / "measurement.schema.json").read_text())
@@ -216,16 +216,21 @@ def test_lean_firmware_is_measured_against_lean_predictions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data = write_model(pooled(CNN.read_bytes()))
-    allocate, asked = Board.allocate, list[tuple[bool, int]]()
+    allocate, asked = BoardClient.allocate, list[tuple[bool, int]]()
 
     def lean_allocate(
-        self: Board, *, smallest: bool = False, lean: bool = False, step: int = 16, lowest: int = 0
-    ) -> Allocation:
+        self: BoardClient,
+        *,
+        smallest: bool = False,
+        lean: bool = False,
+        step: int = 16,
+        lowest: int = 0,
+    ) -> BoardAllocation:
         asked.append((lean, lowest))
         found = allocate(self, smallest=smallest, step=step, lowest=lowest)
         return replace(found, lean=lean)
 
-    monkeypatch.setattr(Board, "allocate", lean_allocate)
+    monkeypatch.setattr(BoardClient, "allocate", lean_allocate)
     target = load_target("cortex-m4/cmsis-nn")
     options = MeasureOptions(runs=2, compare=False, target=target, lean=True)
     with VirtualBoard(virtual_capabilities(), ModelFake(data, [10])) as board:

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_cli import Run
 from tests.conftest import CNN, ROOT, needs_tflm
 from tests.device.proxy import Fake, Proxy
 from tests.models.handmade import MODELS
-from tests.passes.test_odd_graphs import Chain
-from tests.test_cli import Run
+from tests.transforms.test_tile_odd_graphs import Chain
 from tflm_planner.cost import Watch, case_of, latency_of, measured_of, profile_target, with_source
 from tflm_planner.cost.case import Case, canonical
 from tflm_planner.device import messages as m
@@ -31,6 +31,7 @@ from tflm_planner.device.database import (
     to_json,
 )
 from tflm_planner.device.framing import Frame
+from tflm_planner.device.host_runtime import HostEngine
 from tflm_planner.device.line import LineError
 from tflm_planner.device.link import Timing
 from tflm_planner.device.profiling import Shapes, profile, profiled_target
@@ -38,11 +39,10 @@ from tflm_planner.device.responder import Refusal
 from tflm_planner.device.single import can_stand_alone, single
 from tflm_planner.device.station import Station
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
-from tflm_planner.device.wheel import WheelEngine
-from tflm_planner.errors import UsageError
-from tflm_planner.ir import Op
-from tflm_planner.search import silent
-from tflm_planner.serde import read_model
+from tflm_planner.model.ir import Op
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline.memory_plan import silent
+from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.targets import load_target
 
 QUICK = Timing(answer=0.2, repeats=2, patience=0.5, greeting=0.5)
@@ -74,7 +74,7 @@ def cnn_rows(ns_per_instruction: float = 100.0) -> dict[Case, LatencyRow]:
 
 @needs_tflm
 def test_every_operator_runs_alone_and_is_the_same_case() -> None:
-    engine = WheelEngine()
+    engine = HostEngine()
     tried = 0
     for name, handmade in MODELS.items():
         try:
@@ -97,7 +97,7 @@ def test_every_operator_runs_alone_and_is_the_same_case() -> None:
 
 
 def test_taking_an_operator_out_leaves_the_model_as_it_is() -> None:
-    from tflm_planner.serde import write_model
+    from tflm_planner.model.serde import write_model
 
     model = read_model(CNN.read_bytes())
     before = write_model(model)
@@ -412,7 +412,7 @@ def test_profile_and_plan_through_a_virtual_board(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The model is small and the search ends by counting, however busy the machine is."""
-    monkeypatch.setattr("tflm_planner.choice.regions.MOST_WORK", 300)
+    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 300)
     path, out, model = (tmp_path / name for name in ("p.db", "out.tflite", "in.tflite"))
     chain = Chain((1, 12, 12, 4))
     chain.conv(16, 3)

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_cli import Run
 from tests.conftest import CNN, ROOT, needs_tflm
 from tests.device.proxy import Fake, Proxy
 from tests.fuzz.shell import call
-from tests.test_cli import Run
 from tflm_planner.device import messages as m
 from tflm_planner.device.framing import Frame
+from tflm_planner.device.host_runtime import HostEngine
 from tflm_planner.device.responder import Refusal
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
-from tflm_planner.device.wheel import WheelEngine
 from tflm_planner.tflm.targets import load_target
 
 COMMAND = [sys.executable, "-c", "from tflm_planner.cli.app import main; main()"]
@@ -52,7 +52,7 @@ def test_two_processes_and_a_serial_port_between_them(tmp_path: Path) -> None:
 
 @needs_tflm
 def test_tflm_ends_its_process_and_the_board_goes_on() -> None:
-    engine, data = WheelEngine(), CNN.read_bytes()
+    engine, data = HostEngine(), CNN.read_bytes()
     engine.load(data, 1 << 20)
     assert engine._child is not None
     engine._child._process.kill()

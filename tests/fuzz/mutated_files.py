@@ -57,18 +57,19 @@ def examine(seed: int) -> Outcome:
 @cache
 def load_exact_search() -> None:
     """Compiling it takes seconds, once on a machine; that is not the file's doing."""
-    from tflm_planner.planning.allocators import exact
+    from tflm_planner.memory.allocators import exact
 
     exact.load()
 
 
 def try_all(data: bytes) -> tuple[str, str]:
     """(status, detail) of planning, inspecting and printing the model in `data`."""
-    from tflm_planner import api, ir_text
-    from tflm_planner.search import SearchOptions
+    from tflm_planner.model import text as ir_text
+    from tflm_planner.pipeline import api
+    from tflm_planner.pipeline.memory_plan import MemoryOptions
 
-    search = SearchOptions(time_limit=1.0)
-    found: list[api.Result] = []
+    search = MemoryOptions(time_limit=1.0)
+    found: list[api.PlanResult] = []
 
     def plan() -> None:
         found.append(api.plan(data, None, api.PlanOptions(search, verify=None)))
@@ -87,12 +88,12 @@ def try_all(data: bytes) -> tuple[str, str]:
 
 def _again(result: object) -> None:
     """The planned file reads, keeps its plan, and planning it once more does no harm."""
-    from tflm_planner import api
+    from tflm_planner.model.serde import read_model
+    from tflm_planner.pipeline import api
     from tflm_planner.report.json_document import to_json
     from tflm_planner.report.text import render_report
-    from tflm_planner.serde import read_model
 
-    assert isinstance(result, api.Result)
+    assert isinstance(result, api.PlanResult)
     before, after = result.report.before.head, result.report.after.head
     # A plan that was there may have been bad; and stock TFLM lays graphs that only a signature
     # offers over the main graph's outputs.
@@ -101,14 +102,14 @@ def _again(result: object) -> None:
     assert after <= before or excused, f"head grew from {before} to {after}"
     to_json(result.report)
     render_report(result.report, encoding="utf-8")
-    seen = api.inspect(result.data, api.SearchOptions(time_limit=1.0))
+    seen = api.inspect(result.data, api.MemoryOptions(time_limit=1.0))
     assert seen.map.head == after, f"inspection says {seen.map.head}, the report {after}"
     assert not any("beyond" in note for note in seen.notes), seen.notes
 
 
 def attempt(action: Callable[[], None]) -> tuple[str, str]:
     """Run one action; only PlannerErrors of one line that can be printed are allowed."""
-    from tflm_planner.errors import PlannerError
+    from tflm_planner.support.errors import PlannerError
 
     try:
         action()

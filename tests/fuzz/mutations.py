@@ -30,11 +30,11 @@ SMALL_SEEDS = 24
 @cache
 def corpus() -> list[tuple[str, bytes]]:
     """(name, bytes): the hand-made models, random models, and planned models."""
-    from tflm_planner import api
+    from tflm_planner.pipeline import api
 
     made = [(name, model.make()) for name, model in MODELS.items()]
     made += [(f"random {s}", random_model(s, steps=1 + s)) for s in range(SMALL_SEEDS)]
-    options = api.PlanOptions(api.SearchOptions(time_limit=1.0), verify=None)
+    options = api.PlanOptions(api.MemoryOptions(time_limit=1.0), verify=None)
     for name, data in made[::4]:
         try:
             made.append((f"planned {name}", api.plan(data, None, options).data))

@@ -29,10 +29,10 @@ SECONDS = 2.0
 def search_options(seconds: float = SECONDS, *, overlap: bool = False) -> Any:
     """The wheel as target: the reference kernels on x86-64. `overlap`: results may trail their
     operands inside a kernel, which the replay, knowing nothing of kernels, must refuse."""
-    from tflm_planner import api
+    from tflm_planner.pipeline import api
 
     target = api.load_target("x86-64/reference")
-    return api.SearchOptions(time_limit=seconds, machine=api.machine(target), overlap=overlap)
+    return api.MemoryOptions(time_limit=seconds, machine=api.machine(target), overlap=overlap)
 
 
 def shuffled(data: bytes, seed: int) -> bytes:
@@ -58,11 +58,11 @@ def shuffled(data: bytes, seed: int) -> bytes:
 
 def placement(data: bytes) -> tuple[dict[Place, int], Ranges]:
     """Where TFLM puts every tensor and every scratch buffer of a planned model, as predicted."""
-    from tflm_planner.passes.place import carried_plan
-    from tflm_planner.planning.lifetimes import placement_requests, timeline
-    from tflm_planner.serde import read_model
+    from tflm_planner.model.serde import read_model
     from tflm_planner.tflm import greedy
-    from tflm_planner.tflm.scratch import reference_scratch
+    from tflm_planner.tflm.kernels.scratch import reference_scratch
+    from tflm_planner.tflm.liveness import placement_requests, timeline
+    from tflm_planner.transforms.attach_plan import carried_plan
 
     model = read_model(data)
     line = timeline(model, reference_scratch)
@@ -80,7 +80,7 @@ def placement(data: bytes) -> tuple[dict[Place, int], Ranges]:
 
 def check(data: bytes, *, runtimes: bool = True) -> list[str]:
     """What is wrong with the plan of `data`; empty when all is as promised."""
-    from tflm_planner import api
+    from tflm_planner.pipeline import api
 
     options = api.PlanOptions(search_options(), verify=None)
     result = api.plan(data, None, options)

@@ -21,19 +21,19 @@ from tests.fuzz.mutations import Rng
 from tests.fuzz.random_models import model_of, search_options
 from tests.models.random_loops import random_loops_model
 from tests.replay import Place, replay
-from tflm_planner import api
-from tflm_planner.ir import Model, Op, Tensor
-from tflm_planner.passes.place import carried_plan
-from tflm_planner.planning.lifetimes import (
+from tflm_planner.memory.problem import Plan, Problem, Violation, validate
+from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.tflm import greedy
+from tflm_planner.tflm.kernels.scratch import reference_scratch
+from tflm_planner.tflm.liveness import (
     Timeline,
     placement_requests,
     planning_problem,
     timeline,
 )  # fmt: skip
-from tflm_planner.planning.problem import Plan, Problem, Violation, validate
-from tflm_planner.serde import read_model
-from tflm_planner.tflm import greedy
-from tflm_planner.tflm.scratch import reference_scratch
+from tflm_planner.transforms.attach_plan import carried_plan
 
 EXCUSES = {
     "padding": "TFLM rounds every buffer up to 16: a view may not stick out behind its parent",

@@ -10,13 +10,13 @@ from report_samples import HOSTILE, chain
 from tflm_planner.report.document import (
     AllocationSummary,
     ArenaFigures,
-    Limits,
+    HeadLimits,
+    HostRuntime,
     MemoryMap,
     OrderSummary,
     Report,
     RuntimeCheck,
     Side,
-    Wheel,
 )
 
 
@@ -52,12 +52,18 @@ def report(before: MemoryMap, after: MemoryMap) -> Report:
         sha256_before="ab" * 32,
         sha256_after="cd" * 32,
         before=Side(
-            6, 7, 300_568, arena(64512), Wheel(64512, 35_048, 64512, 35_048), before, 7_489_664
+            6,
+            7,
+            300_568,
+            arena(64512),
+            HostRuntime(64512, 35_048, 64512, 35_048),
+            before,
+            7_489_664,
         ),
         after=Side(
-            6, 7, 300_800, arena(55296), Wheel(55296, 35_048, 55296, 35_048), after, 7_500_000
+            6, 7, 300_800, arena(55296), HostRuntime(55296, 35_048, 55296, 35_048), after, 7_500_000
         ),
-        limits=Limits(inputs=27648, order=55296, best_order=55296, overlap=36864),
+        limits=HeadLimits(inputs=27648, order=55296, best_order=55296, overlap=36864),
         order=OrderSummary("exact", False, 55296, 55296, True),
         allocation=AllocationSummary(
             "exact", 55296, 55296, True, ("block/3 in block/2",), ("b",), 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tflm_planner.report.document import Block, MemoryMap, Step
+from tflm_planner.report.document import MapBlock, MapStep, MemoryMap
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\n\x00\u202e\ud800]]>&\"'"
 """A name that attacks HTML, XML, the terminal, line formats, reading direction and encoders."""
@@ -13,7 +13,7 @@ def chain(sizes: list[int], head: int, offsets: list[int], name: str = "block/{}
     last = len(sizes) - 1
     names = [name.format(i) for i in range(len(sizes))]
     blocks = tuple(
-        Block(
+        MapBlock(
             names[i],
             "input" if i == 0 else "output" if i == last else "activation",
             size,
@@ -24,7 +24,7 @@ def chain(sizes: list[int], head: int, offsets: list[int], name: str = "block/{}
         for i, size in enumerate(sizes)
     )
     steps = tuple(
-        Step(
+        MapStep(
             index=i,
             operator="DEPTHWISE_CONV_2D" if i % 2 else "CONV_2D",
             name=names[i + 1],

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from tflm_planner.report.csv_document import HEADER, to_csv
-from tflm_planner.report.document import MemoryMap, Report, Wheel
+from tflm_planner.report.document import HostRuntime, MemoryMap, Report
 from tflm_planner.report.json_document import to_json
 
 SCHEMA = json.loads(
@@ -61,7 +61,7 @@ def test_what_is_not_known_is_null(report: Report) -> None:
         report,
         budget=None,
         limits=replace(report.limits, best_order=None, overlap=None),
-        before=replace(report.before, wheel=Wheel(64512, 35_048)),
+        before=replace(report.before, wheel=HostRuntime(64512, 35_048)),
     )
     document = to_json(unknown)
     jsonschema.Draft202012Validator(SCHEMA).validate(document)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from report_samples import HOSTILE, chain
 
-from tflm_planner.report.document import Limits, MemoryMap, Report, RuntimeCheck
+from tflm_planner.report.document import HeadLimits, MemoryMap, Report, RuntimeCheck
 from tflm_planner.report.html import to_html
 from tflm_planner.report.text import (
     display_width,
@@ -84,7 +84,7 @@ def test_the_report_stays_short(report: Report) -> None:
 
 
 def test_the_inspection_shows_operators_peak_and_limits(before: MemoryMap) -> None:
-    limits = Limits(27648, 55296, None, 36864)
+    limits = HeadLimits(27648, 55296, None, 36864)
     text = render_inspection("vww.tflite", before, limits, ["a note"])
     lines = text.splitlines()
     peak = next(line for line in lines if "<- peak" in line)
@@ -100,7 +100,7 @@ def test_the_inspection_shows_operators_peak_and_limits(before: MemoryMap) -> No
 
 
 def test_columns_align_and_bars_grow_with_live_bytes(before: MemoryMap) -> None:
-    text = render_inspection("m", before, Limits(1, 1, 1, 1), [])
+    text = render_inspection("m", before, HeadLimits(1, 1, 1, 1), [])
     rows = text.splitlines()[3 : 3 + len(before.steps)]
     bars = {step.live_bytes: row.count("█") for step, row in zip(before.steps, rows, strict=True)}
     assert [bars[size] for size in sorted(bars)] == sorted(bars.values())
@@ -110,13 +110,13 @@ def test_columns_align_and_bars_grow_with_live_bytes(before: MemoryMap) -> None:
 def test_operators_of_sub_graphs_are_indented(before: MemoryMap) -> None:
     inner = replace(before.steps[1], graph=1, workspace_bytes=512)
     nested = replace(before, steps=(before.steps[0], inner, *before.steps[2:]))
-    lines = render_inspection("m", nested, Limits(1, 1, 1, 1), []).splitlines()
+    lines = render_inspection("m", nested, HeadLimits(1, 1, 1, 1), []).splitlines()
     assert lines[4].index("DEPTHWISE") == lines[3].index("CONV_2D") + 2
     assert "scratch" in lines[2] and " 512 " in lines[4]
 
 
 def test_an_encoding_without_blocks_gets_ascii(before: MemoryMap, hostile: Report) -> None:
-    text = render_inspection("modèle", before, Limits(1, 1, 1, 1), [], encoding="ascii")
+    text = render_inspection("modèle", before, HeadLimits(1, 1, 1, 1), [], encoding="ascii")
     assert text.isascii() and "#" * 20 in text
     assert render_report(hostile, encoding="ascii").isascii()
     assert render_report(hostile, encoding="no such encoding").isascii()
@@ -131,7 +131,7 @@ def test_hostile_names_cannot_reach_the_terminal(hostile: Report) -> None:
 
 
 def test_an_empty_model_is_not_an_error() -> None:
-    text = render_inspection("empty", MemoryMap((), (), 0), Limits(0, 0, 0, 0), [])
+    text = render_inspection("empty", MemoryMap((), (), 0), HeadLimits(0, 0, 0, 0), [])
     assert "(no operators)" in text and "Peak" not in text
 
 
@@ -140,7 +140,7 @@ def test_ten_thousand_operators_are_shown() -> None:
     big = chain(
         [16 * (1 + i % 97) for i in range(n + 1)], 4096, [0] * (n + 1), "a/long/name/" * 20 + "{}"
     )
-    text = render_inspection("big", big, Limits(1, 1, 1, 1), [])
+    text = render_inspection("big", big, HeadLimits(1, 1, 1, 1), [])
     assert text.count("\n") > n
     assert max(map(display_width, text.splitlines())) <= 120
 

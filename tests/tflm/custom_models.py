@@ -7,7 +7,7 @@ from flatbuffers import flexbuffers
 
 from tests.models.build import Graph
 from tests.tflm.operator_models import FLOAT, INT8, INT16, INT32, MODELS, register, value
-from tflm_planner.tflm.custom_ops import DECODE
+from tflm_planner.tflm.kernels.custom_ops import DECODE
 
 UINT32, UINT64, BOOL = "uint32", "uint64", "bool"
 TENSOR_TYPES = {FLOAT: 0, INT32: 2, INT16: 7}

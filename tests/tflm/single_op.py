@@ -16,8 +16,8 @@ import numpy as np
 
 from tests.models.build import Net
 from tests.tflm.replay import Shape
-from tflm_planner.ir import Op
-from tflm_planner.serde import read_model
+from tflm_planner.model.ir import Op
+from tflm_planner.model.serde import read_model
 
 DTYPES = {1: "int8", 2: "int16", 4: "float32"}
 KINDS = {

@@ -13,11 +13,11 @@ from tests.models.registry import MODELS as HANDMADE
 from tests.tflm.custom_models import MODELS as OPERATORS
 from tests.tflm.registered import BUILTIN, CUSTOM
 from tests.work import assert_near_linear
-from tflm_planner.passes.place import carried_plan
-from tflm_planner.serde import read_model
-from tflm_planner.tflm.arena import PARTS, Arena, arena_of, head_of
-from tflm_planner.tflm.persistent import KNOWN
+from tflm_planner.model.serde import read_model
+from tflm_planner.tflm.arena.predict import PARTS, Arena, arena_of, head_of
+from tflm_planner.tflm.kernels.costs import KNOWN
 from tflm_planner.tflm.targets import all_targets, load_target
+from tflm_planner.transforms.attach_plan import carried_plan
 
 SHARED = Path(__file__).parents[3] / "shared"
 TRUTH = SHARED / "truth" / "arena.json"

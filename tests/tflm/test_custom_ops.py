@@ -4,12 +4,12 @@ from flatbuffers import flexbuffers
 
 from tests.models.build import Net
 from tests.tflm.custom_models import MODELS
-from tflm_planner.ir import Op
-from tflm_planner.serde import read_model
-from tflm_planner.tflm.arena import arena_of
-from tflm_planner.tflm.persistent import cost
-from tflm_planner.tflm.prepare import Piece
-from tflm_planner.tflm.scratch import requests
+from tflm_planner.model.ir import Op
+from tflm_planner.model.serde import read_model
+from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tflm.kernels.costs import operator_allocations
+from tflm_planner.tflm.kernels.prepare import PersistentAllocation
+from tflm_planner.tflm.kernels.scratch import requests
 from tflm_planner.tflm.targets import load_target
 
 M4, WHEEL = load_target("cortex-m4/cmsis-nn"), load_target("x86-64/wheel")
@@ -40,9 +40,9 @@ def only(name: str) -> Op:
 )
 def test_on_a_cortex_m(name: str, init: tuple[int, ...], pieces: list[int], scratch: list[int]):
     op = only(name)
-    found = cost(op, M4)
+    found = operator_allocations(op, M4)
     assert found.known and found.init == init
-    assert [s.size for s in found.prepare if isinstance(s, Piece)] == pieces
+    assert [s.size for s in found.prepare if isinstance(s, PersistentAllocation)] == pieces
     assert list(requests(op, M4)) == scratch
 
 

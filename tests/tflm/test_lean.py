@@ -9,15 +9,15 @@ import pytest
 from tests.models.generator import random_model
 from tests.models.registry import conv, noise, start
 from tests.tflm.test_arena import SHARED, published
-from tflm_planner.api import PlanOptions, SearchOptions, VerifyOptions, machine, plan
-from tflm_planner.errors import UsageError
-from tflm_planner.ir import Model
-from tflm_planner.passes.base import run
-from tflm_planner.passes.place import carried_plan
-from tflm_planner.rewriter import add_metadata, remove_metadata
-from tflm_planner.serde import read_model, write_model
-from tflm_planner.tflm.arena import Arena, arena_of
-from tflm_planner.tflm.lean import (
+from tflm_planner.model.edit import add_metadata, remove_metadata
+from tflm_planner.model.ir import Model
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.pipeline.api import MemoryOptions, PlanOptions, VerifyOptions, machine, plan
+from tflm_planner.support.errors import UsageError
+from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.kernels.costs import operator_allocations
+from tflm_planner.tflm.lean.costs import lean_kept
+from tflm_planner.tflm.lean.pool import (
     POOL_METADATA,
     Pool,
     WritePool,
@@ -27,9 +27,9 @@ from tflm_planner.tflm.lean import (
     pool_records,
     quantize_multipliers,
 )
-from tflm_planner.tflm.lean_costs import lean_kept
-from tflm_planner.tflm.persistent import cost
 from tflm_planner.tflm.targets import load_target
+from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.transforms.base import run
 
 LEAN = "cortex-m4/cmsis-nn+lean"
 CNN = Path(__file__).parents[1] / "models" / "cnn_int8.tflite"
@@ -273,7 +273,11 @@ def test_the_tail_of_one_operator_is_never_too_little() -> None:
         close += summed - there <= 16
         stock = load_target("cortex-m4/cmsis-nn")
         for op in model.ops():
-            assert lean_kept(op, stock) == cost(op, stock).kept >= lean_kept(op, target)
+            assert (
+                lean_kept(op, stock)
+                == operator_allocations(op, stock).kept
+                >= lean_kept(op, target)
+            )
     assert close > 10
 
 
@@ -295,7 +299,7 @@ def test_lean_needs_known_kernels(name: str) -> None:
 
 def test_planning_for_lean_writes_the_pool_and_proves_the_model(tmp_path: Path) -> None:
     options = PlanOptions(
-        SearchOptions(machine=machine(load_target(LEAN))), verify=VerifyOptions(inputs=2)
+        MemoryOptions(machine=machine(load_target(LEAN))), verify=VerifyOptions(inputs=2)
     )
     out = tmp_path / "lean.tflite"
     result = plan(CNN, out, options)

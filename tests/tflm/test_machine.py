@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.models.generator import random_model
-from tflm_planner.ir import Model, Op
-from tflm_planner.serde import read_model
-from tflm_planner.tflm.contracts import Library, contract
+from tflm_planner.model.ir import Model, Op
+from tflm_planner.model.serde import read_model
+from tflm_planner.tflm.kernels.contracts import KernelBuild, input_overlap_contract
 from tflm_planner.tflm.machine import Machine, machine
 from tflm_planner.tflm.targets import load_target
 
@@ -19,7 +19,7 @@ def trails(on: Machine, op: Op) -> list[tuple[int, int, int, int]]:
 
 
 def fresh(on: Machine, op: Op) -> list[tuple[int, int, int, int]]:
-    found = contract(op, *on.libraries, Library.REFERENCE)
+    found = input_overlap_contract(op, *on.libraries, KernelBuild.REFERENCE)
     return [(id(t.operand), id(t.result), t.low, t.high) for t in found]
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.models.build import Graph, Net
-from tflm_planner.serde import read_model
-from tflm_planner.tflm.arena import arena_of
+from tflm_planner.model.serde import read_model
+from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.targets import load_target
 
 WHEEL = load_target("x86-64/wheel")

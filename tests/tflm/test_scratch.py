@@ -1,8 +1,8 @@
 import pytest
 
 from tests.tflm.custom_models import MODELS
-from tflm_planner.serde import read_model
-from tflm_planner.tflm.scratch import reference_scratch, scratch_model
+from tflm_planner.model.serde import read_model
+from tflm_planner.tflm.kernels.scratch import reference_scratch, scratch_model
 from tflm_planner.tflm.targets import load_target
 
 

@@ -7,12 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.passes.test_odd_graphs import SCALE, Chain
-from tests.passes.tiled import tiled
-from tflm_planner.passes.stream import Loop, NotStreamableError, can_stream
-from tflm_planner.passes.tile import ROWS, Scheme
-from tflm_planner.serde import read_model
-from tflm_planner.tflm.single_rows import is_right_alone
+from tests.transforms.test_tile_odd_graphs import SCALE, Chain
+from tests.transforms.tiled import tiled
+from tflm_planner.model.serde import read_model
+from tflm_planner.tflm.kernels.single_rows import is_right_alone
+from tflm_planner.transforms.row_loop import LoopedRegion, NotStreamableError, can_stream
+from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
 
 GARBAGE = 1e6
 
@@ -96,13 +96,13 @@ def strided(stride: int, kernel: int, padding: int) -> bytes:
 )
 def test_no_tile_is_such_a_row(stride: int, kernel: int, parts: int, made: bool) -> None:
     """The last window of SAME, stride 2, reads two columns of padding: the kernel gives it one."""
-    _, notes = tiled(strided(stride, kernel, 0), Scheme((0,), ((ROWS, parts),)))
+    _, notes = tiled(strided(stride, kernel, 0), TiledRegion((0,), ((ROWS, parts),)))
     assert notes[0].startswith("tiled") == made
     assert made or "CMSIS-NN" in notes[0]
 
 
 def test_no_loop_runs_over_such_rows() -> None:
     """With stride 2 no window of VALID reads the last column: the kernel pads the last one."""
-    assert can_stream(read_model(strided(1, 3, 1)), Loop((0,), 1)).turns == 8
+    assert can_stream(read_model(strided(1, 3, 1)), LoopedRegion((0,), 1)).turns == 8
     with pytest.raises(NotStreamableError, match="CMSIS-NN"):
-        can_stream(read_model(strided(2, 3, 1)), Loop((0,), 1))
+        can_stream(read_model(strided(2, 3, 1)), LoopedRegion((0,), 1))

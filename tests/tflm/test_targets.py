@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tflm_planner.errors import UsageError
+from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.targets import (
     DEFAULT_TARGET,
     Board,

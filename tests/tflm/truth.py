@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.tflm.replay import Shape
-from tflm_planner.tflm.contracts import Library
+from tflm_planner.tflm.kernels.contracts import KernelBuild
 
 PATH = Path(__file__).parents[3] / "shared/truth/overlap.json"
 
 TARGETS = {
-    "m4-ref": Library.REFERENCE,
-    "m4-cmsis": Library.CMSIS_NN,
-    "m3-cmsis": Library.CMSIS_NN_PLAIN,
-    "m55-cmsis": Library.CMSIS_NN_MVE,
-    "m4-ard": Library.CMSIS_NN_2022,
+    "m4-ref": KernelBuild.REFERENCE,
+    "m4-cmsis": KernelBuild.CMSIS_NN,
+    "m3-cmsis": KernelBuild.CMSIS_NN_PLAIN,
+    "m55-cmsis": KernelBuild.CMSIS_NN_MVE,
+    "m4-ard": KernelBuild.CMSIS_NN_2022,
 }
 
 SHAPES = {

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tflm_planner import __version__
-from tflm_planner.cli import device, strips
+from tflm_planner.cli import device
+from tflm_planner.cli import stream_input as strips
 from tflm_planner.cli.plan import DEFAULT_TARGET, PlanArguments
-from tflm_planner.cli.shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose, told
+from tflm_planner.cli.shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose, read_progress
 from tflm_planner.cli.shared import errors_as_exit_codes as _errors_as_exit_codes
 from tflm_planner.cli.shared import print_json as _print_json
 from tflm_planner.cli.shared import progress as _progress
-from tflm_planner.errors import ModelError, OutputsDifferError, UsageError
+from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageError
 
 if TYPE_CHECKING:
     from tflm_planner.report.document import Report
@@ -68,11 +69,11 @@ def top(
 
 
 @app.command(DEFAULT_VERB)
-@told(PlanArguments)
+@read_progress(PlanArguments)
 def plan_command(given: PlanArguments) -> None:
     """Write a model that computes the same bits in less memory, proved before it is written."""
     with _errors_as_exit_codes():
-        from tflm_planner import api
+        from tflm_planner.pipeline import api
 
         reports = given.report or []
         for path in reports:
@@ -106,18 +107,19 @@ def inspect_command(
 ) -> None:
     """Show operators, live bytes, the peak and its tensors, and the limits."""
     with _errors_as_exit_codes():
-        from tflm_planner import api, ir_text
-        from tflm_planner.files import check_writable, write_file
-        from tflm_planner.planning.minimalloc_csv import write_csv
+        from tflm_planner.memory.minimalloc_csv import write_csv
+        from tflm_planner.model import text as ir_text
+        from tflm_planner.pipeline import api
         from tflm_planner.report.json_document import inspection_to_json
         from tflm_planner.report.memory_map_svg import memory_map_svg
         from tflm_planner.report.text import render_inspection
+        from tflm_planner.support.files import check_writable, write_file
 
         for path in (svg, problem):
             if path is not None:
                 check_writable(path, force=True, inputs=(source,))
         on = api.machine(api.load_target(target))
-        options = api.SearchOptions(time_limit=20.0, machine=on)
+        options = api.MemoryOptions(time_limit=20.0, machine=on)
         seen = api.inspect(source, options)
         if svg is not None:
             write_file(svg, memory_map_svg(seen.map, title=source.name).encode())
@@ -150,7 +152,7 @@ def arena_command(
 ) -> None:
     """Say how large tensor_arena must be on a target, to the byte, planned model or not."""
     with _errors_as_exit_codes():
-        from tflm_planner import api
+        from tflm_planner.pipeline import api
         from tflm_planner.report.arena_text import render_arena
         from tflm_planner.report.json_document import arena_to_json
 
@@ -191,7 +193,7 @@ def verify_command(
 ) -> None:
     """Compare two models bit by bit on LiteRT's reference kernels and on real TFLM."""
     with _errors_as_exit_codes():
-        from tflm_planner import api
+        from tflm_planner.pipeline import api
         from tflm_planner.report.json_document import verdict_to_json
         from tflm_planner.report.text import check_sentence
 
@@ -226,8 +228,8 @@ def _print_report(report: Report, *, as_json: bool, quiet: bool) -> None:
 
 
 def _check_report(path: Path, source: Path, destination: Path) -> None:
-    from tflm_planner.files import check_writable
     from tflm_planner.report.render import RENDERERS
+    from tflm_planner.support.files import check_writable
 
     if path.suffix not in RENDERERS:
         raise UsageError(f"report {path}: choose a name ending in {', '.join(RENDERERS)}")
@@ -235,7 +237,7 @@ def _check_report(path: Path, source: Path, destination: Path) -> None:
 
 
 def _write_report(path: Path, report: Report) -> None:
-    from tflm_planner.files import write_file
     from tflm_planner.report.render import RENDERERS
+    from tflm_planner.support.files import write_file
 
     write_file(path, RENDERERS[path.suffix](report).encode("utf-8", "replace"))

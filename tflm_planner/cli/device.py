@@ -22,7 +22,7 @@ from tflm_planner.cli.shared import (
     print_json,
     progress,
 )
-from tflm_planner.errors import OutputsDifferError, UsageError
+from tflm_planner.support.errors import OutputsDifferError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -88,7 +88,7 @@ def measure_command(
     with errors_as_exit_codes():
         from tflm_planner.device.measurement_report import RENDERERS, render, to_json
         from tflm_planner.device.measuring import MeasureOptions, measure
-        from tflm_planner.files import check_writable, read_file, write_file
+        from tflm_planner.support.files import check_writable, read_file, write_file
         from tflm_planner.tflm.targets import load_target
 
         for path in report or []:
@@ -174,7 +174,7 @@ def profile_command(
     with errors_as_exit_codes():
         from tflm_planner.device.database import EXPORTERS, ProfileDatabase
         from tflm_planner.device.profiling import Shapes, profile
-        from tflm_planner.files import check_writable, read_file, write_file
+        from tflm_planner.support.files import check_writable, read_file, write_file
 
         if export is not None:
             if export.suffix not in EXPORTERS:
@@ -216,11 +216,11 @@ def _add_tiles(
     shapes: Shapes, files: list[bytes], target: Target, seconds: float, say: Callable[[str], None]
 ) -> None:
     """The operators that a tile search weighs, whatever it finds."""
-    from tflm_planner import api
+    from tflm_planner.pipeline import api
 
     watched = shapes.watched(target)
     for data in files:
-        search = api.SearchOptions(time_limit=seconds, machine=api.machine(watched))
+        search = api.MemoryOptions(time_limit=seconds, machine=api.machine(watched))
         tiles = api.TilePermission(overhead=2.0, new_kinds=None, workers=1)
         api.plan(data, None, api.PlanOptions(search, tiles, verify=None), say)
 
@@ -251,7 +251,7 @@ def export_command(
     """Write C++ sources of a model: its data, op resolver and arena, for any TFLM project."""
     with errors_as_exit_codes():
         from tflm_planner.device.export import export
-        from tflm_planner.files import check_writable, make_folder, read_file, write_file
+        from tflm_planner.support.files import check_writable, make_folder, read_file, write_file
         from tflm_planner.tflm.targets import load_target
 
         texts = export(read_file(source), name or source.stem, load_target(target))
@@ -277,8 +277,8 @@ def virtual_board_command(
     """Open a serial port with a board behind it that is none: TFLM on this machine."""
     with errors_as_exit_codes():
         from tflm_planner.device.virtual_board import serve_until_interrupted
-        from tflm_planner.files import read_file
-        from tflm_planner.units import parse_size
+        from tflm_planner.support.files import read_file
+        from tflm_planner.support.units import parse_size
 
         models = {path.stem: read_file(path) for path in model or []}
         serve_until_interrupted(parse_size(ram), models, link, typer.echo)

@@ -14,10 +14,10 @@ import typer
 
 from tflm_planner.cli.device import with_profile
 from tflm_planner.cli.shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose, operator_kinds
-from tflm_planner.errors import UsageError
+from tflm_planner.support.errors import UsageError
 
 if TYPE_CHECKING:
-    from tflm_planner.api import PlanOptions, SearchOptions, TilePermission
+    from tflm_planner.pipeline.api import MemoryOptions, PlanOptions, TilePermission
     from tflm_planner.tflm.targets import Target
 
 DEFAULT_TARGET = "cortex-m4/cmsis-nn"
@@ -109,8 +109,8 @@ class PlanArguments:
 
     def options(self) -> PlanOptions:
         """What the command line asks for. Raises UsageError."""
-        from tflm_planner import api
-        from tflm_planner.units import parse_size
+        from tflm_planner.pipeline import api
+        from tflm_planner.support.units import parse_size
 
         by_hand = self.patch or self.split or self.loop
         return api.PlanOptions(
@@ -121,10 +121,10 @@ class PlanArguments:
             tiles=self._permission() if self.tile or by_hand else None,
         )
 
-    def _search(self) -> SearchOptions:
-        from tflm_planner import api
+    def _search(self) -> MemoryOptions:
+        from tflm_planner.pipeline import api
 
-        return api.SearchOptions(
+        return api.MemoryOptions(
             _one_of("order", self.order),
             self.allocator,
             self.time_limit,
@@ -136,7 +136,7 @@ class PlanArguments:
         )
 
     def _target(self) -> Target:
-        from tflm_planner import api
+        from tflm_planner.pipeline import api
 
         target = api.load_target(self.target, lean=self.lean)
         if self.tflm is not None:
@@ -144,8 +144,8 @@ class PlanArguments:
         return with_profile(target, self.profile)
 
     def _permission(self) -> TilePermission:
-        from tflm_planner import api
-        from tflm_planner.making.by_hand import by_hand
+        from tflm_planner.pipeline import api
+        from tflm_planner.pipeline.by_hand import by_hand
 
         return api.TilePermission(
             self.overhead,

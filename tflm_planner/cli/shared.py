@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
 
-from tflm_planner.errors import PlannerError
+from tflm_planner.support.errors import PlannerError
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is being done.")]
@@ -33,7 +33,7 @@ Inputs = Annotated[int, typer.Option(min=1, help="Inputs to compare on each runt
 A = TypeVar("A")
 
 
-def told(kind: type[A]) -> Callable[[Callable[[A], None]], Callable[..., None]]:
+def read_progress(kind: type[A]) -> Callable[[Callable[[A], None]], Callable[..., None]]:
     """A command whose parameters are the fields of a dataclass, given as one object: typer reads
     names, types and defaults from a signature, which is made of the fields."""
 
@@ -95,14 +95,14 @@ def fail(message: str, code: int) -> None:
 @contextmanager
 def progress(quiet: bool, verbose: bool) -> Generator[Any]:
     """A listener: lines on stderr when verbose; a spinner there from the first second on."""
-    from tflm_planner.search import silent
+    from tflm_planner.pipeline.memory_plan import silent
 
     if quiet or (not verbose and not sys.stderr.isatty()):
         yield silent
     elif verbose:
         yield _say_on_stderr
     else:
-        from tflm_planner.progress import Spinner
+        from tflm_planner.support.progress import Spinner
 
         with Spinner() as spinner:
             yield spinner.say

@@ -15,8 +15,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from tflm_planner.ir import Op, Tensor
-from tflm_planner.schema import members
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.schema import members
 
 OPTIONS = (
     "padding", "strideH", "strideW", "dilationHFactor", "dilationWFactor", "filterHeight",

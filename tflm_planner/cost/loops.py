@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tflm_planner.ir import Graph, Op, Tensor
+from tflm_planner.model.ir import Graph, Op, Tensor
 
 MOST_TURNS = 1_000_000
 _INTEGERS = {"int32": "<i4", "int64": "<i8"}

@@ -22,7 +22,7 @@ from tflm_planner.cost.fit import fit_path
 from tflm_planner.cost.kinds import Counts, Family
 from tflm_planner.cost.moves import other
 from tflm_planner.cost.profiles import CALL, DISPATCH, Profile
-from tflm_planner.ir import Model, Op
+from tflm_planner.model.ir import Model, Op
 from tflm_planner.tflm.targets import Target
 
 FOLDS = 5

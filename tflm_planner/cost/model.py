@@ -29,7 +29,7 @@ from tflm_planner.cost.measured import (
 from tflm_planner.cost.moves import MOVES, other
 from tflm_planner.cost.products import PRODUCTS
 from tflm_planner.cost.profiles import DISPATCH, Choice, Profile, profiles_of
-from tflm_planner.ir import Graph, Model, Op
+from tflm_planner.model.ir import Graph, Model, Op
 from tflm_planner.tflm.targets import Target
 
 CACHED = 1 << 16

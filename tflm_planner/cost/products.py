@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from tflm_planner.cost.case import Case
 from tflm_planner.cost.kinds import Counts, Family, Work
-from tflm_planner.cost.windows import Window, rows_kept, spread_inside, window_of
+from tflm_planner.cost.windows import WindowCounts, rows_kept, spread_inside, window_counts
 
 _BLOCK = 124
 """Channels that the MVE depthwise kernel handles at a time."""
@@ -59,7 +59,7 @@ def _gemm(rows: int, out: int, column: int, family: Family) -> Counts:
     }  # fmt: skip
 
 
-def _copied(w: Window, depth: int) -> Counts:
+def _copied(w: WindowCounts, depth: int) -> Counts:
     """Columns gathered tap by tap."""
     outside = w.pixels * w.taps - w.inside
     return {
@@ -70,7 +70,7 @@ def _copied(w: Window, depth: int) -> Counts:
     }  # fmt: skip
 
 
-def _plain_conv(w: Window) -> Counts:
+def _plain_conv(w: WindowCounts) -> Counts:
     """One multiplication at a time."""
     return {
         "mac": w.inside * w.kernel_depth * w.out_depth,
@@ -84,7 +84,7 @@ def _plain_conv(w: Window) -> Counts:
 
 def conv(case: Case, family: Family) -> Work:
     """CONV_2D."""
-    w, kind = window_of(case), case.data.type
+    w, kind = window_counts(case), case.data.type
     if w is None:
         return Work("other", _sizes(case), 0)
     macs = w.pixels * w.column * w.out_depth
@@ -109,17 +109,17 @@ def conv(case: Case, family: Family) -> Work:
     return Work("conv", _columns(w, family), macs)
 
 
-def _pointwise(w: Window) -> bool:
+def _pointwise(w: WindowCounts) -> bool:
     return w.taps == 1 and w.pad_h == w.pad_w == 0 and w.undilated
 
 
-def _row(w: Window) -> bool:
+def _row(w: WindowCounts) -> bool:
     """arm_nn_is_convolve_1_x_n."""
     flat = w.height == 1 and w.kernel_h == 1 and w.dilation_w == 1 and w.groups == 1
     return flat and w.stride_w * w.depth % 4 == 0
 
 
-def _edges(w: Window) -> Counts:
+def _edges(w: WindowCounts) -> Counts:
     sides = _up(w.pad_w, w.stride_w) * 2
     return {"edge": w.batch * sides, "edge_element": w.batch * sides * w.column}
 
@@ -128,7 +128,7 @@ def _times(counts: Counts, factor: int) -> Counts:
     return {name: value * factor for name, value in counts.items()}
 
 
-def _columns(w: Window, family: Family) -> Counts:
+def _columns(w: WindowCounts, family: Family) -> Counts:
     """arm_convolve_s8, arm_convolve_s16: columns of two (MVE: four) pixels, then a product."""
     pixels = w.pixels // w.batch
     product = _gemm(pixels, w.out_depth // w.groups, w.column, family)
@@ -145,7 +145,7 @@ def _columns(w: Window, family: Family) -> Counts:
 
 def depthwise(case: Case, family: Family) -> Work:
     """DEPTHWISE_CONV_2D."""
-    w, kind = window_of(case), case.data.type
+    w, kind = window_counts(case), case.data.type
     if w is None:
         return Work("other", _sizes(case), 0)
     macs = w.pixels * w.taps * w.out_depth
@@ -170,13 +170,13 @@ def depthwise(case: Case, family: Family) -> Work:
     return Work("depthwise", _each_channel(w), macs)
 
 
-def _depthwise_s16(w: Window) -> str:
+def _depthwise_s16(w: WindowCounts) -> str:
     """Name of the 16-bit path: fast for a multiplier of 1 without dilation."""
     fast = w.depth == w.out_depth and w.batch == 1 and w.undilated and w.taps < 512
     return "depthwise_fast" if fast else "depthwise"
 
 
-def _each_channel(w: Window) -> Counts:
+def _each_channel(w: WindowCounts) -> Counts:
     fours = w.out_depth // 4
     return {
         "mac": w.inside * w.out_depth, "place": w.pixels * w.taps * w.out_depth,
@@ -187,7 +187,7 @@ def _each_channel(w: Window) -> Counts:
     }  # fmt: skip
 
 
-def _by_four(w: Window) -> Counts:
+def _by_four(w: WindowCounts) -> Counts:
     tiles = w.out_depth // 4
     return {
         "mac_4": w.inside * tiles, "row_4": w.rows_inside * tiles, "output_4": w.pixels * tiles,
@@ -195,7 +195,7 @@ def _by_four(w: Window) -> Counts:
     }  # fmt: skip
 
 
-def _fours(w: Window) -> Counts:
+def _fours(w: WindowCounts) -> Counts:
     fours, rest = w.depth // 4, w.depth % 4
     return {
         "mac_4": w.inside * fours, "row_4": w.rows_inside * fours, "output_4": w.pixels * fours,
@@ -204,7 +204,7 @@ def _fours(w: Window) -> Counts:
     }  # fmt: skip
 
 
-def _dsp_depthwise(w: Window) -> Counts:
+def _dsp_depthwise(w: WindowCounts) -> Counts:
     fours, rest = w.depth // 4, w.depth % 4
     return {
         **_copied(w, w.depth),
@@ -214,7 +214,7 @@ def _dsp_depthwise(w: Window) -> Counts:
     }  # fmt: skip
 
 
-def _mve_depthwise(w: Window) -> Counts:
+def _mve_depthwise(w: WindowCounts) -> Counts:
     blocks, lanes = _up(w.depth, _BLOCK), _up(w.depth, 4)
     fours, odd = w.pixels // 4, w.pixels % 4
     return {
@@ -330,7 +330,7 @@ def _spread(case: Case, family: Family) -> Counts:
 
 def pool(case: Case, family: Family) -> Work:
     """AVERAGE_POOL_2D, MAX_POOL_2D."""
-    w = window_of(case)
+    w = window_counts(case)
     if w is None:
         return Work("other", _sizes(case), 0)
     name = "average" if case.kind.startswith("AVERAGE") else "max"

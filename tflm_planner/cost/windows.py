@@ -14,7 +14,7 @@ from tflm_planner.ops.window import Footprint, low_padding
 
 
 @dataclass(frozen=True, slots=True)
-class Window(Footprint):
+class WindowCounts(Footprint):
     """A convolution or pool. Sums run over all output pixels of all images.
 
     inside: taps (kernel positions) inside the image; rows_inside: kernel rows inside.
@@ -45,7 +45,7 @@ class Window(Footprint):
         return max(1, self.depth // max(1, self.kernel_depth))
 
 
-def window_of(case: Case) -> Window | None:
+def window_counts(case: Case) -> WindowCounts | None:
     """The window of a convolution, depthwise convolution or pool; None for odd ranks."""
     data, weights = case.operand(0), case.operand(1)
     if data is None or len(data.shape) != 4 or len(case.result.shape) != 4:
@@ -65,7 +65,7 @@ def window_of(case: Case) -> Window | None:
     pad_w = low_padding(width, kernel[1], sw, dw, case.option("padding") == 1)
     rows = _inside(height, out_h, kernel[0], sh, dh, pad_h)
     columns = _inside(width, out_w, kernel[1], sw, dw, pad_w)
-    return Window(
+    return WindowCounts(
         batch, height, width, depth, kernel[0], kernel[1], kernel[2], out_w, out_depth,
         sh, sw, dh, dw, pad_h, pad_w, out_h, batch * rows * columns, batch * rows * out_w,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import TypeVar
 from tflm_planner.device import messages as m
 from tflm_planner.device.line import Line
 from tflm_planner.device.link import Greeting, Link, Timing
-from tflm_planner.errors import DeviceError
+from tflm_planner.support.errors import DeviceError
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -30,7 +30,7 @@ def known(value: int) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class BoardAllocation:
     """What AllocateTensors took. Bytes; ticks of the board's clock. stack: high-water mark.
     trials: arenas tried to find the smallest."""
 
@@ -48,7 +48,7 @@ class Allocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
+class BoardTensor:
     """An input or output. type: TfLiteType."""
 
     type: int
@@ -82,7 +82,7 @@ class Memory:
     bad_frames: int | None
 
 
-class Board:
+class BoardClient:
     """A session with a board; `connect` begins one."""
 
     def __init__(self, link: Link) -> None:
@@ -155,7 +155,7 @@ class Board:
 
     def allocate(
         self, *, smallest: bool = False, lean: bool = False, step: int = 16, lowest: int = 0
-    ) -> Allocation:
+    ) -> BoardAllocation:
         """AllocateTensors. `smallest`: find the smallest arena first, in steps, not below
         `lowest`. `lean`: with the lean library."""
         flags = m.AllocateFlag.SMALLEST * smallest | m.AllocateFlag.LEAN * lean
@@ -167,19 +167,19 @@ class Board:
             raise self._lies("the lean library is " + ("not " * lean) + "in use")
         if smallest and not lowest <= least <= arena:
             raise self._lies(f"its smallest arena has {least} bytes, of {arena}")
-        return Allocation(
+        return BoardAllocation(
             arena, used, known(head), known(tail), known(least), ticks, known(stack), inputs,
             outputs, bool(got & 1), trials,
         )  # fmt: skip
 
-    def tensor(self, output: bool, index: int) -> Tensor:
+    def tensor(self, output: bool, index: int) -> BoardTensor:
         """An input or output of the allocated model."""
         payload = self.link.ask(m.Command.TENSOR, m.TENSOR.pack(output, 0, index))
         kind, rank, _, size = self._unpack(m.TENSOR_REPLY, payload)
         if size > MOST_INPUT:
             raise self._lies(f"a tensor of {size} bytes")
         shape = self._read(lambda p: m.words(p, rank), payload[m.TENSOR_REPLY.size :])
-        return Tensor(kind, size, shape)
+        return BoardTensor(kind, size, shape)
 
     def set_inputs(self, values: list[bytes]) -> None:
         """Send the bytes of all inputs."""
@@ -257,10 +257,10 @@ class Board:
         )
 
 
-def connect(line: Line, timing: Timing | None = None) -> Board:
+def connect(line: Line, timing: Timing | None = None) -> BoardClient:
     """Begin a session; the line is closed when that fails."""
     try:
-        return Board(Link(line, timing))
+        return BoardClient(Link(line, timing))
     except BaseException:
         line.close()
         raise

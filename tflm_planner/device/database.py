@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tflm_planner.cost.case import Case, canonical, from_row, to_row
-from tflm_planner.errors import UsageError
+from tflm_planner.support.errors import UsageError
 
 SCHEMA_VERSION = 1
 APPLICATION = 0x54464C50

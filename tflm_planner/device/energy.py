@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tflm_planner.errors import UsageError
+from tflm_planner.support.errors import UsageError
 
 _SCALES = {"a": 1.0, "ma": 1e-3, "ua": 1e-6, "µa": 1e-6, "na": 1e-9}
 FEWEST = 20

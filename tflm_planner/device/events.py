@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tflm_planner.cost.loops import turns
-from tflm_planner.ir import Graph, Model, Op
+from tflm_planner.model.ir import Graph, Model, Op
 
 MOST_EVENTS = 1 << 20
 

@@ -15,14 +15,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tflm_planner import __version__
-from tflm_planner.errors import ModelError, UsageError
-from tflm_planner.inspection import read_any
-from tflm_planner.ir import Model, Op
-from tflm_planner.passes.place import carried_plan
+from tflm_planner.model.ir import Model, Op
+from tflm_planner.pipeline.inspection import read_any
 from tflm_planner.report.text import safe_text
-from tflm_planner.tflm.arena import Arena, arena_of
+from tflm_planner.support.errors import ModelError, UsageError
+from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
+from tflm_planner.transforms.attach_plan import carried_plan
 
 _PER_LINE, _WIDTH = 12, 80
 _WORDS = """

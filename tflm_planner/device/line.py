@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any, Protocol
 
-from tflm_planner.errors import DeviceError
+from tflm_planner.support.errors import DeviceError
 
 BAUD = 115_200
 """What UART firmware is built for; USB CDC and pseudo-terminals ignore it."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tflm_planner.device import messages as m
 from tflm_planner.device.framing import FIRST_PAYLOAD, MOST_PAYLOAD, Frame, Receiver, encode
 from tflm_planner.device.line import Line
-from tflm_planner.errors import DeviceError
+from tflm_planner.support.errors import DeviceError
 
 _MOST_TRIALS = 64
 """Steps of a command that cannot say how many it has: a bisection has 32 at most."""
@@ -29,7 +29,7 @@ class BoardResetError(DeviceError):
     """The board started anew in the middle of a session."""
 
 
-class RefusedError(DeviceError):
+class BoardRefusedError(DeviceError):
     """The board answered with an error. code: as in section 2, or the bare number."""
 
     def __init__(self, message: str, code: int, detail: int, text: str) -> None:
@@ -194,7 +194,7 @@ class Link:
                 f"the board was reset during or before {command.name}{self._why_reset()}: a crash, "
                 "a watchdog, or a loose plug"
             )
-        raise RefusedError(
+        raise BoardRefusedError(
             _refusal(command, reply.status, detail, text), reply.status, detail, text
         )
 

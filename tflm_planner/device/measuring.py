@@ -15,21 +15,21 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.cost import Latency, latency_of
 from tflm_planner.device import messages as m
-from tflm_planner.device.board import Allocation, Board
+from tflm_planner.device.board import BoardAllocation, BoardClient
 from tflm_planner.device.energy import Power, energy_of, stated_power
 from tflm_planner.device.fill import can_fill
+from tflm_planner.device.host_runtime import HostEngine
 from tflm_planner.device.measurement import Figure, Measurement, OutputCheck
 from tflm_planner.device.responder import Refusal
 from tflm_planner.device.timing import make_inputs, timed
-from tflm_planner.device.wheel import WheelEngine
-from tflm_planner.errors import DeviceError, UsageError
-from tflm_planner.inspection import read_any
-from tflm_planner.ir import Model, shown
-from tflm_planner.passes.cleanup import entry_graphs
-from tflm_planner.passes.place import carried_plan
-from tflm_planner.tflm.arena import Arena, arena_of
+from tflm_planner.model.ir import Model, shown
+from tflm_planner.pipeline.inspection import read_any
+from tflm_planner.support.errors import DeviceError, UsageError
+from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.machine import WHEEL
 from tflm_planner.tflm.targets import Target, all_boards, all_targets, load_target, with_lean
+from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.transforms.normalize import entry_graphs
 
 Progress = Callable[[str], None]
 _ROOM = 64 << 10
@@ -71,7 +71,7 @@ def predicted_for(options: MeasureOptions, says: m.Capabilities) -> Target:
 
 
 def measure(
-    board: Board, name: str, data: bytes, options: MeasureOptions, say: Progress
+    board: BoardClient, name: str, data: bytes, options: MeasureOptions, say: Progress
 ) -> Measurement:
     """Measure the model in `data`. DeviceError when the board cannot; ModelError when the model
     is damaged."""
@@ -138,7 +138,7 @@ def check_runs(says: m.Capabilities, model: Model) -> None:
         )
 
 
-def load(board: Board, data: bytes, say: Progress) -> None:
+def load(board: BoardClient, data: bytes, say: Progress) -> None:
     """The model onto the board: the one compiled in where it is there, else by upload."""
     index = board.stored(data)
     if index is not None:
@@ -153,7 +153,7 @@ def load(board: Board, data: bytes, say: Progress) -> None:
     board.upload(data)
 
 
-def smallest(board: Board, predicted: int, *, lean: bool = False) -> Allocation:
+def smallest(board: BoardClient, predicted: int, *, lean: bool = False) -> BoardAllocation:
     """The smallest arena, found on the board. It is looked for from a little below what was
     predicted on: TFLM can fault, instead of failing, in arenas that are much too small."""
     board.arena(0)
@@ -167,7 +167,7 @@ def smallest(board: Board, predicted: int, *, lean: bool = False) -> Allocation:
     return replace(found, smallest=exact.smallest)
 
 
-def _sizes(predicted: Arena, found: Allocation) -> tuple[Figure, ...]:
+def _sizes(predicted: Arena, found: BoardAllocation) -> tuple[Figure, ...]:
     return (
         Figure("arena", predicted.arena, found.smallest),
         Figure("head", predicted.head, found.head),
@@ -180,7 +180,11 @@ def _sizes(predicted: Arena, found: Allocation) -> tuple[Figure, ...]:
 
 
 def _outputs(
-    board: Board, model: Model, data: bytes, allocation: Allocation, options: MeasureOptions
+    board: BoardClient,
+    model: Model,
+    data: bytes,
+    allocation: BoardAllocation,
+    options: MeasureOptions,
 ) -> tuple[tuple[OutputCheck, ...], list[str]]:
     """One run; every output fetched, and compared with TFLM's here."""
     graph = model.main
@@ -217,7 +221,7 @@ def _here(
     """The outputs of TFLM on this machine, or why there are none."""
     if importlib.util.find_spec("tflite_micro") is None:
         return None, ["outputs not compared: tflite-micro is not installed here"]
-    wheel = WheelEngine()
+    wheel = HostEngine()
     try:
         room = arena_of(model, load_target(WHEEL), carried_plan(model)).arena
         wheel.load(data, room // 16 * 16 + _ROOM)

@@ -193,7 +193,7 @@ class Capabilities:
 
 
 @dataclass
-class _Items:
+class _ItemFormat:
     texts: dict[int, str] = field(default_factory=dict[int, str])
     numbers: dict[int, int] = field(default_factory=dict[int, int])
     models: list[Stored] = field(default_factory=list[Stored])
@@ -213,7 +213,7 @@ class _Items:
 
 def capabilities(items: Sequence[tuple[int, bytes]]) -> Capabilities:
     """What the items say. MessageError when a required one is missing."""
-    found = _Items()
+    found = _ItemFormat()
     for tag, value in items:
         found.add(tag, value)
     for tag in _REQUIRED:

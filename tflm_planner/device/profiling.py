@@ -13,21 +13,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol, TypeVar
 
-from tflm_planner.choice.trials.copying import is_stand_in
 from tflm_planner.cost import Watch, case_of, profile_target, with_source
 from tflm_planner.cost.case import Case, canonical
 from tflm_planner.device import messages as m
-from tflm_planner.device.board import Board
+from tflm_planner.device.board import BoardClient
 from tflm_planner.device.database import BoardRow, LatencyRow, ProfileDatabase, operator_text
 from tflm_planner.device.line import LineError
 from tflm_planner.device.link import NoAnswerError
 from tflm_planner.device.single import can_stand_alone, chain, single
 from tflm_planner.device.timing import spread, time_runs
-from tflm_planner.errors import DeviceError, UsageError
-from tflm_planner.inspection import read_any
-from tflm_planner.ir import Model, Op
-from tflm_planner.serde import read_model
+from tflm_planner.model.ir import Model, Op
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline.inspection import read_any
+from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.tflm.targets import Target
+from tflm_planner.tiling.evaluate.extract import is_stand_in
 
 T = TypeVar("T")
 Progress = Callable[[str], None]
@@ -36,7 +36,7 @@ Progress = Callable[[str], None]
 class Runner(Protocol):
     """Runs a job on the board; again after a reset (`station.Station`)."""
 
-    def run(self, job: Callable[[Board], T]) -> T:
+    def run(self, job: Callable[[BoardClient], T]) -> T:
         """`job(board)`."""
         ...
 
@@ -155,7 +155,7 @@ class _Own:
     def _timed(self, data: bytes) -> list[list[int]]:
         model = read_model(data)
 
-        def job(board: Board) -> list[list[int]]:
+        def job(board: BoardClient) -> list[list[int]]:
             board.upload(data)
             board.arena(0)
             board.allocate()

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from tflm_planner import schema
-from tflm_planner.ir import Buffer, Graph, Model, Op, OpCode, Tensor, link
-from tflm_planner.serde import write_model
+from tflm_planner.model import schema
+from tflm_planner.model.ir import DataBuffer, Graph, Model, Op, OpCode, Tensor, link
+from tflm_planner.model.serde import write_model
 
 _POSITIONS = 64
 """Integer operands of up to so many elements are taken for positions and counts."""
@@ -78,7 +78,7 @@ class _Made:
     """Tensors and buffers of a model under construction."""
 
     def __init__(self) -> None:
-        self.nothing = Buffer(None, False, schema.generated.BufferT())
+        self.nothing = DataBuffer(None, False, schema.generated.BufferT())
         self.buffers = [self.nothing]
         self.tensors: list[Tensor] = []
         self.given: list[Tensor] = []
@@ -103,11 +103,11 @@ class _Made:
         if not tensor.is_constant:
             dtype = _DTYPES[tensor.type_name]
             data = np.zeros(max(1, tensor.elements), dtype).view(np.uint8)
-        buffer = Buffer(data, False, schema.generated.BufferT())
+        buffer = DataBuffer(data, False, schema.generated.BufferT())
         self.buffers.append(buffer)
         return self._copy(tensor, buffer)
 
-    def _copy(self, tensor: Tensor, buffer: Buffer) -> Tensor:
+    def _copy(self, tensor: Tensor, buffer: DataBuffer) -> Tensor:
         raw = copy(tensor.raw)
         raw.shapeSignature = None
         made = Tensor(

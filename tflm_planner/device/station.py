@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from tflm_planner.device.board import Board, connect
+from tflm_planner.device.board import BoardClient, connect
 from tflm_planner.device.line import LineError, SerialLine, reopen
 from tflm_planner.device.link import BoardResetError, Timing
 
@@ -26,18 +26,18 @@ class Station:
         self, port: str, baud: int, timing: Timing | None = None, comes_back: float = RETURN
     ) -> None:
         self.port, self._baud, self._timing, self._back = port, baud, timing, comes_back
-        self._board: Board | None = None
+        self._board: BoardClient | None = None
         self.retries = 0
         self.on_retry: Callable[[str], None] | None = None
 
     @property
-    def board(self) -> Board:
+    def board(self) -> BoardClient:
         """The session with the board, begun if need be."""
         if self._board is None:
             self._board = connect(SerialLine(self.port, self._baud), self._timing)
         return self._board
 
-    def run(self, job: Callable[[Board], T]) -> T:
+    def run(self, job: Callable[[BoardClient], T]) -> T:
         """`job(board)`, once more if the board is reset or its line breaks meanwhile."""
         try:
             return job(self.board)

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 
 from tflm_planner.cost import Latency
 from tflm_planner.device import messages as m
-from tflm_planner.device.board import Board
+from tflm_planner.device.board import BoardClient
 from tflm_planner.device.events import events
 from tflm_planner.device.fill import can_fill, filled
 from tflm_planner.device.measurement import OperatorTime, Spread
-from tflm_planner.errors import DeviceError, UsageError
-from tflm_planner.ir import Model, Op, shown
+from tflm_planner.model.ir import Model, Op, shown
+from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.verify.inputs import input_sets, supported
 
 
 def timed(
-    board: Board, model: Model, latency: Latency, seed: int, count: int
+    board: BoardClient, model: Model, latency: Latency, seed: int, count: int
 ) -> tuple[Spread, tuple[OperatorTime, ...], list[str]]:
     """Latency of the model and of its operators, over several runs after a warm-up."""
     runs, seconds = time_runs(board, model, seed, count), board.says.tick_hz
@@ -37,7 +37,7 @@ def timed(
     return totals, tuple(_operators(runs, begun, model, latency, seconds)), []
 
 
-def time_runs(board: Board, model: Model, seed: int, count: int) -> list[list[int]]:
+def time_runs(board: BoardClient, model: Model, seed: int, count: int) -> list[list[int]]:
     """Ticks of each of `count` runs: the total, then one for each operator begun, where the board
     times operators. A warm-up run goes before."""
     operators = m.Feature.OPERATORS in board.says.features

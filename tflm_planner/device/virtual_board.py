@@ -22,9 +22,9 @@ from pathlib import Path
 from tflm_planner import __version__
 from tflm_planner.device import messages as m
 from tflm_planner.device.framing import Receiver, encode
+from tflm_planner.device.host_runtime import TICK_HZ, HostEngine
 from tflm_planner.device.responder import Engine, Responder
-from tflm_planner.device.wheel import TICK_HZ, WheelEngine
-from tflm_planner.errors import UsageError
+from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.machine import WHEEL
 
 DEFAULT_RAM = 64 << 20
@@ -67,8 +67,8 @@ class VirtualBoard:
         largest: int = 4096,
         models: Sequence[bytes] = (),
     ) -> None:
-        self._wheel = WheelEngine() if engine is None else None
-        self._engine: Engine = engine or self._wheel or WheelEngine()
+        self._wheel = HostEngine() if engine is None else None
+        self._engine: Engine = engine or self._wheel or HostEngine()
         self._says, self._largest = says or virtual_capabilities(), largest
         self._models = models
         self._master, self._slave = os.openpty()  # the slave stays open: hosts come and go

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tflm_planner.ir import Op, Tensor
+from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.resize import Resize, resize_of
 from tflm_planner.ops.window import window_of
@@ -100,7 +100,7 @@ Rule = Same | Slide | Repeat | Scatter | Stretch
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class AxisLink:
     """Axis `out_axis` of result `result` follows axis `axis` of operand `operand` by `rule`."""
 
     operand: int
@@ -126,11 +126,11 @@ class AxisMap:
     """links: axes that correspond. reduces: (operand, axis) over which results are summed up;
     its pairs of one operator are one reduce axis. picks: axes of which a fixed part is read."""
 
-    links: tuple[Link, ...] = ()
+    links: tuple[AxisLink, ...] = ()
     reduces: tuple[tuple[int, int], ...] = ()
     picks: tuple[Pick, ...] = ()
 
-    def links_of(self, out_axis: int, result: int = 0) -> list[Link]:
+    def links_of(self, out_axis: int, result: int = 0) -> list[AxisLink]:
         """What an axis of a result follows."""
         return [k for k in self.links if k.out_axis == out_axis and k.result == result]
 
@@ -157,36 +157,36 @@ def _from_window(op: Op) -> AxisMap:
     if window is None:
         return AxisMap()
     slides = [
-        Link(0, 1 + i, 1 + i, Slide(window.kernel[i], window.stride[i], window.dilation[i], p))
+        AxisLink(0, 1 + i, 1 + i, Slide(window.kernel[i], window.stride[i], window.dilation[i], p))
         for i, p in enumerate(window.pad)
     ]
-    links = [Link(0, 0, 0), *slides]
+    links = [AxisLink(0, 0, 0), *slides]
     if op.kind == "CONV_2D":
         if window.groups > 1:
             return AxisMap(tuple(links))
-        return AxisMap((*links, Link(1, 0, 3), *_bias(op, 2, 3)), ((0, 3), (1, 3)))
+        return AxisMap((*links, AxisLink(1, 0, 3), *_bias(op, 2, 3)), ((0, 3), (1, 3)))
     times = window.channels[1] // window.channels[0]
-    links.append(Link(0, 3, 3, Repeat(times) if times > 1 else Same()))
+    links.append(AxisLink(0, 3, 3, Repeat(times) if times > 1 else Same()))
     if op.kind == "DEPTHWISE_CONV_2D":
-        links += [Link(1, 3, 3), *_bias(op, 2, 3)]
+        links += [AxisLink(1, 3, 3), *_bias(op, 2, 3)]
     return AxisMap(tuple(links))
 
 
-def _bias(op: Op, operand: int, out_axis: int) -> list[Link]:
+def _bias(op: Op, operand: int, out_axis: int) -> list[AxisLink]:
     there = len(op.inputs) > operand and op.inputs[operand] is not None
-    return [Link(operand, 0, out_axis)] if there else []
+    return [AxisLink(operand, 0, out_axis)] if there else []
 
 
 def _element_wise(op: Op) -> AxisMap:
     """Every operand broadcasts to the result, axes counted from the last."""
     out = shape_of(op.outputs[0])
-    links: list[Link] = []
+    links: list[AxisLink] = []
     for i, operand in enumerate(op.inputs):
         shape = shape_of(operand)
         lead = len(out) - len(shape)
         if lead < 0:
             return AxisMap()
-        links += [Link(i, a, a + lead) for a, n in enumerate(shape) if n == out[a + lead]]
+        links += [AxisLink(i, a, a + lead) for a, n in enumerate(shape) if n == out[a + lead]]
     return AxisMap(tuple(links))
 
 
@@ -201,17 +201,17 @@ def _padded(op: Op) -> AxisMap:
     shape = shape_of(op.inputs[0])
     if pads is None or len(pads) != 2 * len(shape):
         return AxisMap()
-    return AxisMap(tuple(Link(0, a, a, Same(-pads[2 * a])) for a in range(len(shape))))
+    return AxisMap(tuple(AxisLink(0, a, a, Same(-pads[2 * a])) for a in range(len(shape))))
 
 
 def _joined(op: Op) -> AxisMap:
     out = shape_of(op.outputs[0])
     axis = _option(op, "axis") % max(len(out), 1)
-    links: list[Link] = []
+    links: list[AxisLink] = []
     at = 0
     for i, operand in enumerate(op.inputs):
         shape = shape_of(operand)
-        links += [Link(i, a, a, Same(-at if a == axis else 0)) for a in range(len(shape))]
+        links += [AxisLink(i, a, a, Same(-at if a == axis else 0)) for a in range(len(shape))]
         at += shape[axis] if shape else 0
     return AxisMap(tuple(links))
 
@@ -222,11 +222,11 @@ def _split(op: Op) -> AxisMap:
     shape = shape_of(op.inputs[first])
     if axis is None or not shape:
         return AxisMap()
-    at, links = 0, list[Link]()
+    at, links = 0, list[AxisLink]()
     for r, result in enumerate(op.outputs):
         for a in range(len(shape)):
             shift = at if a == axis[0] % len(shape) else 0
-            links.append(Link(first, a, a, Same(shift), r))
+            links.append(AxisLink(first, a, a, Same(shift), r))
         at += shape_of(result)[axis[0]]
     return AxisMap(tuple(links))
 
@@ -235,16 +235,16 @@ def _packed(op: Op) -> AxisMap:
     """Operands side by side along a new axis, which no operand has."""
     axis = _option(op, "axis") % max(len(shape_of(op.outputs[0])), 1)
     ranks = [len(shape_of(t)) for t in op.inputs]
-    links = [Link(i, a, a + (a >= axis)) for i, rank in enumerate(ranks) for a in range(rank)]
+    links = [AxisLink(i, a, a + (a >= axis)) for i, rank in enumerate(ranks) for a in range(rank)]
     return AxisMap(tuple(links))
 
 
 def _unpacked(op: Op) -> AxisMap:
     rank = len(shape_of(op.inputs[0]))
     axis = _option(op, "axis") % max(rank, 1)
-    links: list[Link] = []
+    links: list[AxisLink] = []
     for r in range(len(op.outputs)):
-        links += [Link(0, a, a - (a > axis), result=r) for a in range(rank) if a != axis]
+        links += [AxisLink(0, a, a - (a > axis), result=r) for a in range(rank) if a != axis]
     picks = [Pick(0, axis, (r, r + 1), r) for r in range(len(op.outputs))]
     return AxisMap(tuple(links), picks=tuple(picks))
 
@@ -253,7 +253,7 @@ def _sliced(op: Op) -> AxisMap:
     begin, rank = integers(op.inputs[1]), len(shape_of(op.outputs[0]))
     if begin is None or len(begin) != rank:
         return AxisMap()
-    return AxisMap(tuple(Link(0, a, a, Same(begin[a])) for a in range(rank)))
+    return AxisMap(tuple(AxisLink(0, a, a, Same(begin[a])) for a in range(rank)))
 
 
 def _strided(op: Op) -> AxisMap:
@@ -261,13 +261,13 @@ def _strided(op: Op) -> AxisMap:
     taken = strides_of(op)
     if taken is None:
         return AxisMap()
-    links: list[Link] = []
+    links: list[AxisLink] = []
     picks: list[Pick] = []
     for axis, (begin, stride, vanishes) in enumerate(taken):
         if vanishes:
             picks.append(Pick(0, axis, (begin, begin + 1)))
         else:
-            links.append(Link(0, axis, axis - len(picks), Slide(1, stride, 1, -begin)))
+            links.append(AxisLink(0, axis, axis - len(picks), Slide(1, stride, 1, -begin)))
     return AxisMap(tuple(links), picks=tuple(picks))
 
 
@@ -298,7 +298,7 @@ def _reshaped(op: Op) -> AxisMap:
     """Axes that stay apart: of the same size, with as many elements before them."""
     source, out = shape_of(op.inputs[0]), shape_of(op.outputs[0])
     links = [
-        Link(0, i, j)
+        AxisLink(0, i, j)
         for i, n in enumerate(source)
         for j, m in enumerate(out)
         if n == m > 1 and math.prod(source[:i]) == math.prod(out[:j])
@@ -310,33 +310,35 @@ def _transposed(op: Op) -> AxisMap:
     order = integers(op.inputs[1])
     if order is None or len(order) != len(shape_of(op.outputs[0])):
         return AxisMap()
-    return AxisMap(tuple(Link(0, a, j) for j, a in enumerate(order)))
+    return AxisMap(tuple(AxisLink(0, a, j) for j, a in enumerate(order)))
 
 
 def _fully_connected(op: Op) -> AxisMap:
     """Data (.., Ci), weights (Co, Ci), result (.., Co)."""
     data, out = shape_of(op.inputs[0]), shape_of(op.outputs[0])
     rows = range(len(out) - 1) if data[:-1] == out[:-1] else ()
-    links = [Link(0, a, a) for a in rows]
+    links = [AxisLink(0, a, a) for a in rows]
     last = len(out) - 1
     # Operands that are flattened on the way have no axis to sum up over.
     apart = data[-1:] == shape_of(op.inputs[1])[1:]
     reduces = ((0, len(data) - 1), (1, 1)) if apart else ()
-    return AxisMap((*links, Link(1, 0, last), *_bias(op, 2, last)), reduces)
+    return AxisMap((*links, AxisLink(1, 0, last), *_bias(op, 2, last)), reduces)
 
 
 def _batch_matmul(op: Op) -> AxisMap:
     out = shape_of(op.outputs[0])
     rank = len(out)
-    links: list[Link] = []
+    links: list[AxisLink] = []
     reduces: list[tuple[int, int]] = []
     turned = (_option(op, "adjX"), _option(op, "adjY"))
     for i, own in enumerate((rank - 2, rank - 1)):
         shape = shape_of(op.inputs[i])
         lead = rank - len(shape)
-        links += [Link(i, a, a + lead) for a in range(len(shape) - 2) if shape[a] == out[a + lead]]
+        links += [
+            AxisLink(i, a, a + lead) for a in range(len(shape) - 2) if shape[a] == out[a + lead]
+        ]
         kept = len(shape) - (1 + i if turned[i] else 2 - i)
-        links.append(Link(i, kept, own))
+        links.append(AxisLink(i, kept, own))
         reduces.append((i, 2 * len(shape) - 3 - kept))
     return AxisMap(tuple(links), tuple(reduces))
 
@@ -348,7 +350,7 @@ def _reduced(op: Op) -> AxisMap:
     gone = {a % len(shape) for a in axes}
     keep = bool(_option(op, "keepDims"))
     left = [a for a in range(len(shape)) if a not in gone]
-    links = [Link(0, a, a if keep else j) for j, a in enumerate(left)]
+    links = [AxisLink(0, a, a if keep else j) for j, a in enumerate(left)]
     return AxisMap(tuple(links), tuple((0, a) for a in sorted(gone)))
 
 
@@ -357,22 +359,22 @@ def _transposed_convolution(op: Op) -> AxisMap:
     if len(op.inputs) < 3 or len(shape_of(op.inputs[1])) != 4 or len(shape_of(op.inputs[2])) != 4:
         return AxisMap()
     kernel, out = (shape_of(t) for t in (op.inputs[1], op.outputs[0]))
-    links = [Link(2, 0, 0), Link(1, 0, 3), *_bias(op, 3, 3)]
+    links = [AxisLink(2, 0, 0), AxisLink(1, 0, 3), *_bias(op, 3, 3)]
     for axis, name in ((1, "strideH"), (2, "strideW")):
         stride = max(_option(op, name), 1)
         covered = out[axis] if _option(op, "padding") == 0 else out[axis] - kernel[axis] + 1
         total = max((-(-covered // stride) - 1) * stride + kernel[axis] - out[axis], 0)
-        links.append(Link(2, axis, axis, Scatter(kernel[axis], stride, total // 2)))
+        links.append(AxisLink(2, axis, axis, Scatter(kernel[axis], stride, total // 2)))
     return AxisMap(tuple(links), ((2, 3), (1, 3)))
 
 
 def _resized(op: Op) -> AxisMap:
     """Batch, channels, and rows and columns where tiles can have the ratio of the whole."""
-    links = [Link(0, 0, 0), Link(0, 3, 3)]
+    links = [AxisLink(0, 0, 0), AxisLink(0, 3, 3)]
     for axis in (1, 2):
         resize = resize_of(op, axis)
         if resize is not None and resize.has_exact_cuts:
-            links.append(Link(0, axis, axis, Stretch(resize)))
+            links.append(AxisLink(0, axis, axis, Stretch(resize)))
     return AxisMap(tuple(links))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tflm_planner.ir import Tensor
+from tflm_planner.model.ir import Tensor
 
 
 def integers(tensor: Tensor | None) -> list[int] | None:

@@ -1,14 +1,14 @@
 """WHILE: its results start as its operands, and end as its body's outputs.
 
 The copies between them are skipped where both lie at one address. What more can lie there, inside
-the graphs that it runs, is for `planning.flow` to say.
+the graphs that it runs, is for `tflm.control_flow` to say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tflm_planner.ir import Op, Tensor
+from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tflm_planner.ir import Op, Tensor
+from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 
 def _same_bytes(op: Op) -> Iterator[Sharing]:
     """Also LiteRT keeps RESHAPE's result in its operand, but computes in place there though the
-    operand is still needed: `passes.reorder` keeps the order that this relies on."""
+    operand is still needed: `transforms.reorder` keeps the order that this relies on."""
     operand, result = op.operands()[0], op.outputs[0]
     if operand.nbytes == result.nbytes and operand.type == result.type:
         yield Sharing(operand, result, distance=0, exclusive=True, same_bytes=True)

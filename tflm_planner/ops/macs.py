@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from tflm_planner.ir import Op
+from tflm_planner.model.ir import Op
 from tflm_planner.ops.axes import axis_map, shape_of
 
 

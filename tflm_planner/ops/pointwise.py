@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tflm_planner.ir import Op
+from tflm_planner.model.ir import Op
 from tflm_planner.ops.spec import OpSpec, Sharing, register
 
 

@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from tflm_planner.ir import Op
+from tflm_planner.model.ir import Op
 
 Sampling = Literal["nearest", "bilinear", "bilinear float"]
 Taps = tuple[int, int, Fraction]

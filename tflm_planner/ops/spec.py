@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tflm_planner.ir import Op, Tensor
-from tflm_planner.schema import operator_names
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.schema import operator_names
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tflm_planner.ir import Op, Tensor
+from tflm_planner.model.ir import Op, Tensor
 
 _SAME, _VALID = 0, 1
 _KNOWN = 1 << 14

@@ -1,1 +1,1 @@
-"""One `Report`, rendered as text, JSON, CSV and HTML."""
+"""One `Report` (`document`), rendered as text, JSON, CSV, HTML and SVG."""

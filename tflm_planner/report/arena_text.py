@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tflm_planner.report.text import count, percent, safe_text
-from tflm_planner.tflm.arena import Arena
+from tflm_planner.support.units import human_size
+from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.targets import Board, Target
-from tflm_planner.units import human_size
 
 _SCRATCH_SHOWN = 6
 

@@ -15,9 +15,16 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from string import ascii_uppercase
 
-from tflm_planner.ir import Graph, Op, Tensor
-from tflm_planner.passes.axes import REDUCE, Axis, Vertex, axis_graph, cells, schemes_along
+from tflm_planner.model.ir import Graph, Op, Tensor
 from tflm_planner.report.text import shorten
+from tflm_planner.transforms.axis_graph import (
+    REDUCE,
+    Axis,
+    Vertex,
+    axis_graph,
+    cells,
+    schemes_along,
+)
 
 _NAME = 30
 _NAMES = {1: "rows", 2: "columns", 3: "channels"}

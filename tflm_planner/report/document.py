@@ -14,7 +14,7 @@ BlockKind = Literal["input", "output", "activation", "scratch"]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MapBlock:
     """A rectangle of the memory map: a buffer at [offset, offset + size) during [start, end)."""
 
     name: str
@@ -26,7 +26,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MapStep:
     """One operator in execution order, with what is live while it runs.
 
     `input_bytes`, `output_bytes` and `other_bytes` are the columns of the tensor memory mapping
@@ -57,18 +57,18 @@ class Step:
 class MemoryMap:
     """Where every buffer lies, over the operators in execution order."""
 
-    steps: tuple[Step, ...]
-    blocks: tuple[Block, ...]
+    steps: tuple[MapStep, ...]
+    blocks: tuple[MapBlock, ...]
     head: int
 
     @property
-    def peak_step(self) -> Step | None:
+    def peak_step(self) -> MapStep | None:
         """The first operator at which the live bytes are largest."""
         return max(self.steps, key=lambda s: s.live_bytes, default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HeadLimits:
     """Floors of the head that no plan of a kind can go below (None: not known).
 
     inputs: all model inputs together. order: live bytes at the peak, operators in file order.
@@ -95,7 +95,7 @@ class ArenaFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Wheel:
+class HostRuntime:
     """Head and tail on this machine's TFLM (the Python wheel): predicted, and as it reported."""
 
     predicted_head: int
@@ -113,7 +113,7 @@ class Side:
     tensors: int
     file_bytes: int
     arena: ArenaFigures
-    wheel: Wheel
+    wheel: HostRuntime
     map: MemoryMap
     macs: int = 0
 
@@ -155,7 +155,7 @@ Role = Literal["stock", "plan", "tiled", "chosen", "slower"]
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ParetoPoint:
     """A way to run the model. role: the source; order and plan alone; with regions in tiles or in
     loops; the one that was written; one that needs more instructions than allowed.
 
@@ -172,7 +172,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
+class ParetoFront:
     """Memory against instructions: ways to run the model, the largest first. Beside the source and
     the plan alone, none is both smaller and faster than another that needs no operator which it
     does not need; there may be better ones that the search did not find.
@@ -183,7 +183,7 @@ class Front:
 
     objective: Literal["arena", "head"]
     allowed: float
-    points: tuple[Point, ...]
+    points: tuple[ParetoPoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ class Report:
     sha256_after: str
     before: Side
     after: Side
-    limits: Limits
+    limits: HeadLimits
     order: OrderSummary
     allocation: AllocationSummary
     checks: tuple[RuntimeCheck, ...]
@@ -206,7 +206,7 @@ class Report:
     budget: int | None
     notes: tuple[str, ...]
     seconds: dict[str, float]
-    front: Front | None = None
+    front: ParetoFront | None = None
 
     @property
     def saved(self) -> int:

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from html import escape
 
 from tflm_planner.report import svg
-from tflm_planner.report.document import Front, Point
+from tflm_planner.report.document import ParetoFront, ParetoPoint
 from tflm_planner.report.front_text import overhead_text, point_words
 from tflm_planner.report.text import shorten
-from tflm_planner.units import human_size
+from tflm_planner.support.units import human_size
 
 WIDTH, HEIGHT = 1000, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 40.0, 58.0, 62.0
@@ -94,7 +94,7 @@ class _Plane:
         return HEIGHT - _BOTTOM
 
 
-def front_svg(front: Front, *, inputs: int, budget: int | None, title: str) -> str:
+def front_svg(front: ParetoFront, *, inputs: int, budget: int | None, title: str) -> str:
     """`front` by itself. inputs: bytes of all inputs (L0), which nothing is below. budget: bytes
     that the arena may take, if that was asked for."""
     plane = _plane(front, budget)
@@ -122,7 +122,7 @@ def front_svg(front: Front, *, inputs: int, budget: int | None, title: str) -> s
     )
 
 
-def _plane(front: Front, budget: int | None) -> _Plane:
+def _plane(front: ParetoFront, budget: int | None) -> _Plane:
     sizes = [p.size for p in front.points]
     overheads = [p.overhead for p in front.points]
     high = max(*overheads, min(front.allowed, 1.5), 1.05)
@@ -170,7 +170,7 @@ def _level(plane: _Plane, size: int, style: str, words: str, text: str) -> Itera
     yield svg.text(plane.right - 6, y - 5, words, text, "end")
 
 
-def _stairs(plane: _Plane, front: Front) -> Iterator[str]:
+def _stairs(plane: _Plane, front: ParetoFront) -> Iterator[str]:
     """What can be had for at most so many instructions: on the firmware as it is, and with more
     operators in it. Nothing goes up: what is slower and no smaller helps nobody."""
     ways = [p for p in front.points if p.role not in ("stock", "slower")]
@@ -182,7 +182,7 @@ def _stairs(plane: _Plane, front: Front) -> Iterator[str]:
         yield f'<path class="steps" d="{_path(plane, own)}H{end}"/>'
 
 
-def _path(plane: _Plane, ways: Sequence[Point]) -> str:
+def _path(plane: _Plane, ways: Sequence[ParetoPoint]) -> str:
     least = ways[0]
     path = f"M{svg.number(plane.x(least.overhead))} {svg.number(plane.y(least.size))}"
     for p in ways[1:]:
@@ -191,11 +191,11 @@ def _path(plane: _Plane, ways: Sequence[Point]) -> str:
     return path
 
 
-def _step(plane: _Plane, point: Point) -> str:
+def _step(plane: _Plane, point: ParetoPoint) -> str:
     return f"H{svg.number(plane.x(point.overhead))}V{svg.number(plane.y(point.size))}"
 
 
-def _dot(plane: _Plane, point: Point) -> str:
+def _dot(plane: _Plane, point: ParetoPoint) -> str:
     radius = 8 if point.role == "chosen" else 5
     x, y = svg.number(plane.x(point.overhead)), svg.number(plane.y(point.size))
     added = shorten(f"registers {', '.join(point.added) or 'nothing'}", 300)
@@ -207,11 +207,11 @@ def _dot(plane: _Plane, point: Point) -> str:
     )
 
 
-def _tone(point: Point) -> str:
+def _tone(point: ParetoPoint) -> str:
     return "more" if point.role == "tiled" and point.added else point.role
 
 
-def _labels(plane: _Plane, points: Sequence[Point]) -> Iterator[str]:
+def _labels(plane: _Plane, points: Sequence[ParetoPoint]) -> Iterator[str]:
     """Bytes beside the points, where there is room; those that have a name first."""
     ranks = {"chosen": 0, "stock": 1, "plan": 2, "slower": 4}
     taken: list[tuple[float, float, float]] = []
@@ -231,7 +231,7 @@ def _labels(plane: _Plane, points: Sequence[Point]) -> Iterator[str]:
             yield svg.text(x, y, words, _TEXT_STYLE.get(p.role, "lab"), anchor)
 
 
-def _footer(plane: _Plane, front: Front) -> Iterator[str]:
+def _footer(plane: _Plane, front: ParetoFront) -> Iterator[str]:
     y = HEIGHT - 16
     what = "bytes of arena" if front.objective == "arena" else "bytes of head"
     yield svg.text(_LEFT, y, f"{what}, against instructions beside the source's", "")

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tflm_planner.report.bars import CELLS, bars
-from tflm_planner.report.document import Front, Point
+from tflm_planner.report.document import ParetoFront, ParetoPoint
 
 MOST_POINTS = 9
 """Points that a terminal shows."""
 _TITLES = ("memory", "against", "instructions")
 
 
-def front_rows(front: Front | None, encoding: str) -> Iterator[tuple[str, str]]:
+def front_rows(front: ParetoFront | None, encoding: str) -> Iterator[tuple[str, str]]:
     """Label and text of each line: bytes, instructions, a bar of the bytes, what it takes."""
     if front is None:
         return
@@ -27,7 +27,7 @@ def front_rows(front: Front | None, encoding: str) -> Iterator[tuple[str, str]]:
         yield label, f"{figures}  {bar(p.size, most):<{CELLS}}  {point_words(p)}".rstrip()
 
 
-def shown_points(front: Front, most: int) -> list[Point]:
+def shown_points(front: ParetoFront, most: int) -> list[ParetoPoint]:
     """At most `most` points: the source, the plan, what was written, and some of the others."""
     named = [p for p in front.points if p.role in ("stock", "plan", "chosen")]
     others = [p for p in front.points if p not in named]
@@ -39,12 +39,12 @@ def shown_points(front: Front, most: int) -> list[Point]:
     return [p for p in front.points if id(p) in kept]
 
 
-def overhead_text(point: Point) -> str:
+def overhead_text(point: ParetoPoint) -> str:
     """Instructions beside those of the source."""
     return "" if point.role == "stock" else f"{100 * (point.overhead - 1):+.1f} %"
 
 
-def point_words(point: Point) -> str:
+def point_words(point: ParetoPoint) -> str:
     """What a point is, and what it takes."""
     if point.role == "stock":
         return "as it was"

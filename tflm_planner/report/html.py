@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import PurePath
 
-from tflm_planner.report.document import MemoryMap, Report, Step
+from tflm_planner.report.document import MapStep, MemoryMap, Report
 from tflm_planner.report.front_svg import front_svg
 from tflm_planner.report.front_text import overhead_text, point_words
 from tflm_planner.report.memory_map_svg import before_after_svg, memory_map_svg
@@ -253,7 +253,7 @@ def _operators(memory_map: MemoryMap) -> Iterator[str]:
     yield "</tbody></table></div>"
 
 
-def _operator(step: Step, numbers: Iterable[int], style: str, most: int) -> str:
+def _operator(step: MapStep, numbers: Iterable[int], style: str, most: int) -> str:
     mark = f' class="{style}"' if style else ""
     cells = "".join(f'<td class="n">{number:,}</td>' for number in numbers)
     name, long = shorten(step.name, 40), shorten(step.name, _NAME)

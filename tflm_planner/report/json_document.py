@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tflm_planner.report.document import ArenaFigures, Front, Limits, MemoryMap, Report, Side
-from tflm_planner.tflm.arena import Arena
+from tflm_planner.report.document import (
+    ArenaFigures,
+    HeadLimits,
+    MemoryMap,
+    ParetoFront,
+    Report,
+    Side,
+)
+from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.targets import Target
 from tflm_planner.verify.verdict import RuntimeCheck, Verdict
 
@@ -66,7 +73,9 @@ def to_json(report: Report) -> JsonObject:
     }
 
 
-def inspection_to_json(memory_map: MemoryMap, limits: Limits, notes: Sequence[str]) -> JsonObject:
+def inspection_to_json(
+    memory_map: MemoryMap, limits: HeadLimits, notes: Sequence[str]
+) -> JsonObject:
     """What `inspect` shows of a model: its map on stock TFLM, and the floors of its head."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -85,7 +94,7 @@ def verdict_to_json(verdict: Verdict) -> JsonObject:
     }
 
 
-def _front(front: Front) -> JsonObject:
+def _front(front: ParetoFront) -> JsonObject:
     return {
         "objective": front.objective,
         "allowed_overhead": front.allowed,
@@ -113,7 +122,7 @@ def _check(check: RuntimeCheck) -> JsonObject:
     }
 
 
-def _limits(limits: Limits) -> JsonObject:
+def _limits(limits: HeadLimits) -> JsonObject:
     return {
         "inputs": limits.inputs,
         "order": limits.order,

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from html import escape
 
 from tflm_planner.report import svg
-from tflm_planner.report.document import Block, MemoryMap
+from tflm_planner.report.document import MapBlock, MemoryMap
 from tflm_planner.report.text import shorten
-from tflm_planner.units import human_size
+from tflm_planner.support.units import human_size
 
 NAMED_BLOCKS = 1500
 """Rectangles of a map that have a hover text; the smaller rest is merged into a few paths."""
@@ -74,7 +74,7 @@ _LEGEND = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Frame:
+class _PlotArea:
     """Where a map is drawn: pixels of the plot, the operators and bytes it spans, and the id of
     the pattern that marks shared bytes."""
 
@@ -117,7 +117,7 @@ def memory_map_svg(
     width, height = max(360, width), max(200, height)
     top = max(1, scale or 0, memory_map.head)
     hatch = _hatch(title)
-    frame = _Frame(58, 52, width - 58 - 20, height - 52 - 66, _steps(memory_map), top, hatch)
+    frame = _PlotArea(58, 52, width - 58 - 20, height - 52 - 66, _steps(memory_map), top, hatch)
     line = f"head {human_size(memory_map.head)}"
     body = [
         svg.text(20, 30, shorten(title, int((width - 240) / 9)), "h1"),
@@ -147,8 +147,8 @@ def before_after_svg(
     gap, left, top = 34.0, 58.0, 128.0
     each = (width - left - 20 - gap) / 2
     tall = height - top - 66
-    first = _Frame(left, top, each, tall, _steps(before), scale, hatch)
-    second = _Frame(left + each + gap, top, each, tall, _steps(after), scale, hatch)
+    first = _PlotArea(left, top, each, tall, _steps(before), scale, hatch)
+    second = _PlotArea(left + each + gap, top, each, tall, _steps(after), scale, hatch)
     body = [
         svg.text(20, 32, shorten(title, int((width - 40) / 9)), "h1"),
         *_figure(first, "before", before.head),
@@ -187,7 +187,7 @@ def _document(width: int, height: int, label: str, hatch: str, body: Sequence[st
     )
 
 
-def _figure(frame: _Frame, caption: str, head: int) -> Iterator[str]:
+def _figure(frame: _PlotArea, caption: str, head: int) -> Iterator[str]:
     """The head over a panel: caption, large number, bytes."""
     number = f"{head / 1024:,.1f} KiB" if head >= 1024 else f"{head:,} B"
     yield svg.text(frame.left, 66, caption, "cap")
@@ -196,7 +196,7 @@ def _figure(frame: _Frame, caption: str, head: int) -> Iterator[str]:
         yield svg.text(frame.left, 112, f"{head:,} bytes of head", "")
 
 
-def _gain(frame: _Frame, before: int, after: int) -> Iterator[str]:
+def _gain(frame: _PlotArea, before: int, after: int) -> Iterator[str]:
     """The change in percent, over the right end of a panel."""
     if before and before != after:
         sign = "\N{MINUS SIGN}" if after < before else "+"
@@ -206,7 +206,7 @@ def _gain(frame: _Frame, before: int, after: int) -> Iterator[str]:
         yield svg.text(frame.right, 94, "same head", "cap", "end")
 
 
-def _saving(frame: _Frame, before: int, after: int) -> Iterator[str]:
+def _saving(frame: _PlotArea, before: int, after: int) -> Iterator[str]:
     """An arrow from the old head down to the new one, where it has room (nothing lies there)."""
     top, bottom = frame.y(before) + 2, frame.y(after) - 2
     if bottom - top < 26:
@@ -217,7 +217,7 @@ def _saving(frame: _Frame, before: int, after: int) -> Iterator[str]:
     yield svg.text(x - 8, middle + 4, f"{before - after:,} bytes saved", "nowt", "end")
 
 
-def _panel(frame: _Frame, memory_map: MemoryMap, *, ticks: bool) -> Iterator[str]:
+def _panel(frame: _PlotArea, memory_map: MemoryMap, *, ticks: bool) -> Iterator[str]:
     yield (
         f'<rect class="plot" x="{svg.number(frame.left)}" y="{svg.number(frame.top)}" '
         f'width="{svg.number(frame.width)}" height="{svg.number(frame.height)}"/>'
@@ -234,7 +234,7 @@ def _panel(frame: _Frame, memory_map: MemoryMap, *, ticks: bool) -> Iterator[str
     yield from _peak(frame, memory_map)
 
 
-def _peak(frame: _Frame, memory_map: MemoryMap) -> Iterator[str]:
+def _peak(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[str]:
     """A small triangle under the axis, at the operator of most live bytes."""
     peak = memory_map.peak_step
     if peak is None:
@@ -246,7 +246,7 @@ def _peak(frame: _Frame, memory_map: MemoryMap) -> Iterator[str]:
     yield f"{tip}<title>{escape(hover)}</title></path>"
 
 
-def _rectangles(frame: _Frame, memory_map: MemoryMap) -> Iterator[str]:
+def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[str]:
     """All blocks: the largest with a hover text, the rest merged into one path a colour."""
     order = sorted(memory_map.blocks, key=lambda b: (b.start, b.offset, b.name))
     tones = _tones(order)
@@ -274,9 +274,9 @@ def _rectangles(frame: _Frame, memory_map: MemoryMap) -> Iterator[str]:
     yield from _labels(frame, largest)
 
 
-def _shared(blocks: Sequence[Block]) -> list[Block]:
+def _shared(blocks: Sequence[MapBlock]) -> list[MapBlock]:
     """Where two of `blocks` lie at the same time; not more rectangles than are worth drawing."""
-    active, found = list[Block](), list[Block]()
+    active, found = list[MapBlock](), list[MapBlock]()
     for block in sorted(blocks, key=lambda b: (b.start, b.offset, b.name)):
         active = [other for other in active if other.end > block.start]
         for other in active:
@@ -284,12 +284,12 @@ def _shared(blocks: Sequence[Block]) -> list[Block]:
             high = min(block.offset + block.size, other.offset + other.size)
             if low < high:
                 end = min(block.end, other.end)
-                found.append(Block("", "scratch", high - low, low, block.start, end))
+                found.append(MapBlock("", "scratch", high - low, low, block.start, end))
         active.append(block)
     return found[:_LABELLED_BLOCKS]
 
 
-def _labels(frame: _Frame, blocks: Sequence[Block]) -> Iterator[str]:
+def _labels(frame: _PlotArea, blocks: Sequence[MapBlock]) -> Iterator[str]:
     """Name and size inside the rectangles, larger ones first; none that would cover another."""
     taken: list[tuple[float, float, float, float]] = []
     for block in blocks:
@@ -315,7 +315,7 @@ def _touch(a: tuple[float, float, float, float], b: tuple[float, float, float, f
     return not apart
 
 
-def _hover(block: Block, memory_map: MemoryMap) -> str:
+def _hover(block: MapBlock, memory_map: MemoryMap) -> str:
     """Name, size, offset and life span of a block, a line each."""
     first, last = block.start, block.end - 1
     steps = memory_map.steps
@@ -327,7 +327,7 @@ def _hover(block: Block, memory_map: MemoryMap) -> str:
     return f"{shorten(block.name, _NAME)}\n{block.kind}, {human_size(block.size)}\n{where}\n{span}"
 
 
-def _tones(blocks: Sequence[Block]) -> list[str]:
+def _tones(blocks: Sequence[MapBlock]) -> list[str]:
     """A colour class for each block; successive activations take turns, so that edges show."""
     tones, turn = list[str](), 0
     for block in blocks:
@@ -348,7 +348,7 @@ def _colours(*maps: MemoryMap) -> set[str]:
     return used
 
 
-def _footer(frame: _Frame, width: int, height: int, colours: set[str]) -> Iterator[str]:
+def _footer(frame: _PlotArea, width: int, height: int, colours: set[str]) -> Iterator[str]:
     """The name of the axis on the left, the colours on the right."""
     y = height - 18
     yield svg.text(frame.left, y, "operators in execution order", "")
@@ -370,11 +370,11 @@ def _legend_width(words: str) -> float:
     return 15 + 12 * svg.CHARACTER * len(words) + 14
 
 
-def _rule(frame: _Frame, head: int, style: str) -> str:
+def _rule(frame: _PlotArea, head: int, style: str) -> str:
     return svg.line(style, frame.left, frame.y(head), frame.right, frame.y(head))
 
 
-def _box(frame: _Frame, block: Block) -> tuple[float, float, float, float]:
+def _box(frame: _PlotArea, block: MapBlock) -> tuple[float, float, float, float]:
     """Left, top, width and height of a block, in pixels; never thinner than can be seen."""
     x, y = frame.x(block.start), frame.y(block.offset + block.size)
     return x, y, max(0.5, frame.x(block.end) - x), max(0.5, frame.y(block.offset) - y)
@@ -384,5 +384,5 @@ def _steps(memory_map: MemoryMap) -> int:
     return max(1, len(memory_map.steps), max((b.end for b in memory_map.blocks), default=1))
 
 
-def _span(block: Block) -> int:
+def _span(block: MapBlock) -> int:
     return block.end - block.start

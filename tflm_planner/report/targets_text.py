@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from tflm_planner.support.units import human_size
 from tflm_planner.tflm.targets import Board, Target
-from tflm_planner.units import human_size
 
 
 def render_targets(targets: Mapping[str, Target], boards: Mapping[str, Board]) -> str:

@@ -15,15 +15,15 @@ from pathlib import PurePath
 from tflm_planner.report.bars import CELLS, bars
 from tflm_planner.report.document import (
     ArenaFigures,
-    Limits,
+    HeadLimits,
+    MapStep,
     MemoryMap,
     Report,
     RuntimeCheck,
     Side,
-    Step,
 )
 from tflm_planner.report.front_text import front_rows
-from tflm_planner.units import human_size
+from tflm_planner.support.units import human_size
 from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
 
 _NOTES_SHOWN = 10
@@ -79,7 +79,7 @@ def count(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
-def limit_rows(limits: Limits) -> tuple[tuple[str, str, int | None, str], ...]:
+def limit_rows(limits: HeadLimits) -> tuple[tuple[str, str, int | None, str], ...]:
     """The floors L0 to L3: short name, title, bytes (None: not known), what it means."""
     return (
         ("L0", "inputs", limits.inputs, "all model inputs together"),
@@ -225,7 +225,7 @@ def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") 
 def render_inspection(
     title: str,
     memory_map: MemoryMap,
-    limits: Limits,
+    limits: HeadLimits,
     notes: Sequence[str],
     *,
     width: int = 110,
@@ -331,7 +331,7 @@ def _peak_lines(memory_map: MemoryMap, width: int) -> Iterator[str]:
         yield f"  {f'{peak.workspace_bytes:,} B':>14}  {share:>7}  scratch of the kernel"
 
 
-def _limit_lines(limits: Limits, head: int) -> Iterator[str]:
+def _limit_lines(limits: HeadLimits, head: int) -> Iterator[str]:
     for short, title, size, meaning in limit_rows(limits):
         number = "not known" if size is None else f"{size:,} B"
         above = "" if size is None or not head else f"{percent(size, head)} of the head"
@@ -358,7 +358,7 @@ def _right(title: str, numbers: Iterable[int]) -> list[str]:
     return [cell.rjust(width) for cell in cells]
 
 
-def _indent(step: Step) -> str:
+def _indent(step: MapStep) -> str:
     return "  " if step.graph > 0 else ""
 
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tflm_planner.ir import Op, Tensor
+from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.window import WINDOWS
-from tflm_planner.tflm.contracts import STUDIED, TRAILING, Library, Trail, contract
-from tflm_planner.tflm.scratch import ScratchModel, scratch_model
+from tflm_planner.tflm.kernels.contracts import (
+    STUDIED,
+    TRAILING,
+    InputOverlap,
+    KernelBuild,
+    input_overlap_contract,
+)
+from tflm_planner.tflm.kernels.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.targets import DEFAULT_TARGET, Target, load_target
 
 WHEEL = "x86-64/wheel"
@@ -20,7 +26,7 @@ class Machine:
     """scratch_of: bytes of each scratch request. trails_of: results that may trail operands."""
 
     target: Target
-    libraries: tuple[Library, ...]
+    libraries: tuple[KernelBuild, ...]
     _known: dict[Hashable, list[tuple[int, int, int, int]]] = field(
         default_factory=dict[Hashable, list[tuple[int, int, int, int]]], compare=False, repr=False
     )
@@ -31,7 +37,7 @@ class Machine:
         """Scratch of the target's kernels."""
         return scratch_model(self.target)
 
-    def trails_of(self, op: Op) -> Iterable[Trail]:
+    def trails_of(self, op: Op) -> Iterable[InputOverlap]:
         """What the target's kernels allow beyond aliases.
 
         The reference kernels, which run on this machine, must allow it too: so that every plan
@@ -43,7 +49,9 @@ class Machine:
             return
         form = _form(op)
         if form not in self._known:
-            found = contract(op, *dict.fromkeys((*self.libraries, Library.REFERENCE)))
+            found = input_overlap_contract(
+                op, *dict.fromkeys((*self.libraries, KernelBuild.REFERENCE))
+            )
             self._known[form] = [
                 (_place(op.inputs, t.operand), _place(op.outputs, t.result), t.low, t.high)
                 for t in found
@@ -51,7 +59,7 @@ class Machine:
         for operand, result, low, high in self._known[form]:
             data = op.inputs[operand]
             assert data is not None
-            yield Trail(data, op.outputs[result], low, high)
+            yield InputOverlap(data, op.outputs[result], low, high)
 
 
 _SMALL = 256
@@ -105,15 +113,15 @@ def machine(target: Target | None = None) -> Machine:
     return Machine(target, libraries_of(target))
 
 
-def libraries_of(target: Target) -> tuple[Library, ...]:
+def libraries_of(target: Target) -> tuple[KernelBuild, ...]:
     """The builds of kernel libraries whose contracts a plan for the target must keep."""
     if target.kernels == "reference":
-        return (Library.REFERENCE,)
+        return (KernelBuild.REFERENCE,)
     if target.kernels == "any":
         return STUDIED
     if target.kernels != "cmsis-nn":
-        return (Library.UNKNOWN,)
+        return (KernelBuild.UNKNOWN,)
     if target.version == "arduino-2023":
-        return (Library.CMSIS_NN_2022,)
-    build = {"dsp": Library.CMSIS_NN, "mve": Library.CMSIS_NN_MVE}
-    return (build.get(target.extension, Library.CMSIS_NN_PLAIN),)
+        return (KernelBuild.CMSIS_NN_2022,)
+    build = {"dsp": KernelBuild.CMSIS_NN, "mve": KernelBuild.CMSIS_NN_MVE}
+    return (build.get(target.extension, KernelBuild.CMSIS_NN_PLAIN),)

@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from tflm_planner.errors import UsageError
+from tflm_planner.support.errors import UsageError
 
 Kernels = Literal["reference", "cmsis-nn", "any", "unknown"]
 """Kernel library. "any" is all of the known ones: every figure is the largest of theirs.

@@ -1,8 +1,16 @@
 """Proves a rewritten model equal to the original on the real runtimes."""
 
-from tflm_planner.verify.able import why_unable
 from tflm_planner.verify.compare import Options, verify
+from tflm_planner.verify.runnable import why_unable
 from tflm_planner.verify.tolerance import Tolerance
-from tflm_planner.verify.verdict import Allocation, RuntimeCheck, Verdict
+from tflm_planner.verify.verdict import HostAllocation, RuntimeCheck, Verdict
 
-__all__ = ["Allocation", "Options", "RuntimeCheck", "Tolerance", "Verdict", "verify", "why_unable"]
+__all__ = [
+    "HostAllocation",
+    "Options",
+    "RuntimeCheck",
+    "Tolerance",
+    "Verdict",
+    "verify",
+    "why_unable",
+]

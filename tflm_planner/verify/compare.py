@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tflm_planner.errors import ModelError, UsageError
-from tflm_planner.ir import Model
-from tflm_planner.serde import read_model
-from tflm_planner.units import align_up
+from tflm_planner.model.ir import Model
+from tflm_planner.model.serde import read_model
+from tflm_planner.support.errors import ModelError, UsageError
+from tflm_planner.support.units import align_up
 from tflm_planner.verify.inputs import Array, input_sets, supported
 from tflm_planner.verify.locate import first_difference
 from tflm_planner.verify.session import Child, RuntimeFailureError, Session
@@ -29,7 +29,7 @@ from tflm_planner.verify.verdict import (
     DIFFERENT,
     EQUAL,
     NOT_AVAILABLE,
-    Allocation,
+    HostAllocation,
     RuntimeCheck,
     Verdict,
 )  # fmt: skip
@@ -77,7 +77,7 @@ def verify(
     if alone and "LiteRT" in runtimes:
         runtimes.remove("LiteRT")
     checks: list[RuntimeCheck] = []
-    arenas: list[Allocation | None] = [None, None]
+    arenas: list[HostAllocation | None] = [None, None]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         paths = folder / "original.tflite", folder / "result.tflite"
@@ -186,7 +186,7 @@ class SideBySide:
         self._model = model
         self._sessions = sessions
         self._options = options
-        self.arenas: list[Allocation | None] = [None, None]
+        self.arenas: list[HostAllocation | None] = [None, None]
 
     def compare(self) -> RuntimeCheck:
         """Run both until they differ, the inputs end or the budget is spent."""
@@ -200,7 +200,7 @@ class SideBySide:
                 what = "" if status == CANNOT_RUN else "the result does not load: "
                 return self._check(status, 0, False, f"{what}{failure}")
             if "head" in answer:
-                self.arenas[side] = Allocation(answer["head"], answer["tail"])
+                self.arenas[side] = HostAllocation(answer["head"], answer["tail"])
         return self._invoke_all()
 
     def _invoke_all(self) -> RuntimeCheck:

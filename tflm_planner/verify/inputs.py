@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.ir import Graph, Tensor
+from tflm_planner.model.ir import Graph, Tensor
 
 Array = npt.NDArray[Any]
 

@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tflm_planner.ir import Model, Op, Tensor
-from tflm_planner.serde import read_model, write_model
+from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.verify.session import RuntimeFailureError, Session
 
 _TIME_LIMIT = 60.0

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tflm_planner.passes.stream.strip import Strips
-from tflm_planner.serde import read_model
+from tflm_planner.model.serde import read_model
+from tflm_planner.transforms.row_loop.split_input import StripSchedule
 from tflm_planner.verify.compare import (
     PACKAGES,
     Options,
@@ -35,7 +35,7 @@ class Pair:
 
     front: bytes
     back: bytes
-    strips: Strips
+    strips: StripSchedule
     twin: bytes | None = None
 
 
@@ -48,7 +48,7 @@ def verify_pair(
     """Compare on every runtime that is here; a back in the TFLM dialect runs on TFLM, and its twin
     on LiteRT."""
     options = options or Options()
-    model, about = read_model(original), json.dumps(told(pair))
+    model, about = read_model(original), json.dumps(describe_pair(pair))
     arena, outputs = roomy_arena(original, model), str(len(model.main.outputs))
     checks: list[RuntimeCheck] = []
     with ExitStack() as stack:
@@ -79,7 +79,7 @@ def verify_pair(
     return Verdict(tuple(checks))
 
 
-def told(pair: Pair) -> dict[str, Any]:
+def describe_pair(pair: Pair) -> dict[str, Any]:
     """What an application must know of a pair: the fields of `Strips`, and shapes and types."""
     front, back = read_model(pair.front).main, read_model(pair.back, dialect=True).main
     halos = [front.inputs[given] for given, _ in pair.strips.states]

@@ -12,14 +12,14 @@ import threading
 from pathlib import Path
 from typing import Any, Self
 
-from tflm_planner.verify.frames import Failure, read_frame, write_frame
+from tflm_planner.support.frames import Failure, read_frame, write_frame
 
 
 class RuntimeFailureError(Exception):
     """The runtime refused, aborted or did not answer in time; the text says which."""
 
 
-class NoAnswerError(RuntimeFailureError):
+class RuntimeTimeoutError(RuntimeFailureError):
     """The runtime did not answer in time."""
 
 
@@ -62,7 +62,7 @@ class Child:
         except queue.Empty:
             self.close()
             message = f"no answer within {self._limit:.0f} s"
-            raise NoAnswerError(message) from None
+            raise RuntimeTimeoutError(message) from None
         if answer is None:
             raise RuntimeFailureError(self._epitaph())
         if isinstance(answer, Failure):

@@ -12,7 +12,7 @@ NOT_AVAILABLE = "not available"
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class HostAllocation:
     """Bytes of the arena that real TFLM reports after AllocateTensors (x86-64, this machine)."""
 
     head: int
@@ -41,8 +41,8 @@ class Verdict:
     """All runtimes together, and the arenas TFLM reported for original and result."""
 
     checks: tuple[RuntimeCheck, ...]
-    original_arena: Allocation | None = None
-    result_arena: Allocation | None = None
+    original_arena: HostAllocation | None = None
+    result_arena: HostAllocation | None = None
 
     @property
     def differs(self) -> bool:

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-from tflm_planner.verify.frames import Failure, read_frame, write_frame
+from tflm_planner.support.frames import Failure, read_frame, write_frame
 
 Invoke = Callable[[list[Any]], list[Any]]
 

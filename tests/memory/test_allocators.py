@@ -1,0 +1,326 @@
+"""Every allocator: legal, never below the bound, never worse than something simpler."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_problems import brute_force, chain, paint, problems, sliding_chains
+
+from tests.work import assert_near_linear
+from tflm_planner.memory.allocators import (
+    Solution,
+    best_of,
+    exact,
+    greedy,
+    portfolio,
+    slide,
+)
+from tflm_planner.memory.allocators.arrays import Arrays
+from tflm_planner.memory.allocators.climbing import climb
+from tflm_planner.memory.allocators.items import alias_sets, bind, choose_all, without_aliases
+from tflm_planner.memory.allocators.sections import sections_of
+from tflm_planner.memory.bounds import lower_bound, pairwise_bounds
+from tflm_planner.memory.domains import Pruner
+from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Plan, Problem, validate
+from tflm_planner.support.errors import UsageError
+
+SLOW = [HealthCheck.too_slow]
+HAS_ORTOOLS = importlib.util.find_spec("ortools") is not None
+
+
+def hard(count: int, seed: int) -> Problem:
+    """A dense random problem that greedy orders do not solve."""
+    chance = random.Random(seed)
+    buffers: list[Buffer] = []
+    for i in range(count):
+        start = chance.randrange(40)
+        life = chance.choice([1, 2, 3, 5, 9, 20])
+        buffers.append(Buffer(f"b{i}", 16 * chance.randint(1, 40), start, start + life))
+    return Problem(tuple(buffers))
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
+@given(problems())
+def test_every_plan_is_legal_and_none_below_the_bound(problem: Problem) -> None:
+    bound = lower_bound(problem)
+    for items in (bind(problem, ()), choose_all(problem), bind(without_aliases(problem), ())):
+        for _, offsets in greedy.candidates(items, bound):
+            plan = items.plan(offsets)
+            assert validate(problem, plan) == [] and paint(problem, plan)
+            assert plan.height(problem) >= bound
+        order = list(range(len(items)))
+        plan = items.plan(climb(Arrays.of(items), order, bound=bound, rounds=20).tolist())
+        assert validate(problem, plan) == []
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
+@given(problems(most=5, biggest=4))
+def test_best_is_what_brute_force_finds(problem: Problem) -> None:
+    solution = best_of(problem, time_limit=2)
+    least = brute_force(problem, solution.height)
+    if solution.optimal:
+        assert solution.height == least
+    if all(o.is_alias for o in problem.overlaps):
+        flat = all(o.low == 0 for o in problem.overlaps)
+        assert solution.optimal or not flat
+        assert solution.height == least or not flat
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
+@given(problems())
+def test_every_slide_is_legal_and_lower_than_the_one_before(problem: Problem) -> None:
+    bound, top = lower_bound(problem), sum(b.size for b in problem.buffers)
+    pruner = Pruner(problem, pairwise_bounds(problem))
+    for name, offsets in slide.attempts(problem, pruner, bound, top):
+        plan = Plan(tuple(offsets))
+        assert validate(problem, plan) == [] and paint(problem, plan), name
+        assert bound <= plan.height(problem) < top
+        top = plan.height(problem)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
+@given(sliding_chains())
+def test_chains_are_solved_without_the_compiled_search(problem: Problem) -> None:
+    solution = best_of(problem, allocators=["greedy"])
+    assert solution.optimal and solution.height == brute_force(problem, solution.height)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_of_a_hundred_layers_slides_through_one_buffer_at_once(seed: int) -> None:
+    chance = random.Random(seed)
+    sizes = [16 * chance.randint(1, 400) for _ in range(100)]
+    trails = tuple(
+        Overlap(i + 1, i, 16 * chance.randint(1, 40), UNBOUNDED)
+        for i in range(99) if chance.random() < 0.8
+    )  # fmt: skip
+    problem = Problem(chain(sizes).buffers, trails)
+    solution = best_of(problem, allocators=("greedy",))
+    assert solution.optimal, "without any search"
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
+@given(problems(most=7, biggest=9, aliases=False, trailing=False))
+def test_the_exact_search_proves_plain_problems(problem: Problem) -> None:
+    items = bind(problem, ())
+    top = sum(b.size for b in problem.buffers)
+    search = exact.Minimiser(items, high=top + 1)
+    while not search.done:
+        search.advance(4)
+    assert search.proved and search.offsets is not None
+    assert validate(problem, items.plan(search.offsets)) == []
+    for _, offsets in greedy.candidates(items, 0):
+        assert search.high <= items.plan(offsets).height(problem)
+    if len(problem.buffers) <= 5:
+        assert search.high == brute_force(problem, top)
+
+
+@settings(deadline=None, max_examples=100, suppress_health_check=SLOW)
+@given(problems(most=5, biggest=5, aliases=False))
+def test_the_exact_search_is_right_about_overlaps_from_a_distance_on(problem: Problem) -> None:
+    items = bind(problem, ())
+    least = brute_force(problem, sum(b.size for b in problem.buffers))
+    search = exact.Minimiser(items, high=least + 1)
+    while not search.done:
+        search.advance(4)
+    if search.offsets is not None:
+        assert validate(problem, items.plan(search.offsets)) == [] and search.high == least
+    if search.sections.complete:
+        assert search.offsets is not None
+        assert search.sections.bound <= least
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
+@given(problems())
+def test_aliases_never_harm(problem: Problem) -> None:
+    plain = best_of(without_aliases(problem), time_limit=1)
+    assert best_of(problem, time_limit=1).height <= plain.height
+
+
+@settings(deadline=None, suppress_health_check=SLOW)
+@given(problems(trailing=False), st.integers(0, 1 << 30))
+def test_groups_keep_their_distances_and_never_collide(problem: Problem, seed: int) -> None:
+    aliases = list(problem.overlaps)
+    random.Random(seed).shuffle(aliases)
+    items = bind(problem, aliases)
+    offsets = items.plan([1000 * k for k in range(len(items))]).offsets
+    for o in items.aliases:
+        assert offsets[o.second] - offsets[o.first] == o.low
+    assert validate(problem, items.plan([1000 * k for k in range(len(items))])) == []
+    assert {i for m in items.members for i in m} == set(range(len(problem.buffers)))
+
+
+def test_a_chain_of_aliases_becomes_one_group() -> None:
+    buffers = tuple(Buffer(f"t{i}", 32, i, i + 2) for i in range(6))
+    problem = Problem(buffers, tuple(Overlap(i, i + 1, 0, 0) for i in range(5)))
+    assert choose_all(problem).members == ((0, 1, 2, 3, 4, 5),)
+    assert best_of(problem).height == 32
+
+
+def test_an_alias_that_would_overwrite_a_live_operand_is_not_taken() -> None:
+    # add(x, y) may write over x or over y, but x is read again later: only y is free.
+    #   x    |#########|
+    #   y    |###|
+    #   sum     |######|
+    buffers = (Buffer("x", 32, 0, 3), Buffer("y", 32, 0, 2), Buffer("sum", 32, 1, 3))
+    problem = Problem(buffers, (Overlap(1, 2, 0, 0),))
+    assert best_of(problem).height == 64
+    both = Problem(buffers, (Overlap(0, 2, 0, 0), Overlap(1, 2, 0, 0)))
+    sets, every = alias_sets(both, 16)
+    assert every and {items.members for items in sets} == {
+        ((0,), (1,), (2,)),
+        ((0, 2), (1,)),
+        ((0,), (1, 2)),
+    }
+
+
+def test_a_concatenation_of_views_needs_no_second_copy() -> None:
+    # left  |##|      Both parts are written in place, with something else alive between them.
+    # right    |##|
+    # whole    |####|
+    buffers = (
+        Buffer("left", 32, 0, 3),
+        Buffer("right", 48, 1, 3),
+        Buffer("whole", 80, 2, 4),
+        Buffer("other", 16, 0, 2),
+    )
+    problem = Problem(buffers, (Overlap(2, 0, 0, 0), Overlap(2, 1, 32, 32)))
+    solution = best_of(problem)
+    assert solution.height == solution.lower_bound == 96
+
+
+def test_an_output_trails_its_input() -> None:
+    buffers = (Buffer("in", 64, 0, 2), Buffer("out", 64, 1, 3))
+    solution = best_of(Problem(buffers, (Overlap(1, 0, 16, UNBOUNDED),)))
+    assert (solution.height, solution.optimal, solution.plan.offsets) == (80, True, (16, 0))
+
+
+def test_small_chains_do_not_load_the_compiled_search() -> None:
+    code = (
+        "import sys;"
+        "from tflm_planner.memory.allocators import best_of;"
+        "from tflm_planner.memory.problem import Buffer, Problem;"
+        "s = best_of(Problem(tuple(Buffer(str(i), 16 * (i * 7 % 5 + 1), i, i + 2)"
+        " for i in range(9))));"
+        "assert s.optimal and 'numba' not in sys.modules and 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_planning_a_chain_is_near_linear() -> None:
+    def planning(length: int):
+        problem = chain([16 * (1 + i * 7919 % 1999) for i in range(length)])
+        return lambda: best_of(problem)
+
+    assert best_of(chain([16 * (1 + i * 7919 % 1999) for i in range(10_000)])).optimal
+    assert_near_linear(planning, 1_000, 5_000)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hard_problems_reach_their_bound(seed: int) -> None:
+    problem = hard(80, seed)
+    first = best_of(problem, allocators=["greedy"])
+    solution = best_of(problem, time_limit=5)
+    assert solution.height <= first.height
+    assert solution.optimal
+
+
+def test_effort_follows_what_can_be_won(monkeypatch: pytest.MonkeyPatch) -> None:
+    granted: list[float] = []
+
+    class Idle:
+        """Searches nothing, and takes a slice each time."""
+
+        def __init__(self, items: object, *, high: int, bound: int = 0, seed: int = 0) -> None:
+            self.low, self.high, self.slices, self.offsets, self.sections = 0, high, 0.0, None, None
+
+        def advance(self, slices: int, enough: object) -> None:
+            self.slices += slices
+            granted[-1] += slices
+
+    monkeypatch.setattr(exact, "Minimiser", Idle)
+    monkeypatch.setattr(portfolio, "_CLIMB_ROUNDS", 0)
+    problem = hard(80, 0)
+    for allocators in (["best"], ["exact"]):
+        for little in (200, 1):
+            monkeypatch.setattr(portfolio, "_LITTLE", little)
+            granted.append(0)
+            best_of(problem, allocators=allocators, time_limit=100)
+    much, small, named, named_small = granted
+    assert small < much < named == named_small
+
+
+def test_the_same_seed_gives_the_same_plan() -> None:
+    problem = hard(60, 7)
+    results = [best_of(problem, seed=3, allocators=["local"]).plan for _ in range(2)]
+    assert results[0] == results[1]
+
+
+def test_an_infeasible_capacity_is_disproved() -> None:
+    # Three of 2 bytes, pairwise together at different times, and one of 3 across: 5 do not do.
+    problem = Problem((Buffer("a", 2, 0, 2), Buffer("b", 2, 1, 3), Buffer("c", 3, 0, 3)))
+    attempt = exact.solve_at(bind(problem, ()), 6, 8)
+    assert attempt.impossible and attempt.offsets is None
+    found = exact.solve_at(bind(problem, ()), 7, 8)
+    assert found.offsets is not None
+
+
+def test_interruption_returns_the_best_so_far() -> None:
+    calls: list[str] = []
+
+    def interrupt(name: str, height: int, bound: int) -> None:
+        calls.append(name)
+        raise KeyboardInterrupt
+
+    solution = best_of(hard(40, 1), on_progress=interrupt)
+    assert solution.interrupted and len(calls) == 1
+    assert solution.height > 0
+
+
+def test_progress_falls_to_the_final_height() -> None:
+    heights: list[int] = []
+    solution = best_of(hard(60, 2), on_progress=lambda name, height, bound: heights.append(height))
+    assert heights == sorted(set(heights), reverse=True) and heights[-1] == solution.height
+
+
+def test_no_buffers() -> None:
+    solution = best_of(Problem(()))
+    assert isinstance(solution, Solution)
+    assert (solution.plan.offsets, solution.height, solution.optimal) == ((), 0, True)
+
+
+def test_an_unknown_allocator_is_refused() -> None:
+    with pytest.raises(UsageError, match="'quantum' is unknown; choose from greedy"):
+        best_of(Problem(()), allocators=["quantum"])
+
+
+@pytest.mark.skipif(not HAS_ORTOOLS, reason="OR-Tools is not installed")
+@settings(deadline=None, max_examples=25, suppress_health_check=SLOW)
+@given(problems(most=5, biggest=4))
+def test_cpsat_agrees_with_brute_force(problem: Problem) -> None:
+    solution = best_of(problem, allocators=["cpsat"], time_limit=5)
+    assert solution.optimal
+    assert solution.height == brute_force(problem, solution.height)
+
+
+@pytest.mark.skipif(HAS_ORTOOLS, reason="OR-Tools is installed")
+def test_cpsat_says_how_to_install_it() -> None:
+    with pytest.raises(UsageError, match=r"pip install .*cpsat"):
+        best_of(hard(60, 2), allocators=["cpsat"])
+
+
+@settings(deadline=None, max_examples=60)
+@given(problems(aliases=False, trailing=False))
+def test_sections_hold_every_pair_that_is_live_together(problem: Problem) -> None:
+    arrays = sections_of(bind(problem, ())).arrays
+    first, last = arrays["first"], arrays["last"]
+    for i, near in enumerate(problem.neighbours):
+        assert first[i] < last[i]
+        for j in range(len(problem.buffers)):
+            if i != j:
+                assert (first[i] < last[j] and first[j] < last[i]) == (j in near)

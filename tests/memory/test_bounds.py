@@ -1,0 +1,150 @@
+"""Lower bounds are never above what can be reached, and tight where that is easy."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from random_problems import brute_force, chain, problems, sliding_chains
+
+from tests.work import assert_near_linear
+from tflm_planner.memory.allocators import best_of
+from tflm_planner.memory.bounds import (
+    footprint,
+    live_bound,
+    live_bytes,
+    lower_bound,
+    pairwise_bounds,
+    pruned_bound,
+)
+from tflm_planner.memory.domains import Pruner
+from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Problem
+
+
+@settings(deadline=None, max_examples=150)
+@given(problems(most=5, biggest=4))
+def test_no_plan_is_below_the_bound(problem: Problem) -> None:
+    top = sum(b.size for b in problem.buffers)
+    assert lower_bound(problem) <= brute_force(problem, top)
+
+
+@settings(deadline=None)
+@given(problems(aliases=False, trailing=False))
+def test_without_overlaps_the_bound_is_the_peak_of_the_profile(problem: Problem) -> None:
+    steps = range(max(b.end for b in problem.buffers))
+    peak = max(sum(b.size for b in problem.buffers if b.start <= t < b.end) for t in steps)
+    assert lower_bound(problem) == peak == max(total for _, total in live_bytes(problem))
+
+
+@settings(deadline=None, max_examples=50)
+@given(problems(most=2))
+def test_the_footprint_of_a_pair_is_its_smallest_span(problem: Problem) -> None:
+    if len(problem.buffers) < 2 or not problem.neighbours[0]:
+        return
+    a, b = (buffer.size for buffer in problem.buffers)
+    spans = [
+        max(a, d + b) - min(0, d)
+        for d in range(-b, a + 1)
+        if d in (-b, a) or problem.may_share(0, 1, d)
+    ]
+    assert footprint(problem, 0, 1) == min(spans)
+
+
+@settings(deadline=None, max_examples=300)
+@given(sliding_chains())
+def test_for_chains_the_bound_is_the_optimum(problem: Problem) -> None:
+    least = brute_force(problem, sum(b.size for b in problem.buffers))
+    assert live_bound(problem) <= lower_bound(problem) == least
+
+
+@settings(deadline=None, max_examples=200)
+@given(problems())
+def test_no_offset_of_a_legal_plan_is_pruned(problem: Problem) -> None:
+    solution = best_of(problem, allocators=["greedy"])
+    pruner = Pruner(problem, pairwise_bounds(problem))
+    for budget in (1, 7, 10_000):
+        domains = pruner.at(solution.height, budget)
+        assert domains.possible
+        for offset, span in zip(solution.plan.offsets, domains.spans, strict=True):
+            assert any(low <= offset // pruner.unit <= high for low, high in span)
+            assert offset % pruner.unit == 0
+
+
+@settings(deadline=None, max_examples=100)
+@given(problems(most=5, biggest=4, aliases=False, trailing=False))
+def test_pruning_is_right_about_plain_problems_too(problem: Problem) -> None:
+    least = brute_force(problem, sum(b.size for b in problem.buffers))
+    assert pruned_bound(Pruner(problem, {}), live_bound(problem)) <= least
+
+
+def test_two_neighbours_of_a_large_buffer_add_up() -> None:
+    # The largest buffer of MobileNet for 96x96: what is read for it ends 16 bytes above its top,
+    # and what is made from it begins 16 below its bottom. No single moment shows both.
+    #
+    #        |read |           |made |
+    #        |     |  large |  |     |
+    buffers = (
+        Buffer("read", 18_432, 0, 2),
+        Buffer("large", 36_864, 1, 3),
+        Buffer("made", 18_432, 2, 4),
+    )
+    trails = (Overlap(1, 0, 18_448, UNBOUNDED), Overlap(2, 1, 16, UNBOUNDED))
+    problem = Problem(buffers, trails)
+    assert live_bound(problem) == 36_880
+    assert lower_bound(problem) == 36_896 == best_of(problem, allocators=["greedy"]).height
+
+
+def test_drift_along_a_chain_adds_up() -> None:
+    # Every buffer lies at least 1 below the one before it, and there is no room to start afresh.
+    sizes, count = 10, 8
+    buffers = tuple(Buffer(f"t{i}", sizes, i, i + 2) for i in range(count))
+    trails = tuple(Overlap(i + 1, i, 1, UNBOUNDED) for i in range(count - 1))
+    problem = Problem(buffers, trails)
+    assert live_bound(problem) == 11
+    assert lower_bound(problem) == best_of(problem).height == sizes + count - 1
+
+
+def test_others_alive_crowd_a_pair() -> None:
+    # Beside `residue` of 8 the two cannot be apart below 24: so they trail, in either gap.
+    buffers = (Buffer("in", 8, 0, 2), Buffer("out", 8, 1, 3), Buffer("residue", 8, 0, 3))
+    problem = Problem(buffers, (Overlap(1, 0, 2, UNBOUNDED),))
+    assert pairwise_bounds(problem) == {(0, 1): 8}
+    domains = Pruner(problem, pairwise_bounds(problem)).at(18, 1000)
+    unit = Pruner(problem, pairwise_bounds(problem)).unit
+    assert [[(a * unit, b * unit) for a, b in span] for span in domains.spans] == [
+        [(2, 2), (10, 10)],
+        [(0, 0), (8, 8)],
+        [(0, 0), (10, 10)],
+    ]
+
+
+def test_live_bytes_lists_each_change() -> None:
+    problem = Problem((Buffer("a", 4, 0, 2), Buffer("b", 3, 1, 3)))
+    assert live_bytes(problem) == [(0, 4), (1, 7), (2, 3), (3, 0)]
+
+
+def test_buffers_inside_one_parent_still_need_their_own_bytes() -> None:
+    # parent |########|   left and right may lie in the parent, but not in each other.
+    # left   |####|
+    # right       |####|
+    buffers = (Buffer("parent", 8, 1, 3), Buffer("left", 5, 0, 2), Buffer("right", 4, 0, 2))
+    problem = Problem(buffers, (Overlap(0, 1, 0, 0), Overlap(0, 2, 4, 4)))
+    assert live_bound(problem) == 9
+    # In the parent right would begin with left's last byte: one of them lies elsewhere.
+    assert lower_bound(problem) == brute_force(problem, 17) == 12
+
+
+def test_a_trailing_output_needs_its_lead_beside_the_input() -> None:
+    buffers = (Buffer("in", 64, 0, 2), Buffer("out", 64, 1, 3))
+    assert lower_bound(Problem(buffers, (Overlap(1, 0, 16, UNBOUNDED),))) == 80
+
+
+def test_the_bound_of_a_chain_is_near_linear() -> None:
+    def bounding(length: int):
+        problem = chain([16 * (1 + i * 7919 % 997) for i in range(length)])
+        aliases = tuple(Overlap(i, i + 1, 0, 0) for i in range(0, length - 1, 3))
+        return lambda: lower_bound(Problem(problem.buffers, aliases))
+
+    assert_near_linear(bounding, 1_000, 5_000)
+
+
+def test_no_buffers_need_no_bytes() -> None:
+    assert lower_bound(Problem(())) == 0 and live_bytes(Problem(())) == []

@@ -1,0 +1,72 @@
+"""More freedom is never worse: the search over everything against every single way to save."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.models.registry import add, conv, relu, start
+from tflm_planner.pipeline import api
+from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.tiling.permissions import search_by_permission
+from tflm_planner.tiling.search import search_tiles
+
+LOOP = frozenset(
+    ("WHILE", "LESS", "ADD", "RESHAPE", "DYNAMIC_UPDATE_SLICE", "GATHER", "SLICE",
+     "CONCATENATION", "PAD", "STRIDED_SLICE")
+)  # fmt: skip
+TILES = frozenset(("SLICE", "CONCATENATION", "PAD"))
+
+
+def small_network(seed: int) -> bytes:
+    """Convolutions, sums and RELUs on one small image, wired at random."""
+    chance = random.Random(seed)
+    shape = (1, chance.choice((8, 12, 18)), chance.choice((4, 8)), chance.choice((4, 8)))
+    net, graph, x = start(shape)
+    made = [x]
+    for i in range(chance.randint(3, 6)):
+        source = chance.choice(made[-2:])
+        kind = chance.choice(("conv", "conv", "sum", "relu"))
+        if kind == "conv":
+            made.append(conv(graph, source, shape, f"conv{i}"))
+        elif kind == "sum":
+            made.append(add(graph, source, made[-1], shape, f"sum{i}"))
+        else:
+            made.append(relu(graph, source, shape))
+    graph.outputs(relu(graph, made[-1], shape))
+    return net.finish()
+
+
+def permitted(**more: object) -> TilingOptions:
+    on = api.machine(api.load_target("cortex-m4/cmsis-nn"))
+    wanted = {"overhead": 1.3, "new_kinds": None, "time_limit": 600.0}
+    return TilingOptions(on, on.trails_of, **{**wanted, **more})
+
+
+@pytest.fixture(autouse=True)
+def a_small_budget(monkeypatch):
+    """Searches go through all their steps, but not on and on."""
+    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 2_500)
+    monkeypatch.setattr("tflm_planner.tiling.beam_search.MOST_STEPS", 2)
+
+
+@pytest.mark.parametrize("seed", (0, 1, 5, 6, 20, 24))
+def test_never_worse_than_any_way_alone(seed):
+    """Order, plan and overlaps alone; tiles of the firmware's own operators; tiles with more
+    operators; loops without tiles' operators; the published beam search."""
+    data = small_network(seed)
+    steps = search_by_permission(data, permitted())
+    best = steps.found.best.bytes
+    search = api.MemoryOptions(machine=permitted().machine)
+    plain = api.plan(data, options=api.PlanOptions(search, verify=None))
+    alone = {
+        "order and plan": plain.report.after.arena.arena,
+        "own operators": steps.own.bytes,
+        "tiles": search_tiles(data, permitted(new_kinds=TILES)).best.bytes,
+        "loops": search_tiles(data, permitted(new_kinds=LOOP, dialect=False)).best.bytes,
+        "MOTES": search_tiles(data, permitted(method="motes")).best.bytes,
+    }
+    assert {name: n for name, n in alone.items() if n < best} == {}
+    assert steps.own.bytes >= best and not steps.own.added
+    assert all(steps.own.bytes <= t.bytes for t in steps.found.front if not t.added)

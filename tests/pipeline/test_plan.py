@@ -1,0 +1,246 @@
+"""The main job end to end, on real runtimes."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import jsonschema
+import pytest
+
+from tests.conftest import ROOT, SHARED, needs_shared, needs_tflm
+from tests.models.handmade import MODELS
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline import planned_model as make
+from tflm_planner.report.json_document import to_json
+from tflm_planner.support.errors import (
+    ModelError,
+    OutputsDifferError,
+    UnsoundPlanError,
+    UsageError,
+)
+from tflm_planner.transforms import attach_plan as place
+from tflm_planner.transforms.attach_plan import PLAN_METADATA, carried_plan
+
+RUNNABLE = sorted(n for n, m in MODELS.items() if m.runs_on_litert or m.runs_on_tflm)
+
+
+def options(target: str = "x86-64/wheel", *, overlap: bool = False, **more) -> api.PlanOptions:
+    """For this machine's TFLM, with the aliases that every kernel library allows."""
+    on = api.machine(api.load_target(target))
+    return api.PlanOptions(api.MemoryOptions(machine=on, overlap=overlap), **more)
+
+
+def assert_as_predicted(report):
+    """Real TFLM reports head and tail as predicted, before and after."""
+    for side in (report.before, report.after):
+        assert side.wheel.measured_head == side.wheel.predicted_head
+        assert side.wheel.measured_tail == side.wheel.predicted_tail
+
+
+@needs_tflm
+def test_cnn_reaches_its_bound(cnn):
+    report = api.plan(cnn, options=options()).report
+    assert (report.before.head, report.after.head) == (99_072, 78_336)
+    assert report.after.head == report.allocation.lower_bound == report.limits.best_order
+    assert report.order.changed and report.order.optimal and report.allocation.optimal
+    assert_as_predicted(report)
+    assert report.verified and all(c.outputs_vary for c in report.checks)
+    schema = json.loads((ROOT / "schema" / "report.schema.json").read_text())
+    jsonschema.validate(to_json(report), schema)
+
+
+@needs_tflm
+@needs_shared
+def test_vww_reaches_its_bound():
+    path = SHARED / "models" / "vww_96_int8.tflite"
+    report = api.plan(path, options=options()).report
+    assert (report.before.head, report.after.head) == (73_728, 55_296)
+    assert_as_predicted(report)
+    overlapped = api.plan(path, options=options(overlap=True)).report
+    assert overlapped.after.head <= 38_000 and overlapped.verified
+    assert overlapped.allocation.replayed == len(overlapped.allocation.trails) > 0
+
+
+@needs_tflm
+@needs_shared
+def test_resnet8_loses_a_third_of_its_head():
+    path = SHARED / "models" / "pretrainedResnet_quant.tflite"
+    report = api.plan(path, options=options(overlap=True)).report
+    assert (report.before.head, report.after.head) == (49_152, 33_312)
+    assert report.verified
+    assert_as_predicted(report)
+    # What emulated hardware measured for plans made by hand is in the shared truth.
+    default = api.plan(path, options=api.PlanOptions()).report
+    assert default.before.arena.arena == 55_000 and default.after.arena.arena <= 39_192
+
+
+@needs_tflm
+@needs_shared
+def test_dilated_1x1_convolutions_overlap_on_cmsis_nn():
+    path = SHARED / "models" / "vww_96_int8.tflite"
+    plain = api.plan(path).report
+    search = api.MemoryOptions(dilate=True)
+    dilated = api.plan(path, options=api.PlanOptions(search)).report
+    assert dilated.after.head < 0.7 * plain.after.head and dilated.verified
+    assert any("dilation" in note for note in dilated.notes)
+
+
+@needs_tflm
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_corners_are_planned_and_proved(name):
+    """Equal on every runtime that runs the original; predicted head = real head; never worse."""
+    report = api.plan(MODELS[name].make()).report
+    assert report.verified
+    assert report.after.head <= report.before.head
+    status = {c.runtime: c.status for c in report.checks}
+    assert (status["LiteRT"] == "equal") == MODELS[name].runs_on_litert
+    assert (status["TFLM"] == "equal") == MODELS[name].runs_on_tflm
+    if MODELS[name].runs_on_tflm:
+        assert_as_predicted(report)
+
+
+def test_same_input_and_seed_give_the_same_bytes(cnn):
+    unproved = api.PlanOptions(verify=None)
+    assert api.plan(cnn, options=unproved).data == api.plan(cnn, options=unproved).data
+
+
+def test_planning_again_changes_nothing(cnn):
+    once = api.plan(cnn, options=api.PlanOptions(verify=None))
+    twice = api.plan(once.data, options=api.PlanOptions(verify=None))
+    assert twice.data == once.data
+    assert twice.report.before.head == once.report.after.head
+    assert any("already carried" in note for note in twice.report.notes)
+
+
+def test_names_and_signatures_survive():
+    before = read_model(MODELS["several_signatures"].make())
+    planned = api.plan(write_model(before), options=api.PlanOptions(verify=None))
+    after = read_model(planned.data)
+    for a, b in zip(before.signatures, after.signatures, strict=True):
+        assert (a.key, [n for n, _ in a.inputs]) == (b.key, [n for n, _ in b.inputs])
+        assert [t.name for _, t in a.outputs] == [t.name for _, t in b.outputs]
+    assert {t.name for t in after.tensors()} == {t.name for t in before.tensors()}
+
+
+def test_the_plan_lists_every_tensor_of_every_graph():
+    planned = api.plan(MODELS["while_in_if"].make(), options=api.PlanOptions(verify=None))
+    model = read_model(planned.data)
+    (entry,) = [m for m in model.metadata if m.name == PLAN_METADATA]
+    words = entry.buffer.data.view("<i4")
+    tensors = list(model.tensors())
+    assert list(words[:3]) == [1, len(model.graphs), len(tensors)]
+    assert len(words) == 3 + len(tensors)
+    offsets = carried_plan(model)
+    for tensor, word in zip(tensors, words[3:], strict=True):
+        assert (word == -1) == (id(tensor) not in offsets)
+        assert word % 16 == 0 or word == -1
+        if tensor.is_constant or tensor.is_variable:
+            assert word == -1
+
+
+@needs_tflm
+def test_a_corrupting_plan_is_never_written(cnn, tmp_path, monkeypatch):
+    """All tensors at offset 0: LiteRT does not care, real TFLM computes something else."""
+    monkeypatch.setattr(make, "validate", lambda problem, plan: [])
+    monkeypatch.setattr(make, "replay_all", lambda trails, machine: 0)
+    original = place.AttachPlan.apply
+
+    def corrupt(self, model):
+        return original(place.AttachPlan(dict.fromkeys(self.offsets, 0)), model)
+
+    monkeypatch.setattr(place.AttachPlan, "apply", corrupt)
+    target = tmp_path / "out.tflite"
+    with pytest.raises(OutputsDifferError, match=r"on TFLM: .*first at operator \d+"):
+        api.plan(cnn, target)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_validator_stands_before_the_runtimes(cnn, tmp_path, monkeypatch):
+    original = place.AttachPlan.apply
+
+    def corrupt(self, model):
+        return original(place.AttachPlan(dict.fromkeys(self.offsets, 0)), model)
+
+    monkeypatch.setattr(place.AttachPlan, "apply", corrupt)
+    with pytest.raises(UnsoundPlanError, match="share bytes"):
+        api.plan(cnn, tmp_path / "out.tflite")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_replay_stands_between_them(cnn, monkeypatch):
+    """A contract that allowed too much would be found by replaying the kernels."""
+    monkeypatch.setattr(make, "validate", lambda problem, plan: [])
+    original = place.AttachPlan.apply
+
+    def corrupt(self, model):
+        return original(place.AttachPlan(dict.fromkeys(self.offsets, 0)), model)
+
+    monkeypatch.setattr(place.AttachPlan, "apply", corrupt)
+    with pytest.raises(UnsoundPlanError, match="loses bytes with cmsis-nn kernels"):
+        api.plan(cnn)
+
+
+def test_ethos_u_is_refused():
+    model = read_model(MODELS["custom_operator"].make())
+    for code in model.codes:
+        code.custom = "ethos-u" if code.custom else code.custom
+    with pytest.raises(ModelError, match="Vela"):
+        api.plan(write_model(model))
+
+
+def test_the_memory_of_an_npu_is_written_by_nobody():
+    """Vela gives its operator scratch tensors as inputs."""
+    model = read_model(MODELS["custom_operator"].make())
+    custom = next(op for op in model.ops() if op.code.custom)
+    custom.code.custom = "ethos-u"
+    scratch = copy.copy(custom.outputs[0])
+    scratch.name, scratch.producer, scratch.consumers = "scratch", None, []
+    model.main.tensors.append(scratch)
+    custom.inputs.append(scratch)
+    data = write_model(model)
+    with pytest.raises(ModelError, match="Vela"):
+        api.plan(data)
+    assert api.arena(data, api.load_target("cortex-m4/cmsis-nn")).arena > 0
+
+
+def test_unproved_is_not_written(tmp_path):
+    data = MODELS["custom_operator"].make()
+    with pytest.raises(ModelError, match="--no-verify"):
+        api.plan(data, tmp_path / "out.tflite")
+    assert list(tmp_path.iterdir()) == []
+    report = api.plan(data, tmp_path / "out.tflite", api.PlanOptions(verify=None)).report
+    assert not report.verified and (tmp_path / "out.tflite").exists()
+
+
+def test_an_existing_file_is_not_replaced_by_accident(cnn, tmp_path):
+    target = tmp_path / "out.tflite"
+    target.write_bytes(b"precious")
+    with pytest.raises(UsageError, match="--force"):
+        api.plan(cnn, target)
+    assert target.read_bytes() == b"precious"
+
+
+def test_budget(cnn):
+    need = api.plan(cnn, options=api.PlanOptions(verify=None)).report.after.arena.arena
+
+    def fits(budget: int) -> bool:
+        limited = api.PlanOptions(budget=budget, verify=None)
+        return api.plan(cnn, options=limited).report.within_budget
+
+    assert fits(need) and not fits(need - 1)
+
+
+@pytest.mark.parametrize("order", ["file", "rpo", "beam", "exact", "best"])
+def test_every_order_is_never_worse_than_the_file(cnn, order):
+    ordered = api.PlanOptions(api.MemoryOptions(order=order), verify=None)
+    report = api.plan(cnn, options=ordered).report
+    assert report.after.head <= report.before.head
+
+
+def test_choices_are_checked():
+    with pytest.raises(UsageError, match="order"):
+        api.MemoryOptions(order="sideways")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="allocator"):
+        api.MemoryOptions(allocator="wishful")

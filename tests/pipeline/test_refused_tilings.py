@@ -1,0 +1,224 @@
+"""A tiling or a split that fails the proof or a guard is given up for the next best one, and said
+to be."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from tests.tiling.test_search import narrow_rows
+from tests.transforms.row_loops import chain
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline import planned_model as make
+from tflm_planner.pipeline import prove as proving
+from tflm_planner.pipeline.stream_input import split
+from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
+from tflm_planner.support.errors import OutputsDifferError, UnsoundPlanError
+from tflm_planner.transforms.tile.tile import TiledRegion
+from tflm_planner.verify import Options as VerifyOptions
+from tflm_planner.verify.pairs import Pair
+from tflm_planner.verify.verdict import CANNOT_RUN, DIFFERENT, EQUAL, RuntimeCheck, Verdict
+
+FAR = 1 << 60
+
+
+@pytest.fixture(autouse=True)
+def a_small_budget(monkeypatch):
+    """A few tilings are enough."""
+    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 2_500)
+    monkeypatch.setattr("tflm_planner.tiling.beam_search.MOST_STEPS", 1)
+
+
+class Proof:
+    """In place of the runtimes: refuses the first so many files."""
+
+    def __init__(self, monkeypatch, refusals: int) -> None:
+        self.refusals, self.files = refusals, list[bytes]()
+        monkeypatch.setattr(proving, "compare_with_twin", self)
+
+    def __call__(self, original, made, options, say) -> Verdict:
+        self.files.append(made.data)
+        refused = len(self.files) <= self.refusals
+        status, detail = (DIFFERENT, "byte 7 of 'out'") if refused else (EQUAL, "")
+        return Verdict((RuntimeCheck("TFLM", status, 8, True, detail),))
+
+
+def planned(tmp_path=None, **permission) -> api.PlanResult:
+    """A model in tiles of its own operators, proved by whatever the proof is."""
+    tiles = api.TilePermission(overhead=1.3, workers=1, **permission)
+    options = api.PlanOptions(api.MemoryOptions(time_limit=60.0), tiles=tiles)
+    return api.plan(narrow_rows(), tmp_path and tmp_path / "out.tflite", options)
+
+
+def refusals(result: api.PlanResult) -> list[str]:
+    return [n for n in result.report.notes if n.startswith("REFUSED")]
+
+
+def arena(result: api.PlanResult) -> int:
+    return result.report.after.arena.arena
+
+
+@pytest.mark.parametrize("dialect", [True, False])
+def test_the_next_best_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch, dialect):
+    permission = {"dialect": dialect, "new_kinds": frozenset() if dialect else None}
+    Proof(monkeypatch, 0)
+    best = planned(**permission)
+    assert not refusals(best)
+    proof = Proof(monkeypatch, 1)
+    found = planned(tmp_path, **permission)
+    (note,) = refusals(found)
+    assert "byte 7 of 'out'" in note and "please report" in note
+    assert ("operators 0-1 in 15 parts" in note) is dialect
+    assert arena(best) < arena(found) < found.report.before.arena.arena
+    assert len(proof.files) == 2 and found.report.verified
+    written = (tmp_path / "out.tflite").read_bytes()
+    assert proof.files == [best.data, written] and best.data != written
+    assert found.report.sha256_after == hashlib.sha256(written).hexdigest()
+    assert all(p.size > arena(best) for p in found.report.front.points)  # no way to have it
+    assert not any(f"{arena(best):,} B" in n for n in found.report.notes if n != note)
+
+
+def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
+    proof = Proof(monkeypatch, make.MOST_REFUSED)
+    found = planned()
+    assert len(refusals(found)) == make.MOST_REFUSED == len(set(proof.files)) - 1
+    assert any("none that stood the proof lowers" in n for n in found.report.notes)
+    Proof(monkeypatch, 0)
+    plain = api.plan(narrow_rows(), options=api.PlanOptions(api.MemoryOptions()))
+    assert arena(found) == arena(plain) and found.report.verified
+
+
+def test_nothing_is_written_where_nothing_is_equal(tmp_path, monkeypatch):
+    proof = Proof(monkeypatch, FAR)
+    with pytest.raises(OutputsDifferError, match="byte 7 of 'out'; nothing was written"):
+        planned(tmp_path)
+    assert len(proof.files) == make.MOST_REFUSED + 1 and list(tmp_path.iterdir()) == []
+
+
+def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch):
+    proof = Proof(monkeypatch, 1)
+    with pytest.raises(OutputsDifferError):
+        planned(tmp_path, by_hand=(TiledRegion((0, 1), ((1, 5),)),), new_kinds=None)
+    assert len(proof.files) == 1 and list(tmp_path.iterdir()) == []
+
+
+def test_a_guard_passes_the_best_over(monkeypatch):
+    """Before any runtime runs it: scratch of the dialect, or a plan that the validator refuses."""
+    Proof(monkeypatch, 0)
+    best, tiled = planned(), make._plan_tiling
+
+    def guarded(original, tiling, *rest):
+        made = tiled(original, tiling, *rest)
+        if made.data == best.data:
+            raise UnsoundPlanError("scratch lies over 'x'")
+        return made
+
+    monkeypatch.setattr(make, "_plan_tiling", guarded)
+    found = planned()
+    (note,) = (n for n in found.report.notes if n.startswith("passed over"))
+    assert note.endswith("scratch lies over 'x'") and not refusals(found)
+    assert arena(best) < arena(found) < found.report.before.arena.arena
+
+
+# --- a model split for streamed input -----------------------------------------------------------
+
+
+class PairProof:
+    """In place of the runtimes: refuses the first so many pairs."""
+
+    def __init__(self, monkeypatch, refusals: int) -> None:
+        self.refusals, self.pairs = refusals, list[Pair]()
+        monkeypatch.setattr(proving, "verify_pair", self)
+
+    def __call__(self, original, pair, options, say) -> Verdict:
+        self.pairs.append(pair)
+        refused = len(self.pairs) <= self.refusals
+        status, detail = (DIFFERENT, "byte 7 of 'out'") if refused else (EQUAL, "")
+        return Verdict((RuntimeCheck("TFLM", status, 8, True, detail),))
+
+
+DEEP = ((3, 1, 8), (3, 2, 8), (3, 1, 8), (3, 2, 16), (3, 2, 16))
+FAT = ((3, 1, 4), (1, 1, 64), (3, 2, 4))
+"""The second tensor is best made in tiles."""
+
+
+def streamed(tmp_path=None, layers=DEEP, tiles=None, **options) -> api.SplitResult:
+    wanted = api.StreamOptions(api.MemoryOptions(time_limit=4.0), tiles, **options)
+    paths = tmp_path and (tmp_path / "front.tflite", tmp_path / "back.tflite")
+    return api.stream_input(chain(*layers, size=32), paths, wanted, api.VerifyOptions())
+
+
+def test_the_next_best_split_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch):
+    PairProof(monkeypatch, 0)
+    best = streamed()
+    assert best.found.refused == ()
+    proof = PairProof(monkeypatch, 1)
+    made = streamed(tmp_path)
+    (note,) = made.found.refused
+    assert f"{best.found.sram:,} B, the front to operator {best.found.ops[-1]}: " in note
+    assert note.startswith("REFUSED") and note.endswith("byte 7 of 'out'")
+    assert made.found.ops != best.found.ops and made.found.sram >= best.found.sram
+    assert [p.front for p in proof.pairs] == [best.found.front.data, made.found.front.data]
+    assert (tmp_path / "front.tflite").read_bytes() == made.found.front.data
+    assert (tmp_path / "back.tflite").read_bytes() == made.found.back.data
+    assert made.verdict is not None and made.verdict.proved
+    target = api.MemoryOptions().machine.target
+    text = "\n".join(render_streamed(made.found, made.before, target, made.verdict))
+    assert "notes        REFUSED" in text
+    assert streamed_to_json(made.found, 0, target, None)["refused"] == [note]
+
+
+def test_a_split_that_was_asked_for_is_made_without_tiles_or_not_at_all(tmp_path, monkeypatch):
+    tiles = api.TilePermission(overhead=1.5, workers=1, new_kinds=None)
+    wanted = {"layers": FAT, "tiles": tiles, "end": 0, "overhead": 3.0}
+    PairProof(monkeypatch, 0)
+    best = streamed(**wanted).found
+    assert best.back.tiled
+    proof = PairProof(monkeypatch, 1)
+    found = streamed(**wanted).found
+    assert found.ops == best.ops and not found.back.tiled and found.sram > best.sram
+    assert ", the back in tiles: computes something else" in found.refused[0]
+    proof = PairProof(monkeypatch, FAR)
+    with pytest.raises(OutputsDifferError, match="without --end the model is split elsewhere"):
+        streamed(tmp_path, **wanted)
+    assert len(proof.pairs) == 2 and list(tmp_path.iterdir()) == []
+
+
+def test_no_split_is_written_where_none_is_equal(tmp_path, monkeypatch):
+    proof = PairProof(monkeypatch, FAR)
+    with pytest.raises(OutputsDifferError, match="--end names another"):
+        streamed(tmp_path)
+    assert len({p.front for p in proof.pairs}) == len(proof.pairs) == make.MOST_REFUSED + 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_guard_passes_the_best_split_over(monkeypatch):
+    PairProof(monkeypatch, 0)
+    best, checked = streamed().found, split._check_states
+
+    def guarded(front, states):
+        if front.data == best.front.data:
+            raise UnsoundPlanError("the front's plan moves 'x'")
+        checked(front, states)
+
+    monkeypatch.setattr(split, "_check_states", guarded)
+    found = streamed().found
+    assert found.ops != best.ops
+    assert found.refused == (
+        f"passed over: the split behind operator {best.ops[-1]}: the front's plan moves 'x'",
+    )
+    with pytest.raises(UnsoundPlanError, match="moves 'x'"):
+        streamed(end=best.ops[-1])
+
+
+def test_what_only_the_twin_of_a_back_proves_is_not_enough(monkeypatch):
+    """The back in the dialect did not run."""
+    checks = (
+        RuntimeCheck("LiteRT", EQUAL, 8, True, ""),
+        RuntimeCheck("TFLM", CANNOT_RUN, 0, True, ""),
+    )
+    monkeypatch.setattr(proving, "verify_pair", lambda *_: Verdict(checks))
+    for twin, proved in ((None, True), (b"", False)):
+        pair = Pair(b"", b"", None, twin)  # type: ignore[arg-type]
+        assert proving.compare_pair(b"", pair, VerifyOptions(), print).proved is proved

@@ -1,0 +1,118 @@
+"""What no runtime here could prove is refused before the search, and only that."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.conftest import CNN, needs_tflm
+from tests.models.build import Net
+from tests.models.handmade import MODELS
+from tests.transforms.row_loops import chain
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline import prove as proving
+from tflm_planner.support.errors import ModelError
+from tflm_planner.verify import Options, why_unable
+from tflm_planner.verify import runnable as able
+from tflm_planner.verify.session import RuntimeTimeoutError, Session
+
+pytestmark = needs_tflm
+
+
+class SearchedError(Exception):
+    """The search was begun."""
+
+
+@pytest.fixture(autouse=True)
+def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planning and searching end the test."""
+
+    def begun(*_: object) -> None:
+        raise SearchedError
+
+    monkeypatch.setattr(api, "planned_models", begun)
+    monkeypatch.setattr(api, "streamed_pairs", begun)
+
+
+def maximum_of_int16() -> bytes:
+    """TFLM has REDUCE_MAX, and prepares it, but runs it for int8 and float only."""
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, 8, 4, 2), "int16", scale=0.1)
+    y, z = (graph.tensor(n, s, "int16", scale=0.1) for n, s in (("y", (1, 8, 4, 2)), ("z", (1, 2))))
+    axes = graph.constant("axes", np.array([1, 2]))
+    graph.op("LEAKY_RELU", [x], [y], "LeakyReluOptions", alpha=0.5)
+    graph.op("REDUCE_MAX", [y, axes], [z], "ReducerOptions", version=2)
+    graph.outputs(z)
+    return net.finish()
+
+
+def one_operator(kind: str, custom: str = "") -> bytes:
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, 8, 4, 2), "float32")
+    y = graph.tensor("y", (1, 8, 4, 2), "float32")
+    if custom:
+        graph.custom(custom, [x], [y], b"")
+    else:
+        graph.op(kind, [x], [y])
+    graph.outputs(y)
+    return net.finish()
+
+
+def tiled(**permission: bool) -> api.PlanOptions:
+    return api.PlanOptions(tiles=api.TilePermission(**permission))
+
+
+def test_what_tflm_does_not_run_is_refused_before_the_search() -> None:
+    with pytest.raises(ModelError, match="TFLM cannot run the model") as refused:
+        api.plan(maximum_of_int16(), None, tiled())
+    assert "REDUCE_MAX (number 1)" in str(refused.value) and "--portable" in str(refused.value)
+
+
+def test_what_litert_can_prove_is_searched() -> None:
+    for options in (tiled(dialect=False), api.PlanOptions(tiles=api.TilePermission(), verify=None)):
+        with pytest.raises(SearchedError):
+            api.plan(maximum_of_int16(), None, options)
+
+
+def test_what_no_runtime_knows_is_refused_unless_nothing_is_to_be_proved() -> None:
+    data = one_operator("CUSTOM", "Mystery")
+    both = r"LiteRT: .*Mystery.*; TFLM: .*CUSTOM.*--no-verify"
+    for call in (lambda: api.plan(data, None, tiled()), lambda: stream(data, api.VerifyOptions())):
+        with pytest.raises(ModelError, match=both):
+            call()
+    with pytest.raises(SearchedError):
+        stream(data, None)
+
+
+def stream(data: bytes, proof: api.VerifyOptions | None) -> None:
+    api.stream_input(data, None, api.StreamOptions(), proof)
+
+
+def test_operators_that_tflm_does_not_know_are_tiled_as_litert_can_prove() -> None:
+    """They may be the firmware's own."""
+    data, tiles = one_operator("SIGN"), api.TilePermission(overhead=1.3)
+    found = proving.check_provable(data, read_model(data), tiles, Options(), lambda _: None)
+    assert found == api.TilePermission(overhead=1.3, dialect=False)
+    assert proving.check_provable(data, read_model(data), None, Options(), lambda _: None) is None
+
+
+@pytest.mark.parametrize("data", [CNN.read_bytes(), chain((3, 1, 4)), MODELS["while_loop"].make()])
+def test_what_runs_is_searched(data: bytes) -> None:
+    with pytest.raises(SearchedError):
+        api.plan(data, None, tiled())
+    assert why_unable(data, "TFLM") is None
+
+
+def test_whoever_computes_for_long_was_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(able, "_PATIENCE", 0.0)
+    assert why_unable(maximum_of_int16(), "TFLM") is None
+
+
+def test_no_answer_is_told_from_a_refusal() -> None:
+    session = Session("TFLM", CNN, arena=1 << 22, outputs=1, time_limit=0.0)
+    with session, pytest.raises(RuntimeTimeoutError, match="no answer within 0 s"):
+        session.described()
+    assert why_unable(CNN.read_bytes(), "TFLM", Options(runtimes=("LiteRT",))) == "not asked"

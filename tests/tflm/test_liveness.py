@@ -1,0 +1,111 @@
+"""Life spans and placements against what real TFLM planned, buffer by buffer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.conftest import SHARED, needs_shared
+from tests.models.handmade import MODELS
+from tflm_planner.model.serde import read_model
+from tflm_planner.tflm import greedy
+from tflm_planner.tflm.kernels.scratch import reference_scratch
+from tflm_planner.tflm.liveness import (
+    legal_in_place,
+    placement_requests,
+    planned_bytes,
+    planning_problem,
+    timeline,
+)
+
+
+def line_of(name: str):
+    model = read_model(MODELS[name].make())
+    return model, timeline(model, reference_scratch)
+
+
+def truth_records() -> list[dict]:
+    path = SHARED / "truth" / "arena.json"
+    if not path.exists():
+        return []
+    return [r for r in json.loads(path.read_text()) if r["target"] == "x86-ref"]
+
+
+@needs_shared
+@pytest.mark.parametrize("record", truth_records(), ids=lambda r: r["model"])
+def test_every_buffer_as_tflm_places_it(record):
+    """Size, offset, first and last use of every tensor and scratch buffer."""
+    folder = SHARED / "models"
+    path = folder / record["model"]
+    if not path.exists():
+        path = folder / "seanet" / record["model"]
+    if not path.exists():
+        path = folder / record["model"].replace("seanet_", "seanet/seanet_", 1)
+    model = read_model(path.read_bytes())
+    line = timeline(model, reference_scratch)
+    requests = placement_requests(line, {})
+    offsets = greedy.place(requests)
+    assert greedy.head(requests, offsets) == record["head"]
+    mine = [
+        (size, offset, r.first, r.last)
+        for r, offset, size in zip(
+            requests,
+            offsets,
+            [planned_bytes(t) for t in line.planned] + [s.size for s in line.scratch],
+            strict=True,
+        )
+    ]
+    theirs = [(size, offset, first, last) for _, _, size, offset, first, last, _ in record["plan"]]
+    tensors = len(line.planned)
+    assert mine[:tensors] == theirs[:tensors]
+    for (_, *placed), (size, *real) in zip(mine[tensors:], theirs[tensors:], strict=True):
+        assert placed == real, f"scratch of {size} bytes"
+
+
+def test_a_body_lives_inside_its_caller():
+    model, line = line_of("while_loop")
+    loop = next(op for op in model.main.ops if op.kind == "WHILE")
+    ((start, end),) = line.scopes[id(loop)]
+    for body in loop.called():
+        for tensor in body.tensors:
+            if id(tensor) in line.spans:
+                span = line.span(tensor)
+                assert start < span.first <= span.last <= end
+    for tensor in (*loop.operands(), *loop.outputs):
+        if id(tensor) in line.spans:
+            assert line.span(tensor).first <= start and line.span(tensor).last >= end
+
+
+def test_a_graph_called_twice_lives_from_first_to_last_call():
+    model, line = line_of("one_subgraph_called_twice")
+    calls = [op for op in model.main.ops if op.kind == "IF"]
+    first, last = line.scopes[id(calls[0])][0], line.scopes[id(calls[-1])][0]
+    for graph in model.graphs[1:]:
+        for op in graph.ops:
+            assert len(line.scopes[id(op)]) == 2
+            for tensor in op.outputs:
+                span = line.span(tensor)
+                assert first[0] < span.first and span.last <= last[1]
+                assert span.first <= first[1] and span.last >= last[0]
+
+
+def test_no_sharing_with_an_operand_that_is_needed_later():
+    """A graph output must survive, even when the operator that could reuse it is the last."""
+    for name in MODELS:
+        try:
+            model = read_model(MODELS[name].make())
+            line = timeline(model, reference_scratch)
+        except Exception:
+            continue
+        kept = {id(t) for g in model.graphs for t in g.outputs}
+        for sharing in legal_in_place(line):
+            assert id(sharing.operand) not in kept
+            readers = sharing.operand.consumers
+            assert readers[-1] is sharing.result.producer
+
+
+def test_scratch_has_room_in_every_plan():
+    _, line = line_of("lstm")
+    problem = planning_problem(line)
+    assert len(problem.buffers) == len(line.planned) + len(line.scratch) > len(line.planned)

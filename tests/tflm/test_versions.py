@@ -1,0 +1,103 @@
+"""TFLM of another day: which operators it has, and which plans it understands."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from tests.models.registry import MODELS
+from tests.tflm.test_control_flow import _swapping
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.versions import refuse_plan, version_notes
+from tflm_planner.support.errors import ModelError, UsageError
+from tflm_planner.tflm.kernels.costs import KNOWN
+from tflm_planner.tflm.sharing import RemainingCopies
+from tflm_planner.tflm.targets import Target, load_target
+from tflm_planner.tflm.versions import can, day_of, has_operator, since, with_tflm
+from tflm_planner.tiling.estimate.loops import loops_allowed
+from tflm_planner.tiling.options import TilingOptions
+
+
+def of(day: str, target: str = "cortex-m4/cmsis-nn") -> Target:
+    return with_tflm(load_target(target), day)
+
+
+def test_days() -> None:
+    assert day_of(of("2025-06")) == date(2025, 6, 1)
+    assert day_of(of("2025-06-30")) == date(2025, 6, 30)
+    assert day_of(of("current")) == day_of(load_target("cortex-m4/cmsis-nn")) == date(2026, 8, 20)
+    assert day_of(load_target("arduino-2023")) == date(2023, 2, 27)
+    assert day_of(of("2025-06", "arduino-2023")) == date(2025, 6, 1)
+
+
+@pytest.mark.parametrize("text", ["2019-01", "2025", "June", "2025-13", "", "2025-06-31"])
+def test_days_that_are_none(text: str) -> None:
+    if text:
+        with pytest.raises(UsageError, match="TFLM"):
+            of(text)
+    else:
+        assert day_of(of(text)) == date(2026, 8, 20), "nothing named is what the target says"
+
+
+def test_every_operator_of_the_table_is_one_that_tflm_registers_today() -> None:
+    new = {k for k in KNOWN if since(k) > date.min}
+    assert {"DYNAMIC_UPDATE_SLICE", "BATCH_MATMUL", "TFLM_DECODE", "SignalRfft"} <= new
+    assert all(has_operator(k, load_target("cortex-m4/cmsis-nn")) for k in KNOWN)
+    old = load_target("arduino-2023")
+    assert {k for k in KNOWN if not has_operator(k, old)} == new
+    assert not has_operator("DYNAMIC_UPDATE_SLICE", of("2025-11"))
+    assert has_operator("DYNAMIC_UPDATE_SLICE", of("2025-11-10"))
+
+
+def permitted(target: Target) -> TilingOptions:
+    on = api.machine(target)
+    return TilingOptions(on, on.trails_of, new_kinds=None)
+
+
+def test_the_search_uses_no_operator_that_the_version_lacks() -> None:
+    used = frozenset({"CONV_2D", "RESHAPE"})
+    assert loops_allowed(permitted(of("current")), used)
+    assert loops_allowed(permitted(of("2025-12")), used)
+    assert not loops_allowed(permitted(of("2025-06")), used)
+    old = permitted(of("2025-06"))
+    assert not old.allows("DYNAMIC_UPDATE_SLICE", used) and old.allows("GATHER", used)
+    assert old.allows("DYNAMIC_UPDATE_SLICE", used | {"DYNAMIC_UPDATE_SLICE"})
+
+
+def test_a_model_that_needs_a_newer_operator_is_told() -> None:
+    data = next(m.make() for n, m in MODELS.items() if n == "while_loop" or "while" in n)
+    model = read_model(data)
+    assert version_notes(model, load_target("arduino-2023")) == []
+    notes = version_notes(model, of("2024-01"))
+    assert len(notes) == 1 and "measure" in notes[0]
+    from tests.tflm.custom_models import MODELS as OPERATORS
+
+    needy = read_model(OPERATORS["batch_matmul"]() if "batch_matmul" in OPERATORS else data)
+    for op in needy.ops():
+        if op.kind == "BATCH_MATMUL":
+            (note,) = version_notes(needy, load_target("arduino-2023"))
+            assert "BATCH_MATMUL" in note and "2023-09-06" in note
+
+
+def test_plans_of_several_graphs_need_march_2023() -> None:
+    model = read_model(_swapping(swapped=True))
+    refuse_plan(model, of("2023-03-29"))
+    with pytest.raises(ModelError, match=r"3 sub-graphs.*--tflm"):
+        refuse_plan(model, load_target("arduino-2023"))
+    refuse_plan(read_model(MODELS["chain"].make()), load_target("arduino-2023"))
+    search = api.MemoryOptions(machine=api.machine(load_target("arduino-2023")))
+    with pytest.raises(ModelError, match="would corrupt memory"):
+        api.plan(_swapping(swapped=False), None, api.PlanOptions(search, verify=None))
+
+
+def test_copies_onto_themselves_cost_time_before_july_2026() -> None:
+    model = read_model(_swapping(swapped=False))
+    (loop,) = (op for op in model.ops() if op.kind == "WHILE")
+    offsets = {id(t): 0 for t in model.tensors()}
+    assert can(of("2026-08"), "skips_copies") and not can(of("2026-01"), "skips_copies")
+    assert RemainingCopies(offsets).turn_bytes(loop) == 0
+    assert RemainingCopies(offsets, skips=False).turn_bytes(loop) == sum(
+        t.nbytes for t in loop.outputs
+    )

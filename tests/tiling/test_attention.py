@@ -1,0 +1,73 @@
+"""Attention in tiles of queries: what all tiles need whole is made before them, and found."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import needs_tflm
+from tests.models.attention import attention
+from tests.transforms.tiled import quick_differences, tiled
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.support.units import ALIGNMENT
+from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
+from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, evaluate
+from tflm_planner.tiling.evaluate.evaluator import Evaluator
+from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.transforms.tile.tile import TiledRegion
+from tflm_planner.transforms.tile.tiler import HALOS
+
+FAR = 1 << 60
+ROWS, HEADS, DEPTH = 64, 2, 8
+X = ROWS * HEADS * DEPTH
+"""Bytes of the input, of keys and of values."""
+LAYER = 16
+"""Operators of a layer."""
+
+
+def options(**more) -> TilingOptions:
+    on = api.machine(api.load_target("x86-64/reference"))
+    return TilingOptions(on, on.trails_of, objective="head", new_kinds=None, **more)
+
+
+@needs_tflm
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+@pytest.mark.parametrize("halo", HALOS)
+def test_keys_and_values_are_made_before_the_first_tile(halo, dtype):
+    data = attention(ROWS, HEADS, DEPTH, dtype=dtype)
+    made, (note, *_) = tiled(data, TiledRegion(tuple(range(LAYER + 1)), ((1, 4),), halo))
+    assert note.startswith("tiled"), note
+    assert quick_differences(data, made) == []
+    kinds = [op.kind for op in read_model(made).main.ops]
+    assert kinds.count("BATCH_MATMUL") == 2 * 4
+    before = kinds[: kinds.index("BATCH_MATMUL")]
+    # Keys, values and the queries of the first tile; keys and values once for all tiles.
+    assert before.count("FULLY_CONNECTED") == 3
+    assert kinds.count("FULLY_CONNECTED") == 2 + 2 * 4
+
+
+@pytest.mark.parametrize("parts", [2, 4, 8])
+def test_sketches_know_what_is_made_once(parts):
+    bench = Evaluator(attention(ROWS, HEADS, DEPTH), options())
+    line = bench.line(tuple(range(LAYER + 1)))
+    (sketch,) = estimate_tiles(line, LAYER, 1, [parts], [0], EstimateLimits(FAR, FAR))
+    scheme = TiledRegion(tuple(range(LAYER)), ((1, parts),))
+    outcome = evaluate(bench.model, Candidate((scheme,), True, effort=CLIMB), options())
+    assert outcome is not None
+    assert abs(outcome.head - sketch.head) <= ALIGNMENT
+
+
+@needs_tflm
+def test_attention_is_found_and_needs_no_scores():
+    data = attention(ROWS, HEADS, DEPTH, layers=2)
+    tiles = api.TilePermission(objective="head", new_kinds=None, overhead=2.0)
+    search = api.MemoryOptions(
+        machine=api.machine(api.load_target("x86-64/reference")), time_limit=120
+    )
+    report = api.plan(data, options=api.PlanOptions(search, tiles=tiles)).report
+    # All scores are 8 inputs large; keys, values, input and what makes the values are four.
+    assert report.after.arena.head <= 4 * X + 512
+    assert report.before.arena.head > 16 * X
+    width = HEADS * DEPTH
+    products = 2 * (4 * ROWS * width * width + 2 * HEADS * ROWS * ROWS * DEPTH)
+    assert report.before.macs == report.after.macs == products

@@ -1,0 +1,92 @@
+"""Chains that drift through memory, kept in place by a few tiles that run backward."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.conftest import needs_tflm
+from tests.models.build import Net
+from tests.models.registry import SCALE, conv, relu
+from tflm_planner.pipeline import api
+from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, evaluate
+from tflm_planner.tiling.evaluate.evaluator import Evaluator
+from tflm_planner.tiling.moves.backward_tiles import backward_candidates, with_backward_tiles
+from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
+
+SHAPE = (1, 24, 8, 16)
+LENGTH = 6
+REACH = 9 * 16
+"""Bytes by which the result of a 3 x 3 window trails its operand, about: a row and a pixel."""
+
+
+def chain(length: int = LENGTH) -> bytes:
+    """Windows of stride 1 in a row: each result may trail its operand."""
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", SHAPE, scale=SCALE)
+    for i in range(length):
+        x = conv(graph, x, SHAPE, "c" * (i + 1))
+    graph.outputs(relu(graph, x, SHAPE))
+    return net.finish()
+
+
+def options(**more) -> TilingOptions:
+    on = api.machine(api.load_target("x86-64/reference"))
+    return TilingOptions(on, on.trails_of, objective="head", **more)
+
+
+def test_tiles_backward_keep_a_chain_in_its_place():
+    bench = Evaluator(chain(), options())
+    order = tuple(range(LENGTH + 1))
+    line = bench.line(order)
+    plain = evaluate(bench.model, Candidate((), False, effort=CLIMB), options())
+    assert plain is not None and plain.head >= 24 * 8 * 16 + LENGTH * REACH
+    moves = list(backward_candidates(line, order, plain.head, "waste"))
+    assert moves and all(s.backward for t in moves for s in t.schemes)  # type: ignore[union-attr]
+    found = [made for t in moves if (made := evaluate(bench.model, t, options())) is not None]
+    assert min(o.head for o in found) <= plain.head - 2 * REACH
+    forward = [
+        replace(t, schemes=tuple(replace(s, backward=False) for s in t.schemes))  # type: ignore[call-arg]
+        for t in moves
+    ]
+    others = [made for t in forward if (made := evaluate(bench.model, t, options())) is not None]
+    assert min((o.head for o in others), default=plain.head) > min(o.head for o in found)
+
+
+def test_nothing_is_turned_round_where_nothing_drifts():
+    bench = Evaluator(chain(1), options())
+    line = bench.line((0, 1))
+    assert not list(backward_candidates(line, (0, 1), max(line.needs), "waste"))
+
+
+def test_every_second_region_is_turned_round():
+    schemes = (
+        *(TiledRegion((i,), ((1, 2),)) for i in range(3)),
+        LoopedRegion((4, 5), 1, "reverse"),
+    )
+    backward = [
+        [getattr(s, "backward", None) for s in t.schemes]
+        for t in with_backward_tiles(Candidate(schemes, True))
+    ]
+    assert backward == [
+        [False, False, False, None],
+        [True, False, True, None],
+        [False, True, False, None],
+    ]
+    assert len(with_backward_tiles(Candidate((), True))) == 1
+
+
+@needs_tflm
+def test_the_search_finds_it_and_the_file_is_proved():
+    data = chain()
+    search = api.MemoryOptions(
+        machine=api.machine(api.load_target("x86-64/reference")), time_limit=60
+    )
+    tiles = api.TilePermission(objective="head", overhead=1.3)
+    report = api.plan(data, options=api.PlanOptions(search, tiles=tiles)).report
+    plain = api.plan(data, options=api.PlanOptions(search)).report
+    assert report.verified
+    assert report.after.head <= plain.after.head - 2 * REACH
+    assert report.after.wheel.measured_head == report.after.wheel.predicted_head

@@ -1,0 +1,243 @@
+"""Frontiers, bulges and orders around them, against brute force on small random graphs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.transforms.test_tile_odd_graphs import Chain
+from tflm_planner.memory.allocators import Solution
+from tflm_planner.memory.order import Dag, Node, is_valid
+from tflm_planner.memory.problem import Plan, Problem
+from tflm_planner.model import schema
+from tflm_planner.model.serde import read_model
+from tflm_planner.ops.axes import Slide
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.memory_plan import MemoryOptions
+from tflm_planner.pipeline.planned_model import TilePermission, _plan_tiling
+from tflm_planner.tiling.budget import WorkBudget
+from tflm_planner.tiling.estimate.schedule import LinearSchedule
+from tflm_planner.tiling.evaluate.workers import Workers
+from tflm_planner.tiling.hotspots.contraction import (
+    ContractedOrder,
+    ContractedRegion,
+    best_contracted_order,
+    close_groups,
+)
+from tflm_planner.tiling.hotspots.min_cut import MinimumCuts
+from tflm_planner.tiling.hotspots.orders import (
+    estimate_order,
+    find_hotspots,
+    hotspot_sets,
+    own_bytes,
+)
+from tflm_planner.tiling.hotspots.tiles import HotspotTiles, _HotspotOption, pads_are_dear
+from tflm_planner.tiling.model_evaluations import ModelEvaluations
+from tflm_planner.tiling.options import Tiling, TilingOptions, silent
+from tflm_planner.tiling.search import search_tiles
+from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
+from tflm_planner.transforms.tile.windows import VALID, Sliding, window_forms
+
+
+def random_dag(seed: int, count: int) -> Dag:
+    """Nodes that write a tensor each and read one to three earlier ones."""
+    rng = random.Random(seed)
+    sizes = [16 * rng.randint(1, 40) for _ in range(count + 1)]
+    nodes: list[Node] = []
+    for n in range(count):
+        known = range(n + 1)
+        reads = tuple(sorted(set(rng.choices(known, k=rng.randint(1, 3)))))
+        nodes.append(Node(reads, (n + 1,), workspace=16 * rng.randint(0, 3)))
+    read = {t for node in nodes for t in node.reads}
+    outputs = tuple(t for t in range(1, count + 1) if t not in read)
+    return Dag(tuple(sizes), tuple(nodes), (0,), outputs)
+
+
+def ideals(dag: Dag) -> Iterator[frozenset[int]]:
+    """All sets of nodes that hold what they wait for."""
+    count = len(dag.nodes)
+    for bits in range(1 << count):
+        chosen = frozenset(n for n in range(count) if bits >> n & 1)
+        if all(p in chosen for n in chosen for p in dag.links.preds[n]):
+            yield chosen
+
+
+def alive(dag: Dag, done: frozenset[int]) -> int:
+    """Bytes that live when just these have run."""
+    links = dag.links
+    return sum(
+        size
+        for t, size in enumerate(dag.sizes)
+        if (links.writer[t] < 0 or links.writer[t] in done)
+        and (t in links.kept or any(r not in done for r in links.readers[t]))
+    )
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_frontiers_are_the_cheapest(seed: int) -> None:
+    dag = random_dag(seed, 9)
+    rng = random.Random(seed)
+    node, price = rng.randrange(9), rng.choice([0, 16, 64, 200])
+    cuts = MinimumCuts(dag)
+    must, never = cuts.ancestors([node]), cuts.descendants([node])
+    behind = [i for i in ideals(dag) if must <= i]
+    before = [i for i in ideals(dag) if not never & i]
+    least = min(alive(dag, i) + price * len(i) for i in behind)
+    most = min(alive(dag, i) - price * len(i) for i in before)
+    found, other = cuts.behind([node], price), cuts.before([node], price)
+    assert found in behind and other in before
+    assert alive(dag, found) + price * len(found) == least
+    assert alive(dag, other) - price * len(other) == most
+    same = [i for i in behind if alive(dag, i) + price * len(i) == least]
+    assert len(found) == min(map(len, same))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_regions_run_in_one_piece(seed: int) -> None:
+    dag, rng = random_dag(seed, 24), random.Random(seed)
+    wanted = [frozenset(rng.sample(range(24), rng.randint(1, 4))) for _ in range(3)]
+    groups = close_groups(dag, wanted)
+    assert all(any(w <= g for g in groups) for w in wanted)
+    assert len(frozenset[int]().union(*groups)) == sum(map(len, groups))
+    found = best_contracted_order(dag, [ContractedRegion(g, 16) for g in groups])
+    assert is_valid(dag, found.order)
+    for group, (first, end) in zip(groups, found.spans, strict=True):
+        assert frozenset(found.order[first:end]) == group
+
+
+def diamond(width: int) -> Dag:
+    """in -> width thin tensors -> one fat -> two thin -> out, the thin ones made far from it."""
+    nodes = [Node((0,), (1 + k,)) for k in range(width)]
+    fat = 1 + width
+    nodes.append(Node(tuple(range(1, fat)), (fat,)))
+    nodes += [Node((fat,), (fat + 1,)), Node((fat + 1,), (fat + 2,)), Node((fat,), (fat + 3,))]
+    nodes.append(Node((fat + 2, fat + 3), (fat + 4,)))
+    sizes = (64, *[160] * width, 160 * width, *[160] * 4)
+    return Dag(sizes, tuple(nodes), (0,), (fat + 4,))
+
+
+def test_a_bulge_holds_what_makes_its_ends_thin() -> None:
+    """The fat tensor's readers belong to it, near or not; what follows them does not."""
+    dag = diamond(6)
+    (bulge,) = find_hotspots(MinimumCuts(dag), 1500, 200)
+    assert own_bytes(dag, 6) == 1920
+    assert {6, 7, 9} <= bulge and 8 not in bulge and 10 not in bulge
+    guesses = [estimate_order(dag, bulges, [0] * 11, 2200) for bulges in hotspot_sets(dag, 2200)]
+    best = min((g for g in guesses if g), key=lambda g: g.rank).hoped
+    (first, end), *_ = best.spans
+    assert {6, 7, 9} <= {*best.order[first:end]}
+    assert best.peak < 2080
+
+
+def test_nothing_is_fat() -> None:
+    dag = diamond(2)
+    assert find_hotspots(MinimumCuts(dag), 10_000, 10) == []
+    assert hotspot_sets(dag, 1 << 20) == []
+    assert estimate_order(dag, (frozenset({0}),), [0] * 7, 0) is None
+
+
+def test_valid_windows_read_whole_rows() -> None:
+    """A last column that no window reaches is read with the others: rows are runs of bytes then."""
+    rows = Sliding(Slide(3, 2, 1, 0), (4, 8), 224)
+    columns = Sliding(Slide(3, 2, 1, 0), (0, 111), 224, whole=True)
+    found = window_forms([rows, columns], "pad", is_pool=False)
+    assert found is not None
+    forms, padding = found
+    assert padding == VALID and [f.read for f in forms] == [(8, 17), (0, 224)]
+    assert all(f.pads == (0, 0) for f in forms)
+
+
+@pytest.mark.parametrize("allowed", ["dialect", "copies"])
+def test_a_file_is_no_worse_than_its_trial(allowed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The final search finds nothing by itself; what the trial found is there nevertheless."""
+    chain = Chain((1, 24, 24, 4))
+    chain.conv(64, 3)
+    chain.conv(4, 1)
+    # With a RESHAPE the dialect drops what puts outputs together, as trials take for granted.
+    flat = chain.tensor((1, 24 * 24 * 4))
+    chain.graph.op("RESHAPE", [chain.x], [flat], "ReshapeOptions", newShape=[1, 24 * 24 * 4])
+    data = chain.finish(flat)
+    on = api.machine()
+    kinds = frozenset[str]() if allowed == "dialect" else None
+    tiles = TilingOptions(on, on.trails_of, overhead=2.0, objective="head", new_kinds=kinds)
+    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 2_500)
+    best = search_tiles(data, tiles).best
+    assert best.schemes and best.head < api.arena(data).head
+
+    def stacked(problem: Problem, **_: object) -> Solution:
+        offsets, top = [], 0
+        for b in problem.buffers:
+            offsets.append(top)
+            top += b.size
+        return Solution(Plan(tuple(offsets)), top, 0, False, "stack", 0.0, False)
+
+    monkeypatch.setattr("tflm_planner.pipeline.memory_plan.best_of", stacked)
+    options = MemoryOptions(machine=on, time_limit=1e-3)
+    permission = TilePermission(overhead=2.0, new_kinds=kinds, objective="head")
+
+    def head(tiling: Tiling) -> int:
+        return _plan_tiling(data, tiling, permission, options, silent).inspection.arena.head
+
+    assert head(best) <= best.head < head(replace(best, recipe=None))
+
+
+def image_to_thumbnail() -> bytes:
+    """Rows 32, 16, 8: what is inside has four times the rows of the result."""
+    chain = Chain((1, 32, 32, 2))
+    chain.conv(8, 3)
+    chain.pool()
+    chain.conv(8, 3)
+    chain.pool()
+    return chain.finish()
+
+
+@pytest.mark.parametrize(
+    ("target", "type_", "dear"),
+    [("x86-64/reference", "int8", True), ("cortex-m4/cmsis-nn", "int8", False),
+     ("cortex-m4/cmsis-nn", "float32", True)],
+)  # fmt: skip
+def test_padding_is_dear_where_kernels_weigh_every_element(target, type_, dear) -> None:
+    on = api.machine(api.load_target(target))
+    tensor = read_model(image_to_thumbnail()).main.ops[0].outputs[0]
+    tensor.type = {name: key for key, name in schema.type_names().items()}[type_]
+    assert pads_are_dear(tensor, TilingOptions(on, on.trails_of)) == dear
+
+
+def outings_of(data: bytes, *, allowed: int) -> HotspotTiles:
+    """The search around bulges of a model that is planned as it is."""
+    on = api.machine(api.load_target("x86-64/reference"))
+    options = TilingOptions(on, on.trails_of, objective="head", new_kinds=None)
+    workers = Workers(data, options)
+    whole = ModelEvaluations(workers, options, len(read_model(data).main.ops), WorkBudget(0))
+    return HotspotTiles(workers, options, whole, allowed)
+
+
+def test_the_smallest_tiles_first_and_larger_ones_where_they_must_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Half a row of the result is a tile too. Tiles that need much more are tried only where the
+    small ones cost too much."""
+    outings = outings_of(image_to_thumbnail(), allowed=100)
+    asked: list[int] = []
+
+    def cut(
+        _: HotspotTiles, line: LinearSchedule, parts: int, order: object, span: tuple[int, int]
+    ) -> list[_HotspotOption]:
+        asked.append(parts)
+        scheme = TiledRegion(tuple(range(*span)), ((ROWS, parts),), "merge")
+        return [_HotspotOption(scheme, 100 + 400 // parts, 0, 30 * parts)]
+
+    monkeypatch.setattr(HotspotTiles, "_cut", cut)
+    found = ContractedOrder((0, 1, 2, 3), ((0, 4),), 0)
+    trial = outings._trial_of(found)
+    assert trial is not None
+    assert asked == [16, 8, 4, 2, 4, 8, 16][: len(asked)] and asked[:3] == [16, 8, 4]
+    assert [s.splits for s in trial.schemes if isinstance(s, TiledRegion)] == [((ROWS, 2),)]
+    outings.allowed, asked[:] = 10_000, []
+    trial = outings._trial_of(found)
+    assert trial is not None
+    assert asked == [16, 8, 4]
+    assert [s.splits for s in trial.schemes if isinstance(s, TiledRegion)] == [((ROWS, 16),)]

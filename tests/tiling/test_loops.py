@@ -1,0 +1,188 @@
+"""Loops that the search finds by itself: proved, permitted, the same every time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.models.registry import add, conv, relu, start
+from tests.transforms.plans import dialect_plan
+from tests.transforms.tiled import same_bits
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.advice import advice, covered
+from tflm_planner.pipeline.inspection import inspect_model
+from tflm_planner.pipeline.memory_plan import MemoryOptions
+from tflm_planner.report.document import MapBlock
+from tflm_planner.tiling.estimate.loops import LoopEstimator, loops_allowed
+from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
+from tflm_planner.tiling.evaluate.workers import Workers
+from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.tiling.permissions import search_by_permission
+from tflm_planner.tiling.segmentation import Segment, Segmenter, SegmentKey
+from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.tile.tile import band
+
+SHAPE = (1, 32, 32, 16)
+LOOP = {"WHILE", "LESS", "DYNAMIC_UPDATE_SLICE"}
+
+
+def blocks() -> bytes:
+    """A residual block of convolutions: three tensors of 16 KiB live together."""
+    net, graph, x = start(SHAPE)
+    for i in range(1):
+        inside = conv(graph, conv(graph, x, SHAPE, f"one{i}"), SHAPE, f"two{i}")
+        x = add(graph, inside, x, SHAPE, f"sum{i}")
+    graph.outputs(relu(graph, x, SHAPE))
+    return net.finish()
+
+
+def permitted(target: str = "cortex-m4/cmsis-nn", **more) -> TilingOptions:
+    on = api.machine(api.load_target(target))
+    wanted = {"overhead": 1.3, "new_kinds": None, "objective": "arena", "time_limit": 120.0}
+    return TilingOptions(on, on.trails_of, **{**wanted, **more})
+
+
+def kinds(data: bytes) -> set[str]:
+    return {op.kind for op in read_model(data, dialect=True).ops()}
+
+
+def planned(data: bytes, **permission) -> api.PlanResult:
+    tiles = api.TilePermission(**{"overhead": 1.3, "objective": "arena", **permission})
+    options = api.PlanOptions(api.MemoryOptions(time_limit=60.0), tiles=tiles)
+    return api.plan(data, options=options)
+
+
+@needs_tflm
+def test_loops_are_found_and_proved():
+    """With all operators the arena falls below what order, plan and tiles come to; the runtimes
+    compute the same, and use what was said."""
+    data = blocks()
+    alone, everything = planned(data, new_kinds=frozenset()), planned(data, new_kinds=None)
+    assert kinds(everything.data) >= LOOP and not kinds(alone.data) & LOOP
+    report = everything.report
+    assert report.verified and [c.status for c in report.checks] == ["equal", "equal"]
+    assert report.after.arena.arena < alone.report.after.arena.arena < report.before.arena.arena
+    assert report.after.wheel.measured_head == report.after.wheel.predicted_head
+    assert report.after.wheel.measured_tail == report.after.wheel.predicted_tail
+    assert any(note.startswith("streamed") for note in report.notes)
+    assert any("more operators in the firmware" in note for note in report.notes)
+
+
+def test_no_loop_without_permission():
+    """One operator that may not be had rules loops out; so does a firmware that lacks them."""
+    data = blocks()
+    used = frozenset(kinds(data))
+    listed = frozenset(LOOP | {"GATHER", "PAD", "CONCATENATION", "RESHAPE", "STRIDED_SLICE"})
+    assert loops_allowed(permitted(), used) and loops_allowed(permitted(new_kinds=listed), used)
+    assert not loops_allowed(permitted("arduino-2023"), used)
+    for missing in LOOP | {"RESHAPE"}:
+        assert not loops_allowed(permitted(new_kinds=listed - {missing}), used)
+    for options in (permitted("arduino-2023"), permitted(new_kinds=listed - {"WHILE"})):
+        found = search_by_permission(data, options).found
+        assert not any(isinstance(s, LoopedRegion) for t in found.front for s in t.schemes)
+
+
+def test_only_listed_operators_are_added():
+    """Without SLICE there are no masks; loops from the bottom up need none here."""
+    data = blocks()
+    listed = frozenset(LOOP | {"GATHER", "PAD", "CONCATENATION", "RESHAPE", "STRIDED_SLICE"})
+    made = planned(data, new_kinds=listed).data
+    assert kinds(made) <= kinds(data) | listed
+
+
+def test_more_permission_is_never_worse():
+    data = blocks()
+    steps = search_by_permission(data, permitted())
+    plain = search_by_permission(data, permitted(new_kinds=frozenset()))
+    assert steps.own == plain.own == plain.found.best
+    assert steps.found.best.bytes <= steps.own.bytes
+    assert min(t.bytes for t in steps.found.front) == steps.found.best.bytes
+
+
+def test_the_same_whatever_the_number_of_processes():
+    data = blocks()
+    one, two = (search_by_permission(data, permitted(workers=n)) for n in (1, 2))
+    assert one.found == two.found
+    assert any(isinstance(s, LoopedRegion) for s in one.found.best.schemes)
+
+
+def test_sketches_promise_a_little_more_than_trials_keep():
+    """Never much more, or a search runs after promises; never less, or it overlooks a loop."""
+    options = permitted()
+    workers = Workers(blocks(), options)
+    line = workers.bench.line(tuple(range(len(workers.bench.model.main.ops))))
+    known = 0
+    for end in range(1, len(line) + 1):
+        for sketch in LoopEstimator(line).ending(end, range(end)):
+            ops = tuple(range(sketch.end - sketch.first))
+            trial = Candidate((LoopedRegion(ops, sketch.rows, sketch.border),), False, None, CLIMB)
+            found = workers.bench.answer(
+                EvaluationRequest(trial, (sketch.first, end), line_order(line))
+            )
+            assert found is not None
+            assert 0.6 * found.head <= sketch.head <= 1.02 * found.head
+            known += 1
+    assert known > 20
+
+
+def line_order(line) -> tuple[int, ...]:
+    return tuple(range(len(line)))
+
+
+@needs_tflm
+def test_tiles_in_the_dialect_beside_a_loop():
+    """A loop, and tiles whose views cost no operator, in one model: TFLM computes the same."""
+    net, graph, x = start(SHAPE)
+    for i in range(6):
+        x = conv(graph, x, SHAPE, f"layer{i}")
+    graph.outputs(relu(graph, x, SHAPE))
+    data = net.finish()
+    regions = (LoopedRegion((0, 1, 2), 2, "reverse"), band(3, 5, 3, border="waste"))
+    made = dialect_plan(data, regions, MemoryOptions(time_limit=10.0))
+    assert "WHILE" in made.new_kinds
+    assert any(t.is_view for t in read_model(made.data, dialect=True).main.tensors)
+    assert same_bits(data, made.data, runtimes=("TFLM",)) == []
+
+
+def test_covers_without_a_way():
+    """The best cover goes around what is banned, and what is known stays known."""
+    ways = [SegmentKey(0, 2, (1, 2)), SegmentKey(0, 2, (1, 1), edge="reverse")]
+    partition = Segmenter([100, 100], 1000)
+    for way, tail in zip(ways, (5, 9), strict=True):
+        partition.add(Segment(0, 2, 60, tail, 0, way))
+    assert [c.ways for c in partition.covers(70)] == [(ways[0],)]
+    assert [c.ways for c in partition.without(70, frozenset(ways[:1]))] == [(ways[1],)]
+    assert partition.without(70, frozenset(ways)) == []
+    assert [c.ways for c in partition.covers(70)] == [(ways[0],)]
+
+
+def test_bytes_at_the_peak_are_counted_once():
+    def block(offset: int, size: int) -> MapBlock:
+        return MapBlock("b", "activation", size, offset, 0, 1)
+
+    assert covered([block(0, 64), block(16, 16), block(48, 32), block(96, 16)]) == 96
+    assert covered([]) == 0
+
+
+def test_advice_names_what_lies_at_the_peak(cnn):
+    found = inspect_model(read_model(cnn), api.machine(api.load_target("cortex-m4/cmsis-nn")))
+    notes = advice(found)
+    assert f"{found.arena.head:,} B" in notes[0]
+    assert notes[1].startswith("the head is full of ")
+    large = replace(found, limits=replace(found.limits, inputs=found.arena.head))
+    assert any("only a smaller input" in note for note in advice(large))
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "arena"), [("vww_96_int8", 58_900), ("pretrainedResnet_quant", 33_400)]
+)
+def test_published_models_beat_loops_made_by_hand(name, arena):
+    """By hand 58,908 and 33,096 bytes, the latter at 1.18 times the instructions."""
+    data = (SHARED / "models" / f"{name}.tflite").read_bytes()
+    best = search_by_permission(data, permitted(overhead=1.10)).found.best
+    assert best.arena <= arena and best.overhead <= 1.10

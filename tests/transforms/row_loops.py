@@ -1,0 +1,201 @@
+"""Streamed models for tests: random chains and blocks, random regions, planned and compared."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.arena import Wheel
+from tests.models.build import Net
+from tests.models.maker import Value
+from tests.models.operators import Operators
+from tests.replay import replay
+from tests.transforms.tiled import quick_differences
+from tflm_planner.model.ir import Graph, Op
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.memory_plan import MemoryOptions
+from tflm_planner.pipeline.planned_model import planned_models
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.row_loop import (
+    EDGES,
+    ApplyLoops,
+    LoopedRegion,
+    NotStreamableError,
+    can_stream,
+)
+
+KINDS = {
+    "conv_2d": 12, "depthwise_conv_2d": 8, "max_pool_2d": 2, "average_pool_2d": 2, "pad": 2,
+    "add": 6, "sub": 1, "mul": 2, "relu": 1, "logistic": 1, "softmax": 1, "leaky_relu": 1,
+    "concatenation": 3, "quantize": 1,
+}  # fmt: skip
+"""What can be streamed, with weights."""
+
+
+class Blocks(Operators):
+    """Operators that mostly follow each other."""
+
+    def pick(self, accept: Callable[[Value], bool] = lambda value: True) -> Value | None:
+        """The newest value that is acceptable, mostly."""
+        choices = [v for v in self.values if accept(v)]
+        if choices and self.chance(0.7):
+            return choices[-1]
+        return super().pick(accept)
+
+
+def random_blocks(seed: int, steps: int) -> bytes:
+    """A random graph of image operators on one image: chains, residuals, joined branches."""
+    rng = np.random.default_rng(seed)
+    maker = Blocks(rng, str(rng.choice(["int8", "int16", "float32"], p=[0.7, 0.15, 0.15])))
+    missing = {"int16": {"leaky_relu", "quantize"}, "float32": {"quantize"}}
+    kinds = {k: w for k, w in KINDS.items() if k not in missing.get(maker.dtype, set[str]())}
+    shape = (1, maker.integer(5, 22), maker.integer(2, 10), maker.integer(1, 6))
+    x = maker.value(shape, 0.0, 1.0)
+    maker.graph.table.inputs.append(x.index)
+    maker.values.append(x)
+    weights = np.array(list(kinds.values()), float)
+    for kind in rng.choice(list(kinds), steps, p=weights / weights.sum()):
+        getattr(maker, kind)()
+    if not maker.graph.table.operators:
+        maker.relu()
+    unread = [v.index for v in maker.values if v.index not in (*maker.used, x.index)]
+    maker.graph.outputs(*unread)
+    return maker.net.finish()
+
+
+def chain(*layers: tuple[int, int, int], size: int = 12, same: bool = True) -> bytes:
+    """Convolutions (kernel, stride, channels) on an image of `size` by 5 by 3."""
+    net = Net()
+    graph = net.graph()
+    x, rows, columns, depth = graph.input("x", (1, size, 5, 3), scale=0.1), size, 5, 3
+    for i, (kernel, stride, channels) in enumerate(layers):
+        weights = graph.constant(
+            f"w{i}", [[[[(3 * a + b + i) % 7 - 3] * depth for b in range(kernel)]
+                       for _ in range(kernel)] for a in range(channels)], "int8", scale=0.1,
+        )  # fmt: skip
+        bias = graph.constant(f"b{i}", list(range(channels)), "int32", scale=0.01)
+        rows = -(-rows // stride) if same else (rows - kernel) // stride + 1
+        columns = -(-columns // stride) if same else (columns - kernel) // stride + 1
+        y = graph.tensor(f"y{i}", (1, rows, columns, channels), scale=0.1)
+        graph.op("CONV_2D", [x, weights, bias], [y], "Conv2DOptions", padding=0 if same else 1,
+                 strideH=stride, strideW=stride, dilationHFactor=1, dilationWFactor=1)  # fmt: skip
+        x, depth = y, channels
+    graph.outputs(x)
+    return net.finish()
+
+
+def between(graph: Graph, first: Op, last: Op) -> list[int]:
+    """Positions of the operators on paths from `first` to `last`, both included."""
+    after, before = {id(first)}, {id(last)}
+    for op in graph.ops:
+        if any(t.producer is not None and id(t.producer) in after for t in op.operands()):
+            after.add(id(op))
+    for op in reversed(graph.ops):
+        if any(id(c) in before for t in op.outputs for c in t.consumers):
+            before.add(id(op))
+    return [i for i, op in enumerate(graph.ops) if id(op) in after & before]
+
+
+def from_input(graph: Graph, last: Op) -> list[int]:
+    """Positions of the operators that `last` depends on, itself included."""
+    before = {id(last)}
+    for op in reversed(graph.ops):
+        if any(id(c) in before for t in op.outputs for c in t.consumers):
+            before.add(id(op))
+    return [i for i, op in enumerate(graph.ops) if id(op) in before]
+
+
+def random_loop(
+    data: bytes, rng: random.Random, taken: frozenset[int] = frozenset()
+) -> LoopedRegion:
+    """A random region, one that can be streamed if a few tries find it; not of `taken`."""
+    model = read_model(data)
+    ops = model.main.ops
+    found: list[LoopedRegion] = []
+    loop = LoopedRegion((0,), 1)
+    for _ in range(60):
+        first = rng.randrange(len(ops))
+        last = ops[rng.randrange(first, len(ops))]
+        chosen = between(model.main, ops[first], last) or [first]
+        chosen = from_input(model.main, last) if rng.random() < 0.4 else chosen
+        if taken & {*chosen}:
+            continue
+        loop = LoopedRegion(tuple(chosen), rng.choice((1, 1, 1, 2, 2, 3, 4, 5)), rng.choice(EDGES))
+        try:
+            can_stream(model, loop)
+        except NotStreamableError:
+            continue
+        found.append(loop)
+        if len(found) == 8:
+            break
+    if not found:
+        return loop
+    return max(found, key=lambda f: len(f.ops)) if rng.random() < 0.6 else rng.choice(found)
+
+
+def random_loops(data: bytes, rng: random.Random) -> tuple[LoopedRegion, ...]:
+    """One loop or two."""
+    one = random_loop(data, rng)
+    if rng.random() < 0.7:
+        return (one,)
+    other = random_loop(data, rng, frozenset(one.ops))
+    return (one,) if {*other.ops} & {*one.ops} else (one, other)
+
+
+def streamed(data: bytes, *loops: LoopedRegion) -> tuple[bytes, list[str]]:
+    """The model with the loops applied, and the notes."""
+    model = read_model(data)
+    notes = run(model, Normalize(), ApplyLoops(loops))
+    return write_model(model), notes
+
+
+@dataclass
+class Planned:
+    """A planned file, the head predicted for this machine's TFLM, and the arena."""
+
+    data: bytes
+    head: int
+    arena: int
+
+
+def planned(data: bytes, *, overlap: bool = True, seconds: float = 1.0) -> Planned:
+    """The model planned for this machine's TFLM. Without `overlap`, only aliases that hold for
+    every kernel: what the replay understands."""
+    on = api.machine(api.load_target("x86-64/wheel"))
+    options = MemoryOptions(allocator="greedy", time_limit=seconds, machine=on, overlap=overlap)
+    made = next(planned_models(data, read_model(data), options, None, None, lambda _: None))
+    return Planned(made.data, made.inspection.arena.head, made.inspection.arena.arena)
+
+
+def faults(original: bytes, made: bytes, *, wheel: bool = True) -> list[str]:
+    """What is wrong with a rewritten model: its bits; its bits with a plan, and that plan byte by
+    byte; with `wheel`, its bits with overlaps, the head that TFLM really takes, and whether the
+    smallest arena is one."""
+    wrong = quick_differences(original, made)
+    if wrong:
+        return wrong
+    rigid = planned(made, overlap=False)
+    wrong += [f"planned: {d}" for d in quick_differences(original, rigid.data, ("TFLM",))]
+    wrong += [f"replay: {f}" for f in replay(rigid.data)]
+    if wheel:
+        plan = planned(made)
+        wrong += [f"overlapped: {d}" for d in quick_differences(original, plan.data, ("TFLM",))]
+        runtime = Wheel(plan.data)
+        found = runtime.run(plan.arena + (1 << 16))
+        if found is None or found[0] != plan.head:
+            wrong.append(f"head {plan.head}, really {found}")
+        if runtime.run(plan.arena) is None:
+            wrong.append(f"does not work in the predicted arena of {plan.arena}")
+        runtime.close()
+    return wrong
+
+
+__all__ = [
+    "Planned", "between", "chain", "faults", "planned", "random_blocks", "random_loop",
+    "random_loops", "streamed",
+]  # fmt: skip

@@ -1,0 +1,188 @@
+"""Transpositions of five axes and more, which CMSIS-NN leaves unwritten, are made with four."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import needs_tflm
+from tests.transforms.test_tile_odd_graphs import Chain
+from tests.transforms.tiled import outputs_of_both, quick_differences, tiled
+from tflm_planner.model.check import check
+from tflm_planner.model.ir import Op
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.ops.constants import integers
+from tflm_planner.pipeline import api
+from tflm_planner.transforms.collapse_axes import collapse_transpose_axes, collapsed_axes
+from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
+
+SHUFFLE = (0, 1, 2, 4, 3)
+
+
+class Turns(Chain):
+    """Images, turned between RESHAPEs."""
+
+    def reshape(self, shape: Sequence[int], x: int | None = None) -> int:
+        y = self.tensor(tuple(shape))
+        told = self.graph.constant(f"shape{y}", np.array(shape))
+        self.graph.op(
+            "RESHAPE", [self.x if x is None else x, told], [y], "ReshapeOptions",
+            newShape=list(shape),
+        )  # fmt: skip
+        return y
+
+    def turn(self, x: int, shape: Sequence[int], order: Sequence[int]) -> int:
+        y = self.tensor(tuple(shape[axis] for axis in order))
+        told = self.graph.constant(f"order{y}", np.array(order))
+        self.graph.op("TRANSPOSE", [x, told], [y], "TransposeOptions")
+        return y
+
+    def shuffle(self, groups: int) -> None:
+        """Channels shuffled among groups (ShuffleNet)."""
+        *image, channels = self.shape
+        apart = (*image, groups, channels // groups)
+        turned = self.turn(self.reshape(apart), apart, SHUFFLE)
+        self.x = self.reshape(self.shape, turned)
+
+
+def block(batch: int = 1) -> bytes:
+    """The middle of a ShuffleNet unit."""
+    net = Turns((batch, 6, 5, 8))
+    net.conv(12, 1)
+    net.shuffle(3)
+    net.conv(12, 3)
+    net.shuffle(2)
+    net.conv(4, 1)
+    return net.finish()
+
+
+def turned(data: bytes) -> tuple[bytes, list[str]]:
+    model = read_model(data)
+    notes = collapse_transpose_axes(model)
+    check(model)
+    return write_model(model), notes
+
+
+def transpositions(data: bytes) -> list[Op]:
+    return [op for op in read_model(data).main.ops if op.kind == "TRANSPOSE"]
+
+
+@needs_tflm
+@pytest.mark.parametrize(
+    ("batch", "shape"), [(1, (6, 5, 3, 4)), (2, (2, 30, 3, 4))], ids=["one", "two"]
+)
+def test_shuffled_channels_are_the_same(batch: int, shape: tuple[int, ...]) -> None:
+    data = block(batch)
+    made, (note,) = turned(data)
+    assert note.startswith("2 TRANSPOSE of more than 4 axes")
+    first, _ = transpositions(made)
+    assert first.inputs[0].shape == shape and integers(first.inputs[1]) == [0, 1, 3, 2]
+    kinds = [op.kind for op in read_model(data).main.ops]
+    assert [op.kind for op in read_model(made).main.ops] == kinds
+    seen = set[bytes]()
+    for runtime, label, a, b in outputs_of_both(data, made):
+        assert a.tobytes() == b.tobytes(), (runtime, label)
+        seen.add(a.tobytes())
+    assert len(seen) > 3, "constant outputs prove nothing"
+    assert turned(made) == (made, [])
+
+
+@needs_tflm
+def test_what_was_garbage_on_cmsis_nn_is_none_any_more() -> None:
+    """As a plan, and in tiles of rows, which the merged axes leave apart."""
+    data = block()
+    board = api.load_target("cortex-m4/cmsis-nn")
+    on = api.MemoryOptions(time_limit=5.0, machine=api.machine(board))
+    result = api.plan(data, None, api.PlanOptions(on, verify=api.VerifyOptions(inputs=2)))
+    assert any("unwritten" in w for w in api.arena(data, board).warnings)
+    assert not any("unwritten" in w for w in api.arena(result.data, board).warnings)
+    assert any("CMSIS-NN leaves the results" in n for n in result.report.notes)
+    assert {c.status for c in result.report.checks} == {"equal"}
+    parts, notes = tiled(turned(data)[0], TiledRegion(tuple(range(4)), ((ROWS, 3),)))
+    assert notes[0].startswith("tiled 4 operators")
+    assert quick_differences(data, parts) == []
+
+
+def between_reshapes(shape: Sequence[int], order: Sequence[int]) -> bytes:
+    net = Turns((1, 1, 1, math.prod(shape)))
+    result = net.turn(net.reshape(shape), shape, order)
+    return net.finish(net.reshape((1, math.prod(shape)), result))
+
+
+@needs_tflm
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(st.permutations(range(6)), st.lists(st.sampled_from([1, 1, 2, 3]), min_size=5, max_size=6))
+def test_any_axes_in_any_order(drawn: list[int], shape: list[int]) -> None:
+    """TFLM turns five axes at most, LiteRT six."""
+    order = [axis for axis in drawn if axis < len(shape)]
+    data = between_reshapes(shape, order)
+    made, notes = turned(data)
+    (op,) = transpositions(made)
+    groups = collapsed_axes(shape, order, 4)
+    assert bool(notes) == (len(groups) <= 4 and groups != sorted(groups))
+    assert bool(notes) == (len(op.outputs[0].shape) <= 4)
+    assume(notes)
+    runtimes = ("LiteRT", "TFLM") if len(shape) == 5 else ("LiteRT",)
+    assert quick_differences(data, made, runtimes) == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "groups"),
+    [
+        ((1, 6, 5, 3, 4), SHUFFLE, [[1], [2], [4], [3]]),
+        ((2, 6, 5, 3, 4), SHUFFLE, [[0], [1, 2], [4], [3]]),  # rows and columns, not the batch
+        ((1, 6, 2, 5, 2, 4), (0, 1, 3, 2, 4, 5), [[1], [3], [2], [4, 5]]),
+        ((2, 3, 1, 4, 5, 6), (1, 2, 3, 5, 4, 0), [[1, 3], [5], [4], [0]]),  # 1 between them
+        ((2, 3, 4, 5, 6), (4, 3, 2, 1, 0), [[4], [3], [2], [1], [0]]),
+        ((2, 3, 4, 5, 6), (0, 1, 2, 3, 4), [[0], [1], [2], [3, 4]]),
+    ],
+)
+def test_which_axes_are_merged(shape, order, groups) -> None:
+    assert collapsed_axes(shape, order, 4) == groups
+
+
+def odd(what: str) -> bytes:
+    """A shuffle whose shape somebody else sees, or which is not int8 of five axes that turn."""
+    shape, order = (1, 3, 2, 2, 4), SHUFFLE
+    if what == "four axes":
+        shape, order = shape[1:], (0, 1, 3, 2)
+    if what == "nothing turned":
+        order = (3, 0, 1, 2, 4)
+        shape = (3, 2, 2, 1, 4)
+    net = Turns((1, 3, 2, 8) if what != "no reshape" else (1, 3, 2, 2, 4))
+    x = net.x if what == "no reshape" else net.reshape(shape)
+    y = net.turn(x, shape, order)
+    seen = [net.reshape((1, 48), y)]
+    if what == "an output":
+        seen.append(y)
+    if what == "operand read again":
+        seen.append(net.reshape((1, 48), x))
+    if what == "another reader":
+        z = net.tensor(tuple(shape[axis] for axis in order))
+        net.graph.op("LEAKY_RELU", [y], [z], "LeakyReluOptions", alpha=0.5)
+        seen.append(z)
+    data = net.finish(*seen)
+    return data
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["four axes", "nothing turned", "no reshape", "an output", "operand read again",
+     "another reader"],
+)  # fmt: skip
+def test_what_others_see_stays(what: str) -> None:
+    data = odd(what)
+    model = read_model(data)
+    before = write_model(model)
+    assert collapse_transpose_axes(model) == []
+    assert write_model(model) == before
+
+
+def test_the_plain_shuffle_of_these_is_merged() -> None:
+    _, notes = turned(odd("nothing of the kind"))
+    assert len(notes) == 1

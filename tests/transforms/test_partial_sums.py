@@ -1,0 +1,156 @@
+"""Sums in shares: only if allowed, and as near as stock operators get."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.conftest import needs_tflm
+from tests.models.registry import add, conv, relu, start
+from tests.transforms.test_operator_tiles import One
+from tests.transforms.tiled import outputs_of_both, quick_differences, tiled
+from tflm_planner.model.serde import read_model
+from tflm_planner.transforms.tile.partial_sums import largest_sum
+from tflm_planner.transforms.tile.tile import ROWS, SUM, TiledRegion
+
+
+def sums(parts: int, *ops: int) -> TiledRegion:
+    return TiledRegion(ops, ((SUM, parts),))
+
+
+def bottleneck(dtype: str = "int8", activation: int = 0) -> bytes:
+    """8 channels to 24, a depthwise convolution, and back to 6: figure 5 of MOTES."""
+    one, rng = One((1, 6, 5, 8), dtype), np.random.default_rng(4)
+
+    def constant(name, shape, axis, size):
+        if dtype == "float32":
+            return one.graph.constant(name, rng.normal(size=shape) * size, dtype)
+        scales = np.linspace(0.5, 1.5, shape[axis]) * size / 60
+        return one.graph.constant(
+            name, rng.integers(-127, 128, shape), "int8", scale=scales, axis=axis
+        )
+
+    def bias(name, channels):
+        values = rng.integers(-300, 301, channels)
+        if dtype == "float32":
+            return one.graph.constant(name, values / 300, dtype)
+        return one.graph.constant(name, values, "int32", scale=np.full(channels, 0.001))
+
+    plain = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
+    a, b, c = (one.tensor((1, 6, 5, n)) for n in (24, 24, 6))
+    wide = [one.x, constant("w1", (24, 1, 1, 8), 0, 0.3), bias("b1", 24)]
+    deep = [a, constant("w2", (1, 3, 3, 24), 3, 0.3), bias("b2", 24)]
+    narrow = [b, constant("w3", (6, 1, 1, 24), 0, 0.3), bias("b3", 6)]
+    one.graph.op("CONV_2D", wide, [a], "Conv2DOptions", **plain)
+    options = {**plain, "depthMultiplier": 1}
+    one.graph.op("DEPTHWISE_CONV_2D", deep, [b], "DepthwiseConv2DOptions", **options)
+    more = {**plain, "fusedActivationFunction": activation}
+    one.graph.op("CONV_2D", narrow, [c], "Conv2DOptions", **more)
+    one.graph.outputs(c)
+    return one.net.finish()
+
+
+def apart(data: bytes, made: bytes) -> np.ndarray:
+    found = [
+        np.abs(a.astype(float) - b.astype(float)).reshape(-1)
+        for _, _, a, b in outputs_of_both(data, made)
+    ]
+    return np.concatenate(found)
+
+
+def test_not_without_permission():
+    _, (note, *_) = tiled(bottleneck(), sums(3, 1, 2, 3))
+    assert note == "not tiled: to split a sum changes bits; --allow-inexact does it"
+
+
+@needs_tflm
+@pytest.mark.parametrize("activation", [0, 1, 3])
+@pytest.mark.parametrize("parts", [2, 3, 5])
+def test_int8_sums_are_at_most_one_step_apart(parts, activation):
+    data = bottleneck(activation=activation)
+    made, (note, *_) = tiled(data, sums(parts, 1, 2, 3), inexact=True)
+    assert f"{parts} parts of a sum (NOT exact)" in note
+    differences = apart(data, made)
+    assert differences.max() <= 1 and (differences > 0).mean() < 0.03
+
+
+@needs_tflm
+@pytest.mark.parametrize("activation", [0, 1, 3])
+def test_float_sums_differ_by_rounding_alone(activation):
+    data = bottleneck("float32", activation)
+    made, _ = tiled(data, sums(4, 1, 2, 3), inexact=True)
+    assert 0 < apart(data, made).max() < 1e-5
+
+
+def test_shares_have_their_own_weights_and_the_bias_once():
+    data = bottleneck()
+    made, _ = tiled(data, sums(3, 1, 2, 3), inexact=True)
+    ops = [op for op in read_model(made).main.ops if op.kind == "CONV_2D"]
+    last = [op for op in ops if op.inputs[1].shape[0] == 6]
+    assert [op.inputs[1].shape for op in last] == [(6, 1, 1, 8)] * 3
+    biases = [op.inputs[2].buffer.data.view("<i8") for op in last]
+    assert biases[0].any() and not any(b.any() for b in biases[1:])
+    assert [op.outputs[0].type_name for op in last] == ["int16"] * 3
+    assert {op.kind for op in read_model(made).main.ops} == {
+        "RELU", "CONV_2D", "DEPTHWISE_CONV_2D", "QUANTIZE", "ADD",
+    }  # fmt: skip
+
+
+def test_no_sum_of_shares_can_overflow():
+    """The bound is reached by the inputs that are worst for a channel, and is the scale's."""
+    op = read_model(bottleneck()).main.ops[3]
+    weights = op.inputs[1].buffer.data.view(np.int8).reshape(6, 24).astype(float)
+    scales = np.asarray(op.inputs[1].quantization.scale) * 0.1
+    bias = np.abs(op.inputs[2].buffer.data.view("<i4")) * scales
+    worst = np.maximum(
+        (weights.clip(0) * 127 - weights.clip(max=0) * 128).sum(1),
+        (weights.clip(0) * 128 - weights.clip(max=0) * 127).sum(1),
+    )
+    assert largest_sum(op) == pytest.approx((worst * scales + bias).max())
+
+
+@needs_tflm
+def test_means_in_shares():
+    one = One((1, 9, 4, 3))
+    y = one.tensor((1, 4, 3))
+    one.graph.op("MEAN", [one.x, one.integers(1)], [y], "ReducerOptions", keepDims=False)
+    one.graph.outputs(y)
+    data = one.net.finish()
+    made, (note, *_) = tiled(data, sums(4, 1), inexact=True)
+    assert note.startswith("tiled") and apart(data, made).max() <= 1
+
+
+@needs_tflm
+def test_a_result_that_the_axis_runs_through_is_put_together():
+    """The sum's operand is an output too: its parts are exact, the sum is not."""
+    net, graph, x = start((1, 5, 5, 8))
+    shape = (1, 5, 5, 8)
+    y = relu(graph, x, shape, "kept")
+    graph.outputs(y, conv(graph, y, shape, "summed"))
+    data = net.finish()
+    made, (note, *_) = tiled(data, sums(2, 0, 1), inexact=True)
+    assert note.startswith("tiled")
+    for _, _, a, b in list(outputs_of_both(data, made))[::2]:
+        assert a.tobytes() == b.tobytes()
+
+
+def test_schemes_that_are_not_valid():
+    """A region must end in the sum; and no sum on the way may be over the same axis."""
+    net, graph, x = start((1, 5, 5, 8))
+    shape = (1, 5, 5, 8)
+    x = relu(graph, x, shape, "a")
+    y = conv(graph, x, shape, "b")
+    z = relu(graph, add(graph, x, y, shape), shape, "c")
+    graph.outputs(conv(graph, z, shape, "d"))
+    data = net.finish()
+    for ops in ((0,), (1, 2), (1, 2, 3)):
+        assert "no result of the region is a sum" in tiled(data, sums(2, *ops), inexact=True)[1][0]
+    _, (note, *_) = tiled(data, sums(2, 0, 1, 2, 3, 4), inexact=True)
+    assert "CONV_2D 'b' is no output and would be split along its reduce axis" in note
+
+
+@needs_tflm
+def test_exact_tiles_stay_exact_beside_the_permission():
+    data = bottleneck()
+    made, _ = tiled(data, TiledRegion((1, 2, 3), ((ROWS, 3),)), inexact=True)
+    assert quick_differences(data, made) == []

@@ -1,0 +1,196 @@
+"""Tiles of random chains and real models: the same bits on both runtimes, in memory that holds."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.models.generator import random_model
+from tests.replay import replay
+from tests.transforms.tiled import KINDS, dialect_of, quick_differences, same_bits, tiled
+from tflm_planner.model.draft import is_convex
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.model.text import to_text
+from tflm_planner.pipeline import api
+from tflm_planner.transforms.tile.boxes import cuts
+from tflm_planner.transforms.tile.operator_tiles import BORDERS
+from tflm_planner.transforms.tile.tile import (
+    CHANNELS,
+    COLUMNS,
+    ROWS,
+    SUM,
+    Patch,
+    Tile,
+    TiledRegion,
+    band,
+)
+from tflm_planner.transforms.tile.tiler import HALOS
+
+SLOW = settings(
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def random_scheme(data: bytes, seed: int) -> TiledRegion | None:
+    """A random convex run of operators, split along random axes in a random way."""
+    rng = random.Random(seed)
+    ops = read_model(data).main.ops
+    first = rng.randrange(len(ops))
+    last = rng.randrange(first, min(len(ops), first + 8))
+    chosen = [i for i in range(first, last + 1) if rng.random() < 0.9] or [first]
+    if not is_convex(ops, [ops[i] for i in chosen]):
+        chosen = list(range(first, last + 1))
+    halo = rng.choice(HALOS)
+    axes = [(ROWS,), (ROWS,), (COLUMNS,), (CHANNELS,), (0,), (ROWS, COLUMNS), (ROWS, CHANNELS)]
+    picked = rng.choice(axes if halo == "recompute" else axes[:5])
+    splits = tuple((a, rng.randint(2, 4 if len(picked) > 1 else 12)) for a in picked)
+    border, backward, eager = rng.choice(BORDERS), rng.random() < 0.3, rng.random() < 0.4
+    return TiledRegion(tuple(chosen), splits, halo, border, backward, eager)
+
+
+def random_sum(data: bytes, seed: int) -> TiledRegion:
+    """A short run of operators whose results, with luck, are sums, in shares."""
+    rng = random.Random(seed)
+    count = len(read_model(data).main.ops)
+    last = rng.randrange(count)
+    return TiledRegion(tuple(range(rng.randrange(max(0, last - 2), last + 1), last + 1)),
+                  ((SUM, rng.randint(2, 5)),))  # fmt: skip
+
+
+@needs_tflm
+@settings(SLOW)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(2, 14))
+def test_tiles_compute_the_same_bits(model: int, scheme: int, steps: int) -> None:
+    """Whatever the pass accepts is exact: paddings, strides over kernels, dilation, branches of
+    different depth, uneven last tiles, batches, int8, int16 and float."""
+    data = random_model(model, steps=steps, kinds=KINDS)
+    made, _ = tiled(data, random_scheme(data, scheme))
+    assert quick_differences(data, made) == []
+
+
+@needs_tflm
+@settings(SLOW, max_examples=25)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(2, 12))
+def test_planned_tiles_replay_and_the_dialect_is_equal(model: int, scheme: int, steps: int) -> None:
+    """The planned portable model replays byte by byte; the dialect equals the original on TFLM,
+    and each operator that was dropped would have copied every byte onto itself."""
+    data = random_model(model, steps=steps, kinds=KINDS)
+    made, _ = tiled(data, random_scheme(data, scheme))
+    planned = dialect_of(made)
+    assert replay(planned.portable) == []
+    assert replay(planned.portable, scratch=planned.scratch, dropped=planned.dropped) == []
+    assert quick_differences(data, planned.portable) == []
+    assert quick_differences(data, planned.dialect, ("TFLM",)) == []
+
+
+@needs_tflm
+@needs_shared
+@pytest.mark.parametrize("border", BORDERS)
+@pytest.mark.parametrize("halo", HALOS)
+def test_published_models_in_bands(halo, border):
+    for name, last in (("vww_96_int8", 7), ("pretrainedResnet_quant", 7)):
+        data = (SHARED / "models" / f"{name}.tflite").read_bytes()
+        made, notes = tiled(data, band(0, last, 3, halo=halo, border=border))
+        assert "3 parts of rows" in notes[0]
+        assert same_bits(data, made, inputs=2) == []
+
+
+@needs_tflm
+@needs_shared
+def test_patches_and_channels_of_vww():
+    data = (SHARED / "models" / "vww_96_int8.tflite").read_bytes()
+    model = read_model(data)
+    assert "3 parts of rows x 3 parts of columns" in Patch(3, 8).apply(model)[0]
+    assert same_bits(data, write_model(model), inputs=2) == []
+    made, _ = tiled(data, TiledRegion((2, 3), ((CHANNELS, 3),)))
+    assert same_bits(data, made, inputs=2) == []
+    assert len(made) < len(data)
+
+
+@needs_shared
+def test_two_tiled_operators_as_text():
+    data = (SHARED / "models" / "vww_96_int8.tflite").read_bytes()
+    made, _ = tiled(data, band(2, 3, 2, border="waste"))
+    lines = to_text(read_model(made)).splitlines()[3:12]
+    assert [line.strip() for line in lines] == [
+        "%3: int8[1,26,48,8] 9984B = SLICE(%2, #int32[4], #int32[4])",
+        "%4: int8[1,24,48,8] 9216B = SLICE(%2, #int32[4], #int32[4])",
+        "%5: int8[1,26,48,16] 19968B = CONV_2D(%3, #int8[16,1,1,8], #int32[16])",
+        "%6: int8[1,13,24,16] 4992B = DEPTHWISE_CONV_2D(%5, #int8[1,3,3,16], #int32[16])",
+        "%7: int8[1,12,24,16] 4608B = SLICE(%6, #int32[4], #int32[4])",
+        "%8: int8[1,24,48,16] 18432B = CONV_2D(%4, #int8[16,1,1,8], #int32[16])",
+        "%9: int8[1,12,24,16] 4608B = DEPTHWISE_CONV_2D(%8, #int8[1,3,3,16], #int32[16])",
+        "%10: int8[1,24,24,16] 9216B = CONCATENATION(%7, %9)",
+        "%11: int8[1,24,24,32] 18432B = CONV_2D(%10, #int8[32,1,1,16], #int32[32])",
+    ]
+
+
+@needs_shared
+def test_what_cannot_be_tiled_is_said():
+    data = (SHARED / "models" / "pretrainedResnet_quant.tflite").read_bytes()
+    model = read_model(data)
+    before = to_text(model)
+    notes = Tile((TiledRegion((15,), ((1, 2),)), TiledRegion((0, 3), ((ROWS, 2),)))).apply(model)
+    assert notes[0] == "not tiled: SOFTMAX 'Identity_int8' mixes axis 1"
+    assert notes[1] == "not tiled: a path leaves the region and comes back"
+    assert to_text(model) == before
+
+
+@needs_tflm
+@pytest.mark.parametrize("halo", HALOS)
+def test_the_last_band_first(cnn, halo):
+    """The same tiles in the other order, with the same bits."""
+    scheme = band(0, 1, 4, halo=halo)
+    forward, _ = tiled(cnn, scheme)
+    backward, _ = tiled(cnn, replace(scheme, backward=True))
+    assert quick_differences(cnn, backward) == []
+
+    def bands(data: bytes) -> list[str]:
+        ops = read_model(data).main.ops
+        return [op.outputs[0].name for op in ops if op.kind == "CONV_2D"]
+
+    assert bands(forward) != bands(backward) and set(bands(forward)) == set(bands(backward))
+
+
+def test_weights_are_shared_between_bands(cnn):
+    made, _ = tiled(cnn, band(0, 1, 4))
+    stored = {b.data.tobytes() for b in read_model(made).buffers if b.data is not None}
+    weights = {
+        t.buffer.data.tobytes()
+        for t in read_model(cnn).tensors()
+        if t.is_constant and t.nbytes > 100
+    }
+    assert weights <= stored
+    assert sum(len(b) for b in stored) < sum(map(len, weights)) * 1.5 + 4000
+
+
+def test_views_of_a_living_parent_cost_nothing(cnn):
+    """The head of a tiled model is far below the sum of input and its slices."""
+    made, _ = tiled(cnn, band(0, 1, 4))
+    on = api.machine(api.load_target("x86-64/reference"))
+    options = api.MemoryOptions(machine=on, order="file", time_limit=5.0)
+    result = api.plan(made, None, api.PlanOptions(options, verify=None))
+    assert replay(result.data) == [] or options.overlap
+    assert any("in" in alias for alias in result.report.allocation.aliases)
+
+
+@pytest.mark.parametrize(
+    ("size", "parts", "unit", "expected"),
+    [
+        (7, 3, 1, [(0, 2), (2, 4), (4, 7)]),
+        (3, 5, 1, [(0, 1), (1, 2), (2, 3)]),
+        (10, 2, 4, [(0, 4), (4, 10)]),
+    ],
+)
+def test_cuts(size, parts, unit, expected):
+    assert cuts(size, parts, unit) == expected
+    assert np.sum([b - a for a, b in expected]) == size

@@ -1,0 +1,145 @@
+"""Tiled models for tests: applied, planned, turned into the dialect, compared."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.models.generator import KINDS as ALL_KINDS
+from tests.replay import Place as ReplayPlace
+from tests.replay import Ranges
+from tflm_planner.model.edit import Snapshot
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.memory_plan import MemoryOptions, plan_memory
+from tflm_planner.tflm import greedy
+from tflm_planner.tflm.liveness import placement_requests, timeline
+from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.dialect import Dialect, scratch_faults
+from tflm_planner.transforms.tile.tile import Tile, TiledRegion
+from tflm_planner.verify import Options, verify
+from tflm_planner.verify.inputs import input_sets
+from tflm_planner.verify.worker import load_litert, load_tflm
+
+KINDS = {**ALL_KINDS, "conv_2d": 9, "depthwise_conv_2d": 6, "pad": 3, "max_pool_2d": 2}
+"""More of what can be tiled."""
+RARE_KINDS = {
+    **KINDS, "strided_slice": 4, "transpose_conv": 4, "resize_bilinear": 4,
+    "resize_nearest_neighbor": 4, "batch_matmul": 3, "sum": 3, "transpose": 3, "softmax": 2,
+    "split": 4, "split_v": 3, "unpack": 3, "pack": 3, "mean": 2, "fully_connected": 3,
+}  # fmt: skip
+"""And what is rare in convolutional networks."""
+
+
+SUM_KINDS = {
+    "conv_2d": 6, "fully_connected": 6, "sum": 2, "mean": 2, "transpose_conv": 2,
+    "depthwise_conv_2d": 3, "batch_matmul": 2, "relu": 1, "add": 1,
+}  # fmt: skip
+"""What sums up."""
+
+
+def tiled(data: bytes, *schemes: TiledRegion, inexact: bool = False) -> tuple[bytes, list[str]]:
+    """The model with the schemes applied, and the notes."""
+    model = read_model(data)
+    notes = run(model, Tile(schemes, inexact))
+    return write_model(model), notes
+
+
+def same_bits(
+    original: bytes, result: bytes, *, inputs: int = 4, runtimes: tuple[str, ...] | None = None
+) -> list[str]:
+    """What differs between two models on the runtimes that can run the original."""
+    more = {} if runtimes is None else {"runtimes": runtimes}
+    verdict = verify(original, result, Options(inputs=inputs, **more))
+    return [f"{c.runtime}: {c.detail}" for c in verdict.checks if c.status == "different"]
+
+
+def quick_differences(
+    original: bytes, result: bytes, runtimes: tuple[str, ...] = ("LiteRT", "TFLM")
+) -> list[str]:
+    """As `same_bits`, in this process: for random models, which are known to run."""
+    return [
+        f"{name}: {label} input"
+        for name, label, a, b in outputs_of_both(original, result, runtimes)
+        if a.tobytes() != b.tobytes()
+    ]
+
+
+def outputs_of_both(
+    original: bytes, result: bytes, runtimes: tuple[str, ...] = ("LiteRT", "TFLM")
+) -> Iterator[tuple[str, str, Any, Any]]:
+    """(runtime, which input, an output of the original, the same of the result)."""
+    loaders = {"LiteRT": load_litert, "TFLM": load_tflm}
+    graph = read_model(original).main
+    with tempfile.TemporaryDirectory() as folder:
+        paths = Path(folder) / "original.tflite", Path(folder) / "result.tflite"
+        paths[0].write_bytes(original)
+        paths[1].write_bytes(result)
+        for name in runtimes:
+            first, second = (loaders[name](str(p), 1 << 22, len(graph.outputs))[1] for p in paths)
+            for label, values in input_sets(graph, 3, count=4):
+                for a, b in zip(first(values), second(values), strict=True):
+                    yield name, label, a, b
+
+
+@dataclass
+class Planned:
+    """A portable model with its plan, the dialect made from it, which operators were dropped
+    (indices in the portable model) and where the dialect's scratch lies."""
+
+    portable: bytes
+    dialect: bytes
+    dropped: frozenset[int]
+    scratch: Ranges
+
+
+def dialect_of(data: bytes) -> Planned:
+    """Plan with all views bound, for this machine's TFLM, and drop what copies onto itself."""
+    on = api.machine(api.load_target("x86-64/wheel"))
+    model = read_model(data)
+    options = MemoryOptions(
+        order="file", time_limit=2.0, machine=on, overlap=False, bind_views=True
+    )
+    offsets = plan_memory(model, options).offsets
+    run(model, AttachPlan(offsets))
+    portable = write_model(model)
+    line = timeline(model, on.scratch_of)
+    listed = list(model.main.ops)
+    before = Snapshot(model)
+    run(model, Dialect(offsets))
+    _, faults = scratch_faults(line, model, offsets, on.scratch_of)
+    if faults:  # then outputs must keep what makes them
+        before.restore()
+        run(model, Dialect(offsets, outputs=False))
+        _, faults = scratch_faults(line, model, offsets, on.scratch_of)
+    if faults:  # no dialect: scratch would lie over a view
+        before.restore()
+    left = {id(op) for op in model.main.ops}
+    dropped = frozenset(i for i, op in enumerate(listed) if id(op) not in left)
+    made = timeline(model, on.scratch_of)
+    places = greedy.place(placement_requests(made, offsets))[len(made.planned) :]
+    at = {id(op): i for i, op in enumerate(listed)}
+    scratch: dict[ReplayPlace, list[tuple[int, int]]] = {}
+    for s, offset in zip(made.scratch, places, strict=True):
+        scratch.setdefault((0, at[id(s.op)]), []).append((offset, s.size))
+    run(model, AttachPlan(offsets))
+    dialect = write_model(model)
+    assert carried_plan(read_model(dialect, dialect=True)) is not None
+    return Planned(portable, dialect, dropped, scratch)
+
+
+__all__ = [
+    "KINDS",
+    "RARE_KINDS",
+    "SUM_KINDS",
+    "Planned",
+    "dialect_of",
+    "outputs_of_both",
+    "quick_differences",
+    "same_bits",
+    "tiled",
+]

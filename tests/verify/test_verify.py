@@ -1,0 +1,68 @@
+"""What verification says of runtimes that break, and of results that do."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import CNN, needs_tflm
+from tests.models.handmade import MODELS
+from tflm_planner.verify import Options, verify
+from tflm_planner.verify import compare as compare_module
+from tflm_planner.verify.session import RuntimeFailureError, Session
+
+
+class Crashing(Session):
+    """The runtime of the result is killed at its first invoke; that of the original too when it
+    ends, if `everywhere`."""
+
+    everywhere = False
+
+    def send(self, values: list[Any]) -> None:
+        if self.result:
+            os.kill(self._process.pid, signal.SIGSEGV)
+            self._process.wait()
+        super().send(values)
+
+    def crash(self) -> str | None:
+        if self.everywhere:
+            os.kill(self._process.pid, signal.SIGABRT)
+        return super().crash()
+
+    def __init__(self, runtime: str, model: Path, **more: Any) -> None:
+        super().__init__(runtime, model, **more)
+        self.result = model.stem == "result"
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_a_crash_is_the_results_fault_unless_the_original_crashes_too(
+    everywhere: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A runtime that damages its own memory on the original says nothing of the result."""
+    monkeypatch.setattr(compare_module, "Session", Crashing)
+    monkeypatch.setattr(Crashing, "everywhere", everywhere)
+    data = CNN.read_bytes()
+    (check,) = verify(data, data, Options(inputs=2, runtimes=("LiteRT",))).checks
+    assert check.status == ("cannot run original" if everywhere else "different")
+    assert ("its own memory" if everywhere else "fails where the original runs") in check.detail
+
+
+@needs_tflm
+@pytest.mark.parametrize("runtime", ["LiteRT", "TFLM"])
+def test_a_session_that_ends_well_did_not_crash(runtime: str) -> None:
+    with Session(runtime, CNN, arena=1 << 22, outputs=1, time_limit=60) as session:
+        session.described()
+        assert session.crash() is None
+        with pytest.raises(RuntimeFailureError, match="exit code 0"):
+            session.receive()
+
+
+def test_models_with_other_outputs_are_not_compared() -> None:
+    from tflm_planner.support.errors import ModelError
+
+    with pytest.raises(ModelError, match="different"):
+        verify(MODELS["chain"].make(), CNN.read_bytes())

@@ -1,1 +1,0 @@
-"""Irregular graphs: what is fat between places where little lives, in orders made for it."""

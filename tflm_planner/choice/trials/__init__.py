@@ -1,1 +1,0 @@
-"""Candidates made, planned and counted, in several processes; each once."""

@@ -1,0 +1,124 @@
+"""The command line of streamed input: parses, calls `api`, prints.
+
+The fields of `StripArguments` are the command line: names, types, defaults, help.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tflm_planner.cli.shared import (
+    AsJson,
+    Inputs,
+    Quiet,
+    Seed,
+    TargetName,
+    Verbose,
+    errors_as_exit_codes,
+    operator_kinds,
+    print_json,
+    progress,
+    read_progress,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from tflm_planner.pipeline.api import StreamOptions, TilePermission, VerifyOptions
+
+_DEFAULT_TARGET = "cortex-m4/cmsis-nn"
+
+
+@dataclass(frozen=True)
+class StripArguments:
+    """The command line of `stream-input`, as it was given."""
+
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")]
+    front: Annotated[Path, typer.Argument(metavar="FRONT", help="To write: takes rows.")]
+    back: Annotated[Path, typer.Argument(metavar="BACK", help="To write: the rest.")]
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Rows of the image in a strip; else the fewest.")
+    ] = None
+    end: Annotated[
+        int | None,
+        typer.Option(min=0, help="The front's last operator; else where SRAM is least."),
+    ] = None
+    header: Annotated[Path | None, typer.Option(help="Also write the C++ that runs the pair.")] = (
+        None
+    )
+    target: TargetName = _DEFAULT_TARGET
+    time_limit: Annotated[float, typer.Option(help="Seconds for each search at most.")] = 60.0
+    seed: Seed = 0
+    tile: Annotated[bool, typer.Option("--tile", help="Also tile the back.")] = False
+    overhead: Annotated[
+        float, typer.Option("--latency-overhead", help="Instructions allowed, x.")
+    ] = 1.20
+    ops: Annotated[
+        str,
+        typer.Option(help="With --tile: operators that the back may add, or 'all'."),
+    ] = "all"
+    portable: Annotated[
+        bool, typer.Option("--portable", help="With --tile: a back for every TFLite runtime.")
+    ] = False
+    workers: Annotated[int, typer.Option(min=1, help="With --tile: processes.")] = 2
+    lean: Annotated[bool, typer.Option("--lean", help="For firmware with the lean library.")] = (
+        False
+    )
+    inputs: Inputs = 8
+    no_verify: Annotated[
+        bool, typer.Option("--no-verify", help="Write without proving equality.")
+    ] = False
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False
+    as_json: AsJson = False
+    quiet: Quiet = False
+    verbose: Verbose = False
+
+    def options(self) -> StreamOptions:
+        """What the command line asks for. Raises UsageError."""
+        from tflm_planner.pipeline import api
+
+        machine = api.machine(api.load_target(self.target, lean=self.lean))
+        search = api.MemoryOptions(time_limit=self.time_limit, seed=self.seed, machine=machine)
+        tiles = self._permission() if self.tile else None
+        return api.StreamOptions(search, tiles, self.rows, self.end, self.overhead)
+
+    def proof(self) -> VerifyOptions | None:
+        """How the pair is to be proved; None if it is not."""
+        from tflm_planner.pipeline import api
+
+        return None if self.no_verify else api.VerifyOptions(seed=self.seed, inputs=self.inputs)
+
+    def _permission(self) -> TilePermission:
+        from tflm_planner.pipeline import api
+
+        return api.TilePermission(
+            dialect=not self.portable, new_kinds=operator_kinds(self.ops), workers=self.workers
+        )
+
+
+def add_to(app: typer.Typer) -> None:
+    """Give the application this module's commands."""
+    app.command("stream-input")(stream_input_command)
+
+
+@read_progress(StripArguments)
+def stream_input_command(given: StripArguments) -> None:
+    """Experimental: split a model so that its input comes row by row and is never in SRAM whole."""
+    with errors_as_exit_codes():
+        from tflm_planner.pipeline import api
+        from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
+
+        options, halves = given.options(), (given.front, given.back)
+        with progress(given.quiet, given.verbose) as say:
+            made = api.stream_input(
+                given.source, halves, options, given.proof(), given.header, given.force, say
+            )
+        on = options.search.machine.target
+        if given.as_json:
+            print_json(streamed_to_json(made.found, made.before, on, made.verdict))
+        elif not given.quiet:
+            typer.echo(f"{given.source} -> {given.front} + {given.back}  for {on.id}")
+            for line in render_streamed(made.found, made.before, on, made.verdict):
+                typer.echo(line)

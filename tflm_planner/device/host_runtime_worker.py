@@ -1,0 +1,79 @@
+"""The child process of a virtual board: the Python wheel's TFLM, told what to do in frames.
+
+    ("load", model, arena)   -> (head, tail, nanoseconds, inputs, outputs): (dtype, shape) each
+    ("run", inputs)          -> (nanoseconds, outputs), as bytes
+
+Times are those of this thread on the processor: what else runs on the machine does not count.
+TFLM aborts the process on some models: that is why this is one. Interpreters are heavy to make
+and models are many, so it serves any number of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.support.frames import Failure, read_frame, write_frame
+from tflm_planner.verify.worker import allocation, first_line
+
+
+class HostInterpreter:
+    """At most one interpreter."""
+
+    def __init__(self) -> None:
+        self._interpreter: Any = None
+        self._inputs: list[tuple[np.dtype[Any], tuple[int, ...]]] = []
+        self._outputs = 0
+
+    def load(self, model: bytes, arena: int, inputs: int, outputs: int) -> tuple[Any, ...]:
+        """Make an interpreter; what it took."""
+        from tflite_micro import runtime
+
+        self._interpreter = None  # before the next: two arenas need not fit
+        started = time.thread_time_ns()
+        made: Any = runtime.Interpreter.from_bytes(model, arena_size=arena)
+        spent = time.thread_time_ns() - started
+        self._interpreter, self._outputs = made, outputs
+        details = [made.get_input_details(i) for i in range(inputs)]
+        self._inputs = [(np.dtype(d["dtype"]), tuple(map(int, d["shape"]))) for d in details]
+        results = [made.get_output_details(i) for i in range(outputs)]
+        taken = allocation(made)
+        listed = [(np.dtype(d["dtype"]).name, tuple(map(int, d["shape"]))) for d in results]
+        return (
+            taken.get("head", 0), taken.get("tail", 0), spent,
+            [(dtype.name, shape) for dtype, shape in self._inputs], listed,
+        )  # fmt: skip
+
+    def run(self, inputs: list[bytes]) -> tuple[int, list[bytes]]:
+        """Set the inputs and invoke: nanoseconds, outputs."""
+        pairs = zip(inputs, self._inputs, strict=True)
+        for index, (data, (dtype, shape)) in enumerate(pairs):
+            self._interpreter.set_input(np.frombuffer(data, dtype).reshape(shape), index)
+        started = time.thread_time_ns()
+        self._interpreter.invoke()
+        spent = time.thread_time_ns() - started
+        return spent, [self._interpreter.get_output(i).tobytes() for i in range(self._outputs)]
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    wheel = HostInterpreter()
+    while True:
+        try:
+            what, *rest = read_frame(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            write_frame(answers, wheel.load(*rest) if what == "load" else wheel.run(*rest))
+        except Exception as error:
+            write_frame(answers, Failure(first_line(error)))
+
+
+if __name__ == "__main__":
+    main()

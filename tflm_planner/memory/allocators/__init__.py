@@ -1,0 +1,11 @@
+"""Solvers of the planning problem; `best_of` runs them in turn."""
+
+from tflm_planner.memory.allocators.portfolio import (
+    DEFAULT,
+    NAMES,
+    Progress,
+    Solution,
+    best_of,
+)
+
+__all__ = ["DEFAULT", "NAMES", "Progress", "Solution", "best_of"]

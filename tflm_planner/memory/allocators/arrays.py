@@ -1,0 +1,156 @@
+"""Items as arrays, for searches that plan hundreds of candidates.
+
+    starts   0       2    3         6          a stretch of the entries for each item: the others
+    other    1   3 | 0  | 3  0  1 |            that it must not collide with, and what is
+    low     -8 -16 |-4  | ..                   forbidden of `offset[other] - offset`
+    high     4   4 | 8  | ..
+
+The same entries as `Items.conflicts`, in the same order, in a tenth of the time. It knows integers
+only; it is imported lazily, as `kernel` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+
+from tflm_planner.memory.allocators.items import Items
+from tflm_planner.memory.allocators.kernel import Ints, compiled
+from tflm_planner.memory.domains import forbidden
+from tflm_planner.memory.problem import Problem
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """items' heights, first starts, last ends, and sums of bytes times steps; what is forbidden:
+    see the module. seen: a number for each pair of items, of an entry."""
+
+    starts: Ints
+    other: Ints
+    low: Ints
+    high: Ints
+    seen: Ints
+    heights: Ints
+    begins: Ints
+    ends: Ints
+    areas: Ints
+
+    @staticmethod
+    def of(items: Items) -> Arrays:
+        """The arrays of these items."""
+        count = len(items)
+        owner, shift = _ints(items.owner), _ints(items.shift)
+        size, start, end = _buffers(items.problem)
+        heights, begins = np.zeros(count, np.int64), np.full(count, 1 << 60, np.int64)
+        ends, areas = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        np.maximum.at(heights, owner, shift + size)
+        np.minimum.at(begins, owner, start)
+        np.maximum.at(ends, owner, end)
+        np.add.at(areas, owner, size * (end - start))
+        row, other, low, high, seen = _entries(items.problem, owner, shift, size)
+        starts = np.zeros(count + 1, np.int64)
+        starts[1:] = np.cumsum(np.bincount(row, minlength=count))
+        return Arrays(starts, other, low, high, seen, heights, begins, ends, areas)
+
+    @cached_property
+    def degrees(self) -> Ints:
+        """Items that each one must not collide with."""
+        return np.add.reduceat(np.append(self._leads, 0), self.starts[:-1]) * (
+            self.starts[1:] > self.starts[:-1]
+        )
+
+    @cached_property
+    def _leads(self) -> Ints:
+        """1 for the first entry of each pair, in each direction."""
+        leads = np.ones(len(self.other), np.int64)
+        leads[1:] = self.seen[1:] != self.seen[:-1]
+        leads[self.starts[:-1][self.starts[:-1] < len(leads)]] = 1
+        return leads
+
+    def orders(self) -> Iterator[Ints]:
+        """The orders of `greedy.orders`."""
+        heights, begins, ends = self.heights, self.begins, self.ends
+        weights = np.append(self._leads * heights[self.other], 0)
+        near = np.add.reduceat(weights, self.starts[:-1]) * (self.degrees > 0)
+        yield np.lexsort((begins, -heights))
+        yield np.lexsort((begins, -heights, -heights - near))
+        yield np.lexsort((begins, -self.areas))
+        yield np.lexsort((begins, -heights, begins - ends))
+        yield np.lexsort((-heights, begins))
+        yield np.lexsort((begins, -heights, -ends))
+        yield np.lexsort((begins, -heights, -self.degrees))
+
+
+def _ints(values: tuple[int, ...]) -> Ints:
+    return np.array(values, np.int64)
+
+
+def _buffers(problem: Problem) -> tuple[Ints, Ints, Ints]:
+    """Sizes, starts and ends of the buffers."""
+    table = np.array([(b.size, b.start, b.end) for b in problem.buffers], np.int64).reshape(-1, 3)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def _entries(
+    problem: Problem, owner: Ints, shift: Ints, size: Ints
+) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """Item, other item, forbidden interval of the difference of their offsets, number of the pair:
+    by items, then by when pairs turn up, then by intervals."""
+    near = problem.neighbours
+    count = len(near)
+    i = np.repeat(np.arange(count), [len(n) for n in near])
+    j = np.fromiter(chain.from_iterable(near), np.int64, len(i))
+    inner = owner[i] < owner[j]
+    i, j = i[inner], j[inner]
+    pair = owner[i] * count + owner[j]
+    _, place, which = np.unique(pair, return_index=True, return_inverse=True)
+    seen = place[which]
+    move = shift[i] - shift[j]
+    low, high = move - size[j], move + size[i]
+    keys = np.array([a * count + b for a, b in problem.permits], np.int64)
+    permitted = np.flatnonzero(np.isin(i * count + j, keys))
+    more = [
+        (at, stretch[0] + int(move[at]), stretch[1] + int(move[at]))
+        for at in permitted.tolist()
+        for stretch in forbidden(problem, int(i[at]), int(j[at]))
+    ]
+    table = np.array(more, np.int64).reshape(-1, 3)
+    left = np.ones(len(i), bool)
+    left[permitted] = False
+    at = np.concatenate((np.flatnonzero(left), table[:, 0]))
+    low, high = np.concatenate((low[left], table[:, 1])), np.concatenate((high[left], table[:, 2]))
+    order = np.lexsort((low, seen[at]))
+    at, low, high = at[order], low[order], high[order]
+    kept, high = _united(seen[at], low, high)
+    at, low, high = at[kept], low[kept], high[kept]
+    row = np.concatenate((owner[i[at]], owner[j[at]]))
+    other = np.concatenate((owner[j[at]], owner[i[at]]))
+    low, high = np.concatenate((low, -high)), np.concatenate((high, -low))
+    number = np.concatenate((seen[at], seen[at]))
+    order = np.lexsort((low, number, row))
+    return row[order], other[order], low[order], high[order], number[order]
+
+
+@compiled
+def _united(pair: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """Which intervals begin a stretch of those that overlap, and where stretches end, noted at
+    their first interval. Two that only touch leave their common point free. Sorted by pair and
+    low."""
+    kept, tops = np.empty(len(low), np.int64), high.copy()
+    count = 0
+    for e in range(len(low)):
+        if count:
+            first = kept[count - 1]
+            if pair[first] == pair[e] and low[e] < tops[first]:
+                tops[first] = max(tops[first], high[e])
+                continue
+        kept[count] = e
+        count += 1
+    return kept[:count], tops
+
+
+__all__ = ["Arrays"]

@@ -1,0 +1,169 @@
+"""The exact allocator: is there a plan below a capacity? Asked for lower and lower capacities.
+
+Knows items, capacities and budgets of nodes. It must not know TFLite. The tree search itself is
+compiled (`kernel`), and is imported with the first search only.
+
+Each capacity is tried with several preorders in turn, a slice of nodes each, and every search can
+be suspended: the lower bound is tried again with each larger budget, going on where it stopped,
+and between it and the best plan so far the capacities are bisected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tflm_planner.memory.allocators.items import Items, bind
+from tflm_planner.memory.allocators.sections import Sections, sections_of
+from tflm_planner.memory.problem import Buffer, Problem
+
+if TYPE_CHECKING:
+    from tflm_planner.memory.allocators import kernel
+
+LIMIT = 3000
+"""More items than this are not searched: the stacks would grow with the square."""
+
+_KEPT = 600
+"""Up to so many items, suspended attempts at all capacities are kept."""
+
+_SPAN, _AREA, _NOISE, _LOAD = 0, 1, 2, 3
+PREORDERS = ((_SPAN, _AREA, _LOAD), (_LOAD, _AREA, _SPAN), (_LOAD, _SPAN, _AREA))
+"""Which items are tried first at equal offsets: the first two and their like do well on different
+problems, as the authors of MiniMalloc found."""
+
+WORK_PER_SLICE = 6_000_000
+"""Nodes times (items + sections) of one slice: some 20 ms."""
+
+
+def slice_nodes(sections: Sections) -> int:
+    """Nodes of one slice."""
+    a = sections.arrays
+    return max(64, WORK_PER_SLICE // (len(a["height"]) + len(a["loads"]) + 1))
+
+
+def load() -> None:
+    """Import the compiled search, and compile it where that was never done on this machine."""
+    solve_at(bind(Problem((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ()), 2, 1)
+
+
+@dataclass
+class Attempt:
+    """Searches of one capacity, one for each preorder, that take turns."""
+
+    sections: Sections
+    capacity: int
+    preorders: Sequence[tuple[int, ...]] = PREORDERS
+    nodes: int = 0
+    slices: float = 0.0
+    offsets: list[int] | None = None
+    impossible: bool = False
+    _states: list[tuple[kernel.SearchState, kernel.Ints]] = field(
+        default_factory=list["tuple[kernel.SearchState, kernel.Ints]"]
+    )
+    _shape: kernel.SearchShape | None = None
+
+    def advance(self) -> bool:
+        """One slice of each preorder. True when the question is answered."""
+        from tflm_planner.memory.allocators import kernel
+
+        if self.offsets is not None or self.impossible:
+            return True
+        if self._shape is None:
+            self._shape = kernel.SearchShape(**self.sections.arrays)
+        shape, ordered, budget = self._shape, self.sections.ordered, slice_nodes(self.sections)
+        for turn, keys in enumerate(self.preorders):
+            if turn == len(self._states):
+                self._states.append(kernel.fresh(shape, self.capacity, keys, ordered))
+            state, order = self._states[turn]
+            before = int(state.scalars[kernel.NODES])
+            status = kernel.search(shape, state, self.capacity, order, ordered, budget)
+            spent = int(state.scalars[kernel.NODES]) - before
+            self.nodes += spent
+            self.slices += spent / budget
+            if status == kernel.FOUND:
+                self.offsets = [int(o) for o in state.offset]
+            self.impossible = status == kernel.IMPOSSIBLE
+            if status != kernel.SUSPENDED:
+                self._states.clear()
+                return True
+        return False
+
+
+class Minimiser:
+    """Lowers the height of one set of items, a few slices at a time.
+
+    `low` is the lowest capacity that is still possible, `high` the best height known (from
+    anywhere: lower it when another allocator finds better), `offsets` its own best plan.
+    """
+
+    def __init__(self, items: Items, *, high: int, bound: int = 0, seed: int = 0) -> None:
+        self.items = items
+        self.sections = sections_of(items, seed)
+        step = self.sections.step
+        self.low = -(-max(bound, self.sections.bound) // step) * step
+        self.high = high
+        self.offsets: list[int] | None = None
+        self.nodes = 0
+        self.slices = 0.0
+        self._attempts: dict[int, Attempt] = {}
+
+    @property
+    def done(self) -> bool:
+        """Nothing below `high` is left to look for."""
+        return self.low >= self.high
+
+    @property
+    def proved(self) -> bool:
+        """`done`, and the search has relaxed nothing on the way."""
+        return self.done and self.sections.complete
+
+    def advance(self, slices: int, enough: Callable[[], bool] = lambda: False) -> None:
+        """Try the lowest capacity, then bisect; `slices` for each capacity."""
+        while not self.done and not enough():
+            if not self._run(self._attempt(self.low), slices, enough):
+                break
+        below, step = self.low, self.sections.step
+        while below + step < self.high and not enough():
+            middle = below + (self.high - below) // (2 * step) * step
+            attempt = self._attempt(middle)
+            answered = self._run(attempt, slices, enough)
+            below = self.low if answered and attempt.offsets is None else below
+            below = below if answered else middle
+
+    def _attempt(self, capacity: int) -> Attempt:
+        """The suspended attempt at a capacity, or a new one. Of large problems only the lowest is
+        kept: its stacks take megabytes."""
+        kept = len(self.items) <= _KEPT
+        self._attempts = {
+            c: a
+            for c, a in self._attempts.items()
+            if c == self.low or (kept and self.low < c < self.high)
+        }
+        return self._attempts.setdefault(capacity, Attempt(self.sections, capacity))
+
+    def _run(self, attempt: Attempt, slices: int, enough: Callable[[], bool]) -> bool:
+        nodes, spent = attempt.nodes, attempt.slices
+        answered = False
+        for _ in range(slices):
+            answered = attempt.advance()
+            if answered or enough():
+                break
+        self.nodes += attempt.nodes - nodes
+        self.slices += attempt.slices - spent
+        if attempt.offsets is not None:
+            self.offsets = attempt.offsets
+            heights = self.items.heights
+            self.high = max(o + h for o, h in zip(attempt.offsets, heights, strict=True))
+        elif attempt.impossible:
+            self.low = max(self.low, attempt.capacity + self.sections.step)
+        return answered
+
+
+def solve_at(items: Items, capacity: int, slices: int) -> Attempt:
+    """Try one capacity for at most so many slices of each preorder."""
+    attempt = Attempt(sections_of(items), capacity)
+    for _ in range(slices):
+        if attempt.advance():
+            break
+    return attempt

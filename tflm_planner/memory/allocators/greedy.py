@@ -1,0 +1,135 @@
+"""Greedy allocators: items in some order, each at the first or the tightest free offset.
+
+Knows items and their forbidden distances. It must not know TFLite or time limits.
+
+    offset ^   |  free   |         Placed neighbours forbid open intervals of offsets. First fit
+           |   | placed  |  gap    takes the lowest offset outside them all, best fit the gap that
+           |   |---------|<------  leaves the least slack. An alias that is permitted but not
+           |   | placed  |         bound is a single free point: first fit finds it by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from tflm_planner.memory.allocators.items import Items
+
+Order = list[int]
+
+
+def first_fit(items: Items, order: Sequence[int], stop: int | None = None) -> list[int] | None:
+    """Offsets when items are placed in this order, each as low as possible.
+
+    With `stop`, None as soon as the height reaches it.
+    """
+    offsets = [-1] * len(items)
+    conflicts, heights = items.conflicts, items.heights
+    blocked: list[tuple[int, int]] = []
+    for k in order:
+        blocked.clear()
+        for other, stretches in conflicts[k].items():  # as in `taken`, which takes twice as long
+            base = offsets[other]
+            if base >= 0:
+                for low, high in stretches:
+                    blocked.append((base - high, base - low))
+        offset = lowest_fit(blocked)
+        if stop is not None and offset + heights[k] >= stop:
+            return None
+        offsets[k] = offset
+    return offsets
+
+
+def best_fit(items: Items, order: Sequence[int]) -> list[int]:
+    """Offsets when items are placed in this order, each in the free gap of least slack."""
+    offsets = [-1] * len(items)
+    for k in order:
+        best, slack, bottom = 0, None, 0
+        for low, high in sorted(taken(items.conflicts[k], offsets)):
+            if low >= bottom and (slack is None or low - bottom < slack):
+                best, slack = bottom, low - bottom
+            bottom = max(bottom, high)
+        offsets[k] = bottom if slack is None else best
+    return offsets
+
+
+def pendulum(items: Items, order: Sequence[int], height: int) -> list[int]:
+    """Offsets when items hang from `height` and stand on 0 by turns, as the steps of a chain do.
+
+    An item whose predecessor lies low is placed as high as possible below `height`, and the
+    other way round; what does not fit below `height` is placed by first fit.
+    """
+    offsets = [-1] * len(items)
+    for k in order:
+        blocked = list(taken(items.conflicts[k], offsets))
+        low = lowest_fit(blocked)
+        top = height - items.heights[k]
+        for bottom, upper in sorted(blocked, key=lambda i: -i[1]):
+            if bottom < top < upper:
+                top = bottom
+        offsets[k] = top if low > 0 and top > low else low
+    return offsets
+
+
+def taken(conflicts: dict[int, tuple[tuple[int, int], ...]], offsets: Sequence[int]) -> Iterator[
+    tuple[int, int]
+]:  # fmt: skip
+    """The open intervals of offsets that placed neighbours (offset not -1) forbid to an item."""
+    for other, stretches in conflicts.items():
+        base = offsets[other]
+        if base >= 0:
+            for low, high in stretches:
+                yield base - high, base - low
+
+
+def lowest_fit(blocked: Iterator[tuple[int, int]] | list[tuple[int, int]]) -> int:
+    """The lowest offset from 0 on that lies in none of the open intervals."""
+    offset = 0
+    for low, high in sorted(blocked):
+        if low >= offset:
+            break
+        if high > offset:
+            offset = high
+    return offset
+
+
+def orders(items: Items) -> Iterator[tuple[str, Order]]:
+    """Named orders, the most promising first; ties go to the earlier start, then lower index."""
+    heights, spans, areas, conflicts = items.heights, items.spans, items.areas, items.conflicts
+
+    def by(key: Callable[[int], object]) -> Order:
+        return sorted(range(len(items)), key=lambda k: (key(k), spans[k][0], k))
+
+    yield "size", by(lambda k: -heights[k])
+    crowd = [heights[k] + sum(heights[j] for j in conflicts[k]) for k in range(len(items))]
+    yield "conflict", by(lambda k: (-crowd[k], -heights[k]))
+    yield "area", by(lambda k: -areas[k])
+    yield "span", by(lambda k: (spans[k][0] - spans[k][1], -heights[k]))
+    yield "start", by(lambda k: (spans[k][0], -heights[k]))
+    yield "end", by(lambda k: (-spans[k][1], -heights[k]))
+    yield "degree", by(lambda k: (-len(conflicts[k]), -heights[k]))
+
+
+def first_fits(
+    items: Items, stop: Callable[[], int | None] = lambda: None
+) -> Iterator[tuple[str, list[int]]]:
+    """(name, offsets) of first fit in every order that leads to a height below what `stop` says
+    by then, if it says anything; the caller stops when it has seen enough."""
+    for name, order in orders(items):
+        offsets = first_fit(items, order, stop())
+        if offsets is not None:
+            yield f"first fit by {name}", offsets
+
+
+def others(items: Items, bound: int) -> Iterator[tuple[str, list[int]]]:
+    """(name, offsets) of the other greedy allocators, which win less often."""
+    listed = list(orders(items))
+    by_start = next(order for name, order in listed if name == "start")
+    yield "pendulum", pendulum(items, by_start, bound)
+    for name, order in listed:
+        yield f"best fit by {name}", best_fit(items, order)
+
+
+def candidates(items: Items, bound: int) -> Iterator[tuple[str, list[int]]]:
+    """(name, offsets) of every greedy allocator."""
+    yield from first_fits(items)
+    yield from others(items, bound)

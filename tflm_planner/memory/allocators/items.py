@@ -1,0 +1,289 @@
+"""What allocators really place: items, rigid groups of buffers at fixed distances.
+
+This module knows intervals and bytes. It must not know TFLite, nor how offsets are searched.
+
+    a  |######|                 With the alias a-b taken, a and b are one item; the item and c
+    b         |######|          conflict where any of its pieces does:
+    c      |#####|              offset c - offset ab must lie outside open intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tflm_planner.memory.domains import Interval, forbidden
+from tflm_planner.memory.problem import Overlap, Plan, Problem
+
+
+@dataclass(frozen=True)
+class Items:
+    """A problem whose chosen aliases are bound; item offsets determine the buffers' offsets."""
+
+    problem: Problem
+    members: tuple[tuple[int, ...], ...]
+    """The buffers of each item, in the problem's order."""
+    owner: tuple[int, ...]
+    """The item of each buffer."""
+    shift: tuple[int, ...]
+    """Bytes from its item's offset to each buffer; the lowest of an item is at 0."""
+    aliases: tuple[Overlap, ...]
+    """The aliases that are bound."""
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def plan(self, offsets: Sequence[int]) -> Plan:
+        """The buffers' offsets, from the items'."""
+        return Plan(tuple(offsets[k] + s for k, s in zip(self.owner, self.shift, strict=True)))
+
+    @cached_property
+    def heights(self) -> tuple[int, ...]:
+        """Bytes from each item's offset to its top."""
+        buffers, shift = self.problem.buffers, self.shift
+        return tuple(max(shift[i] + buffers[i].size for i in m) for m in self.members)
+
+    @cached_property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """The life span of each item, from its first start to its last end."""
+        buffers = self.problem.buffers
+        return tuple(
+            (min(buffers[i].start for i in m), max(buffers[i].end for i in m)) for m in self.members
+        )
+
+    @cached_property
+    def areas(self) -> tuple[int, ...]:
+        """Bytes times steps that the members of each item take, shared ones counted each time."""
+        buffers = self.problem.buffers
+        return tuple(
+            sum(buffers[i].size * (buffers[i].end - buffers[i].start) for i in m)
+            for m in self.members
+        )
+
+    @cached_property
+    def conflicts(self) -> tuple[dict[int, tuple[Interval, ...]], ...]:
+        """Item -> other item -> forbidden intervals of `offset[other] - offset[item]`, sorted."""
+        if len(self.members) == len(self.owner):
+            return self._conflicts_alone()
+        raw: dict[tuple[int, int], list[Interval]] = {}
+        owner, shift = self.owner, self.shift
+        buffers, permits = self.problem.buffers, self.problem.permits
+        for i, near in enumerate(self.problem.neighbours):
+            k, size, up = owner[i], buffers[i].size, shift[i]
+            for j in near:
+                if k < owner[j]:
+                    move = up - shift[j]
+                    stretches = raw.setdefault((k, owner[j]), [])
+                    if (i, j) not in permits:
+                        stretches.append((move - buffers[j].size, move + size))
+                        continue
+                    for low, high in forbidden(self.problem, i, j):
+                        stretches.append((low + move, high + move))
+        table: list[dict[int, tuple[Interval, ...]]] = [{} for _ in self.members]
+        for (k, other), stretches in raw.items():
+            united = tuple(_unite(stretches)) if len(stretches) > 1 else tuple(stretches)
+            if united:
+                table[k][other] = united
+                table[other][k] = tuple((-high, -low) for low, high in reversed(united))
+        return tuple(table)
+
+    def _conflicts_alone(self) -> tuple[dict[int, tuple[Interval, ...]], ...]:
+        """`conflicts` where every item is one buffer."""
+        buffers, permits = self.problem.buffers, self.problem.permits
+        table: list[dict[int, tuple[Interval, ...]]] = [{} for _ in buffers]
+        for i, near in enumerate(self.problem.neighbours):
+            size, mine = buffers[i].size, table[i]
+            for j in near:
+                if i >= j:
+                    continue
+                if (i, j) not in permits:
+                    other = buffers[j].size
+                    mine[j], table[j][i] = ((-other, size),), ((-size, other),)
+                elif stretches := forbidden(self.problem, i, j):
+                    united = tuple(_unite(stretches))
+                    mine[j] = united
+                    table[j][i] = tuple((-high, -low) for low, high in reversed(united))
+        return tuple(table)
+
+
+def _unite(intervals: Iterable[Interval]) -> Iterator[Interval]:
+    """The union of open intervals. Two that only touch leave their common point free."""
+    stretch: Interval | None = None
+    for low, high in sorted(intervals):
+        if stretch is None:
+            stretch = (low, high)
+        elif low < stretch[1]:
+            stretch = (stretch[0], max(stretch[1], high))
+        else:
+            yield stretch
+            stretch = (low, high)
+    if stretch is not None:
+        yield stretch
+
+
+def isolated(items: Items) -> Items:
+    """The same items, with only the bound aliases and overlaps from a distance on permitted.
+
+    Pairs then have a single forbidden interval, which an exact search can exhaust.
+    """
+    bound = set(items.aliases)
+    kept = tuple(o for o in items.problem.overlaps if not o.is_alias or o in bound)
+    return replace(items, problem=items.problem.permitting(kept))
+
+
+def without_aliases(problem: Problem) -> Problem:
+    """The same buffers without any alias; overlaps from a distance on stay."""
+    return problem.permitting(tuple(o for o in problem.overlaps if not o.is_alias))
+
+
+def bind(problem: Problem, aliases: Iterable[Overlap]) -> Items:
+    """Items of a problem with these aliases taken, as far as they agree, the first ones first.
+
+    An alias is dropped when it would place two buffers of a group so that they share bytes at a
+    time when both live and no permit allows that distance.
+    """
+    groups = _Groups(problem)
+    taken = tuple(o for o in aliases if groups.join(o))
+    return groups.items(taken)
+
+
+def choose_all(problem: Problem, first: Sequence[Overlap] = ()) -> Items:
+    """Items with a maximal consistent set of aliases: `first`, then those that save most bytes."""
+    preferred = set(first)
+    rest = sorted(
+        (o for o in problem.overlaps if o.is_alias and o not in preferred),
+        key=lambda o: (-shared_bytes(problem, o), o.first, o.second, o.low),
+    )
+    return bind(problem, (*first, *rest))
+
+
+def shared_bytes(problem: Problem, alias: Overlap) -> int:
+    """The bytes that both buffers of an alias occupy when it is taken."""
+    a, b = problem.buffers[alias.first].size, problem.buffers[alias.second].size
+    return max(0, min(a, alias.low + b) - max(0, alias.low))
+
+
+def alias_sets(problem: Problem, limit: int) -> tuple[list[Items], bool]:
+    """At most `limit` different consistent alias sets, and whether these are all there are.
+
+    Starts with all aliases that agree and with none; then each alternative (an alias that was
+    left out, with what still agrees with it); then, where few aliases exist, every subset.
+    """
+    aliases = [o for o in problem.overlaps if o.is_alias]
+    full = choose_all(problem)
+    found: dict[tuple[tuple[int, ...], tuple[int, ...]], Items] = {}
+
+    def keep(items: Items) -> None:
+        if len(found) < limit:
+            found.setdefault((items.owner, items.shift), items)
+
+    keep(full)
+    keep(bind(problem, ()))
+    for left_out in sorted(set(aliases) - set(full.aliases), key=aliases.index):
+        keep(choose_all(problem, (left_out,)))
+    if 1 << len(aliases) > 4 * limit:
+        return list(found.values()), False
+    for mask in range(1 << len(aliases)):
+        subset = [o for k, o in enumerate(aliases) if mask >> k & 1]
+        items = bind(problem, subset)
+        if len(found) >= limit:
+            return list(found.values()), False
+        keep(items)
+    return list(found.values()), True
+
+
+def maximal_live_sets(items: Items) -> Iterator[list[int]]:
+    """Sets of buffers live together that no later or earlier such set contains."""
+    buffers = items.problem.buffers
+    starts = sorted(range(len(buffers)), key=lambda i: (buffers[i].start, i))
+    ends = sorted(range(len(buffers)), key=lambda i: (buffers[i].end, i))
+    live: dict[int, None] = {}
+    cursor, grown = 0, False
+    for i in ends:
+        while cursor < len(starts) and buffers[starts[cursor]].start < buffers[i].end:
+            live[starts[cursor]] = None
+            cursor, grown = cursor + 1, True
+        if grown:
+            yield list(live)
+            grown = False
+        del live[i]
+
+
+def windows(items: Items, live: Sequence[int]) -> dict[int, tuple[int, int, int]]:
+    """Item -> (bottom, top, bytes used) of its live pieces, relative to the item's offset."""
+    pieces: dict[int, list[tuple[int, int]]] = {}
+    for i in live:
+        low = items.shift[i]
+        pieces.setdefault(items.owner[i], []).append((low, low + items.problem.buffers[i].size))
+    found: dict[int, tuple[int, int, int]] = {}
+    for k, stretches in pieces.items():
+        used, top = 0, 0
+        for low, high in sorted(stretches):
+            used += max(0, high - max(low, top))
+            top = max(top, high)
+        found[k] = (min(stretches)[0], top, used)
+    return found
+
+
+def heaviest(items: Items) -> int:
+    """The most bytes that items use at one time: a lower bound without overlaps from a distance."""
+    return max(
+        (
+            sum(used for _, _, used in windows(items, live).values())
+            for live in maximal_live_sets(items)
+        ),
+        default=0,
+    )
+
+
+class _Groups:
+    """Union-find of buffers with distances: `joint` and `shift` give each buffer's group."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        count = len(problem.buffers)
+        self.joint = list(range(count))
+        self.shift = [0] * count
+        self.members: dict[int, list[int]] = {i: [i] for i in range(count)}
+
+    def join(self, alias: Overlap) -> bool:
+        """Take an alias, unless a group would collide with itself. Small group moves to large."""
+        i, j, distance = alias.first, alias.second, alias.low
+        a, b = self.joint[i], self.joint[j]
+        if a == b:
+            return self.shift[j] - self.shift[i] == distance
+        if len(self.members[a]) < len(self.members[b]):
+            i, j, distance, a, b = j, i, -distance, b, a
+        move = self.shift[i] + distance - self.shift[j]
+        if not self._fits(a, b, move):
+            return False
+        for m in self.members[b]:
+            self.joint[m] = a
+            self.shift[m] += move
+        self.members[a].extend(self.members.pop(b))
+        return True
+
+    def _fits(self, a: int, b: int, move: int) -> bool:
+        """Whether group b may lie in group a when its shifts grow by `move`."""
+        buffers, problem = self.problem.buffers, self.problem
+        for m in self.members[b]:
+            low = self.shift[m] + move
+            for near in problem.neighbours[m]:
+                distance = self.shift[near] - low
+                if (
+                    self.joint[near] == a
+                    and -buffers[near].size < distance < buffers[m].size
+                    and not problem.may_share(m, near, distance)
+                ):
+                    return False
+        return True
+
+    def items(self, aliases: tuple[Overlap, ...]) -> Items:
+        groups = sorted(sorted(m) for m in self.members.values())
+        owner, shift = [0] * len(self.joint), [0] * len(self.joint)
+        for k, group in enumerate(groups):
+            bottom = min(self.shift[i] for i in group)
+            for i in group:
+                owner[i], shift[i] = k, self.shift[i] - bottom
+        return Items(self.problem, tuple(map(tuple, groups)), tuple(owner), tuple(shift), aliases)

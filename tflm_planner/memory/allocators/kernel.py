@@ -1,0 +1,438 @@
+"""The compiled tree search behind the exact allocator: can all items live below a capacity?
+
+It knows arrays of integers only. It must not know buffers, aliases or time limits; it is imported
+lazily, because numba costs 0.3 s to import (and seconds to compile, once).
+
+Items are placed bottom-up, in nondecreasing offset, each at the lowest offset that the items
+placed before it leave: every solution can be pushed down into that form. A *section* is a
+maximal set of items live together; what it still has to hold must fit above its floor:
+
+    capacity  - - - - - - - - - - -
+                |   load still    |
+                |     to come     |      a section is lost when floor + load > capacity,
+                +-----------------+ <- floor            or when every item still to come
+                |   placed items  |                     starts too high to leave room
+                +-----------------+  for the load
+    0         --+-----------------+--> time
+
+Sources: canonical placements, section inference, dominance, monotonic floor and dynamic
+decomposition are from MiniMalloc (Moffitt, ASPLOS 2023); the witness of a section, the lift of
+items passed over and the twins rule are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numba
+import numpy as np
+
+SUSPENDED, FOUND, IMPOSSIBLE = 0, 1, 2
+
+DEPTH, NODES, TRAIL_TOP, LIST_TOP, CHOICE_TOP, STATUS, STAMP = range(7)
+"""Places in `State.scalars`."""
+
+FAR = 1 << 60
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def compiled(function: _F) -> _F:
+    """`numba.njit` with the machine code kept on disk, and with the function's own type."""
+    return cast(_F, numba.njit(cache=True)(function))
+
+
+class SearchShape(NamedTuple):
+    """The problem: what never changes during a search. Sections and items are numbered from 0."""
+
+    height: Ints  # item -> bytes from its offset to its top
+    first: Ints  # item -> its first section
+    last: Ints  # item -> one past its last section
+    slot: Ints  # item -> index into low and weight of its first section
+    low: Ints  # (item, section) -> bytes from the item's offset to its bottom there
+    weight: Ints  # (item, section) -> bytes that nothing above it can share there
+    near: Ints  # item -> start of its stretch of near_item, near_gap, near_under; n + 1 entries
+    near_item: Ints  # an item that is live together with it
+    near_gap: Ints  # the least distance of that item above this one
+    near_under: Ints  # the least distance of this item above that one
+    member: Ints  # section -> start of its stretch of member_item; one entry more than sections
+    member_item: Ints  # an item of the section
+    member_low: Ints  # and that item's `low` there
+    twin: Ints  # item -> class of interchangeable items
+    ranks: Ints  # (3, items): life span, area, noise, as ranks; larger goes first
+    loads: Ints  # section -> sum of weights
+    crossing: Ints  # boundary between section s and s + 1 -> items that cross it
+
+
+class SearchState(NamedTuple):
+    """The search: arrays that the kernel changes in place, so that it can be suspended."""
+
+    offset: Ints  # item -> offset, or -1
+    minimum: Ints  # item -> lowest offset that placed items leave
+    floor: Ints  # section -> top of its placed items
+    load: Ints  # section -> weight of its items still to come
+    cuts: Ints  # boundary -> items still to come that cross it
+    level: Ints  # item still to come -> lowest offset, given that the next one lies no lower
+    witness: Ints  # section -> an item still to come that starts low enough (a hint)
+    seen: Ints  # class of twins -> stamp
+    trail: Ints  # (2, size): what to restore on the way back
+    lists: Ints  # stack of the item lists of partitions, in the partition's preorder
+    choices: Ints  # stack of the choices of frames: positions in the partition's list
+    frames: Ints  # (columns below, depth)
+    scalars: Ints
+
+
+(
+    LOW, HIGH, LIST_START, LIST_END, CHOICE_START, CHOICE_END, CURSOR, BACK, OWNER,
+    ITEM, TRAIL_MARK, LIST_MARK, LAST_OFFSET, LAST_POSITION, DONE, HATLESS, COLUMNS,
+) = range(17)  # fmt: skip
+"""Rows of `State.frames`. `BACK` is the frame to return to when this one is exhausted, `OWNER`
+the frame whose placement split off this frame's partition, `DONE` the end of the sections that
+the frame's own partitions cover so far."""
+
+
+@compiled
+def place(shape: SearchShape, state: SearchState, capacity: int, x: int) -> tuple[bool, bool]:
+    """Place item x at its minimum. (still possible, something to come lies above it)"""
+    offset, minimum, floor, load = state.offset, state.minimum, state.floor, state.load
+    top, possible, hat = state.scalars[TRAIL_TOP], True, False
+    o = minimum[x]
+    offset[x] = o
+    for s in range(shape.first[x], shape.last[x]):
+        k = shape.slot[x] + s - shape.first[x]
+        load[s] -= shape.weight[k]
+        t = o + shape.low[k] + shape.weight[k]
+        if t > floor[s]:
+            state.trail[0, top] = -1 - s
+            state.trail[1, top] = floor[s]
+            top += 1
+            floor[s] = t
+            if t + load[s] > capacity:
+                possible = False
+        if s + 1 < shape.last[x]:
+            state.cuts[s] -= 1
+    for e in range(shape.near[x], shape.near[x + 1]):
+        y = shape.near_item[e]
+        if offset[y] < 0:
+            hat = True
+            m = o + shape.near_gap[e]
+            if m > minimum[y]:
+                state.trail[0, top] = y
+                state.trail[1, top] = minimum[y]
+                top += 1
+                minimum[y] = m
+                if m + shape.height[y] > capacity:
+                    possible = False
+    state.scalars[TRAIL_TOP] = top
+    return possible, hat
+
+
+@compiled
+def undo(shape: SearchShape, state: SearchState, f: int) -> None:
+    """Take back the placement of frame f, and everything on the stacks above it."""
+    frames, scalars = state.frames, state.scalars
+    x = frames[ITEM, f]
+    if x >= 0:
+        state.offset[x] = -1
+        for s in range(shape.first[x], shape.last[x]):
+            state.load[s] += shape.weight[shape.slot[x] + s - shape.first[x]]
+            if s + 1 < shape.last[x]:
+                state.cuts[s] += 1
+        top = scalars[TRAIL_TOP]
+        while top > frames[TRAIL_MARK, f]:
+            top -= 1
+            where = state.trail[0, top]
+            if where >= 0:
+                state.minimum[where] = state.trail[1, top]
+            else:
+                state.floor[-1 - where] = state.trail[1, top]
+        scalars[TRAIL_TOP] = top
+        frames[ITEM, f] = -1
+    scalars[LIST_TOP] = frames[LIST_MARK, f]
+    scalars[CHOICE_TOP] = frames[CHOICE_END, f]
+
+
+@compiled
+def room(
+    shape: SearchShape, state: SearchState, capacity: int, low: int, high: int, last: int
+) -> int:
+    """The highest offset at which the next item may lie; -1 when some section is lost.
+
+    Later items lie no lower, so every section must fit its whole load above that offset. The
+    lowest item to come of a section must start low enough for the section's load: one item that
+    does (the witness) is proof enough until it is placed or lifted.
+    """
+    heaviest = np.int64(0)
+    for s in range(low, high):
+        heaviest = max(heaviest, state.load[s])
+    if last + heaviest > capacity:
+        return -1
+    for s in range(low, high):
+        if state.load[s] == 0:
+            continue
+        limit = capacity - state.load[s]
+        w = state.witness[s]
+        k = shape.member[s] + w
+        y = shape.member_item[k]
+        if state.offset[y] < 0 and state.level[y] + shape.member_low[k] <= limit:
+            continue
+        found = False
+        for k in range(shape.member[s], shape.member[s + 1]):
+            y = shape.member_item[k]
+            if state.offset[y] < 0 and state.level[y] + shape.member_low[k] <= limit:
+                state.witness[s] = k - shape.member[s]
+                found = True
+                break
+        if not found:
+            return -1
+    return int(capacity - heaviest)
+
+
+@compiled
+def lift(shape: SearchShape, state: SearchState, capacity: int, f: int) -> bool:
+    """Raise the level of each item that frame f has passed over. False when one gets too high.
+
+    Such an item may no longer lie at its minimum: a neighbour still to come, which lies at the
+    last offset or higher, has to lift it.
+    """
+    frames = state.frames
+    last, position = frames[LAST_OFFSET, f], frames[LAST_POSITION, f]
+    for p in range(frames[LIST_START, f], frames[LIST_END, f]):
+        y = state.lists[p]
+        m = state.minimum[y]
+        if state.offset[y] >= 0 or m > last or (m == last and p > position):
+            continue
+        level = np.int64(FAR)
+        for e in range(shape.near[y], shape.near[y + 1]):
+            z = shape.near_item[e]
+            if state.offset[z] < 0:
+                level = min(level, max(state.level[z], last) + shape.near_under[e])
+        if level + shape.height[y] > capacity:
+            return False
+        state.level[y] = level
+    return True
+
+
+@compiled
+def choose(shape: SearchShape, state: SearchState, capacity: int, ordered: bool, f: int) -> bool:
+    """Write the choices of frame f, best first. False when nothing is left to place."""
+    frames, scalars, minimum = state.frames, state.scalars, state.minimum
+    start = scalars[CHOICE_TOP]
+    frames[CHOICE_START, f] = frames[CURSOR, f] = frames[CHOICE_END, f] = start
+    frames[LIST_MARK, f], frames[TRAIL_MARK, f] = scalars[LIST_TOP], scalars[TRAIL_TOP]
+    frames[ITEM, f] = -1
+    ceiling, left = np.int64(FAR), False
+    for p in range(frames[LIST_START, f], frames[LIST_END, f]):
+        y = state.lists[p]
+        if state.offset[y] < 0:
+            left = True
+            ceiling = min(ceiling, minimum[y] + shape.height[y])
+            state.level[y] = minimum[y]
+    if not left:
+        return False
+    if ordered and not lift(shape, state, capacity, f):
+        return True
+    before = int(frames[LAST_OFFSET, f]) if ordered else 0
+    limit = room(shape, state, capacity, frames[LOW, f], frames[HIGH, f], before)
+    if limit < 0:
+        return True
+    scalars[STAMP] += 1
+    stamp, end = scalars[STAMP], start
+    for p in range(frames[LIST_START, f], frames[LIST_END, f]):
+        y = state.lists[p]
+        if state.offset[y] >= 0:
+            continue
+        m = minimum[y]
+        older = state.seen[shape.twin[y]] == stamp
+        state.seen[shape.twin[y]] = stamp
+        if state.level[y] > m:
+            continue
+        if older or m >= ceiling or (ordered and m > limit):
+            continue
+        k = end
+        while k > start and minimum[state.lists[state.choices[k - 1]]] > m:
+            state.choices[k] = state.choices[k - 1]
+            k -= 1
+        state.choices[k] = p
+        end += 1
+    frames[CHOICE_END, f] = scalars[CHOICE_TOP] = end
+    return True
+
+
+@compiled
+def preorder(
+    shape: SearchShape, state: SearchState, keys: Ints, capacity: int, start: int, end: int
+) -> None:
+    """Sort a partition's list by the three keys: 0 life span, 1 area, 2 noise, 3 load."""
+    size = end - start
+    key = np.zeros(size, np.int64)
+    for i in range(size):
+        x = state.lists[start + i]
+        for k in keys:
+            if k < 3:
+                value = shape.ranks[k, x]
+            else:
+                heaviest = np.int64(0)
+                for s in range(shape.first[x], shape.last[x]):
+                    heaviest = max(heaviest, state.load[s])
+                value = (heaviest << 20) // max(capacity, 1)
+            key[i] = (key[i] << 21) + min(value, (1 << 21) - 1)
+    order = np.argsort(-key, kind="mergesort")
+    items = state.lists[start:end].copy()
+    for i in range(size):
+        state.lists[start + i] = items[order[i]]
+
+
+@compiled
+def split(
+    shape: SearchShape, state: SearchState, capacity: int, keys: Ints, ordered: bool,
+    f: int, owner: int, begin: int, high: int,
+) -> bool:  # fmt: skip
+    """Open frame f on the first partition of sections [begin, high) with something to place.
+
+    False when there is none. The partition's items are taken from the owner's list.
+    """
+    frames, scalars = state.frames, state.scalars
+    low = begin
+    while low < high:
+        cut = low
+        while cut + 1 < high and state.cuts[cut] > 0:
+            cut += 1
+        cut += 1
+        start = end = scalars[LIST_TOP]
+        for p in range(frames[LIST_START, owner], frames[LIST_END, owner]):
+            y = state.lists[p]
+            if state.offset[y] < 0 and shape.first[y] >= low and shape.last[y] <= cut:
+                state.lists[end] = y
+                end += 1
+        if end > start:
+            preorder(shape, state, keys, capacity, start, end)
+            scalars[LIST_TOP] = end
+            frames[LOW, f], frames[HIGH, f] = low, cut
+            frames[LIST_START, f], frames[LIST_END, f] = start, end
+            frames[BACK, f] = frames[OWNER, f] = owner
+            frames[LAST_OFFSET, f], frames[LAST_POSITION, f] = 0, -1
+            frames[DONE, owner] = cut
+            choose(shape, state, capacity, ordered, f)
+            return True
+        low = cut
+    return False
+
+
+@compiled
+def descend(
+    shape: SearchShape, state: SearchState, capacity: int, keys: Ints, ordered: bool, f: int
+) -> bool:  # fmt: skip
+    """After frame f placed its item: open the next frame. False when everything is placed."""
+    frames, scalars = state.frames, state.scalars
+    x, depth = frames[ITEM, f], scalars[DEPTH]
+    torn = False
+    for s in range(shape.first[x], shape.last[x] - 1):
+        torn = torn or state.cuts[s] == 0
+    owner = f
+    if torn:
+        frames[DONE, f] = frames[LOW, f]
+    else:
+        for row in (LOW, HIGH, LIST_START, LIST_END, OWNER):
+            frames[row, depth] = frames[row, f]
+        frames[BACK, depth] = f
+        frames[LAST_OFFSET, depth] = state.offset[x]
+        frames[LAST_POSITION, depth] = state.choices[frames[CURSOR, f] - 1]
+        if choose(shape, state, capacity, ordered, depth):
+            scalars[DEPTH] = depth + 1
+            return True
+        owner = frames[OWNER, f]
+    while owner >= 0:
+        begin, high = frames[DONE, owner], frames[HIGH, owner]
+        if split(shape, state, capacity, keys, ordered, depth, owner, begin, high):
+            scalars[DEPTH] = depth + 1
+            return True
+        owner = frames[OWNER, owner]
+    return False
+
+
+@compiled
+def begin(shape: SearchShape, state: SearchState, capacity: int, keys: Ints, ordered: bool) -> None:
+    """Set up a fresh state. Frame 0 places nothing: it owns the partitions of the whole."""
+    items = shape.height.size
+    state.load[:] = shape.loads
+    state.cuts[:] = shape.crossing
+    state.offset[:] = -1
+    state.lists[:items] = np.arange(items)
+    state.frames[:, 0] = 0
+    state.frames[HIGH, 0] = shape.loads.size
+    state.frames[LIST_END, 0] = state.frames[LIST_MARK, 0] = items
+    state.frames[BACK, 0] = state.frames[OWNER, 0] = state.frames[ITEM, 0] = -1
+    state.scalars[:] = 0
+    state.scalars[LIST_TOP] = items
+    state.scalars[DEPTH] = 1
+    if split(shape, state, capacity, keys, ordered, 1, 0, 0, shape.loads.size):
+        state.scalars[DEPTH] = 2
+    else:
+        state.scalars[STATUS] = FOUND
+
+
+@compiled
+def search(
+    shape: SearchShape, state: SearchState, capacity: int, keys: Ints, ordered: bool, budget: int
+) -> int:  # fmt: skip
+    """Go on with a search for at most `budget` nodes: FOUND, IMPOSSIBLE or SUSPENDED.
+
+    When found, `state.offset` holds the offsets. Without `ordered`, items may also be placed
+    below earlier ones (groups that reach below their own conflicts need that), and IMPOSSIBLE
+    then proves nothing.
+    """
+    frames, scalars = state.frames, state.scalars
+    if scalars[STATUS] != SUSPENDED:
+        return scalars[STATUS]
+    stop = scalars[NODES] + budget
+    while scalars[NODES] < stop:
+        f = scalars[DEPTH] - 1
+        hatless = frames[ITEM, f] >= 0 and frames[HATLESS, f] == 1
+        undo(shape, state, f)
+        if hatless:
+            # Nothing to come touches the item from above: no other choice can do better.
+            frames[CURSOR, f] = frames[CHOICE_END, f]
+        if frames[CURSOR, f] >= frames[CHOICE_END, f]:
+            back = frames[BACK, f]
+            for k in range(f - 1, back, -1):
+                undo(shape, state, k)
+            scalars[DEPTH] = back + 1
+            if back < 0:
+                scalars[STATUS] = IMPOSSIBLE
+                return IMPOSSIBLE
+            continue
+        x = int(state.lists[state.choices[frames[CURSOR, f]]])
+        frames[CURSOR, f] += 1
+        frames[ITEM, f] = x
+        scalars[NODES] += 1
+        possible, hat = place(shape, state, capacity, x)
+        frames[HATLESS, f] = 0 if hat else 1
+        if possible and not descend(shape, state, capacity, keys, ordered, f):
+            scalars[STATUS] = FOUND
+            return FOUND
+    return SUSPENDED
+
+
+def fresh(
+    shape: SearchShape, capacity: int, keys: tuple[int, ...], ordered: bool
+) -> tuple[SearchState, Ints]:  # fmt: skip
+    """The state at the start of a search, and the preorder's keys as an array."""
+    items, sections = shape.height.size, shape.loads.size
+
+    def zeros(*size: int) -> Ints:
+        return np.zeros(size, np.int64)
+
+    stack = items * (items + 1) // 2 + 2 * items + 2
+    state = SearchState(
+        offset=zeros(items), minimum=zeros(items), floor=zeros(sections), load=zeros(sections),
+        cuts=zeros(sections), witness=zeros(sections), level=zeros(items), seen=zeros(items),
+        trail=zeros(2, shape.near_item.size + shape.weight.size + 1),
+        lists=zeros(stack), choices=zeros(stack), frames=zeros(COLUMNS, items + 2),
+        scalars=zeros(7),
+    )  # fmt: skip
+    order = np.array(keys, np.int64)
+    begin(shape, state, capacity, order, ordered)
+    return state, order

@@ -1,0 +1,242 @@
+"""How low any plan of a problem can be.
+
+Lower bounds from sets of buffers that are live together, raised by what pairs of them in turn
+leave to each other over time (`domains`). Knows intervals and bytes. It must not know allocators,
+and never looks at a plan.
+
+    live together:  a  b  c  d      permits join a-b and b-c, so {a, b, c} is a component:
+                    |--|--|  |      b may lie inside a and c, but a and c still need their own
+                                    bytes: at least size(a) + size(c), and size(d) beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+from tflm_planner.memory.domains import Pruner
+from tflm_planner.memory.problem import Problem
+
+_EXACT = 10
+"""Largest component of permits that is bounded by enumeration."""
+
+_STEPS = 30_000
+"""Pairs looked at to disprove one height: under 50 ms."""
+
+
+def live_bytes(problem: Problem) -> list[tuple[int, int]]:
+    """The profile without overlaps: (time, bytes live from then on), at each change."""
+    change: dict[int, int] = {}
+    for b in problem.buffers:
+        change[b.start] = change.get(b.start, 0) + b.size
+        change[b.end] = change.get(b.end, 0) - b.size
+    profile: list[tuple[int, int]] = []
+    total = 0
+    for time in sorted(change):
+        total += change[time]
+        profile.append((time, total))
+    return profile
+
+
+def lower_bound(problem: Problem) -> int:
+    """Bytes that every legal plan needs, whatever overlaps it takes.
+
+    `live_bound`, raised by `pruned_bound` where there are overlaps.
+    """
+    if not problem.overlaps:
+        return live_bound(problem)
+    needs = Needs(problem)
+    return pruned_bound(
+        Pruner(problem, pairwise_bounds(problem, needs)), live_bound(problem, needs)
+    )
+
+
+def live_bound(problem: Problem, needs: Needs | None = None) -> int:
+    """What the buffers that live at one time need, at the worst time.
+
+    At each time the live buffers fall into components joined by permits. Different components
+    never share a byte, so their needs add up. A component needs the heaviest set of its buffers
+    (or pairs of them, in their smallest footprint) that pairwise have no permit. `needs`: of the
+    same problem, if they are known.
+    """
+    if not problem.overlaps:
+        return max((total for _, total in live_bytes(problem)), default=0)
+    needs = needs or Needs(problem)
+    sizes = [b.size for b in problem.buffers]
+    most = [
+        (fixed + sum(sizes[i] for i in live), k) for k, (fixed, live) in enumerate(needs.moments)
+    ]
+    best = 0
+    for total, k in sorted(most, reverse=True):
+        if total <= best:  # nor do the moments behind it need more
+            break
+        fixed, live = needs.moments[k]
+        best = max(best, fixed + needs.of(live))
+    return best
+
+
+def pruned_bound(pruner: Pruner, low: int) -> int:
+    """The lowest height from the bound `low` on at which every buffer still has an offset.
+
+    `low` is returned where its own domains are not empty, as mostly. Else heights are doubled
+    away from it and then bisected: each that is disproved is a proof by itself (see `domains`),
+    so budgets and their order cost tightness, never validity.
+    """
+    unit = pruner.unit
+    low = -(-low // unit) * unit
+    if pruner.at(low, _STEPS).possible:
+        return low
+    step = unit
+    while not pruner.at(low + step, _STEPS).possible:
+        low, step = low + step, 2 * step
+    high = low + step
+    while low + unit < high:
+        middle = (low + high) // (2 * unit) * unit
+        if pruner.at(middle, _STEPS).possible:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def pairwise_bounds(problem: Problem, needs: Needs | None = None) -> dict[tuple[int, int], int]:
+    """(i, j), i < j -> the most bytes that buffers with no permit to either need while both live.
+
+    For every pair that has a permit. Those bytes are disjoint from the pair's at every moment.
+    """
+    needs = needs or Needs(problem)
+    partners = needs.partners
+    found = {(i, j): 0 for i, j in problem.permits if i < j}
+    for fixed, live in needs.moments:
+        present = set(live)
+        for i in live:
+            for j in partners[i]:
+                if i < j and j in present:
+                    near = {i, j, *partners[i], *partners[j]}
+                    rest = [k for k in live if k not in near]
+                    found[i, j] = max(found[i, j], fixed + needs.of(rest))
+    return found
+
+
+def footprint(problem: Problem, i: int, j: int) -> int:
+    """The fewest bytes, gaps included, that buffers i and j span over all they may do.
+
+    Stacked they need size i + size j. At a permitted distance d of j above i they span
+    max(size i, d + size j) - min(0, d), which is convex in d and least at 0: the permitted
+    distance nearest to 0 is best.
+    """
+    a, b = problem.buffers[i].size, problem.buffers[j].size
+    best = a + b
+    for low, high in problem.permits.get((i, j), ()):
+        distance = min(max(0, low), high)
+        best = min(best, max(a, distance + b) - min(0, distance))
+    return best
+
+
+def _linked_live_sets(
+    problem: Problem, linked: Mapping[int, Sequence[int]]
+) -> Iterator[tuple[int, list[int]]]:
+    """(bytes of live buffers without permits, live buffers with permits) after each start."""
+    buffers = problem.buffers
+    starts = sorted(range(len(buffers)), key=lambda i: buffers[i].start)
+    plain_ends = sorted((buffers[i].end, i) for i in range(len(buffers)) if i not in linked)
+    fixed, cursor, ended = 0, 0, 0
+    live: list[int] = []
+    while cursor < len(starts):
+        time = buffers[starts[cursor]].start
+        live = [i for i in live if buffers[i].end > time]
+        while cursor < len(starts) and buffers[starts[cursor]].start == time:
+            i = starts[cursor]
+            if i in linked:
+                live.append(i)
+            else:
+                fixed += buffers[i].size
+            cursor += 1
+        while ended < len(plain_ends) and plain_ends[ended][0] <= time:
+            fixed -= buffers[plain_ends[ended][1]].size
+            ended += 1
+        yield fixed, live
+
+
+class Needs:
+    """Bytes that sets of buffers live together need, by components of permits, remembered."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.partners: dict[int, list[int]] = {}
+        for i, j in problem.permits:
+            self.partners.setdefault(i, []).append(j)
+        self._footprints = {pair: footprint(problem, *pair) for pair in problem.permits}
+        self._known: dict[frozenset[int], int] = {}
+
+    @cached_property
+    def moments(self) -> list[tuple[int, list[int]]]:
+        """(bytes of live buffers without permits, live buffers with permits) at each start."""
+        return list(_linked_live_sets(self.problem, self.partners))
+
+    def of(self, live: Sequence[int]) -> int:
+        """Needs of different components add up: they never share a byte."""
+        total = 0
+        for component in _components(self.partners, live):
+            key = frozenset(component)
+            if key not in self._known:
+                self._known[key] = _component_need(self.problem, component, self._footprints)
+            total += self._known[key]
+        return total
+
+
+def _components(partners: Mapping[int, Sequence[int]], live: Sequence[int]) -> Iterator[list[int]]:
+    """The live buffers in groups that are connected by permits, in the order of `live`."""
+    present = set(live)
+    seen: set[int] = set()
+    for root in live:
+        if root in seen:
+            continue
+        seen.add(root)
+        component = [root]
+        for i in component:
+            fresh = [j for j in partners[i] if j in present and j not in seen]
+            seen.update(fresh)
+            component.extend(fresh)
+        yield component
+
+
+def _component_need(
+    problem: Problem, component: Sequence[int], footprints: dict[tuple[int, int], int]
+) -> int:
+    if len(component) > _EXACT:
+        return _greedy_need(problem, component)
+    if len(component) == 1:
+        return problem.buffers[component[0]].size
+    if len(component) == 2:
+        return footprints[component[0], component[1]]
+    best = 0
+
+    def take(left: frozenset[int], weight: int) -> None:
+        """Branch over what becomes of the first buffer left: alone, in a pair, or not counted."""
+        nonlocal best
+        if not left:
+            best = max(best, weight)
+            return
+        i = min(left)
+        friends = {j for j in left if (i, j) in footprints}
+        rest = left - {i}
+        take(rest - friends, weight + problem.buffers[i].size)
+        if not friends:
+            return
+        take(rest, weight)
+        for j in sorted(friends):
+            beside = {k for k in rest if (j, k) in footprints}
+            take(rest - friends - beside, weight + footprints[i, j])
+
+    take(frozenset(component), 0)
+    return best
+
+
+def _greedy_need(problem: Problem, component: Sequence[int]) -> int:
+    """Weight of a set of mutually unpermitted buffers, largest first: low, but never too high."""
+    permits, chosen = problem.permits, list[int]()
+    for i in sorted(component, key=lambda i: (-problem.buffers[i].size, i)):
+        if all((i, j) not in permits for j in chosen):
+            chosen.append(i)
+    return sum(problem.buffers[i].size for i in chosen)

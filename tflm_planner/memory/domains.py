@@ -1,0 +1,305 @@
+"""Where each buffer can still lie below a given height: offsets, pruned by arc consistency.
+
+Knows intervals and bytes. It must not know allocators, nor time limits.
+
+    height - - - - - - - - - - - - - -      A buffer's domain is a set of offsets. The offset of a
+              :        : |########| c       neighbour i in [l, h] leaves to j what is within reach:
+              : b |####|########| :         [l, h] + the distances that i and j may have. Two large
+        a |####|####|    :        :         neighbours of b cut its domain from both sides; what is
+    0   - - - - - - - - - - - - - -         cut travels on along a chain of overlaps.
+
+Why it may be trusted as a bound: a legal plan below the height picks an offset from every first
+domain, [0, height - size]. A step removes from domain j only offsets that no offset left in
+domain i can legally go with; so by induction the plan's offsets are never removed. An empty
+domain hence disproves the height, however many steps were made and in whatever order.
+
+A pair's distances are those that are not forbidden, less those that leave no room for the rest:
+while both live, buffers with no permit to either need `crowd` bytes beside them, so the pair must
+share at least size + size + crowd - height bytes.
+
+For chains (each buffer live together with the next only, as in a model without branches) arc
+consistency is decisive: the graph of pairs is a tree, and from consistent domains offsets can be
+picked one after the other without backtracking (Freuder 1982). That is how whole runs of layers
+that slide through one buffer are found. Elsewhere picking is a heuristic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tflm_planner.memory.problem import Problem
+
+Interval = tuple[int, int]
+"""Open where distances are forbidden, closed where offsets or distances are possible."""
+Span = list[Interval]
+"""Closed intervals, ascending, not adjacent."""
+
+_FAR = 1 << 62
+_PIECES = 24
+"""A domain of more intervals is rounded up: its narrowest gaps are filled."""
+
+
+def forbidden(problem: Problem, i: int, j: int) -> list[Interval]:
+    """Forbidden open intervals of `offset[j] - offset[i]` of two buffers live together."""
+    low, high = -problem.buffers[j].size, problem.buffers[i].size
+    permits = problem.permits.get((i, j))
+    if permits is None:
+        return [(low, high)]
+    found: list[Interval] = []
+    for free_low, free_high in sorted(permits):
+        if free_low > low:
+            found.append((low, min(free_low, high)))
+        low = max(low, free_high)
+        if low >= high:
+            return found
+    found.append((low, high))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Arc:
+    """From one buffer to a neighbour: the distances that the neighbour may have."""
+
+    to: int
+    windows: Span
+    widest: int
+    """Width of the widest gap between two windows: a solid domain as wide prunes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tight:
+    """A buffer and a neighbour with a permit. roomy: the arc between them while there is room for
+    everybody. gaps: distances that are forbidden. first, second: their sizes. need: both sizes,
+    and the bytes that others need beside them."""
+
+    of: int
+    roomy: _Arc
+    gaps: list[Interval]
+    first: int
+    second: int
+    need: int
+
+
+@dataclass
+class Domains:
+    """The domains of all buffers below one height; all numbers in units of the problem's grid."""
+
+    walls: list[list[tuple[int, int, int]]]
+    """For each buffer its neighbours without permit: (neighbour, its size, the buffer's size)."""
+    arcs: list[list[_Arc]]
+    """For each buffer its neighbours with permits."""
+    spans: list[Span]
+    possible: bool = True
+    steps: int = 0
+    """Pairs looked at so far."""
+
+    def copy(self) -> Domains:
+        """The same domains, to be narrowed independently."""
+        return Domains(self.walls, self.arcs, list(self.spans), self.possible)
+
+    def propagate(self, changed: Iterable[int], budget: int) -> bool:
+        """Prune the neighbours of `changed`, theirs, and so on. False when a domain gets empty.
+
+        After `budget` steps domains may be left wider than need be.
+        """
+        queue = deque(changed)
+        waiting = set(queue)
+        stop = self.steps + budget
+        while queue and self.possible and self.steps < stop:
+            i = queue.popleft()
+            waiting.discard(i)
+            for j in self._prune_around(i):
+                if j not in waiting:
+                    waiting.add(j)
+                    queue.append(j)
+        return self.possible
+
+    def _prune_around(self, i: int) -> Iterator[int]:
+        """Prune the neighbours of i; those that changed."""
+        spans = self.spans
+        source = spans[i]
+        least, most = source[0][0], source[-1][1]
+        for to, under, above in self.walls[i]:
+            below, over = most - under, least + above
+            old = spans[to]
+            if over - below > 1 and below < old[-1][1] and over > old[0][0]:
+                self.steps += 1
+                if self._narrow(to, _outside(old, below, over)):
+                    yield to
+                if not self.possible:
+                    return
+        room = most - least if len(source) == 1 else -1
+        for arc in self.arcs[i]:
+            if arc.widest - 2 >= room:
+                self.steps += 1
+                if self._narrow(arc.to, _left(source, arc.windows, spans[arc.to])):
+                    yield arc.to
+                if not self.possible:
+                    return
+
+    def _narrow(self, i: int, span: Span) -> bool:
+        """Give buffer i a domain within its old one; whether that is a change."""
+        if span == self.spans[i]:
+            return False
+        self.spans[i] = span
+        self.possible = bool(span)
+        return True
+
+    def fix(self, i: int, offset: int, budget: int) -> bool:
+        """Place buffer i, and prune. Its neighbours are pruned exactly, whatever the budget: so
+        when all buffers are placed without emptying a domain, the plan is legal."""
+        self.spans[i] = [(offset, offset)]
+        return self.propagate((i,), max(budget, 1))
+
+
+class Pruner:
+    """Makes the domains of one problem, below any height. `unit`: bytes of the grid, which every
+    size and distance is a multiple of, and hence every height worth trying."""
+
+    def __init__(self, problem: Problem, crowd: Mapping[Interval, int]) -> None:
+        """crowd: for all pairs with permits, i < j, bytes that others need beside them."""
+        finite = [d for o in problem.overlaps for d in (o.low, o.high) if abs(d) < _FAR]
+        self.unit = unit = math.gcd(*(b.size for b in problem.buffers), *finite) or 1
+        self.problem = problem
+        self.sizes = [b.size // unit for b in problem.buffers]
+        self._last = (-1, -1), Domains([], [], [])
+        self._crowd = {pair: need // unit for pair, need in crowd.items()}
+        self._walls: list[list[tuple[int, int, int]]] = []
+        self._tight: list[_Tight] = []
+        for i, near in enumerate(problem.neighbours):
+            walls = list[tuple[int, int, int]]()
+            self._walls.append(walls)
+            for j in near:
+                if (min(i, j), max(i, j)) in self._crowd:
+                    gaps = [(a // unit, b // unit) for a, b in forbidden(problem, i, j)]
+                    a, b = self.sizes[i], self.sizes[j]
+                    widest = max((y - x for x, y in gaps), default=0)
+                    arc = _Arc(j, _windows(gaps, -_FAR, _FAR), widest)
+                    need = a + b + self._crowd[min(i, j), max(i, j)]
+                    self._tight.append(_Tight(i, arc, gaps, a, b, need))
+                else:
+                    walls.append((j, self.sizes[j], self.sizes[i]))
+
+    def at(self, height: int, budget: int) -> Domains:
+        """Consistent domains below `height` bytes, as far as `budget` steps lead. Not to be
+        narrowed but in a copy: they are given out again."""
+        if (height, budget) != self._last[0]:
+            self._last = (height, budget), self._below(height, budget)
+        return self._last[1]
+
+    def _below(self, height: int, budget: int) -> Domains:
+        top = height // self.unit
+        spans: list[Span] = [[(0, top - size)] for size in self.sizes]
+        if any(size > top for size in self.sizes):
+            return Domains([], [], spans, possible=False)
+        arcs: list[list[_Arc]] = [[] for _ in spans]
+        for pair in self._tight:
+            shared, arc = pair.need - top, pair.roomy
+            if shared > 0:
+                windows = _windows(pair.gaps, shared - pair.second, pair.first - shared)
+                arc = _Arc(arc.to, windows, _FAR)
+            if not arc.windows:
+                return Domains([], [], spans, possible=False)
+            arcs[pair.of].append(arc)
+        domains = Domains(self._walls, arcs, spans)
+        domains.propagate(range(len(spans)), budget)
+        return domains
+
+
+def _windows(gaps: Sequence[Interval], low: int, high: int) -> Span:
+    """What open gaps leave of [low, high]."""
+    found: Span = []
+    start = low
+    for a, b in gaps:
+        if start <= min(a, high):
+            found.append((start, min(a, high)))
+        start = max(start, b)
+    if start <= high:
+        found.append((start, high))
+    return found
+
+
+def _left(source: Span, windows: Span, old: Span) -> Span:
+    """What of `old` is the sum of a member of `source` and one of `windows`."""
+    if len(source) > 1 or len(old) > 1:
+        return _common(old, _reach(source, windows, old[0][0], old[-1][1]))
+    ((x, y),), ((low, high),) = source, old  # mostly, and then there is little to do
+    found: Span = []
+    for a, b in windows:
+        first, last = x + a, y + b
+        if first > high:
+            break
+        if last < low:
+            continue
+        if first < low:
+            first = low
+        if last > high:
+            last = high
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], last)
+        else:
+            found.append((first, last))
+    return found
+
+
+def _reach(source: Span, windows: Span, low: int, high: int) -> Span:
+    """All sums of a member of `source` and one of `windows`, within [low, high]."""
+    sums: Span = []
+    for a, b in windows:
+        for x, y in source:
+            first, last = max(x + a, low), min(y + b, high)
+            if first <= last:
+                sums.append((first, last))
+    if len(sums) < 2:
+        return sums
+    sums.sort()
+    united = [sums[0]]
+    for first, last in sums[1:]:
+        if first <= united[-1][1] + 1:
+            if last > united[-1][1]:
+                united[-1] = (united[-1][0], last)
+        else:
+            united.append((first, last))
+    return united if len(united) <= _PIECES or len(source) == 1 else _rounded(united)
+
+
+def _outside(span: Span, low: int, high: int) -> Span:
+    """The span without the open interval (low, high)."""
+    found: Span = []
+    for first, last in span:
+        if last <= low or first >= high:
+            found.append((first, last))
+            continue
+        if first <= low:
+            found.append((first, low))
+        if last >= high:
+            found.append((high, last))
+    return found
+
+
+def _rounded(span: Span) -> Span:
+    """The span with its narrowest gaps filled, down to the number of pieces that is kept."""
+    gaps = sorted(range(1, len(span)), key=lambda k: (span[k - 1][1] - span[k][0], k))
+    cuts = sorted(gaps[: _PIECES - 1])
+    edges = [0, *cuts, len(span)]
+    return [(span[a][0], span[b - 1][1]) for a, b in pairwise(edges)]
+
+
+def _common(one: Span, other: Span) -> Span:
+    """The intersection of two spans."""
+    found: Span = []
+    p = q = 0
+    while p < len(one) and q < len(other):
+        first = max(one[p][0], other[q][0])
+        last = min(one[p][1], other[q][1])
+        if first <= last:
+            found.append((first, last))
+        if one[p][1] < other[q][1]:
+            p += 1
+        else:
+            q += 1
+    return found

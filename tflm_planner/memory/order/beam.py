@@ -1,0 +1,154 @@
+"""Heuristics for segments too wide for the exact search: beam search, then windows solved exactly.
+
+This module knows a `Board`, a DAG and bytes. It proves nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from heapq import nsmallest
+
+from tflm_planner.memory.order.board import BitGraph
+from tflm_planner.memory.order.clock import Clock
+from tflm_planner.memory.order.dag import Dag, steps
+from tflm_planner.memory.order.exact import ExactSearch
+from tflm_planner.memory.order.segments import extract_range, live_at_boundaries
+
+
+@dataclass(frozen=True, slots=True)
+class _BeamState:
+    worst: int
+    live: int
+    tie: int
+    done: int
+    ready: int
+    block: int
+    before: _BeamState | None
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        return self.live, self.worst, self.tie
+
+
+def beam_search(
+    board: BitGraph, *, width: int, floor: int, ceiling: int, seed: int, clock: Clock
+) -> tuple[int, ...] | None:
+    """Blocks in an order with a peak below `ceiling` bytes, or None.
+
+    Of all states with equally many blocks run, the `width` with the fewest live bytes, then the
+    lowest peak so far, survive; ties are broken by the seed. Peaks up to `floor` bytes count as
+    equal. A block that is safe to run at once (`exact.py`) is its state's only child. Among the
+    survivors of the last block, all in the same state, the lowest peak was kept.
+    """
+    rng = random.Random(seed)
+    keys = [rng.getrandbits(32) for _ in board.blocks]
+    front = [_BeamState(floor, board.start, 0, 0, board.ready, -1, None)]
+    for _ in board.blocks:
+        found: dict[int, _BeamState] = {}
+        for state in front:
+            if clock.spent():
+                return None
+            for child in _children(board, state, keys, ceiling):
+                known = found.get(child.done)
+                if known is None or child.rank < known.rank:
+                    found[child.done] = child
+        front = nsmallest(width, found.values(), key=lambda s: s.rank)
+    return _blocks(front[0]) if front else None
+
+
+def _children(
+    board: BitGraph, state: _BeamState, keys: list[int], ceiling: int
+) -> list[_BeamState]:
+    found: list[_BeamState] = []
+    left = state.ready
+    while left:
+        low = left & -left
+        left ^= low
+        b = low.bit_length() - 1
+        rise, change = board.cost(state.done, b)
+        high = state.live + rise
+        if high >= ceiling:
+            continue
+        free = change <= 0 and high <= state.worst
+        done, ready = board.after(state.done, state.ready, b)
+        worst = max(state.worst, high)
+        child = _BeamState(worst, state.live + change, state.tie + keys[b], done, ready, b, state)
+        if free:
+            return [child]
+        found.append(child)
+    return found
+
+
+def _blocks(state: _BeamState) -> tuple[int, ...]:
+    found: list[int] = []
+    while state.before is not None:
+        found.append(state.block)
+        state = state.before
+    return tuple(reversed(found))
+
+
+def permuted(dag: Dag, order: Sequence[int]) -> Dag:
+    """The same graph with its nodes renumbered, so that `order` is its file order."""
+    place = {node: i for i, node in enumerate(order)}
+    return replace(
+        dag,
+        nodes=tuple(
+            replace(dag.nodes[i], after=tuple(place[j] for j in dag.nodes[i].after)) for i in order
+        ),
+    )
+
+
+def improve(
+    dag: Dag,
+    order: tuple[int, ...],
+    *,
+    floor: int,
+    windows: Sequence[int],
+    budget: int,
+    clock: Clock,
+) -> tuple[int, ...]:
+    """Re-solves exactly, again and again, windows of nodes around the highest step.
+
+    Every success leaves fewer steps of that height; when no window of one length succeeds the
+    next length is tried, after the longest the shortest again. Stops at `floor` bytes, or when
+    none succeeds. `budget` is the number of states for one window. The peak of the
+    result is never above that of `order`.
+    """
+    usable = [n for n, shorter in zip(windows, (0, *windows), strict=False) if shorter < len(order)]
+    at, misses = 0, 0
+    while misses < len(usable) and not clock.spent():
+        high = [during for during, _ in steps(dag, order)]
+        if max(high) <= floor:
+            return order
+        better = _lowered(dag, order, high, usable[at], budget, clock)
+        if better is None:
+            misses += 1
+            at = (at + 1) % len(usable)
+        else:
+            order, misses = better, 0
+    return order
+
+
+def _lowered(
+    dag: Dag, order: tuple[int, ...], high: list[int], window: int, budget: int, clock: Clock
+) -> tuple[int, ...] | None:
+    """The order with one window, that holds the first highest step, solved to below its height."""
+    top = max(high)
+    at = high.index(top)
+    moved = permuted(dag, order)
+    live = live_at_boundaries(moved)
+    seen: set[tuple[int, int]] = set()
+    for start in range(at + 1 - window, at + 1, max(window // 8, 1)):
+        first, last = max(start, 0), min(start + window, len(order))
+        if (first, last) in seen:
+            continue
+        seen.add((first, last))
+        board = BitGraph(extract_range(moved, first, last, live[first]))
+        # At this level the search is a dive for any order below the height, not for the best.
+        found = ExactSearch(board, level=top - 1, ceiling=top).run(budget, clock)
+        if found.blocks is not None:
+            inner = tuple(order[first + i] for i in board.order(found.blocks))
+            return (*order[:first], *inner, *order[last:])
+    return None

@@ -1,0 +1,241 @@
+"""A segment made ready for search: nodes fused where that is safe, states as bits of an int.
+
+This module knows a DAG and bytes. A *state* is the set of blocks already run. A *block* is a
+sequence of nodes that run one right after another. What a block costs in a state depends only on
+which of its operands die in it:
+
+    rise, change = block.table[pattern of dying operands]
+    peak in the block = bytes live before + rise;    bytes live after = before + change
+
+Fusing is proved for every bound T on the peak: if some order keeps to T, then one that runs the
+two blocks back to back does. `live(S)`, the bytes live after the set S, is a sum over tensors of
+size * [written in S] * [not all readers in S]; a set grown by others frees no less, and an
+operand dies no later, when more has been run.
+
+*Late* (a, then b): b is the only one that waits for a, and a never lowers the live bytes. Move a
+to right before b. Blocks in between now run with a's change (>= 0) fewer bytes live, and lose
+no absorb because nobody that could be among them absorbs an operand of a. The rise of a at its new
+place is, by the test in `_late`, no more than the rise of b right after it, which is what b needed
+before.
+
+*Early* (a, then b): a is all that b waits for, and b never raises the live bytes. Move b to right
+after a. Blocks in between run with no more bytes live, and what they absorb dies no later. The
+rise of b at its new place is no more than that of a, by the test in `_early`.
+
+*Views*: blocks that nobody waits for, that write nothing over what they absorb, and whose operands
+are theirs alone, change nothing whenever they run. All run together, so that those who feed them
+can be twins (`twins.py`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
+
+from tflm_planner.memory.order.dag import Dag, absorbed
+from tflm_planner.memory.order.twins import twins
+
+WIDEST_FUSION = 6
+"""Blocks with more shared operands than this are not fused: 2**6 rows are tested for each."""
+
+
+class FusedNodes:
+    """Nodes that run back to back, and what they cost (see the module)."""
+
+    def __init__(self, dag: Dag, nodes: tuple[int, ...]) -> None:
+        links, inside = dag.links, set(nodes)
+        self.dag = dag
+        self.nodes = nodes
+        self.reads = tuple(dict.fromkeys(t for i in nodes for t in links.reads[i]))
+        contested = {t for t in self.reads if not inside.issuperset(links.readers[t])} - links.kept
+        self.shared = tuple(
+            t for t in self.reads if t in contested and links.writer[t] not in inside
+        )
+        """Operands whose death depends on the state: other blocks read them too."""
+        self.undying = links.kept | (contested - set(self.shared))
+        """Never die in this block: outputs, and what it writes for others."""
+        self.table: dict[int, tuple[int, int]] = {}
+        """(rise, change) by pattern; bit i says that `shared[i]` dies here."""
+
+    def cost(self, pattern: int) -> tuple[int, int]:
+        """(rise, change) when exactly the shared operands in `pattern` die in this block."""
+        found = self.table.get(pattern)
+        if found is None:
+            found = self.table[pattern] = self._simulate(pattern)
+        return found
+
+    @property
+    def every(self) -> int:
+        """The pattern in which all shared operands die: the cheapest, as 0 is the dearest."""
+        return (1 << len(self.shared)) - 1
+
+    def _simulate(self, pattern: int) -> tuple[int, int]:
+        dag, links = self.dag, self.dag.links
+        spared = {t for i, t in enumerate(self.shared) if not pattern >> i & 1}
+        last = {t: i for i in self.nodes for t in links.reads[i]}
+        live = rise = 0
+        for i in self.nodes:
+            node, written = dag.nodes[i], set(dag.nodes[i].writes)
+            dead = {t for t in links.reads[i] if last[t] == i} - spared - self.undying
+            live += sum(dag.sizes[t] for t in written)
+            during = live + node.workspace - absorbed(node, dead)
+            rise = during if i == self.nodes[0] else max(rise, during)
+            live -= sum(dag.sizes[t] for t in dead)
+            live -= sum(
+                dag.sizes[t] for t in written if not links.readers[t] and t not in links.kept
+            )
+        return rise, live
+
+
+class BitGraph:
+    """Blocks of one segment, numbered in file order, as masks of bits.
+
+    With `shortcuts` blocks are fused and twins (`twins.py`) run in file order, both of which
+    leave an optimal order. Without, every node is a block and waits for its operands only.
+    """
+
+    def __init__(self, dag: Dag, *, shortcuts: bool = True) -> None:
+        groups = Fuser(dag).run() if shortcuts else [(i,) for i in range(len(dag.nodes))]
+        self.dag = dag
+        self.blocks = [FusedNodes(dag, group) for group in groups]
+        home = {i: b for b, group in enumerate(groups) for i in group}
+        links = dag.links
+        preds = [{home[p] for i in g for p in links.preds[i]} - {b} for b, g in enumerate(groups)]
+        succs = [{home[s] for i in g for s in links.succs[i]} - {b} for b, g in enumerate(groups)]
+        for first, second in twins(dag, groups, preds, succs) if shortcuts else ():
+            preds[second].add(first)
+            succs[first].add(second)
+        self.preds = [_mask(p) for p in preds]
+        self.succs = [tuple(sorted(s)) for s in succs]
+        self.rests: list[tuple[tuple[int, int], ...]] = []
+        """For each block, (bit in pattern, blocks that must have run for the operand to die)."""
+        self.sharers: list[tuple[tuple[int, int], ...]] = []
+        """For each block and operand shared with others, (all its readers, its size)."""
+        for b, block in enumerate(self.blocks):
+            readers = [{home[r] for r in links.readers[t]} - {b} for t in block.shared]
+            self.rests.append(tuple((1 << k, _mask(rest)) for k, rest in enumerate(readers)))
+            self.sharers.append(
+                tuple(
+                    (_mask(rest) | 1 << b, dag.sizes[t])
+                    for t, rest in zip(block.shared, readers, strict=True)
+                )
+            )
+        self.start = links.start
+        self.everything = (1 << len(groups)) - 1
+        self.ready = sum(1 << b for b, p in enumerate(self.preds) if not p)
+
+    def cost(self, done: int, b: int) -> tuple[int, int]:
+        """(rise, change) of block b in the state `done`."""
+        pattern = 0
+        for bit, rest in self.rests[b]:
+            if rest & done == rest:
+                pattern |= bit
+        return self.blocks[b].cost(pattern)
+
+    def after(self, done: int, ready: int, b: int) -> tuple[int, int]:
+        """(state, blocks ready in it) after block b."""
+        done |= 1 << b
+        ready ^= 1 << b
+        for s in self.succs[b]:
+            if self.preds[s] & done == self.preds[s]:
+                ready |= 1 << s
+        return done, ready
+
+    def order(self, blocks: Sequence[int]) -> tuple[int, ...]:
+        """The nodes of a sequence of blocks."""
+        return tuple(i for b in blocks for i in self.blocks[b].nodes)
+
+
+def _mask(blocks: Iterable[int]) -> int:
+    mask = 0
+    for b in blocks:
+        mask |= 1 << b
+    return mask
+
+
+class Fuser:
+    """Fuses blocks of a segment until no proved fusion is left."""
+
+    def __init__(self, dag: Dag) -> None:
+        links = dag.links
+        self.dag = dag
+        self.blocks = {i: FusedNodes(dag, (i,)) for i in range(len(dag.nodes))}
+        self.preds = {i: set(p) for i, p in enumerate(links.preds)}
+        self.succs = {i: set(s) for i, s in enumerate(links.succs)}
+        self.absorbers: dict[int, set[int]] = {}
+        for i, node in enumerate(dag.nodes):
+            for a in node.absorbs:
+                self.absorbers.setdefault(a.tensor, set()).add(i)
+
+    def run(self) -> list[tuple[int, ...]]:
+        """The fused blocks, in a valid order."""
+        work = deque(self.blocks)
+        while work:
+            a = work.popleft()
+            if a not in self.blocks:
+                continue
+            for b in sorted(self.succs[a]):
+                if self._late(a, b) or self._early(a, b):
+                    self._fuse(a, b)
+                    work.extend((*sorted(self.preds[a]), a))
+                    break
+        self._gather_views()
+        return self._sorted()
+
+    def _gather_views(self) -> None:
+        idle = [
+            b
+            for b, block in self.blocks.items()
+            if not self.succs[b] and not block.shared and block.cost(0) == (0, 0)
+        ]
+        for b in idle[1:]:
+            self._fuse(idle[0], b)
+
+    def _late(self, a: int, b: int) -> bool:
+        first, second = self.blocks[a], self.blocks[b]
+        if self.succs[a] != {b} or len(first.shared) > WIDEST_FUSION:
+            return False
+        apart = {*first.nodes, *second.nodes}
+        for c in (*self.preds[a], *self.succs[b]):
+            apart.update(self.blocks[c].nodes)
+        if any(not apart.issuperset(self.absorbers.get(t, ())) for t in first.shared):
+            return False
+        least = second.cost(second.every)[0]
+        costs = [first.cost(p) for p in range(first.every + 1)]
+        return all(change >= 0 and rise <= change + least for rise, change in costs)
+
+    def _early(self, a: int, b: int) -> bool:
+        first, second = self.blocks[a], self.blocks[b]
+        if self.preds[b] != {a} or len(first.shared) > WIDEST_FUSION:
+            return False
+        most, change = second.cost(0)
+        costs = [first.cost(p) for p in range(first.every + 1)]
+        return change <= 0 and all(c + most <= rise for rise, c in costs)
+
+    def _fuse(self, a: int, b: int) -> None:
+        self.blocks[a] = FusedNodes(self.dag, (*self.blocks[a].nodes, *self.blocks.pop(b).nodes))
+        for p in self.preds.pop(b) - {a}:
+            self.succs[p].discard(b)
+            self.succs[p].add(a)
+            self.preds[a].add(p)
+        self.succs[a].discard(b)
+        for s in self.succs.pop(b):
+            self.preds[s].discard(b)
+            self.preds[s].add(a)
+            self.succs[a].add(s)
+
+    def _sorted(self) -> list[tuple[int, ...]]:
+        """Blocks in the order of their first nodes where dependences allow it."""
+        waits = {b: len(p) for b, p in self.preds.items()}
+        ready = [(min(self.blocks[b].nodes), b) for b, n in waits.items() if not n]
+        heapify(ready)
+        found: list[tuple[int, ...]] = []
+        while ready:
+            _, b = heappop(ready)
+            found.append(self.blocks[b].nodes)
+            for s in self.succs[b]:
+                waits[s] -= 1
+                if not waits[s]:
+                    heappush(ready, (min(self.blocks[s].nodes), s))
+        return found

@@ -1,0 +1,232 @@
+"""The front door: the best order within a budget, and how far it can be from the optimum.
+
+This module knows a DAG and bytes. Segments between gates are solved one at a time, the highest
+first, and only while the whole peak can still fall: a segment that is not to blame keeps the
+order of the file, and a graph whose file order is optimal comes back as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from tflm_planner.memory.order.baselines import file_order, reverse_post_order
+from tflm_planner.memory.order.beam import beam_search, improve, permuted
+from tflm_planner.memory.order.board import BitGraph
+from tflm_planner.memory.order.clock import Clock
+from tflm_planner.memory.order.dag import Dag, peak
+from tflm_planner.memory.order.exact import ExactSearch
+from tflm_planner.memory.order.segments import bound_of, live_at_boundaries, segments
+
+Method = Literal["best", "file", "rpo", "beam", "exact"]
+Progress = Callable[[int, int], None]
+"""Called with (smallest peak so far, lower bound), both in bytes of the whole graph."""
+
+PROBE = 20_000
+"""States of the first exact dive, before any heuristic runs."""
+BUDGET = 1_000_000
+"""States of the exact search of one segment; about 10 s and 400 MB."""
+EXACT_BUDGET = 12_000_000
+"""The same for the method "exact": memory is its limit, some 5 GB, if time is not."""
+BEAM_WIDTHS = (16, 256)
+STATES_PER_WIDTH = 1_000
+"""A beam is run when the budget is this many times its width."""
+WINDOWS, WINDOW_BUDGET = (40, 80, 160, 320), 4_000
+
+
+@dataclass(frozen=True)
+class OrderResult:
+    """An order of all nodes and what is known of it; bytes and seconds."""
+
+    order: tuple[int, ...]
+    peak: int
+    lower_bound: int
+    """No order has a smaller peak; equal to `peak` when `optimal`."""
+    optimal: bool
+    method: str
+    """What made the order: "file", "rpo", "beam" or "exact" (the boldest over all segments)."""
+    seconds: float
+    interrupted: bool
+    """Ctrl-C ended the search; the order is the best until then."""
+
+
+def best_order(
+    dag: Dag,
+    *,
+    method: Method = "best",
+    time_limit: float = 20.0,
+    seed: int = 0,
+    budget: int = BUDGET,
+    on_progress: Progress | None = None,
+) -> OrderResult:
+    """The order of operators with the smallest peak of live bytes that the method finds.
+
+    "best" searches exactly up to `budget` states for each segment, with beams where a first dive
+    does not settle it; "exact" goes on to the time limit, without beams; "beam" proves nothing
+    but what bounds show. Never worse than file order; file order itself where none is better.
+    Same graph, method, seed and budget give the same order unless `time_limit` (seconds) cuts the
+    search short. Ctrl-C ends it and keeps the best so far. A budget of 20,000 suits a caller who
+    asks often (some 0.2 s for a segment that is hard).
+
+    Raises ValueError when the graph is unsound (see `Dag.links`) or the method is unknown.
+    """
+    if method not in get_args(Method):
+        raise ValueError(f"no method {method!r}: choose best, file, rpo, beam or exact")
+    clock = Clock(time_limit)
+    solver = _Solver(dag, method, seed, budget, clock, on_progress)
+    interrupted = False
+    try:
+        solver.run()
+    except KeyboardInterrupt:
+        interrupted = True
+    order, made_by = solver.order()
+    height, bound = peak(dag, order), solver.bound
+    in_file = peak(dag, file_order(dag)) if order != file_order(dag) else height
+    if height >= in_file:
+        order, made_by, height = file_order(dag), "file", in_file
+    bound = min(bound, height)
+    return OrderResult(order, height, bound, bound == height, made_by, clock.seconds, interrupted)
+
+
+class _OrderedSegment:
+    """A segment with free choice: its graph, its best order, its peak."""
+
+    def __init__(self, dag: Dag, start: int) -> None:
+        self.dag, self.start = dag, start
+        self.order, self.made_by = file_order(dag), "file"
+        self.peak = peak(dag, self.order)
+        self.open = True
+
+    def offer(self, order: tuple[int, ...], made_by: str) -> None:
+        """Takes the order when its peak is smaller than the best one's."""
+        height = peak(self.dag, order)
+        if height < self.peak:
+            self.order, self.peak, self.made_by = order, height, made_by
+
+
+class _Solver:
+    """Holds the best order of every segment at any time, so that an interrupt loses nothing."""
+
+    def __init__(
+        self,
+        dag: Dag,
+        method: str,
+        seed: int,
+        budget: int,
+        clock: Clock,
+        on_progress: Progress | None = None,
+    ) -> None:
+        self.dag, self.method, self.seed, self.budget = dag, method, seed, budget
+        self.clock, self.on_progress = clock, on_progress
+        self.parts: list[_OrderedSegment] = []
+        self.free = segments(dag)
+        self.bound = bound_of(dag, live_at_boundaries(dag), self.free)
+
+    def run(self) -> None:
+        """Solves the highest open segment, until it cannot or need not fall."""
+        if self.method == "file":
+            return
+        self.parts = [_OrderedSegment(part, start) for start, _, part in self.free]
+        self._report()
+        while self.parts:
+            part = max(self.parts, key=lambda p: (p.peak, p.open))
+            if not part.open or part.peak <= self.bound:
+                return
+            part.open = False
+            if part.dag.links.unread:
+                self._solve_first_step(part)
+            else:
+                self._solve(part)
+            self._report()
+
+    def order(self) -> tuple[tuple[int, ...], str]:
+        """The best order of all nodes so far, and what made it."""
+        order = list(file_order(self.dag))
+        for part in self.parts:
+            for i, node in enumerate(part.order):
+                order[part.start + i] = part.start + node
+        made = {part.made_by for part in self.parts}
+        return tuple(order), next((m for m in ("exact", "beam", "rpo") if m in made), "file")
+
+    def _solve(self, part: _OrderedSegment) -> None:
+        part.offer(reverse_post_order(part.dag), "rpo")
+        if part.peak <= self.bound or self.method == "rpo":
+            return
+        board = BitGraph(part.dag)
+        search = ExactSearch(board, level=self.bound, ceiling=part.peak)
+        if self.method != "beam" and self._explore(part, search, min(PROBE, self.budget)):
+            return
+        if self.method != "exact":
+            self._approximate(part, board)
+            search.ceiling = part.peak
+        if self.method == "best":
+            self._explore(part, search, self.budget)
+        elif self.method == "exact":
+            self._explore(part, search, EXACT_BUDGET)
+
+    def _explore(self, part: _OrderedSegment, search: ExactSearch, budget: int) -> bool:
+        """Searches exactly up to `budget` states in all; True when the segment is solved."""
+        while True:
+            found = search.run(min(search.states + PROBE, budget), self.clock)
+            self.bound = max(self.bound, found.bound)
+            if found.blocks is not None:
+                part.offer(search.board.order(found.blocks), "exact")
+            if found.complete or found.states >= budget or self.clock.spent():
+                return found.complete
+            self._report()
+
+    def _approximate(self, part: _OrderedSegment, board: BitGraph) -> None:
+        for width in BEAM_WIDTHS:
+            if width * STATES_PER_WIDTH > self.budget:
+                return
+            blocks = beam_search(
+                board,
+                width=width,
+                floor=self.bound,
+                ceiling=part.peak,
+                seed=self.seed,
+                clock=self.clock,
+            )
+            if blocks is not None:
+                part.offer(board.order(blocks), "beam")
+            better = improve(
+                part.dag,
+                part.order,
+                floor=self.bound,
+                windows=WINDOWS,
+                budget=WINDOW_BUDGET,
+                clock=self.clock,
+            )
+            part.offer(better, "beam")
+            if part.peak <= self.bound:
+                return
+            self._report()
+
+    def _solve_first_step(self, part: _OrderedSegment) -> None:
+        """Inputs that nobody reads weigh on the first step only: each source is tried first.
+
+        With its first node fixed, a segment begins with a gate and the weight is a constant.
+        """
+        dag, bounds = part.dag, list[int]()
+        sources = [i for i, before in enumerate(dag.links.preds) if not before]
+        for first in sources:
+            rest = [i for i in range(len(dag.nodes)) if i != first]
+            tied = permuted(dag, (first, *rest))
+            others = {i + (i < first) for i in sources if i != first}
+            nodes = tuple(
+                replace(n, after=(*n.after, 0)) if i in others else n
+                for i, n in enumerate(tied.nodes)
+            )
+            fixed = replace(tied, nodes=nodes)
+            solver = _Solver(fixed, self.method, self.seed, self.budget, self.clock)
+            solver.run()
+            order, made_by = solver.order()
+            part.offer(tuple((first, *rest)[i] for i in order), made_by)
+            bounds.append(min(solver.bound, peak(solver.dag, order)))
+        self.bound = max(self.bound, min(bounds))
+
+    def _report(self) -> None:
+        if self.on_progress is not None:
+            height = max((p.peak for p in self.parts), default=self.bound)
+            self.on_progress(max(height, self.bound), self.bound)

@@ -1,0 +1,131 @@
+"""Regions of a segment that can be swapped without any change: tiles, parallel branches.
+
+          .-> b1 -> c1 -.             {b1, c1} and {b2, c2} are twins when they read, need and
+    a ----+-> b2 -> c2 -+-> join      write alike: only orders with b1 before b2 and c1 before
+          '-> b3 -> c3 -'             c2 need a look, O(n**2) states for 3**n
+
+A region is a block with all blocks that every path reaches through it (its subtree of the
+dominator tree), so two regions are nested or apart. Twins have the same blocks before and behind
+them, and agree node by node in file order; to swap them is then an automorphism of the segment.
+So only the number of twins in each inner state matters, not which: whenever one of several in the
+same inner state moves on, let it be the first in the file. As long as regions are chains, later
+twins then never overtake earlier ones. Hence of the blocks at one place of the chain that a
+region begins with, some optimal order runs those of earlier twins first. A swap of outer regions
+carries inner twins along in their order, and swaps of regions that are apart commute.
+
+This module knows blocks and a DAG. It must not know costs: what agrees, costs the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from itertools import pairwise
+
+from tflm_planner.memory.order.dag import Dag
+
+
+def twins(
+    dag: Dag,
+    blocks: Sequence[tuple[int, ...]],
+    preds: Sequence[set[int]],
+    succs: Sequence[set[int]],
+) -> list[tuple[int, int]]:
+    """(b, c): blocks at the same place of two twins, neighbours in file order; b may go first."""
+    families: dict[Hashable, list[list[int]]] = {}
+    candidates: dict[Hashable, list[int]] = {}
+    for b, group in enumerate(blocks):
+        sizes = tuple(dag.sizes[t] for i in group for t in dag.nodes[i].writes)
+        candidates.setdefault((frozenset(preds[b]), len(group), sizes), []).append(b)
+    home = {i: b for b, group in enumerate(blocks) for i in group}
+    for alike in candidates.values():
+        if len(alike) > 1:
+            for b in alike:
+                region = _region(b, preds, succs)
+                portrait = _portrait(dag, blocks, preds, succs, region, home)
+                families.setdefault(portrait, []).append(_trunk(region, preds, succs))
+    return [
+        pair
+        for family in families.values()
+        for one, next_one in pairwise(family)
+        for pair in zip(one, next_one, strict=True)
+    ]
+
+
+def _region(root: int, preds: Sequence[set[int]], succs: Sequence[set[int]]) -> list[int]:
+    """The root and all blocks whose predecessors lie in the region, in file order."""
+    inside, work = {root}, [root]
+    while work:
+        for s in succs[work.pop()]:
+            if s not in inside and preds[s] <= inside:
+                inside.add(s)
+                work.append(s)
+    return sorted(inside)
+
+
+def _trunk(region: list[int], preds: Sequence[set[int]], succs: Sequence[set[int]]) -> list[int]:
+    """The chain of blocks that a region begins with, up to its first fork."""
+    chain, inside = region[:1], set(region)
+    while True:
+        following = succs[chain[-1]] & inside
+        if len(following) != 1 or preds[min(following)] != {chain[-1]}:
+            return chain
+        chain += following
+
+
+def _portrait(
+    dag: Dag,
+    blocks: Sequence[tuple[int, ...]],
+    preds: Sequence[set[int]],
+    succs: Sequence[set[int]],
+    region: list[int],
+    home: dict[int, int],
+) -> Hashable:
+    """All there is to know of a region, with its own blocks and tensors numbered from 0."""
+    links = dag.links
+    place = {b: k for k, b in enumerate(region)}
+    nodes = [i for b in region for i in blocks[b]]
+    own = {t: k for k, t in enumerate(t for i in nodes for t in dag.nodes[i].writes)}
+
+    def name(t: int) -> tuple[bool, int]:
+        return (True, own[t]) if t in own else (False, t)
+
+    shape = tuple(
+        (
+            len(blocks[b]),
+            frozenset((p in place, place.get(p, p)) for p in preds[b]),
+            frozenset((s in place, place.get(s, s)) for s in succs[b]),
+        )
+        for b in region
+    )
+    work = tuple(
+        (
+            tuple(sorted(map(name, links.reads[i]))),
+            tuple(sorted(map(name, dag.nodes[i].writes))),
+            tuple(sorted((name(a.tensor), a.saved) for a in dag.nodes[i].absorbs)),
+            dag.nodes[i].exclusive,
+            dag.nodes[i].workspace,
+        )
+        for i in nodes
+    )
+    results = tuple(
+        (dag.sizes[t], t in links.kept, _use(dag, home, links.readers[t], t, place)) for t in own
+    )
+    return shape, work, results
+
+
+def _use(
+    dag: Dag, home: dict[int, int], readers: Sequence[int], tensor: int, region: dict[int, int]
+) -> Hashable:
+    """Who reads a result outside the region, and what it absorbs of it.
+
+    Where all readers lie in one block, that block costs the same whichever twin wrote the tensor:
+    nested CONCATENATIONs that are fused do not tell their operands apart.
+    """
+    blocks = {home[r] for r in readers}
+    if len(blocks) == 1 and not blocks & region.keys():
+        return blocks.pop()
+    return tuple(
+        (r, tuple(sorted(a.saved for a in dag.nodes[r].absorbs if a.tensor == tensor)))
+        for r in readers
+        if home[r] not in region
+    )

@@ -1,0 +1,210 @@
+"""Whether a model could run: what a damaged file, or a pass with a fault, would leave wrong.
+
+Calls of sub-graphs, shapes and data of tensors, options and operands of operators, one producer a
+tensor and nothing read before it is written. It must not change models, nor know TFLM.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from tflm_planner.model.ir import ETHOS_U, Graph, Model, Op, Tensor, shown
+from tflm_planner.model.schema import element_bits
+from tflm_planner.support.errors import ModelError
+
+LARGEST_TENSOR = 1 << 31
+"""Bytes. A declared size from here on cannot be meant for a microcontroller."""
+MOST_AXES = 32
+"""No kernel takes more than 8; far beyond, the shape is damage."""
+MOST_SCOPES = 100_000
+"""Operators run, with bodies counted at every call. TFLM walks all of them to plan."""
+DEEPEST_CALLS = 64
+"""Levels of control flow in control flow. TFLM recurses once for each."""
+
+
+def check(model: Model) -> None:
+    """Raise ModelError unless the model could run: see the functions below."""
+    if not model.graphs:
+        raise ModelError("empty model: it has no sub-graph; export it again")
+    _check_calls(model)
+    total = 0
+    for graph in model.graphs:
+        total += _check_tensors(graph)
+        _check_operators(graph)
+        _check_order(graph)
+    if total >= LARGEST_TENSOR:  # an offset in a plan has 31 bits
+        raise ModelError(
+            f"the model's tensors declare {total:,} bytes in all; the file is damaged, or not "
+            "meant for a microcontroller"
+        )
+
+
+def _check_calls(model: Model) -> None:
+    """Control flow refers to graphs of this model, and none calls itself."""
+    owned = {id(g) for g in model.graphs}
+    state: dict[int, bool] = {}  # graph -> True while its calls are being walked
+    stack: list[tuple[Graph, Iterator[Graph]]] = []
+    scopes: dict[int, int] = {}
+
+    def enter(graph: Graph) -> None:
+        if id(graph) not in owned:
+            raise ModelError(f"sub-graph {shown(graph.name)} is called but not part of the model")
+        if state.get(id(graph)):
+            raise ModelError(
+                f"sub-graph {shown(graph.name)} calls itself; TFLM cannot run recursion"
+            )
+        if id(graph) not in state:
+            state[id(graph)] = True
+            stack.append((graph, iter([c for op in graph.ops for c in op.called()])))
+
+    for root in model.graphs:
+        enter(root) if id(root) not in state else None
+        while stack:
+            graph, calls = stack[-1]
+            called = next(calls, None)
+            if called is None:
+                state[id(graph)] = False
+                scopes[id(graph)] = _scopes(graph, scopes)
+                stack.pop()
+            else:
+                enter(called)
+            if len(stack) > DEEPEST_CALLS:
+                raise ModelError(f"control flow is nested more than {DEEPEST_CALLS} levels deep")
+
+
+def _scopes(graph: Graph, of: dict[int, int]) -> int:
+    """Operators that run in the graph, with those of the graphs it calls."""
+    scopes = len(graph.ops) + sum(1 + of[id(c)] for op in graph.ops for c in op.called())
+    if scopes > MOST_SCOPES:
+        raise ModelError(
+            f"sub-graph {shown(graph.name)} runs {scopes:,} operators when its calls are followed; "
+            f"more than {MOST_SCOPES:,} cannot be planned"
+        )
+    return scopes
+
+
+def _check_tensors(graph: Graph) -> int:
+    """Shapes and data; bytes in all of what is not constant, a byte an element at least."""
+    total = 0
+    for t in graph.tensors:
+        shape = t.shape or ()
+        if len(shape) > MOST_AXES:
+            raise ModelError(f"damaged model: tensor {shown(t.name)} has {len(shape)} axes")
+        if shape and min(shape) < 0:
+            raise ModelError(
+                f"tensor {shown(t.name)} has the dynamic or negative shape {list(t.shape or ())}; "
+                "TFLM needs fixed shapes: export the model with a fixed input shape"
+            )
+        elements, bits = math.prod(shape), element_bits(t.type) or 0
+        nbytes = -(-elements * bits // 8)
+        if nbytes >= LARGEST_TENSOR:
+            raise ModelError(
+                f"tensor {shown(t.name)} of shape {list(t.shape or ())} declares {nbytes:,} "
+                "bytes; the file is damaged, or not meant for a microcontroller"
+            )
+        data = t.buffer.data
+        if data is not None and 0 < data.size < nbytes and t.raw.sparsity is None:
+            raise ModelError(
+                f"damaged model: constant tensor {shown(t.name)} needs {nbytes:,} bytes, "
+                f"its buffer holds {data.size:,}"
+            )
+        if not t.is_constant:
+            total += elements * max(bits, 8) // 8
+    return total
+
+
+_SHAPES_OF_OPERATORS = {
+    "CONV_2D": ("Conv2DOptions", True, 2),
+    "DEPTHWISE_CONV_2D": ("DepthwiseConv2DOptions", True, 2),
+    "TRANSPOSE_CONV": ("TransposeConvOptions", True, 3),
+    "AVERAGE_POOL_2D": ("Pool2DOptions", True, 1),
+    "MAX_POOL_2D": ("Pool2DOptions", True, 1),
+    "FULLY_CONNECTED": ("FullyConnectedOptions", False, 2),
+    "CONCATENATION": ("ConcatenationOptions", False, 1),
+    "PACK": ("PackOptions", False, 1),
+    "UNPACK": ("UnpackOptions", False, 1),
+    "SVDF": ("SVDFOptions", False, 2),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": ("UnidirectionalSequenceLSTMOptions", False, 1),
+    "BATCH_MATMUL": ("BatchMatMulOptions", False, 2),
+    "STRIDED_SLICE": ("StridedSliceOptions", False, 4),
+    "SOFTMAX": ("SoftmaxOptions", False, 1),
+    **dict.fromkeys(
+        ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ALL"), ("ReducerOptions", False, 2)
+    ),
+}
+"""Kind -> (its options, whether it cannot do without, how many first operands it needs)."""
+
+
+def _check_operators(graph: Graph) -> None:
+    """Operators whose meaning is looked at carry their own options, and operands enough."""
+    for i, op in enumerate(graph.ops):
+        form = _SHAPES_OF_OPERATORS.get(op.kind)
+        if form is None:
+            continue
+        wanted, needed, least = form
+        found = "no options" if op.options is None else type(op.options).__name__.removesuffix("T")
+        if found != wanted and (needed or op.options is not None):
+            raise ModelError(f"damaged model: operator {i} ({op.label}) has {found}, not {wanted}")
+        present = sum(t is not None for t in op.inputs[:least])
+        if present < least or not op.outputs:
+            raise ModelError(
+                f"damaged model: operator {i} ({op.label}) has {present} of the {least} operands "
+                f"that it needs and {len(op.outputs)} results"
+            )
+
+
+def _check_order(graph: Graph) -> None:
+    """One producer a tensor; nothing is read before it is written; links are consistent."""
+    position = {id(op): i for i, op in enumerate(graph.ops)}
+    written: dict[int, int] = {}
+    inputs = {id(t) for t in graph.inputs}
+    for i, op in enumerate(graph.ops):
+        for t in op.outputs:
+            if id(t) in written:
+                raise ModelError(
+                    f"tensor {shown(t.name)} is written by operators {written[id(t)]} and {i} "
+                    f"({op.label}); a tensor has one producer: export the model again"
+                )
+            if t.is_constant or id(t) in inputs:
+                what = "a constant" if t.is_constant else "a graph input"
+                raise ModelError(f"operator {i} ({op.label}) writes {shown(t.name)}, {what}")
+            written[id(t)] = i
+    for i, op in enumerate(graph.ops):
+        for t in op.outputs:
+            assert t.producer is op, f"producers of {op.label} out of step"
+        for t in op.inputs:
+            if t is None:
+                continue
+            at = written.get(id(t))
+            assert at is None or op in t.consumers, f"consumers of {shown(t.name)} are out of step"
+            if at is not None and at >= i:
+                raise ModelError(
+                    f"operator {i} ({op.label}) reads {shown(t.name)}, which operator {at} writes "
+                    "only later: the graph is cyclic or its operators are out of order"
+                )
+            if at is None and not _has_value(t, inputs):
+                raise ModelError(_unwritten(i, op, t))
+    for t in graph.outputs:
+        if id(t) not in written and not _has_value(t, inputs):
+            raise ModelError(f"graph output {shown(t.name)} is written by no operator")
+    assert len(position) == len(graph.ops), "an operator is listed twice"
+
+
+def _has_value(tensor: Tensor, inputs: set[int]) -> bool:
+    return (
+        tensor.is_constant
+        or id(tensor) in inputs
+        or tensor.is_variable
+        or tensor.is_view
+        or tensor.nbytes == 0
+        or {op.kind for op in tensor.consumers} == {ETHOS_U}  # the NPU's own memory
+    )
+
+
+def _unwritten(index: int, op: Op, tensor: Tensor) -> str:
+    return (
+        f"operator {index} ({op.label}) reads {shown(tensor.name)}, which nothing writes; the file "
+        "is damaged, or it was rewritten for TFLM with views that lie over other tensors "
+        "(then give the original model)"
+    )

@@ -1,0 +1,288 @@
+"""New operators and tensors, drawn up aside and put into a graph in one step.
+
+A pass that finds on the way that it cannot go on drops its draft, and the model is as it was.
+Part of `rewriter`: only these two modules change a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model import schema
+from tflm_planner.model.ir import DataBuffer, Graph, Model, Op, OpCode, Tensor, link
+
+_TYPES = {"int32": np.int32, "int64": np.int64}
+_OPTIONS = {
+    "SLICE": "SliceOptions", "CONCATENATION": "ConcatenationOptions", "PAD": "PadOptions",
+    "PADV2": "PadV2Options", "RESHAPE": "ReshapeOptions", "GATHER": "GatherOptions",
+    "STRIDED_SLICE": "StridedSliceOptions", "ADD": "AddOptions", "MUL": "MulOptions",
+    "QUANTIZE": "QuantizeOptions",
+    "LESS": "LessOptions", "WHILE": "WhileOptions",
+    "DYNAMIC_UPDATE_SLICE": "DynamicUpdateSliceOptions",
+}  # fmt: skip
+_FIRST_VERSION = ("RESHAPE", "ADD", "LESS", "WHILE", "DYNAMIC_UPDATE_SLICE")
+"""Kinds that LiteRT knows in one version only, or that are used for integers of 32 bits."""
+_LARGEST_OLD_CODE = 127
+
+
+class Draft:
+    """Operators that shall replace others of one graph, with all that they need.
+
+    `beside`: another draft for the same model, which shares its new operator codes.
+    """
+
+    def __init__(self, model: Model, graph: Graph, beside: Draft | None = None) -> None:
+        self._model, self._graph = model, graph
+        self.ops: list[Op] = []
+        self._codes: list[OpCode] = [] if beside is None else beside._codes
+        self._buffers: list[DataBuffer] = []
+        self._tensors: list[Tensor] = []
+        self._constants: dict[tuple[object, ...], Tensor] = {}
+
+    def tensor(self, like: Tensor, name: str, shape: Sequence[int]) -> Tensor:
+        """A tensor of the type and quantisation of `like`, without a value."""
+        raw = copy(like.raw)
+        raw.shapeSignature = None
+        empty = self._model.buffers[0] if self._model.buffers else like.buffer
+        buffer = like.buffer if empty.data is not None and empty.data.size else empty
+        made = Tensor(name, like.type, tuple(shape), buffer, like.quantization, False, 0, raw)
+        self._tensors.append(made)
+        return made
+
+    def rescaled(self, like: Tensor, name: str, type_name: str, scale: float) -> Tensor:
+        """A tensor of the shape of `like`, of another type, with this scale and zero point 0."""
+        made = self.tensor(like, name, like.shape or ())
+        made.type = _number_of(type_name)
+        made.quantization = scales(np.array([scale]))
+        return made
+
+    def value(self, name: str, type_name: str, shape: Sequence[int]) -> Tensor:
+        """A tensor without quantisation and without a value."""
+        raw = schema.generated.TensorT(name=b"")
+        made = Tensor(
+            name, _number_of(type_name), tuple(shape), self._model.buffers[0], None, False, 0, raw
+        )
+        self._tensors.append(made)
+        return made
+
+    def constant(
+        self,
+        name: str,
+        values: npt.NDArray[Any],
+        type_name: str,
+        like: Tensor | None = None,
+        quantization: Any = None,
+    ) -> Tensor:
+        """A constant; equal ones without quantisation are made once. `like`: whose other fields
+        it takes."""
+        data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        key = (type_name, values.shape, data.tobytes())
+        if quantization is None and key in self._constants:
+            return self._constants[key]
+        buffer = DataBuffer(data, False, schema.generated.BufferT())
+        self._buffers.append(buffer)
+        raw = copy(like.raw) if like is not None else schema.generated.TensorT(name=b"")
+        raw.shapeSignature = None
+        number = _number_of(type_name)
+        made = Tensor(name, number, values.shape, buffer, quantization, False, 0, raw)
+        self._tensors.append(made)
+        if quantization is None:
+            self._constants[key] = made
+        return made
+
+    def same(self, constant: Tensor) -> Tensor:
+        """A constant of another graph, for this one: a tensor of its own with the same bytes."""
+        key = ("same", id(constant))
+        if key not in self._constants:
+            raw = copy(constant.raw)
+            made = copy(constant)
+            made.raw, made.producer, made.consumers = raw, None, []
+            self._tensors.append(made)
+            self._constants[key] = made
+        return self._constants[key]
+
+    def integers(self, name: str, values: Sequence[Any]) -> Tensor:
+        """A constant of int32."""
+        return self.constant(name, np.array(values, "<i4"), "int32")
+
+    def clone(
+        self, op: Op, inputs: list[Tensor | None], outputs: list[Tensor], **changed: Any
+    ) -> Op:
+        """Append `op` again with other tensors, and options as in `changed`."""
+        options = copy(op.options)
+        for field, value in changed.items():
+            assert hasattr(options, field), f"{op.label} has no option {field}"
+            setattr(options, field, value)
+        made = Op(
+            code=op.code,
+            inputs=inputs,
+            outputs=outputs,
+            intermediates=[],
+            options=options,
+            graphs={},
+            custom_options=op.custom_options,
+            custom_options_external=op.custom_options_external,
+            raw=copy(op.raw),
+        )
+        self.ops.append(made)
+        return made
+
+    def op(
+        self, kind: str, inputs: Sequence[Tensor | None], outputs: list[Tensor], **fields: Any
+    ) -> Op:
+        """Append a new operator of a kind in `_OPTIONS`."""
+        generated: Any = schema.generated
+        name = _OPTIONS[kind]
+        options = getattr(generated, f"{name}T")()
+        for field, value in fields.items():
+            assert hasattr(options, field), f"{kind} has no option {field}"
+            setattr(options, field, value)
+        raw = generated.OperatorT()
+        raw.builtinOptionsType = getattr(generated.BuiltinOptions, name)
+        made = Op(self._code(kind), list(inputs), outputs, [], options, {}, None, False, raw)
+        self.ops.append(made)
+        return made
+
+    def _code(self, kind: str) -> OpCode:
+        number = schema.operator_code(kind)
+        for code in (*self._model.codes, *self._codes):
+            if code.builtin == number:
+                return code
+        raw = schema.generated.OperatorCodeT()
+        raw.builtinCode, raw.deprecatedBuiltinCode = number, min(number, _LARGEST_OLD_CODE)
+        raw.version = 1 if kind in _FIRST_VERSION else 2
+        self._codes.append(OpCode(number, None, raw))
+        return self._codes[-1]
+
+    def commit(self, replaced: Collection[Op]) -> None:
+        """Put the drafted operators in place of `replaced`, and drop tensors and buffers that
+        nothing mentions any more. `replaced` must be convex: no path leaves and re-enters it."""
+        model, graph = self._model, self._graph
+        graph.ops = _placed(graph.ops, replaced, self.ops)
+        self._enter()
+        link([graph])
+        drop_unused(model, graph)
+
+    def commit_graph(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Graph:
+        """Make the draft's graph, a new one, a sub-graph of the model, with these ends. To be
+        done before the draft that calls it is committed."""
+        graph = self._graph
+        assert all(g is not graph for g in self._model.graphs), "the graph is there already"
+        graph.ops, graph.inputs, graph.outputs = self.ops, list(inputs), list(outputs)
+        self._enter()
+        self._model.graphs.append(graph)
+        link([graph])
+        drop_unused(self._model, graph)
+        return graph
+
+    def _enter(self) -> None:
+        """Codes that are used, buffers and tensors become part of model and graph."""
+        model, graph = self._model, self._graph
+        known_codes = {id(c) for c in model.codes}
+        used = {id(op.code) for op in self.ops}
+        model.codes += [c for c in self._codes if id(c) in used - known_codes]
+        model.buffers += self._buffers
+        known = {id(t) for t in graph.tensors}
+        graph.tensors += [t for t in self._tensors if id(t) not in known]
+
+
+def scales(values: npt.NDArray[Any]) -> Any:
+    """Quantisation with these scales, one or one a channel, and zero points 0."""
+    made = schema.generated.QuantizationParametersT()
+    made.scale = values.astype(np.float32)
+    made.zeroPoint = np.zeros(values.shape, np.int64)
+    return made
+
+
+def _number_of(type_name: str) -> int:
+    return {v: k for k, v in schema.type_names().items()}[type_name]
+
+
+def reshape_output(model: Model, graph: Graph, output: Tensor) -> None:
+    """Let a graph output be made by a RESHAPE of what makes it now, as the last operator."""
+    maker = output.producer
+    assert maker is not None, "an output that nothing makes"
+    draft = Draft(model, graph)
+    before = draft.tensor(output, f"{output.name}/joined", output.shape or ())
+    shape = draft.integers("shape", output.shape or ())
+    fields = {"newShape": np.array(output.shape or (), np.int32)}
+    draft.op("RESHAPE", [before, shape], [output], **fields)
+    maker.outputs = [before if t is output else t for t in maker.outputs]
+    for op in graph.ops:
+        op.inputs = [before if t is output else t for t in op.inputs]
+    draft.commit(())
+
+
+def add_input(model: Model, name: str, type_name: str, shape: Sequence[int]) -> Tensor:
+    """Give the main graph one more input, which nothing reads."""
+    draft = Draft(model, model.main)
+    made = draft.value(name, type_name, shape)
+    model.main.inputs.append(made)
+    draft.commit(())
+    return made
+
+
+def drop_unused(model: Model, graph: Graph) -> None:
+    """Drop the tensors of a graph that nothing mentions, and buffers that nothing uses."""
+    used = {id(t) for t in (*graph.inputs, *graph.outputs)}
+    used |= {id(t) for op in graph.ops for t in (*op.operands(), *op.outputs, *op.intermediates)}
+    used |= {id(t) for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
+    graph.tensors = [t for t in graph.tensors if id(t) in used]
+    kept = {id(b) for b in model.buffers[:1]} | {id(t.buffer) for t in model.tensors()}
+    kept |= {id(m.buffer) for m in model.metadata} | {id(b) for b in model.metadata_buffers}
+    model.buffers = [b for b in model.buffers if id(b) in kept]
+
+
+def _placed(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> list[Op]:
+    """The order with `new` behind all that they may read, and before all that reads them; at the
+    end where they replace nothing."""
+    gone = {id(op) for op in replaced}
+    late = {id(t) for op in replaced for t in op.outputs}
+    before: list[Op] = []
+    after: list[Op] = []
+    for op in ops:
+        if id(op) in gone:
+            continue
+        if any(id(t) in late for t in op.operands()):
+            late |= {id(t) for t in op.outputs}
+            after.append(op)
+        else:
+            before.append(op)
+    last = max((i for i, op in enumerate(ops) if id(op) in gone), default=len(ops) - 1)
+    behind = {id(op) for op in ops[last + 1 :]}
+    cut = next((i for i, op in enumerate(before) if id(op) in behind), len(before))
+    rest = {id(op) for op in (*after, *before[cut:])}
+    return [*before[:cut], *new, *(op for op in ops if id(op) in rest)]
+
+
+def new_graph(name: str) -> Graph:
+    """An empty sub-graph, for a draft."""
+    return Graph(name, [], [], [], [], schema.generated.SubGraphT())
+
+
+def unit_scale() -> Any:
+    """The quantisation of plain numbers: scale 1, zero point 0."""
+    made = schema.generated.QuantizationParametersT()
+    made.scale, made.zeroPoint = np.ones(1, np.float32), np.zeros(1, np.int64)
+    return made
+
+
+def is_convex(ops: Sequence[Op], chosen: Collection[Op]) -> bool:
+    """Whether no path leaves the chosen operators and comes back to them."""
+    inner = {id(op) for op in chosen}
+    outside: set[int] = set()  # tensors computed outside from results of inside
+    made: set[int] = set()
+    for op in ops:
+        reads = {id(t) for t in op.operands()}
+        if id(op) in inner:
+            if reads & outside:
+                return False
+            made |= {id(t) for t in op.outputs}
+        elif reads & (outside | made):
+            outside |= {id(t) for t in op.outputs}
+    return True

@@ -1,0 +1,188 @@
+"""The only module that changes a model after it is read.
+
+Every function leaves `producer` and `consumers` right. Later passes (tiles, loops) insert and
+rewire through here too; what exists is what today's passes need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.model import schema
+from tflm_planner.model.draft import drop_unused
+from tflm_planner.model.ir import DataBuffer, Graph, Metadata, Model, Op, Tensor, link
+
+
+def reorder(graph: Graph, ops: Sequence[Op]) -> None:
+    """Run the operators of `graph` in another order (a permutation of them)."""
+    assert sorted(map(id, ops)) == sorted(map(id, graph.ops)), "not a permutation"
+    graph.ops = list(ops)
+
+
+def drop_tensors(graph: Graph, unwanted: Collection[Tensor]) -> None:
+    """Remove tensors that no operator, input or output mentions."""
+    gone = {id(t) for t in unwanted}
+    assert all(t.producer is None and not t.consumers for t in unwanted), "tensor in use"
+    graph.tensors = [t for t in graph.tensors if id(t) not in gone]
+
+
+def drop_graphs(model: Model, unwanted: Collection[Graph]) -> None:
+    """Remove graphs that no operator and no signature mentions."""
+    gone = {id(g) for g in unwanted}
+    model.graphs = [g for g in model.graphs if id(g) not in gone]
+
+
+def drop_buffers(model: Model, unwanted: Collection[DataBuffer]) -> None:
+    """Remove buffers that nothing mentions."""
+    gone = {id(b) for b in unwanted}
+    model.buffers = [b for b in model.buffers if id(b) not in gone]
+
+
+def keep_inside(model: Model) -> int:
+    """Move data that lies behind the flatbuffer's end into it; returns how many pieces moved."""
+    moved = 0
+    for buffer in model.buffers:
+        moved += buffer.external
+        buffer.external = False
+    for op in model.ops():
+        moved += op.custom_options_external
+        op.custom_options_external = False
+    return moved
+
+
+def keep_only(model: Model, main: Graph) -> None:
+    """Make `main`, a graph that calls no other, the whole model. What described the model before
+    (signatures, metadata) goes."""
+    model.graphs = [main]
+    _undescribed(model)
+
+
+def cut_off(model: Model, front: Collection[Op], boundary: Tensor) -> None:
+    """Remove operators of the main graph, the last of which makes `boundary`: it becomes the
+    only input. What described the model before (signatures, metadata) goes."""
+    graph, gone = model.main, {id(op) for op in front}
+    graph.ops = [op for op in graph.ops if id(op) not in gone]
+    graph.inputs = [boundary]
+    link(model.graphs)
+    _undescribed(model)
+
+
+def _undescribed(model: Model) -> None:
+    model.signatures, model.metadata, model.metadata_buffers = [], [], []
+    used = {id(op.code) for op in model.ops()}
+    model.codes = [c for c in model.codes if id(c) in used]
+    for graph in model.graphs:
+        drop_unused(model, graph)
+
+
+def set_option(op: Op, name: str, value: object) -> None:
+    """Change one field of an operator's options."""
+    assert hasattr(op.options, name), f"{op.label} has no option {name}"
+    op.options = copy(op.options)
+    setattr(op.options, name, value)
+
+
+def remove_metadata(model: Model, name: str) -> list[Metadata]:
+    """Remove every metadata entry of that name, and its buffer if nothing else uses it."""
+    removed = [m for m in model.metadata if m.name == name]
+    model.metadata = [m for m in model.metadata if m.name != name]
+    used = {id(b) for b in used_buffers(model)}
+    drop_buffers(model, [m.buffer for m in removed if id(m.buffer) not in used])
+    return removed
+
+
+def add_metadata(model: Model, name: str, data: schema.Bytes) -> None:
+    """Append a metadata entry with a buffer of its own."""
+    generated = schema.generated
+    buffer = DataBuffer(np.ascontiguousarray(data), False, generated.BufferT())
+    model.buffers.append(buffer)
+    model.metadata.append(Metadata(name, buffer, generated.MetadataT(name=b"")))
+
+
+def used_buffers(model: Model) -> list[DataBuffer]:
+    """Buffers that a tensor or metadata refers to."""
+    of_tensors = [t.buffer for t in model.tensors()]
+    return of_tensors + [m.buffer for m in model.metadata] + model.metadata_buffers
+
+
+def resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
+    """Give a tensor another shape."""
+    tensor.shape = shape
+    tensor.raw = copy(tensor.raw)  # clones of the model share it
+    tensor.raw.shapeSignature = None
+
+
+def rename(thing: Tensor | Graph, name: str) -> None:
+    """Give a tensor or a graph another name; an empty one takes no byte of the file."""
+    thing.name = name
+    thing.raw = copy(thing.raw)  # clones of the model share it
+    thing.raw.name = b"" if name else None
+
+
+def lend_names(model: Model, names: Sequence[str]) -> None:
+    """Show tensors by names that the file no longer has: for reports. Never written again."""
+    for tensor, name in zip(model.tensors(), names, strict=True):
+        tensor.name = name
+
+
+def set_quantization(tensor: Tensor, quantization: Any) -> None:
+    """Give a tensor another quantisation (an object of its own), or none."""
+    tensor.quantization = quantization
+
+
+def clear_fields(thing: Tensor | Op | Graph | Model, *fields: str) -> None:
+    """Empty foreign fields: what nothing above the flatbuffer looks at."""
+    fresh = type(thing.raw)()
+    thing.raw = copy(thing.raw)  # clones of the model share it
+    for field in fields:
+        setattr(thing.raw, field, getattr(fresh, field))
+
+
+def share_buffer(tensor: Tensor, buffer: DataBuffer) -> None:
+    """Let a tensor have its bytes in another buffer, which must hold the same."""
+    assert not tensor.is_constant, "a constant's bytes are its own"
+    tensor.buffer = buffer
+
+
+class Snapshot:
+    """Which operators and tensors the main graph has, to come back to: for changes that may turn
+    out wrong (`drop_views`)."""
+
+    def __init__(self, model: Model) -> None:
+        graph = model.main
+        self._model, self._views = model, {id(t): t.is_view for t in graph.tensors}
+        self._parts = list(graph.ops), list(graph.tensors), list(model.buffers)
+
+    def restore(self) -> None:
+        """Make it as it was."""
+        graph = self._model.main
+        ops, tensors, buffers = self._parts
+        graph.ops, graph.tensors, self._model.buffers = list(ops), list(tensors), list(buffers)
+        for t in graph.tensors:
+            t.is_view = self._views[id(t)]
+        link([graph])
+
+
+def drop_views(
+    model: Model, graph: Graph, unwanted: Collection[Op], *, merge: bool = False
+) -> None:
+    """Remove operators that copy bytes onto themselves; their results become views.
+
+    `merge`: results are replaced by the first operand instead, which must be the same as they.
+    `unwanted`: in running order.
+    """
+    if not unwanted:
+        return
+    gone = {id(op) for op in unwanted}
+    for op in unwanted:
+        for t in op.outputs:
+            t.is_view = not merge
+            for consumer in t.consumers if merge else ():
+                consumer.inputs = [op.inputs[0] if x is t else x for x in consumer.inputs]
+    graph.ops = [op for op in graph.ops if id(op) not in gone]
+    link([graph])
+    drop_unused(model, graph)

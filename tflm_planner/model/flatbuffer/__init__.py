@@ -1,0 +1,1 @@
+"""Reads flatbuffers, and refuses damaged ones before anything trusts them."""

@@ -1,0 +1,236 @@
+"""A model in memory: graphs of operators and tensors that refer to each other directly.
+
+There are no indices here; `serde` alone knows them. Every field of the flatbuffer is either
+*managed* (an attribute below, blanked in `raw`) or *foreign* (in `raw`, never looked at), never
+both. Only `rewriter` changes a model after it is read.
+
+    Model -- graphs --> Graph -- ops --> Op -- inputs/outputs --> Tensor -- buffer --> Buffer
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from tflm_planner.model.schema import Bytes, element_bits, operator_names, type_name
+
+_LONGEST_SHOWN = 100
+
+
+def shown(name: str) -> str:
+    """`name` as messages quote it: printable, on one line, shortened in the middle."""
+    if len(name) > _LONGEST_SHOWN:
+        half = _LONGEST_SHOWN // 2
+        name = f"{name[:half]}...{name[-half:]}"
+    return repr(name)
+
+
+def _is_readable(name: str) -> bool:
+    return name.isprintable() and len(name) <= _LONGEST_SHOWN
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class DataBuffer:
+    """Bytes of constant tensors and metadata. `external`: stored behind the flatbuffer's end
+    (the layout of large models)."""
+
+    data: Bytes | None
+    external: bool
+    raw: Any
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Tensor:
+    """A tensor. `shape` is None where the file has none; TFLM takes that for a scalar.
+
+    `external_data`: from 1 on, its bytes lie in another file (an entry of the model's table of
+    external buffers). `is_view`: nothing writes it, because its bytes are those of other tensors
+    that the plan puts into the same memory (the TFLM dialect, `transforms.dialect`).
+    """
+
+    name: str
+    type: int
+    shape: tuple[int, ...] | None
+    buffer: DataBuffer
+    quantization: Any
+    is_variable: bool
+    external_data: int
+    raw: Any
+    producer: Op | None = None
+    consumers: list[Op] = field(default_factory=list["Op"])
+    is_view: bool = False
+
+    def __repr__(self) -> str:
+        return f"<{self.type_name}{list(self.shape or ())} {self.name!r}>"
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether its bytes come with the model."""
+        return self.external_data > 0 or (
+            self.buffer.data is not None and self.buffer.data.size > 0
+        )
+
+    @property
+    def elements(self) -> int:
+        """Number of elements; 1 for a scalar."""
+        return math.prod(self.shape or ())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its data as TFLM counts them; 0 for types without a fixed size."""
+        return -(-math.prod(self.shape or ()) * (element_bits(self.type) or 0) // 8)
+
+    @property
+    def type_name(self) -> str:
+        """Lower-case type name, e.g. "int8"."""
+        return type_name(self.type)
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class OpCode:
+    """What kind of operator: a builtin code, or CUSTOM with a name."""
+
+    builtin: int
+    custom: str | None
+    raw: Any
+
+    @property
+    def name(self) -> str:
+        """The builtin's name ("CONV_2D"), or the custom operator's own, fit to be printed."""
+        return operator_name(self.builtin, self.custom)
+
+
+@lru_cache(maxsize=1 << 12)
+def operator_name(builtin: int, custom: str | None) -> str:
+    """The name of a builtin code, or a custom operator's own, fit to be printed."""
+    known = operator_names().get(builtin, f"BUILTIN_{builtin}")
+    custom = custom or ""
+    readable = custom if _is_readable(custom) else shown(custom)
+    return readable if known == "CUSTOM" else known
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Op:
+    """An operator. `inputs` may hold None (an omitted optional input).
+
+    `graphs` holds the sub-graphs that its options name, by the option's field.
+    """
+
+    code: OpCode
+    inputs: list[Tensor | None]
+    outputs: list[Tensor]
+    intermediates: list[Tensor]
+    options: Any
+    graphs: dict[str, list[Graph]]
+    custom_options: Bytes | None
+    custom_options_external: bool
+    raw: Any
+
+    def __repr__(self) -> str:
+        return f"<{self.label}>"
+
+    @property
+    def kind(self) -> str:
+        """The operator's name, e.g. "CONV_2D"."""
+        return self.code.name
+
+    @property
+    def label(self) -> str:
+        """How messages name it: kind and first output."""
+        return f"{self.kind} {shown(self.outputs[0].name)}" if self.outputs else self.kind
+
+    def operands(self) -> list[Tensor]:
+        """The inputs that are there."""
+        return [t for t in self.inputs if t is not None]
+
+    def called(self) -> list[Graph]:
+        """Sub-graphs that it names, in the order of their option fields."""
+        return [g for graphs in self.graphs.values() for g in graphs]
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Graph:
+    """A sub-graph; `ops` run in this order."""
+
+    name: str
+    tensors: list[Tensor]
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+    ops: list[Op]
+    raw: Any
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Signature:
+    """A named entry point: names for tensors of one graph."""
+
+    key: str
+    graph: Graph
+    inputs: list[tuple[str, Tensor]]
+    outputs: list[tuple[str, Tensor]]
+    raw: Any
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Metadata:
+    """A named blob."""
+
+    name: str
+    buffer: DataBuffer
+    raw: Any
+
+
+@dataclass(eq=False, slots=True, repr=False)
+class Model:
+    """A whole model; `graphs[0]` is the one that runs.
+
+    file_size: bytes of the file that it was read from; 0 for a model that was made.
+    """
+
+    graphs: list[Graph]
+    codes: list[OpCode]
+    buffers: list[DataBuffer]
+    metadata: list[Metadata]
+    metadata_buffers: list[DataBuffer]
+    signatures: list[Signature]
+    raw: Any
+    file_size: int = 0
+
+    @property
+    def main(self) -> Graph:
+        """The graph that runs."""
+        return self.graphs[0]
+
+    def ops(self) -> Iterator[Op]:
+        """All operators of all graphs, in file order."""
+        return (op for graph in self.graphs for op in graph.ops)
+
+    def tensors(self) -> Iterator[Tensor]:
+        """All tensors of all graphs, in file order."""
+        return (t for graph in self.graphs for t in graph.tensors)
+
+    @property
+    def has_views(self) -> bool:
+        """Whether something needs a tensor that nothing writes: the TFLM dialect."""
+        given = {id(t) for graph in self.graphs for t in graph.outputs}
+        return any(t.is_view and (t.consumers or id(t) in given) for t in self.tensors())
+
+
+ETHOS_U = "ethos-u"
+"""The custom operator that Vela compiles a graph into."""
+
+
+def link(graphs: Iterable[Graph]) -> None:
+    """Set `producer` and `consumers` of every tensor from the operators."""
+    for graph in graphs:
+        for t in graph.tensors:
+            t.producer, t.consumers = None, []
+        for op in graph.ops:
+            for t in op.outputs:
+                t.producer = op
+            for t in op.inputs:
+                if t is not None and (not t.consumers or t.consumers[-1] is not op):
+                    t.consumers.append(op)

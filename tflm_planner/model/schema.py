@@ -1,0 +1,168 @@
+"""The one module that names the generated TFLite schema.
+
+Gives the rest of the package the object API (`...T` classes), the names of operators and types,
+and a builder that packs models the way microcontrollers want them: every data buffer starts at
+a multiple of 16 (the Python flatbuffers library ignores `force_align`), and equal vectors and
+strings are stored once.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import flatbuffers  # pyright: ignore[reportMissingTypeStubs]
+import numpy as np
+import numpy.typing as npt
+from ai_edge_litert import schema_py_generated as _generated
+
+from tflm_planner.support.units import ALIGNMENT
+
+generated: Any = _generated
+"""The generated module, untyped as it comes."""
+
+FILE_IDENTIFIER = b"TFL3"
+Bytes = npt.NDArray[np.uint8]
+
+
+def members(thing: Any) -> dict[str, Any]:
+    """The attributes of a generated class or object, by name."""
+    return thing.__dict__
+
+
+def value_names(enumeration: Any) -> dict[int, str]:
+    """Value -> name of a generated enumeration."""
+    return {v: k for k, v in members(enumeration).items() if isinstance(v, int)}
+
+
+@cache
+def operator_names() -> dict[int, str]:
+    """Builtin operator code -> name, e.g. 3 -> "CONV_2D"."""
+    return value_names(generated.BuiltinOperator)
+
+
+@cache
+def operator_code(name: str) -> int:
+    """Builtin operator name -> code."""
+    return int(getattr(generated.BuiltinOperator, name))
+
+
+@cache
+def type_names() -> dict[int, str]:
+    """Tensor type -> lower-case name, e.g. 9 -> "int8"."""
+    return {k: v.lower() for k, v in value_names(generated.TensorType).items()}
+
+
+@cache
+def type_name(tensor_type: int) -> str:
+    """The lower-case name of a tensor type, known or not."""
+    return type_names().get(tensor_type, f"type {tensor_type}")
+
+
+_BITS = {
+    "float64": 64, "int64": 64, "uint64": 64, "complex64": 64, "complex128": 128,
+    "float32": 32, "int32": 32, "uint32": 32, "resource": 32, "variant": 32,
+    "float16": 16, "bfloat16": 16, "int16": 16, "uint16": 16,
+    "int8": 8, "uint8": 8, "bool": 8, "int4": 4, "uint4": 4, "int2": 2,
+}  # fmt: skip
+
+
+@cache
+def element_bits(tensor_type: int) -> int | None:
+    """Bits of one element; None for types without a fixed size (strings, unknown types)."""
+    return _BITS.get(type_names().get(tensor_type, ""))
+
+
+class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
+    """Stores equal vectors, strings and tables once, and aligns chosen arrays to 16 bytes.
+
+    The alignment costs up to 15 bytes an array; the sharing saves more than that, so that files
+    do not grow. Method names are the library's.
+    """
+
+    def __init__(self, aligned: list[Bytes]) -> None:
+        """`aligned`: the arrays (by identity) whose bytes must start at a multiple of 16."""
+        super().__init__(1 << 16)
+        self._aligned = {id(a) for a in aligned}
+        self._vectors: dict[tuple[str, int, bytes], int] = {}
+        self._strings: dict[bytes, int] = {}
+        self._tables: dict[tuple[object, ...], int] = {}
+        self._fields: list[tuple[object, ...]] = []
+        self._start = self._width = 0
+
+    def CreateNumpyVector(self, x: npt.NDArray[Any]) -> int:  # noqa: N802
+        """Write `x` once; a later equal vector of the same type points to it."""
+        alignment = ALIGNMENT if id(x) in self._aligned else x.dtype.alignment
+        payload = x.astype(x.dtype.newbyteorder("<"), copy=False).tobytes()
+        key = (x.dtype.str, alignment, payload)
+        if key not in self._vectors:
+            self.StartVector(x.itemsize, x.size, alignment)
+            self.head -= len(payload)
+            self.Bytes[self.head : self.head + len(payload)] = payload
+            self.vectorNumElems = x.size
+            self._vectors[key] = self.EndVector()
+        return self._vectors[key]
+
+    def CreateString(  # noqa: N802
+        self, s: str | bytes, encoding: str = "utf-8", errors: str = "strict"
+    ) -> int:
+        """Write `s` once; a later equal string points to it."""
+        key = s.encode(encoding, errors) if isinstance(s, str) else bytes(s)
+        if key not in self._strings:
+            self._strings[key] = super().CreateString(key)
+        return self._strings[key]
+
+    def StartObject(self, numfields: int) -> None:  # noqa: N802
+        """Begin a table."""
+        self._fields, self._start, self._width = [], self.Offset(), numfields
+        super().StartObject(numfields)
+
+    def PrependSlot(self, flags: Any, o: int, x: Any, d: Any) -> None:  # noqa: N802
+        """Write a scalar field."""
+        if x != d:
+            self._fields.append((o, flags.packer_type.format, flags.packer_type.pack(x)))
+        super().PrependSlot(flags, o, x, d)
+
+    def PrependUOffsetTRelativeSlot(self, o: int, x: int, d: int) -> None:  # noqa: N802
+        """Write a field that refers to something written before."""
+        if x != d:
+            self._fields.append((o, "offset", x))
+        super().PrependUOffsetTRelativeSlot(o, x, d)
+
+    def EndObject(self) -> int:  # noqa: N802
+        """Finish a table; if an equal one stands already, take this one back and point there."""
+        key = (self._width, *self._fields)
+        if key in self._tables:
+            self.head = len(self.Bytes) - self._start
+            self.nested = False
+        else:
+            self._tables[key] = super().EndObject()
+        return self._tables[key]
+
+
+def unpack(data: bytes) -> Any:
+    """A `ModelT` over `data`, by the generated code, which trusts the file; arrays are views of it.
+    `flatbuffer_read` makes the same."""
+    return generated.ModelT.InitFromPackedBuf(data, 0)
+
+
+def pack(model: Any, aligned: list[Bytes], at_most: int = 0) -> bytes:
+    """The flatbuffer of a `ModelT`, with the arrays in `aligned` at multiples of 16.
+
+    `at_most`: bytes that it should not exceed, if that can be. Flatbuffers are built from their
+    end, so that one with aligned arrays is a multiple of 16 long; bytes that nobody needs at the
+    end, cut off again, let it end anywhere.
+    """
+    packed = _packed(model, aligned, 0)
+    if not at_most < len(packed) < at_most + ALIGNMENT:
+        return packed
+    return min((packed, *(_packed(model, aligned, n) for n in (4, 8, 12))), key=len)
+
+
+def _packed(model: Any, aligned: list[Bytes], cut: int) -> bytes:
+    """The flatbuffer, built before `cut` bytes that are then left out."""
+    builder: Any = Builder(aligned)
+    builder.Pad(cut)
+    builder.Finish(model.Pack(builder), FILE_IDENTIFIER)
+    packed = bytes(builder.Output())
+    return packed[: len(packed) - cut]

@@ -1,0 +1,138 @@
+"""Tiles and loops that the user spells out: `--patch 3,5b`, `--split 2-7:rows=4,halo=merge`,
+`--loop 2-4:rows=2,border=reverse`.
+
+It reads the spelling and says what a tiling costs; it must not choose one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tflm_planner.cost import latency_of
+from tflm_planner.model.serde import read_model
+from tflm_planner.support.errors import UsageError
+from tflm_planner.tflm.machine import Machine
+from tflm_planner.tiling.search import Tiling
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.row_loop import EDGES, LoopedRegion
+from tflm_planner.transforms.tile.operator_tiles import BORDERS
+from tflm_planner.transforms.tile.tile import CHANNELS, COLUMNS, ROWS, SUM, Patch, TiledRegion
+from tflm_planner.transforms.tile.tiler import HALOS
+
+_AXES = {"rows": ROWS, "columns": COLUMNS, "channels": CHANNELS, "sum": SUM}
+
+
+def by_hand(
+    patch: str | None, splits: Sequence[str], loops: Sequence[str] = ()
+) -> tuple[TiledRegion | Patch | LoopedRegion, ...]:
+    """What the options --patch, --split and --loop ask for."""
+    patches = () if patch is None else (parse_patch(patch),)
+    return (*patches, *map(parse_split, splits), *map(parse_loop, loops))
+
+
+def parse_patch(text: str) -> Patch:
+    """ "p,n": p x p patches over the first n operators; "p,nb": over the first n blocks."""
+    found = re.fullmatch(r"\s*(\d+)\s*,\s*(\d+)\s*(b?)\s*", text)
+    if found is None or not int(found[1]) or not int(found[2]):
+        raise UsageError(f"--patch {text!r}: give p,n (operators) or p,nb (blocks), e.g. 3,5b")
+    return Patch(int(found[1]), int(found[2]), blocks=bool(found[3]))
+
+
+def parse_split(text: str) -> TiledRegion:
+    """ "2-7:rows=4,columns=2": operators in file order, in parts of rows, columns, channels, of
+    axis N ("axis0=2"), or of their sum; with halo=, border= and order=backward or
+    order=eager."""
+    found = re.fullmatch(r"([\s\d,-]+):(.+)", text)
+    if found is None:
+        raise UsageError(f"--split {text!r}: give operators and parts, e.g. 2-7:rows=4")
+    ops = _operators(f"--split {text!r}", found[1])
+    splits: list[tuple[int, int]] = []
+    more: dict[str, Any] = {}
+    for item in found[2].split(","):
+        name, _, value = (part.strip() for part in item.partition("="))
+        axis = _axis(name)
+        if axis is not None and value.isdecimal() and int(value) > 0:
+            splits.append((axis, int(value)))
+        elif (name, value) == ("order", "backward"):
+            more["backward"] = True
+        elif (name, value) == ("order", "eager"):
+            more["eager"] = True
+        elif (name == "halo" and value in HALOS) or (name == "border" and value in BORDERS):
+            more[name] = value
+        else:
+            raise UsageError(
+                f"--split {text!r}: {item.strip()!r} is not understood; there are "
+                f"{', '.join(_AXES)}, axisN, halo ({', '.join(HALOS)}), "
+                f"border ({', '.join(BORDERS)}) and order= (backward, eager)"
+            )
+    if not splits or len({a for a, _ in splits}) < len(splits):
+        raise UsageError(f"--split {text!r}: give each axis to be split once")
+    if len(splits) > 1 and any(axis == SUM for axis, _ in splits):
+        raise UsageError(f"--split {text!r}: a sum is split alone")
+    return TiledRegion(ops, tuple(splits), **more)
+
+
+def parse_loop(text: str) -> LoopedRegion:
+    """ "2-4" or "2-4:rows=2,border=reverse": operators in file order, in a loop that makes so many
+    rows of their result a turn; what it does at the image's borders as in `transforms.row_loop`."""
+    spans, _, items = text.partition(":")
+    ops = _operators(f"--loop {text!r}", spans)
+    more: dict[str, Any] = {}
+    for item in items.split(",") if items else ():
+        name, _, value = (part.strip() for part in item.partition("="))
+        if name == "rows" and value.isdecimal() and int(value) > 0:
+            more[name] = int(value)
+        elif name == "border" and value in EDGES:
+            more[name] = value
+        else:
+            raise UsageError(
+                f"--loop {text!r}: {item.strip()!r} is not understood; there are rows=N and "
+                f"border ({', '.join(EDGES)})"
+            )
+    return LoopedRegion(ops, **more)
+
+
+def _operators(option: str, spans: str) -> tuple[int, ...]:
+    """The positions in "2-5,7"."""
+    ops: set[int] = set()
+    for span in spans.split(","):
+        found = re.fullmatch(r"\s*(\d{1,6})(?:-(\d{1,6}))?\s*", span)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        if last < first:
+            raise UsageError(f"{option}: {span!r} is no range of operators")
+        ops |= {*range(first, last + 1)}
+    return tuple(sorted(ops))
+
+
+def _axis(name: str) -> int | None:
+    numbered = re.fullmatch(r"axis(\d+)", name)
+    return int(numbered[1]) if numbered else _AXES.get(name)
+
+
+def tiling_by_hand(
+    data: bytes,
+    wanted: Sequence[TiledRegion | Patch | LoopedRegion],
+    machine: Machine,
+    inexact: bool,
+) -> Tiling:
+    """The tiles and loops that are wanted of the model in `data`, with what they cost. Raises
+    UsageError where they cannot be had."""
+    model = read_model(data)
+    run(model, Normalize())
+    count = len(model.main.ops)
+    schemes = tuple(w.scheme(model.main) if isinstance(w, Patch) else w for w in wanted)
+    for scheme in schemes:
+        if scheme.ops[-1] >= count:
+            raise UsageError(f"there is no operator {scheme.ops[-1]}: the model has {count}")
+    before = max(latency_of(model, machine.target).instructions, 1)
+    for note in run(model, Regions(schemes, inexact)):
+        if note.startswith("not tiled"):
+            raise UsageError(f"{note}; `tflm-plan inspect --axes` shows what can be split")
+        if note.startswith("not streamed"):
+            raise UsageError(f"{note}; try fewer operators in the loop, or --split")
+    after = latency_of(model, machine.target).instructions
+    return Tiling(schemes, 0, after / before, None, bound=True)

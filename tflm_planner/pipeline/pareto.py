@@ -1,0 +1,68 @@
+"""What less memory costs: the ways that a search found, as points for reports.
+
+    bytes  o stock
+           o order and plan
+           o--+
+              o----+          each step down costs instructions,
+                   x  chosen  and perhaps operators to register
+                     - - o    slower than allowed
+
+This module must not know how anything is drawn, nor how candidates are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflm_planner.report.document import ParetoFront, ParetoPoint, Role
+from tflm_planner.tiling.search import Objective, Tiling, TilingResult
+from tflm_planner.transforms.row_loop import LoopedRegion
+
+
+def pareto_front(
+    found: TilingResult,
+    objective: Objective,
+    allowed: float,
+    plain: int,
+    written: Tiling | None,
+    size: int,
+) -> ParetoFront:
+    """The front of a search. plain: bytes with order and plan alone. written: the tiling that was
+    written, None if that is the plain plan. size: bytes that it came to, by the final plan."""
+    points = [ParetoPoint("chosen" if written is None else "plan", plain, 1.0)]
+    for tiling in found.front:
+        if tiling.schemes and tiling != written and tiling.bytes < plain:
+            points.append(_point("tiled", tiling, tiling.bytes))
+    if written is not None:
+        points.append(_point("chosen", written, size))
+    least = min(p.size for p in points)
+    points += [_point("slower", t, t.bytes) for t in found.slower if t.bytes < least]
+    return ParetoFront(objective, allowed, _without_dominated(points))
+
+
+def with_stock(front: ParetoFront, stock: int) -> ParetoFront:
+    """The front with the source as its first point."""
+    return ParetoFront(
+        front.objective, front.allowed, (ParetoPoint("stock", stock, 1.0), *front.points)
+    )
+
+
+def _point(role: Role, tiling: Tiling, size: int) -> ParetoPoint:
+    loops = sum(isinstance(s, LoopedRegion) for s in tiling.schemes)
+    tiles = len(tiling.schemes) - loops
+    return ParetoPoint(role, size, tiling.overhead, tiling.added, tiles, loops)
+
+
+def _without_dominated(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:
+    """The largest first. The chosen point's final plan may be lower than its trial's: what it then
+    beats is left out."""
+    chosen = next(p for p in points if p.role == "chosen")
+    kept = [
+        p
+        for p in points
+        if p is chosen
+        or p.role == "plan"
+        or not (chosen.size <= p.size and chosen.overhead <= p.overhead)
+        or (chosen.added and not p.added)
+    ]
+    return tuple(sorted(kept, key=lambda p: (-p.size, p.overhead)))

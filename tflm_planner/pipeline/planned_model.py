@@ -1,0 +1,367 @@
+"""Makes the planned file: orders, tiles if they are allowed, places, writes, and reads back.
+
+Every guard before the runtimes stands here: the plan found in the file is validated, its overlaps
+are replayed, the scratch of the dialect is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+
+from tflm_planner.memory.problem import Plan, Problem, validate
+from tflm_planner.model.edit import lend_names
+from tflm_planner.model.ir import Model
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.pipeline.advice import advice
+from tflm_planner.pipeline.by_hand import tiling_by_hand
+from tflm_planner.pipeline.inspection import Inspection, inspect_model
+from tflm_planner.pipeline.memory_plan import MemoryOptions, MemoryPlan, Progress, plan_memory
+from tflm_planner.pipeline.pareto import pareto_front
+from tflm_planner.pipeline.tiled_model import into_dialect, new_kinds, tiled_model
+from tflm_planner.pipeline.versions import refuse_plan
+from tflm_planner.pipeline.write import write_planned
+from tflm_planner.report.document import ParetoFront
+from tflm_planner.support.errors import UnsoundPlanError, UsageError
+from tflm_planner.tflm import greedy
+from tflm_planner.tflm.lean.pool import WritePool
+from tflm_planner.tflm.liveness import placement_requests, planning_problem, timeline
+from tflm_planner.tflm.resolver_methods import resolver_method
+from tflm_planner.tflm.sharing import replay_all, shared_in_place, taken_input_overlaps
+from tflm_planner.tflm.targets import Target
+from tflm_planner.tiling.evaluate.candidate import has_tiles
+from tflm_planner.tiling.permissions import PermissionResults, search_by_permission
+from tflm_planner.tiling.search import (
+    Method,
+    Objective,
+    Tiling,
+    TilingOptions,
+    TilingResult,
+)
+from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.normalize import entry_graphs
+from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.tile.tile import Patch, TiledRegion
+
+MOST_REFUSED = 3
+"""Tilings that the proof refused, after which the plan without tiles is fallen back on."""
+REFUSED = "REFUSED, and the next best was made instead; please report this model"
+_FINAL_SHARE = 0.05
+"""Of the time limit, for the last plan of a tiled model: it starts from its trial's, which is
+mostly as low as it gets."""
+
+
+@dataclass(frozen=True)
+class TilePermission:
+    """What tiling may do. overhead: instructions allowed, relative to the original. dialect:
+    views that cost no operator, which only TFLM understands. new_kinds: operators that the
+    firmware may have to register in addition; None for all. method, objective: how the search
+    goes, and the bytes that it lowers (`tiling.search`). workers: processes that it uses. by_hand:
+    what is to be tiled, in place of a search. inexact: whether sums may be split, which changes
+    bits."""
+
+    overhead: float = 1.10
+    dialect: bool = True
+    new_kinds: frozenset[str] | None = frozenset()
+    method: Method = "regions"
+    objective: Objective = "arena"
+    workers: int = 2
+    by_hand: tuple[TiledRegion | Patch | LoopedRegion, ...] = ()
+    inexact: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.overhead >= 1:
+            raise UsageError(f"latency overhead {self.overhead} is below 1")
+
+
+@dataclass(frozen=True)
+class PlannedModel:
+    """The file that was made. twin: for one that only TFLM runs, the portable model that computes
+    the same on every runtime. exact: whether every element is computed by the sum that it was.
+    tiled: whether parts of it are computed in tiles or in loops.
+    front: what else a search found. refused: what promised more, and why it was not made: it was
+    refused by a guard, or by the proof, which is a fault of this tool."""
+
+    data: bytes
+    candidate: MemoryPlan
+    inspection: Inspection
+    aliases: tuple[str, ...]
+    trails: tuple[str, ...]
+    replayed: int
+    twin: bytes | None = None
+    notes: tuple[str, ...] = ()
+    exact: bool = True
+    tiled: bool = False
+    front: ParetoFront | None = None
+    refused: tuple[str, ...] = ()
+
+
+def planned_models(
+    original: bytes,
+    model: Model,
+    options: MemoryOptions,
+    permission: TilePermission | None,
+    budget: int | None,
+    say: Progress,
+) -> Generator[PlannedModel, str | None, None]:
+    """The smallest file: with tiles, if they are allowed and lower the arena; and when the proof
+    refuses it, for a reason that is sent here, the next one to fall back on, the plan without
+    tiles at last. `model` is the one in `original`, and is changed. `budget`: bytes of arena;
+    tiles that keep it may be fewer. Raises UnsoundPlanError where a guard refuses the last one."""
+    refuse_plan(model, options.machine.target)
+    if permission is not None and permission.by_hand:
+        yield _by_hand(original, permission, options, say)
+        return
+    plain = _write_and_check(plan_memory(model, options, say), options)
+    if permission is None:
+        yield plain
+        return
+    steps = search_by_permission(original, _tiling_options(permission, budget, options), say)
+    careful = replace(options, time_limit=options.time_limit * _FINAL_SHARE)
+    searched = _TilingJob(original, plain, permission, careful, budget, say)
+    refused = list[str]()
+    steps = yield from _tiled_models(searched, steps, refused)
+    found = steps.found
+    tried = f"{found.tried} ways to tile and to stream were tried; none"
+    proof = " that stood the proof" if refused else ""
+    said = (f"{tried}{proof} lowers the arena within what is allowed", *advice(plain.inspection))
+    front = _pareto_front(found, permission, plain, None, plain)
+    yield replace(plain, notes=(*said, *plain.notes), front=front, refused=tuple(refused))
+
+
+@dataclass(frozen=True)
+class _TilingJob:
+    """What tilings were found for. options: of the last plan of each."""
+
+    original: bytes
+    plain: PlannedModel
+    permission: TilePermission
+    options: MemoryOptions
+    budget: int | None
+    say: Progress
+
+
+def _tiled_models(
+    job: _TilingJob, steps: PermissionResults, refused: list[str]
+) -> Generator[PlannedModel, str | None, PermissionResults]:
+    """Files of the tilings that lower what is to be lowered, each should those before be refused;
+    what was is noted in `refused`. Returns what is left of the search."""
+    left = MOST_REFUSED
+    for tiling in steps.found.finalists:
+        try:
+            tiled = _plan_tiling(job.original, tiling, job.permission, job.options, job.say)
+        except UnsoundPlanError as error:
+            refused.append(f"passed over: {_describe_tiling(tiling)}: {error}")
+        else:
+            if _objective_bytes(tiled, job.permission) >= _objective_bytes(
+                job.plain, job.permission
+            ):
+                continue
+            reason = yield replace(
+                _with_search_notes(job, steps, tiling, tiled), refused=tuple(refused)
+            )
+            refused.append(f"{REFUSED}: {_describe_tiling(tiling)}: {reason}")
+            left -= 1
+        job.say(refused[-1])
+        steps = steps.without(tiling, job.budget)
+        if not left:
+            break
+    return steps
+
+
+def _with_search_notes(
+    job: _TilingJob, steps: PermissionResults, tiling: Tiling, tiled: PlannedModel
+) -> PlannedModel:
+    """A tiled model with what a report says of the search that led to it."""
+    more = new_kinds(read_model(job.original), tiled.candidate.model)
+    sizes = _objective_bytes(job.plain, job.permission), _objective_bytes(tiled, job.permission)
+    notes = (*steps.notes(*sizes, more), *advice(tiled.inspection), *tiled.notes)
+    front = _pareto_front(steps.found, job.permission, job.plain, tiling, tiled)
+    return replace(tiled, notes=notes, front=front)
+
+
+def _describe_tiling(tiling: Tiling) -> str:
+    """A tiling as a report says which one it was."""
+    regions = ", ".join(map(_describe_region, tiling.schemes))
+    return f"{tiling.bytes:,} B of {tiling.objective} by operators {regions}"
+
+
+def _describe_region(region: TiledRegion | LoopedRegion) -> str:
+    ops = f"{region.ops[0]}-{region.ops[-1]}"
+    if isinstance(region, LoopedRegion):
+        return f"{ops} in a {region.border} loop, rows a turn: {region.rows}"
+    return f"{ops} in {' x '.join(str(n) for _, n in region.splits)} parts, halo {region.halo}"
+
+
+def _tiling_options(
+    permission: TilePermission, budget: int | None, options: MemoryOptions
+) -> TilingOptions:
+    return TilingOptions(
+        options.machine,
+        options.trails_of,
+        overhead=permission.overhead,
+        method=permission.method,
+        objective=permission.objective,
+        time_limit=options.time_limit,
+        budget=budget,
+        dialect=permission.dialect,
+        new_kinds=permission.new_kinds,
+        workers=permission.workers,
+    )
+
+
+def _objective_bytes(made: PlannedModel, permission: TilePermission) -> int:
+    """The bytes that the search was to lower."""
+    arena = made.inspection.arena
+    return arena.arena if permission.objective == "arena" else arena.head
+
+
+def _pareto_front(
+    found: TilingResult,
+    permission: TilePermission,
+    plain: PlannedModel,
+    tiling: Tiling | None,
+    made: PlannedModel,
+) -> ParetoFront:
+    sizes = _objective_bytes(plain, permission), _objective_bytes(made, permission)
+    return pareto_front(
+        found, permission.objective, permission.overhead, sizes[0], tiling, sizes[1]
+    )
+
+
+def _by_hand(
+    original: bytes, permission: TilePermission, options: MemoryOptions, say: Progress
+) -> PlannedModel:
+    """What was asked for, whether it pays or not. Of both ways to treat views the one that needs
+    no operator which the firmware may not have, and then the smaller one."""
+    tiling = tiling_by_hand(original, permission.by_hand, options.machine, permission.inexact)
+    made: list[PlannedModel] = []
+    for bound in (True, False) if permission.dialect else (False,):
+        try:
+            made.append(
+                _plan_tiling(original, replace(tiling, bound=bound), permission, options, say)
+            )
+        except UnsoundPlanError:
+            if not made and not bound:
+                raise
+    used, more = read_model(original), permission.new_kinds
+
+    def rank(m: PlannedModel) -> tuple[bool, int]:
+        beyond = more is not None and {*new_kinds(used, m.inspection.model)} - more
+        return bool(beyond), m.inspection.arena.arena
+
+    return min(made, key=rank)
+
+
+def _plan_tiling(
+    original: bytes,
+    tiling: Tiling,
+    permission: TilePermission,
+    options: MemoryOptions,
+    say: Progress,
+) -> PlannedModel:
+    exact = all(s.exact for s in tiling.schemes if isinstance(s, TiledRegion))
+    twin, notes = tiled_model(
+        original, tiling.schemes, crop=False, order=tiling.order, inexact=permission.inexact
+    )
+    more = new_kinds(read_model(original), twin)
+    if not (permission.dialect and has_tiles(tiling.schemes)):
+        made = _write_and_check(
+            plan_memory(twin, replace(options, recipe=tiling.recipe), say), options
+        )
+        registered = registration_notes(more)
+        notes = [*notes, _slowdown_note(tiling), *registered, *made.notes]
+        return replace(made, notes=tuple(notes), exact=exact, tiled=bool(tiling.schemes))
+    cropped, notes = tiled_model(
+        original, tiling.schemes, crop=True, order=tiling.order, inexact=permission.inexact
+    )
+    wanted = replace(options, bind_views=tiling.bound, recipe=tiling.recipe)
+    candidate = plan_memory(cropped, wanted, say)
+    _check_legal(candidate.problem, candidate.solution.plan)
+    trails = list(taken_input_overlaps(candidate.line, candidate.offsets, options.machine))
+    aliases = shared_in_place(candidate.line, candidate.offsets)
+    replayed = replay_all(trails, options.machine)
+    notes += into_dialect(candidate, options)
+    written = write_planned(candidate, options)
+    back = read_model(written.data, dialect=True)
+    lend_names(back, written.names)
+    if _offsets_in_file_order(back, carried_plan(back)) != _offsets_in_file_order(
+        candidate.model, candidate.offsets
+    ):
+        raise UnsoundPlanError("the plan in the file that was made is another; please report it")
+    registered = registration_notes(new_kinds(read_model(original), back))
+    return PlannedModel(
+        written.data,
+        candidate,
+        inspect_model(back, options.machine, dialect=True),
+        aliases,
+        tuple(map(str, trails)),
+        replayed,
+        twin=write_model(twin),
+        notes=(*notes, _slowdown_note(tiling), *registered, *written.notes),
+        exact=exact,
+        tiled=True,
+    )
+
+
+def add_lean_pool(data: bytes, model: Model, target: Target) -> tuple[bytes, Model]:
+    """For lean firmware: the model with its pool, so that the search counts with it."""
+    if not target.lean:
+        return data, model
+    run(model, WritePool())
+    pooled = write_model(model)
+    return pooled, read_model(pooled)
+
+
+def _offsets_in_file_order(model: Model, offsets: Mapping[int, int] | None) -> list[int | None]:
+    return [(offsets or {}).get(id(t)) for t in model.tensors()]
+
+
+def _slowdown_note(tiling: Tiling) -> str:
+    return f"predicted instructions: {100 * (tiling.overhead - 1):+.1f} %"
+
+
+def registration_notes(kinds: list[str]) -> list[str]:
+    """What the firmware must register in addition, and the lines to paste."""
+    if not kinds:
+        return []
+    methods = (resolver_method(kind) for kind in kinds)
+    lines = " ".join(f"resolver.{method}();" for method in methods if method)
+    return [
+        f"the firmware must also register {', '.join(kinds)}",
+        f"in C++, with room for {len(kinds)} more in MicroMutableOpResolver: {lines}",
+    ]
+
+
+def _check_legal(problem: Problem, plan: Plan) -> None:
+    wrong = validate(problem, plan)
+    if wrong:
+        raise UnsoundPlanError(f"the plan made is not legal: {wrong[0]}; please report it")
+
+
+def _write_and_check(candidate: MemoryPlan, options: MemoryOptions) -> PlannedModel:
+    """The candidate's file, read back: the plan found in it is validated and its overlaps are
+    replayed, not those meant."""
+    written = write_planned(candidate, options)
+    model = read_model(written.data)
+    lend_names(model, written.names)
+    offsets = carried_plan(model)
+    line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
+    if offsets is None:
+        raise UnsoundPlanError("the plan is not in the file that was made; please report it")
+    placed = greedy.place(placement_requests(line, offsets))
+    _check_legal(planning_problem(line, options.trails_of), Plan(tuple(placed)))
+    aliases = shared_in_place(line, offsets)
+    trails = list(taken_input_overlaps(line, offsets, options.machine))
+    replayed = replay_all(trails, options.machine)
+    return PlannedModel(
+        written.data,
+        candidate,
+        inspect_model(model, options.machine),
+        aliases,
+        tuple(map(str, trails)),
+        replayed,
+        twin=written.portable,
+        notes=written.notes,
+    )

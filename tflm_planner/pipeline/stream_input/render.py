@@ -1,0 +1,238 @@
+"""A model split for streamed input as text: the report, and the lines of C++ that run it.
+
+It must not know how the split was found.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tflm_planner import __version__
+from tflm_planner.model.ir import Model, Tensor
+from tflm_planner.pipeline.stream_input.split import StreamedPair
+from tflm_planner.report.text import check_sentence, count, safe_text
+from tflm_planner.support.errors import UsageError
+from tflm_planner.support.units import human_size
+from tflm_planner.tflm.resolver_methods import resolver_method
+from tflm_planner.tflm.targets import Target
+from tflm_planner.transforms.row_loop.operand_rows import row_elements
+from tflm_planner.verify import Verdict
+
+_TYPES = {"int8": "int8_t", "int16": "int16_t", "float32": "float"}
+
+
+def render_streamed(
+    found: StreamedPair, before: int, target: Target, verdict: Verdict | None
+) -> Iterator[str]:
+    """The report, line by line. `before`: bytes of arena of the model as it came."""
+    strips, front, back = found.strips, found.front.inspection, found.back.inspection
+    image, boundary = front.model.main.inputs[0], back.model.main.inputs[0]
+    saved = before - found.sram
+    yield f"  SRAM         {human_size(before)} -> {human_size(found.sram)}, both halves"
+    yield f"  saved        {saved:,} B, {100 * saved / max(before, 1):.1f} %"
+    if saved <= 0:
+        yield "               splitting does not pay: what the front costs is more than the input"
+    yield (
+        f"  front        {count(len(found.ops), 'operator', 'operators')} of the model (to number "
+        f"{found.ops[-1]}), {strips.turns} strips of {strips.rows} rows "
+        f"({image.nbytes:,} B) of {strips.height}"
+    )
+    yield (
+        f"               {found.apart.persistent:,} B persistent; {found.apart.shared:,} B in the "
+        f"back's room, {count(len(strips.fills), 'halo', 'halos')} among them"
+    )
+    yield (
+        f"  back         arena {back.arena.arena:,} B: head {back.arena.head:,}, tail "
+        f"{back.arena.tail:,}; its input is {safe_text(boundary.name)} "
+        f"{list(boundary.shape or ())}, {boundary.nbytes:,} B"
+    )
+    yield f"  instructions {100 * (found.overhead - 1):+.1f} % by our model"
+    for half, model in (("front", front.model), ("back", back.model)):
+        yield f"  {half + ' uses':<12} {', '.join(_methods(model))}"
+    for i, note in enumerate(found.refused):
+        yield f"  {'' if i else 'notes':<12} {safe_text(note)}"
+    if verdict is None:
+        yield "  verified     no"
+        return
+    proved = verdict.proved
+    yield f"  verified     {'yes, the pair computes the same bits' if proved else 'NO'}"
+    for check in verdict.checks:
+        yield f"               {check.runtime}: {check_sentence(check)}"
+
+
+def streamed_to_json(
+    found: StreamedPair, before: int, target: Target, verdict: Verdict | None
+) -> dict[str, Any]:
+    """The report as a document."""
+    strips, arena = found.strips, found.back.inspection.arena
+    return {
+        "target": target.id,
+        "sram_before": before,
+        "sram": found.sram,
+        "front": {
+            "operators": list(found.ops),
+            "persistent": found.apart.persistent,
+            "shared": found.apart.shared,
+            "arena_alone": found.front.inspection.arena.arena,
+        },
+        "back": {"arena": arena.arena, "head": arena.head, "tail": arena.tail},
+        "strips": {
+            "height": strips.height,
+            "rows": strips.rows,
+            "turns": strips.turns,
+            "result_rows": strips.made,
+            "delay": strips.delay,
+            "result_height": strips.result_height,
+            "clock": strips.clock,
+            "fills": [v if math.isfinite(v) else str(v) for v in strips.fills],
+        },
+        "instructions_relative": found.overhead,
+        "refused": list(found.refused),
+        "checks": [
+            {"runtime": c.runtime, "status": c.status, "inputs": c.inputs, "detail": c.detail}
+            for c in (verdict.checks if verdict is not None else ())
+        ],
+        "verified": verdict is not None and verdict.proved,
+    }
+
+
+def _methods(model: Model) -> list[str]:
+    kinds = sorted({(op.kind, op.code.custom is not None) for op in model.ops()})
+    return [resolver_method(kind, custom=custom) or f"{kind} (custom)" for kind, custom in kinds]
+
+
+def header(found: StreamedPair, name: str, target: Target) -> str:
+    """A C++ header with the sizes of this split, and the functions that run it. `name`: what the
+    namespace is called."""
+    space = _identifier(name)
+    guard = f"TFLM_PLAN_{space.upper()}_H_"
+    front, back = found.front.inspection.model, found.back.inspection.model
+    halos = [front.main.inputs[given] for given, _ in found.strips.states]
+    fills = "\n".join(
+        f"  std::fill_n(tflite::GetTensorData<{_type(t)}>(front.input({given})), {t.elements}, "
+        f"{_literal(t, value)});"
+        for (given, _), t, value in zip(found.strips.states, halos, found.strips.fills, strict=True)
+    )
+    clock = "  front.input(1)->data.i32[0] = turn * kClock;\n" if found.strips.clock else ""
+    text = _TEMPLATE
+    for key, value in {
+        "VERSION": __version__,
+        "TARGET": target.id,
+        "GUARD": guard,
+        "SPACE": space,
+        "CONSTANTS": _constants(found, back),
+        "FILLS": fills or "  static_cast<void>(front);",
+        "CLOCK": clock,
+    }.items():
+        text = text.replace(f"@{key}@", value)
+    return text
+
+
+def _constants(found: StreamedPair, back: Model) -> str:
+    strips, boundary = found.strips, back.main.inputs[0]
+    row = row_elements(boundary) * (boundary.nbytes // boundary.elements)
+    values = (
+        ("kHeight", strips.height, "rows of the image"),
+        ("kStripRows", strips.rows, "of them in a strip: what front.input(0) holds"),
+        ("kTurns", strips.turns, "strips; those below the image may hold anything"),
+        ("kMadeRows", strips.made, "rows that come out of a strip"),
+        ("kDelay", strips.delay, "rows that come out before the first one that counts"),
+        ("kResultRows", strips.result_height, "rows of back.input(0)"),
+        ("kResultRowBytes", row, ""),
+        *((("kClock", strips.clock, ""),) if strips.clock else ()),
+        ("kFrontPersistent", found.apart.persistent, "bytes, alignas(16)"),
+        ("kBackArena", found.back.inspection.arena.arena, "bytes, alignas(16)"),
+    )
+    return "\n".join(
+        f"constexpr int {key} = {value};{f'  // {what}' if what else ''}"
+        for key, value, what in values
+    )
+
+
+def _identifier(name: str) -> str:
+    words = re.findall(r"[A-Za-z0-9]+", name)
+    if not words:
+        raise UsageError(f"no C++ identifier can be made of {name!r}")
+    found = "_".join(words).lower()
+    return f"{found}_strips" if not found[0].isdigit() else f"model_{found}_strips"
+
+
+def _type(t: Tensor) -> str:
+    return _TYPES[t.type_name]
+
+
+def _literal(t: Tensor, value: float) -> str:
+    if t.type_name != "float32":
+        return str(int(value))
+    if not math.isfinite(value):
+        sign = "-" if value < 0 else ""
+        return f"{sign}std::numeric_limits<float>::infinity()"
+    return f"{float(value)!r}f"
+
+
+_TEMPLATE = """// Written by tflm-plan @VERSION@ (stream-input) for @TARGET@; do not edit.
+//
+//   alignas(16) static uint8_t back_arena[kBackArena], front_persistent[kFrontPersistent];
+//   static tflite::MicroInterpreter back(back_model, back_ops, back_arena, kBackArena);
+//   back.AllocateTensors();
+//   auto* room = @SPACE@::Room(back, front_persistent);
+//   static tflite::MicroInterpreter front(front_model, front_ops, room);
+//   front.AllocateTensors();
+//
+//   @SPACE@::Start(front);                                         // before every image
+//   for (int turn = 0; turn < @SPACE@::kTurns; ++turn) {
+//     read_rows(front.input(0), turn * kStripRows, kStripRows);     // yours: the next rows
+//     @SPACE@::Strip(front, back, turn);
+//   }
+//   back.Invoke();                                                 // its outputs are the model's
+
+#ifndef @GUARD@
+#define @GUARD@
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "tensorflow/lite/kernels/internal/tensor_ctypes.h"
+#include "tensorflow/lite/micro/micro_allocator.h"
+#include "tensorflow/lite/micro/micro_interpreter.h"
+
+namespace @SPACE@ {
+
+@CONSTANTS@
+
+// Memory for the front: what persists, and an input of the back that nothing reads. The back must
+// be allocated. Whatever the front leaves there is gone when the back has run.
+inline tflite::MicroAllocator* Room(tflite::MicroInterpreter& back, uint8_t* front_persistent) {
+  return tflite::MicroAllocator::Create(front_persistent, kFrontPersistent,
+                                        back.input(1)->data.uint8, back.input(1)->bytes);
+}
+
+// Fills the halos. To be called before the first strip of every image.
+inline void Start(tflite::MicroInterpreter& front) {
+@FILLS@
+}
+
+// Runs the front on the strip in front.input(0), and appends the rows that come out to the back's
+// input. turn: 0 to kTurns - 1, in order.
+inline TfLiteStatus Strip(tflite::MicroInterpreter& front, tflite::MicroInterpreter& back,
+                          int turn) {
+@CLOCK@  if (front.Invoke() != kTfLiteOk) return kTfLiteError;
+  const int first = turn * kMadeRows - kDelay;
+  const int begin = std::max(first, 0), end = std::min(first + kMadeRows, kResultRows);
+  if (begin < end) {
+    std::memcpy(back.input(0)->data.raw + begin * kResultRowBytes,
+                front.output(0)->data.raw + (begin - first) * kResultRowBytes,
+                (end - begin) * kResultRowBytes);
+  }
+  return kTfLiteOk;
+}
+
+}  // namespace @SPACE@
+
+#endif  // @GUARD@
+"""

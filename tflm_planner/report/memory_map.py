@@ -1,0 +1,120 @@
+"""From a timeline and offsets to the memory map and the limits that reports show.
+
+Time in a map is the position among the operators in the order in which they run; the operators
+of a nested graph follow the operator that calls them.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+
+from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.report.document import BlockKind, MapBlock, MapStep, MemoryMap
+from tflm_planner.support.units import align_up
+from tflm_planner.tflm.liveness import LifeSpan, Timeline, planned_bytes
+
+
+def memory_map(model: Model, line: Timeline, offsets: Sequence[int], head: int) -> MemoryMap:
+    """The map of a placement: `offsets` of the timeline's planned tensors, then of its scratch
+    (bytes from the head's start)."""
+    run = sorted((op for op in line.ops if id(op) in line.scopes), key=lambda op: _start(op, line))
+    scopes = [_start(op, line) for op in run]
+    blocks = _blocks(model, line, offsets, scopes)
+    tensors = {id(t): b for t, b in zip(line.planned, blocks, strict=False)}
+    graph_of = {id(op): g for g, graph in enumerate(model.graphs) for op in graph.ops}
+    scratch: dict[int, int] = {}
+    for s in line.scratch:
+        scratch[id(s.op)] = scratch.get(id(s.op), 0) + s.size
+    steps: list[MapStep] = []
+    for i, live in enumerate(_live_at(blocks[: len(line.planned)], len(run))):
+        op = run[i]
+        ins = sum(b.size for b in _own(op.operands(), tensors))
+        outs = sum(b.size for b in _own(op.outputs, tensors))
+        sizes = sum(b.size for b in live)
+        steps.append(
+            MapStep(
+                index=i,
+                operator=op.kind,
+                name=op.outputs[0].name if op.outputs else "",
+                graph=graph_of[id(op)],
+                input_bytes=ins,
+                output_bytes=outs,
+                other_bytes=sizes - ins - outs,
+                workspace_bytes=scratch.get(id(op), 0),
+                shared_bytes=sizes - _covered(live),
+                live=tuple(b.name for b in live),
+            )
+        )
+    return MemoryMap(tuple(steps), tuple(blocks), head)
+
+
+def live_between_operators(line: Timeline) -> int:
+    """Bytes that no overlap inside an operator can save: the most that is live across a
+    boundary between two scopes, and the largest tensor."""
+    change: dict[int, int] = {}
+    largest = 0
+    for tensor in line.planned:
+        span, size = line.span(tensor), align_up(planned_bytes(tensor))
+        largest = max(largest, size)
+        if span.last > span.first:
+            change[span.first] = change.get(span.first, 0) + size
+            change[span.last] = change.get(span.last, 0) - size
+    live = peak = 0
+    for scope in sorted(change):
+        live += change[scope]
+        peak = max(peak, live)
+    return max(peak, largest)
+
+
+def _start(op: Op, line: Timeline) -> int:
+    return line.scopes[id(op)][0][0]
+
+
+def _own(tensors: list[Tensor], blocks: dict[int, MapBlock]) -> list[MapBlock]:
+    return [blocks[key] for key in dict.fromkeys(id(t) for t in tensors) if key in blocks]
+
+
+def _blocks(
+    model: Model, line: Timeline, offsets: Sequence[int], scopes: list[int]
+) -> list[MapBlock]:
+    inputs = {id(t) for t in model.main.inputs}
+    outputs = {id(t) for t in model.main.outputs}
+
+    def block(name: str, kind: BlockKind, size: int, offset: int, span: LifeSpan) -> MapBlock:
+        start = bisect.bisect_left(scopes, span.first)
+        end = max(bisect.bisect_right(scopes, span.last), start + 1)
+        return MapBlock(name, kind, size, offset, start, end)
+
+    blocks: list[MapBlock] = []
+    for t, offset in zip(line.planned, offsets, strict=False):
+        kind: BlockKind = (
+            "input" if id(t) in inputs else "output" if id(t) in outputs else "activation"
+        )
+        blocks.append(block(t.name, kind, align_up(planned_bytes(t)), offset, line.span(t)))
+    for s, offset in zip(line.scratch, offsets[len(line.planned) :], strict=True):
+        blocks.append(block(f"scratch of {s.op.label}", "scratch", s.size, offset, s.span))
+    return blocks
+
+
+def _live_at(blocks: Sequence[MapBlock], steps: int) -> list[list[MapBlock]]:
+    """For each step the blocks live during it."""
+    starting: list[list[MapBlock]] = [[] for _ in range(steps)]
+    for b in blocks:
+        if b.start < steps:
+            starting[b.start].append(b)
+    live: list[MapBlock] = []
+    found: list[list[MapBlock]] = []
+    for i in range(steps):
+        live = [b for b in live if b.end > i] + starting[i]
+        found.append(list(live))
+    return found
+
+
+def _covered(blocks: Sequence[MapBlock]) -> int:
+    """Bytes covered by the blocks' address ranges, each byte once."""
+    total = end = 0
+    for b in sorted(blocks, key=lambda b: b.offset):
+        total += max(b.offset + b.size - max(end, b.offset), 0)
+        end = max(end, b.offset + b.size)
+    return total

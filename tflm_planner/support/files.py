@@ -1,0 +1,104 @@
+"""Reading and writing files so that users get one clear line, and never half a file."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from tflm_planner.support.errors import ModelError, UsageError
+
+LARGEST_FILE = 1 << 30
+"""Bytes. No microcontroller model comes near; larger files are refused before they are read."""
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of `path`. UsageError when it cannot be read, ModelError when it is too large."""
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise UsageError(f"{path} is a directory; give the .tflite file in it")
+        if not stat.S_ISREG(status.st_mode):  # a device or pipe may never end
+            raise UsageError(f"{path} is not a regular file; save the model to one first")
+        if status.st_size > LARGEST_FILE:
+            raise ModelError(
+                f"{path} has {status.st_size:,} bytes; that is no model for a microcontroller"
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {_reason(error)}") from error
+
+
+def check_writable(path: Path, *, force: bool, inputs: tuple[Path, ...] = ()) -> None:
+    """UsageError unless a file may be written at `path`: its folder is there and writable, it
+    is none of `inputs`, and it does not exist yet or `force` is given."""
+    try:
+        _check_destination(path, force=force, inputs=inputs)
+    except OSError as error:  # a name too long, a folder that may not be searched
+        raise UsageError(f"cannot write {path}: {_reason(error)}") from error
+
+
+def _check_destination(path: Path, *, force: bool, inputs: tuple[Path, ...]) -> None:
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; give the name of the file to write")
+    if not path.parent.is_dir():
+        raise UsageError(f"cannot write {path}: there is no folder {path.parent}; create it first")
+    for source in inputs:
+        if _same_file(path, source):
+            raise UsageError(
+                f"{path} is named twice, or is the input; write to another name, so that "
+                "the original stays for comparison"
+            )
+    exists = path.exists()
+    if exists and not path.is_file():  # replacing it by a file would destroy a device
+        raise UsageError(f"{path} is not a regular file; choose another name")
+    if exists and not force:
+        raise UsageError(f"{path} exists; choose another name, or add --force to replace it")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"cannot write {path}: no permission to write in {path.parent}")
+
+
+def _same_file(path: Path, other: Path) -> bool:
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
+
+
+def make_folder(path: Path) -> None:
+    """A folder at `path`, made unless it is there. UsageError when that cannot be."""
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {path}: {_reason(error)}") from error
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write `data` to a temporary file beside `path`, then rename it: all or nothing."""
+    temporary: Path | None = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            temporary = Path(file.name)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(_file_mode())
+        temporary.replace(path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {_reason(error)}") from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _file_mode() -> int:
+    """The permissions a new file would get (temporary files are private)."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()

@@ -1,0 +1,163 @@
+"""Tensors that hold the same bytes: views, and the pairs of them that may share memory while both
+are needed.
+
+    X      |aaaabbbbccccdddd|      A = X[0:8], B = X[4:12]: each lies in X, so where two of
+    A      |aaaabbbb|              them overlap in X they hold the same bytes, and at these very
+    B          |bbbbcccc|          distances writing one of them changes nothing in the other.
+
+It is enough to look at pairs: whatever else would write these bytes (a result over a view that
+dies, for example) needs a permission of its own against *every* tensor that is live and lies
+there, and X, A and B are tensors of the problem like all others. Two tensors are compared through
+a tensor that contains both; through one that contains only part of each they would not be equal.
+It knows tensors and operators; it must not know offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops import Sharing, sharings
+from tflm_planner.support.units import ALIGNMENT, align_up
+
+
+@dataclass(frozen=True, slots=True)
+class EqualPair:
+    """`first` and `second` hold the same bytes where they overlap when `second` starts
+    `distance` bytes above `first`."""
+
+    first: Tensor
+    second: Tensor
+    distance: int
+
+
+def copies(op: Op) -> Iterator[Sharing]:
+    """The sharings of an operator that are views at multiples of 16 bytes."""
+    return filter(is_view, sharings(op))
+
+
+def is_view(sharing: Sharing) -> bool:
+    """Whether it holds the same bytes, at a multiple of 16 bytes."""
+    return sharing.same_bytes and sharing.distance % ALIGNMENT == 0
+
+
+def equal_tensors(ops: Iterable[Op]) -> Iterator[EqualPair]:
+    """All pairs that overlap inside a tensor that contains both, through views of `ops`."""
+    wholes: dict[int, list[tuple[Tensor, int]]] = {}
+    tensors: dict[int, Tensor] = {}
+    for op in ops:
+        for s in copies(op):
+            tensors |= {id(s.operand): s.operand, id(s.result): s.result}
+            if 0 <= s.distance <= s.operand.nbytes - s.result.nbytes:
+                wholes.setdefault(id(s.result), []).append((s.operand, s.distance))
+            if 0 <= -s.distance <= s.result.nbytes - s.operand.nbytes:
+                wholes.setdefault(id(s.operand), []).append((s.result, -s.distance))
+    members: dict[int, list[tuple[Tensor, int]]] = {}
+    for tensor in tensors.values():
+        for whole, offset in _containers(tensor, wholes):
+            members.setdefault(id(whole), []).append((tensor, offset))
+    seen: set[tuple[int, int, int]] = set()
+    for inside in members.values():
+        inside.sort(key=lambda m: m[1])
+        for k, (a, low) in enumerate(inside):
+            for b, high in inside[k + 1 :]:
+                if high >= low + a.nbytes:
+                    break
+                key = (id(a), id(b), high - low)
+                if a is not b and key not in seen:
+                    seen |= {key, (id(b), id(a), low - high)}
+                    yield EqualPair(a, b, high - low)
+
+
+def _containers(
+    tensor: Tensor, wholes: dict[int, list[tuple[Tensor, int]]]
+) -> list[tuple[Tensor, int]]:
+    """Tensors that contain `tensor`, itself first, each with the offset of `tensor` in it."""
+    found = [(tensor, 0)]
+    seen = {(id(tensor), 0)}
+    for inner, offset in found:
+        for whole, more in wholes.get(id(inner), ()):
+            if (id(whole), offset + more) not in seen:
+                seen.add((id(whole), offset + more))
+                found.append((whole, offset + more))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ByteClasses:
+    """Bytes that are equal in several tensors, counted once.
+
+    sizes: bytes of each class, multiples of 16. of: tensor identity -> its classes, each once.
+    """
+
+    sizes: tuple[int, ...]
+    of: dict[int, tuple[int, ...]]
+
+
+def byte_classes(tensors: Sequence[tuple[Tensor, int]], ops: Iterable[Op]) -> ByteClasses:
+    """The classes of `tensors` (with their planned bytes, > 0) through the views of `ops`."""
+    return classes_of(tensors, [s for op in ops for s in copies(op)])
+
+
+def classes_of(tensors: Sequence[tuple[Tensor, int]], views: Iterable[Sharing]) -> ByteClasses:
+    """The classes of `tensors` (with their planned bytes, > 0) through these views.
+
+    Every tensor is cut wherever a view of it starts or ends; equal pieces are one class.
+    """
+    size = {id(t): align_up(n) for t, n in tensors}
+    links = [
+        (id(s.operand), id(s.result), s.distance)
+        for s in views
+        if id(s.operand) in size and id(s.result) in size
+    ]
+    if not links:
+        return ByteClasses(tuple(size.values()), {key: (i,) for i, key in enumerate(size)})
+    cuts = _cuts(size, links)
+    joint: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def root(piece: tuple[int, int]) -> tuple[int, int]:
+        while (above := joint.get(piece, piece)) != piece:
+            joint[piece] = joint.get(above, above)
+            piece = above
+        return piece
+
+    for a, b, distance in links:
+        for start in cuts[b]:
+            if start + distance in cuts[a] and start < size[b] and start + distance < size[a]:
+                one, other = root((a, start + distance)), root((b, start))
+                joint[max(one, other)] = min(one, other)
+    number: dict[tuple[int, int], int] = {}
+    sizes: list[int] = []
+    of: dict[int, tuple[int, ...]] = {}
+    for t, _ in tensors:
+        edges = sorted(cuts[id(t)])
+        mine: list[int] = []
+        for low, high in pairwise(edges):
+            key = root((id(t), low))
+            if key not in number:
+                number[key] = len(sizes)
+                sizes.append(high - low)
+            sizes[number[key]] = min(sizes[number[key]], high - low)
+            mine.append(number[key])
+        of[id(t)] = tuple(dict.fromkeys(mine))
+    return ByteClasses(tuple(sizes), of)
+
+
+def _cuts(size: dict[int, int], links: list[tuple[int, int, int]]) -> dict[int, set[int]]:
+    """Where each tensor is cut: its ends, the ends of its views, and what these are cut at."""
+    cuts = {key: {0, n} for key, n in size.items()}
+    near: dict[int, list[tuple[int, int]]] = {}
+    for a, b, distance in links:
+        near.setdefault(a, []).append((b, -distance))
+        near.setdefault(b, []).append((a, distance))
+    work = [(key, at) for key in near for at in (0, size[key])]
+    while work:
+        key, at = work.pop()
+        for other, shift in near.get(key, ()):
+            there = at + shift
+            if 0 <= there <= size[other] and there not in cuts[other]:
+                cuts[other].add(there)
+                work.append((other, there))
+    return cuts

@@ -1,0 +1,1 @@
+"""The arena of a target to the byte: `predict` is the front door."""

@@ -1,0 +1,107 @@
+"""A log of arena allocations, and what size of arena it needs.
+
+    pieces   persistent, from the arena's end downward, each aligned downward
+    floors   what memory above the start must be free of the tail at some moment
+
+Persistent pieces are aligned by address, so that the same log takes more or less tail by the
+arena's size modulo 16. This module must not know what the pieces are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tflm_planner.support.units import ALIGNMENT
+
+
+def smallest(needs: list[int]) -> tuple[int, int]:
+    """The smallest size, and what to add so that any start address will do.
+
+    `needs[r]` is what an arena whose size is r modulo 16 must have at least.
+    """
+
+    def works(size: int) -> bool:
+        return size >= needs[size % ALIGNMENT]
+
+    low = min(size for r, need in enumerate(needs) if (size := need + (r - need) % ALIGNMENT))
+    high = low
+    while not all(works(high - lost) for lost in range(ALIGNMENT)):
+        high += 1
+    return low, high - low
+
+
+@dataclass(slots=True)
+class Log:
+    """The allocations of one run, and what each moment needs.
+
+    pieces: (class, size, alignment) of persistent memory, in order. floors: (number of pieces
+    made before, bytes above the arena's start, whether the tail counts aligned down to 16).
+    """
+
+    pieces: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+    floors: list[tuple[int, int, bool]] = field(default_factory=list[tuple[int, int, bool]])
+    planning_temp: int = 0
+    prepare_temp: int = 0
+    need_plan: int = 0
+    need_prepare: int = 0
+
+    def extents(self, residue: int = 0) -> Iterator[int]:
+        """Bytes of tail after each piece, for an arena of this size modulo 16."""
+        position = residue  # of the tail's end, modulo some large multiple of 16
+        for _, size, alignment in self.pieces:
+            position = (position - size) // alignment * alignment
+            yield residue - position
+
+    def tail_parts(self, count: int) -> tuple[list[int], int]:
+        """Tail by class (of `count`), and in all, for an arena whose size is a multiple of 16."""
+        parts, before = [0] * count, 0
+        for (part, _, _), extent in zip(self.pieces, self.extents(), strict=True):
+            parts[part] += extent - before
+            before = extent
+        return parts, before
+
+    def needs(self) -> list[int]:
+        """Smallest arena by its size modulo 16."""
+        extents = [0, *self.extents()]
+        first = [self._floor_need(f, extents[f[0]], 0) for f in self.floors]
+        later = [0] * (len(first) + 1)
+        for i in range(len(first) - 1, -1, -1):
+            later[i] = max(first[i], later[i + 1])
+        rest = Rest(extents, first, later, [f[0] for f in self.floors])
+        return [later[0], *(self._need(residue, rest) for residue in range(1, ALIGNMENT))]
+
+    def _need(self, residue: int, rest: Rest) -> int:
+        """Replay until the tail stands where it stood for residue 0 (modulo 16); from there on
+        everything differs by a constant."""
+        worst, floor, position = 0, 0, residue
+        for made in range(len(self.pieces) + 1):
+            if made:
+                _, size, alignment = self.pieces[made - 1]
+                position = (position - size) // alignment * alignment
+            extent = residue - position
+            if (position + rest.extents[made]) % ALIGNMENT == 0 and made:
+                shift = extent - rest.extents[made]
+                return max(worst, rest.later[floor] + shift)
+            while floor < len(self.floors) and self.floors[floor][0] == made:
+                worst = max(worst, self._floor_need(self.floors[floor], extent, residue))
+                floor += 1
+        return worst
+
+    @staticmethod
+    def _floor_need(floor: tuple[int, int, bool], extent: int, residue: int) -> int:
+        _, above, aligned = floor
+        if not aligned:
+            return above + extent
+        return above + extent + (residue - extent) % ALIGNMENT
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """The replay for residue 0: tail after each piece, the need of each floor, the largest need
+    from each floor on, and how many pieces came before it."""
+
+    extents: list[int]
+    first: list[int]
+    later: list[int]
+    made: list[int]

@@ -1,0 +1,188 @@
+"""Memory through control flow: when the variables of a WHILE are really needed, and which of their
+five faces may be one; the same of what an IF hands to its branches.
+
+TFLM's life spans hold the operands and results of WHILE from its start to its end. What it does
+(kernels/while.cc) needs less: operands are copied to the condition's inputs and to the results
+before the body runs; the body's inputs are copies of the results, and its outputs are copied to
+them when it is through. A copy onto itself changes nothing.
+
+TFLM from 20 July 2026 on (#3633) copies operands to results before the condition runs for the
+first time. Before, it read them again afterwards, and wrote the body's inputs from them first. A
+plan must be right for both: it costs nothing, for the results hold that place anyway.
+
+    scope     s  s+1 cond   b  body ...  e   after
+    x  ------------------------|                 operand: dead once the body may run
+    w         |-----------------|        |---    result: nobody reads it while the body runs
+    c            |----|                          condition's input: a copy of w
+    b                       |---- . . .          body's input: a copy of w, as long as it is read
+    o                          . . . ----|       body's output: becomes w
+
+So x, w, c, b and o of one variable may lie in one place wherever the bytes of both are needed at
+the same time only while they are equal. A variable that the body hands on unchanged is equal in
+all its places at all times.
+
+An IF copies its operands to the inputs of the branch that runs, one after the other, and that
+branch's outputs to its results in the end. The other branch does not run, though it has scopes.
+
+    scope     s  t then ... t'  f else ... f'  after
+    x  ---------|               |                     operand: read where a branch is entered
+    w                       |                 |---    result: written where one ends
+    i           |---- . . .                           then's input: a copy of x
+    o              . . . ---|                         then's output: becomes w
+
+This module knows graphs and scopes; it must not know offsets.
+Source: tflite-micro 90b983c and 62cbc8e3e, micro/kernels/while.cc, if.cc and kernel_util.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tflm_planner.model.ir import Graph, Op, Tensor
+
+Span = tuple[int, int]
+"""First and last scope, both included."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A WHILE that runs at one place, with graphs that nobody else runs. whole: the scopes of the
+    operator; condition, body: those of its graphs, from the one at which they are entered."""
+
+    op: Op
+    whole: Span
+    condition: Span
+    body: Span
+
+    @property
+    def graphs(self) -> tuple[Graph, Graph]:
+        """Condition and body."""
+        return self.op.graphs["condSubgraphIndex"][0], self.op.graphs["bodySubgraphIndex"][0]
+
+    def variables(self) -> Iterator[tuple[Tensor | None, Tensor, Tensor, Tensor, Tensor]]:
+        """(operand, result, condition's input, body's input, body's output) of each variable."""
+        condition, body = self.graphs
+        yield from zip(
+            self.op.inputs, self.op.outputs, condition.inputs, body.inputs, body.outputs,
+            strict=True,
+        )  # fmt: skip
+
+
+def while_calls(
+    ops: list[Op], scopes: Mapping[int, list[Span]], entered: Mapping[int, list[Span]]
+) -> list[Call]:
+    """The WHILEs whose variables can be followed: run at one place, over graphs of their own.
+
+    scopes: of each operator. entered: of each graph, for every time that it is entered.
+    """
+    found: list[Call] = []
+    for op in ops:
+        if op.kind != "WHILE" or len(scopes.get(id(op), ())) != 1:
+            continue
+        graphs = [op.graphs.get(f"{name}SubgraphIndex", []) for name in ("cond", "body")]
+        if [len(g) for g in graphs] != [1, 1] or graphs[0][0] is graphs[1][0]:
+            continue
+        condition, body = graphs[0][0], graphs[1][0]
+        once = all(len(entered.get(id(g), ())) == 1 for g in (condition, body))
+        ends = (op.outputs, condition.inputs, body.inputs, body.outputs)
+        if once and all(len(e) == len(op.inputs) for e in ends):
+            found.append(
+                Call(op, scopes[id(op)][0], entered[id(condition)][0], entered[id(body)][0])
+            )
+    return found
+
+
+@dataclass(frozen=True)
+class Branching:
+    """An IF that runs at one place, with branches that nobody else runs. whole: the scopes of the
+    operator; branches: (graph, its scopes from the one at which it is entered), as they come."""
+
+    op: Op
+    whole: Span
+    branches: tuple[tuple[Graph, Span], ...]
+
+    def idle_spans(self, last: Mapping[int, int], kept: set[int]) -> Iterator[tuple[Tensor, Span]]:
+        """As `idle_spans` of a loop says."""
+        entries = [span[0] for _, span in self.branches]
+        ends = [span[1] for _, span in self.branches]
+        for x in {id(t): t for t in self.op.inputs[1:] if t is not None}.values():
+            if last.get(id(x)) == self.whole[1] and id(x) not in kept:
+                for low, high in zip(entries, (*entries[1:], self.whole[1] + 1), strict=True):
+                    yield x, (low + 1, high - 1)
+        for w in self.op.outputs:
+            for low, high in zip((self.whole[0] - 1, *ends[:-1]), ends, strict=True):
+                yield w, (low + 1, high - 1)
+
+    def over_by_then(
+        self, last: Mapping[int, int], kept: set[int]
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """(tensor, result) where the last operator of a branch reads the tensor last: the result
+        is written in the same scope, but after that."""
+        for graph, (_, end) in self.branches:
+            for t in graph.tensors:
+                if last.get(id(t)) == end and id(t) not in kept:
+                    yield from ((t, w) for w in self.op.outputs)
+
+    def same_places(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """As `same_places` of a loop says. An input holds what its operand does for as long as
+        both are there; what a branch writes over an input of its own needs a permit against the
+        operand too."""
+        for graph, _ in self.branches:
+            for x, i in zip(self.op.inputs[1:], graph.inputs, strict=True):
+                if x is not None and not x.is_constant and sum(t is i for t in graph.inputs) == 1:
+                    yield x, i
+            yield from zip(graph.outputs, self.op.outputs, strict=True)
+
+
+def if_calls(
+    ops: list[Op], scopes: Mapping[int, list[Span]], entered: Mapping[int, list[Span]]
+) -> list[Branching]:
+    """The IFs that can be followed, as `while_calls`."""
+    found: list[Branching] = []
+    for op in ops:
+        if op.kind != "IF" or len(scopes.get(id(op), ())) != 1:
+            continue
+        graphs = [g for name in ("then", "else") for g in op.graphs.get(f"{name}SubgraphIndex", [])]
+        known = len(graphs) == 2 and graphs[0] is not graphs[1]
+        if known and all(
+            len(entered.get(id(g), ())) == 1
+            and len(g.inputs) == len(op.inputs) - 1
+            and len(g.outputs) == len(op.outputs)
+            for g in graphs
+        ):
+            branches = sorted(((g, entered[id(g)][0]) for g in graphs), key=lambda b: b[1])
+            found.append(Branching(op, scopes[id(op)][0], tuple(branches)))
+    return found
+
+
+def idle_spans(
+    call: Call, last: Mapping[int, int], kept: set[int]
+) -> Iterator[tuple[Tensor, Span]]:
+    """(tensor, scopes at which TFLM counts it though nobody needs its bytes).
+
+    last: last scope of each planned tensor, by identity. kept: outputs of graphs.
+    """
+    for x, w, *_ in call.variables():
+        if x is not None and last.get(id(x)) == call.whole[1] and id(x) not in kept:
+            yield x, (call.body[0] + 1, call.whole[1])
+        yield w, (call.body[0] + 1, call.body[1] - 1)
+
+
+def same_places(call: Call, idle: Mapping[int, list[Span]]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pairs of tensors that may lie in one place: where both are needed they are equal."""
+    _, body = call.graphs
+    for x, w, c, b, o in call.variables():
+        steady = b is o
+        yield w, c
+        if x is not None and not x.is_constant:
+            ends = (call.body[0] + 1, call.whole[1])
+            if steady or ends in idle.get(id(x), ()):
+                yield x, w
+                yield x, c
+                if steady or not any(t is b for t in body.outputs):
+                    yield x, b
+        if steady or not any(t is b for t in body.outputs):
+            yield w, b
+        if steady or not any(t is o for t in body.inputs):
+            yield o, w

@@ -1,0 +1,263 @@
+"""Scratch of the CMSIS-NN kernels: what their *_get_buffer_size functions return.
+
+    extension   none: Cortex-M0+, M3       dsp: M4, M7, M33       mve: M55, M85
+
+Read from CMSIS-NN 4ab83cc (the commit that TFLM pins) compiled with GCC, and from the CMSIS-NN
+of August 2022 in the Arduino library. It must not know the reference kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.window import Footprint, low_padding
+from tflm_planner.support.units import align_up
+from tflm_planner.tflm.kernels.persistent_allocations import as_convolution, keeps_sums, needs_sums
+from tflm_planner.tflm.targets import Target
+
+_MVE_DEPTHWISE_CHANNELS = 124
+_MVE_SPREAD_ABOVE = 1
+"""MVE runs a depthwise convolution of one channel as an ordinary one above so many outputs."""
+_REVERSE_ABOVE = 16
+"""A transposed convolution of more input channels runs as a convolution of a turned filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KernelWindow(Footprint):
+    """What CMSIS-NN asks of a sliding window."""
+
+    @property
+    def column(self) -> int:
+        """Elements under the window."""
+        return self.kernel_h * self.kernel_w * self.depth
+
+    @property
+    def pointwise(self) -> bool:
+        """arm_nn_is_convolve_1x1."""
+        small = self.kernel_h == self.kernel_w == 1 and self.pad_h == self.pad_w == 0
+        return small and self.undilated and self.depth == self.kernel_depth
+
+    @property
+    def row(self) -> bool:
+        """arm_nn_is_convolve_1_x_n."""
+        flat = self.height == 1 and self.kernel_h == 1 and self.dilation_w == 1
+        return flat and self.stride_w * self.depth % 4 == 0 and self.depth == self.kernel_depth
+
+
+def _window(op: Op) -> _KernelWindow | None:
+    data, weights, result, options = op.inputs[0], op.inputs[1], op.outputs[0], op.options
+    if data is None or weights is None:
+        return None
+    shapes = [_four(t) for t in (data, weights, result)]
+    if not all(map(any, shapes)):
+        return None
+    (batch, height, width, depth), (_, kernel_h, kernel_w, kernel_depth), out = shapes
+    stride_h, stride_w = int(options.strideH), int(options.strideW)
+    dilation_h = int(getattr(options, "dilationHFactor", 1))
+    dilation_w = int(getattr(options, "dilationWFactor", 1))
+    valid = int(options.padding) == 1
+    return _KernelWindow(
+        batch, height, width, depth, kernel_h, kernel_w, kernel_depth, out[2], out[3],
+        stride_h, stride_w, dilation_h, dilation_w,
+        low_padding(height, kernel_h, stride_h, dilation_h, valid),
+        low_padding(width, kernel_w, stride_w, dilation_w, valid),
+    )  # fmt: skip
+
+
+def _four(tensor: Tensor) -> tuple[int, int, int, int]:
+    """The shape of a tensor of rank 4; zeros for others."""
+    shape = tensor.shape or ()
+    return (shape[0], shape[1], shape[2], shape[3]) if len(shape) == 4 else (0, 0, 0, 0)
+
+
+def _type(op: Op, index: int = 0) -> str:
+    tensor = op.inputs[index] if index < len(op.inputs) else None
+    return "" if tensor is None else tensor.type_name
+
+
+def _convolution(op: Op, target: Target) -> Iterator[int]:
+    window = _window(op)
+    if window is None:
+        return
+    if _type(op) == "int8":
+        size = _convolution_s8(window, target)
+    elif _type(op) == "int16":
+        size = _convolution_s16(window, target)
+    else:
+        return
+    if size > 0:
+        yield size
+
+
+def _convolution_s8(window: _KernelWindow, target: Target) -> int:
+    if target.version == "arduino-2023":
+        unit = window.stride_h == window.stride_w == 1
+        small = window.kernel_h == window.kernel_w == 1 and window.pad_h == window.pad_w == 0
+        return 0 if small and unit and window.undilated else 4 * window.column
+    if window.pointwise:
+        return 0
+    if target.extension != "mve":
+        return 4 * align_up(window.column, 4)
+    return _row_mve(window) if window.row else _column_mve(window.column)
+
+
+def _column_mve(column: int) -> int:
+    """Four columns of whole 16-byte lanes."""
+    return 4 * align_up(column, 16)
+
+
+def _row_mve(window: _KernelWindow) -> int:
+    """arm_convolve_1_x_n_s8_get_buffer_size_mve."""
+    total = (window.out_w - 1) * window.stride_w + window.kernel_w - window.width
+    uneven = total % 2 if total >= 0 else -(-total % 2)
+    pad, stride = window.pad_w, window.stride_w
+    right = max(1, (pad + uneven + stride - 1) // stride) if pad + uneven != 0 else 0
+    left = max(1, (pad + stride - 1) // stride) if pad != 0 else 0
+    middle = max(window.out_w - (right + left), 0)
+    if right + middle + left != window.out_w:
+        return _column_mve(window.column)
+    taps = window.kernel_w * window.depth
+    pad_left = pad * window.depth
+    pad_right = right * window.depth if uneven else pad_left
+    return max(taps + pad_left, taps - window.depth + pad_right)
+
+
+def _convolution_s16(window: _KernelWindow, target: Target) -> int:
+    if target.version == "arduino-2023":
+        fast = target.extension == "dsp" and window.column < 512 and window.undilated
+        return 4 * window.column if fast else 0
+    return 8 * align_up(window.column, 8) if target.extension == "mve" else 4 * window.column
+
+
+def _depthwise(op: Op, target: Target) -> Iterator[int]:
+    window = _window(op)
+    if window is None:
+        return
+    size = 0
+    if _type(op) == "int8":
+        rule = _depthwise_s4 if _type(op, 1) == "int4" else _depthwise_s8
+        size = rule(window, target)
+    if size > 0:
+        yield size
+
+
+def _depthwise_s8(window: _KernelWindow, target: Target) -> int:
+    taps = window.kernel_h * window.kernel_w
+    mve = target.extension == "mve" and target.version == "current"
+    if mve and window.depth == 1 and window.out_depth > _MVE_SPREAD_ABOVE:
+        spread = replace(window, kernel_depth=1)
+        return _convolution_s8(spread, target) + window.out_depth * taps
+    if not _optimised_depthwise(window):
+        return 0
+    if target.extension == "mve":
+        return 4 * _MVE_DEPTHWISE_CHANNELS * taps
+    narrow = window.kernel_h == window.kernel_w == 3 and max(window.pad_h, window.pad_w) <= 1
+    if target.extension == "none" or (narrow and target.version == "current"):
+        return 0
+    return 2 * window.depth * taps
+
+
+def _depthwise_s4(window: _KernelWindow, target: Target) -> int:
+    taps = window.kernel_h * window.kernel_w
+    if not _optimised_depthwise(window):
+        return 0
+    mve = target.extension == "mve"
+    return (4 * _MVE_DEPTHWISE_CHANNELS if mve else 2 * window.depth) * taps
+
+
+def _optimised_depthwise(window: _KernelWindow) -> bool:
+    return window.depth == window.out_depth and window.batch == 1 and window.undilated
+
+
+def _average_pool(op: Op, target: Target) -> Iterator[int]:
+    if _type(op) in ("int8", "int16") and target.extension == "dsp":
+        yield 4 * (op.operands()[0].shape or (1,))[-1]
+
+
+def _fully_connected(op: Op, target: Target) -> Iterator[int]:
+    int8 = _type(op) == "int8" and _type(op, 1) != "int4"
+    if not int8 or target.version == "arduino-2023":
+        return
+    channels = (op.outputs[0].shape or (1,))[-1]
+    weights = op.operands()[1]
+    if as_convolution(op):
+        if scale_count(weights) <= 1:
+            yield 8 * channels  # one multiplier and one shift, spread over all channels
+    elif needs_sums(op, target) and not keeps_sums(op, target):
+        yield 4 * channels
+
+
+def scale_count(tensor: Tensor) -> int:
+    """Number of quantisation scales."""
+    scale: Any = None if tensor.quantization is None else tensor.quantization.scale
+    return 0 if scale is None else len(scale)
+
+
+def _batch_matmul(op: Op, target: Target) -> Iterator[int]:
+    """The output's last dimension counts as the number of row sums."""
+    if _type(op) == "int8" and target.extension == "mve":
+        shape = op.outputs[0].shape or (1,)
+        yield 4 * shape[-1]
+
+
+def _transpose_conv(op: Op, target: Target) -> Iterator[int]:
+    kind, result = _type(op, 2), op.outputs[0]
+    weights, data = op.inputs[1], op.inputs[2]
+    if kind == "int16":
+        yield 8 * result.elements
+        if _type(op, 3) == "int16":
+            yield 8 * op.operands()[3].elements
+    if kind != "int8" or weights is None or data is None:
+        return
+    (_, _, width, depth), (count, kernel_h, kernel_w, _) = _four(data), _four(weights)
+    stride_h, stride_w = int(op.options.strideH), int(op.options.strideW)
+    if max(stride_h, stride_w) <= 2 and depth > _REVERSE_ABOVE:
+        column = kernel_h * kernel_w * depth
+        yield _column_mve(column) if target.extension == "mve" else 4 * align_up(column, 4)
+        yield column * count
+    else:
+        line = ((width - 1) * stride_w + max(kernel_w, stride_h)) * count
+        yield 4 * line * max(kernel_h, stride_h)
+        yield 0
+
+
+def _svdf(op: Op, target: Target) -> Iterator[int]:
+    """As the reference kernel, and row sums with MVE if they may not be persistent."""
+    data, features = op.operands()[:2]
+    batch, filters = (data.shape or (1,))[0], (features.shape or (1,))[0]
+    yield 4 * batch * filters
+    if data.type_name == "int8":
+        yield 4 * batch * (op.outputs[0].shape or (1,))[-1]
+        if target.extension == "mve" and target.optimized == "size":
+            yield 4 * filters
+
+
+def lstm_buffer(op: Op) -> int:
+    """Bytes of one gate buffer: batch x state, of the cell's type."""
+    data = op.operands()[0]
+    shape = data.shape or (1, 1, 1)
+    time_major = bool(getattr(op.options, "timeMajor", False))
+    batch = shape[1] if time_major and len(shape) == 3 else shape[0]
+    state = op.inputs[19] if len(op.inputs) > 19 else None
+    width = (state.shape or (1,))[-1] if state is not None else 0
+    return (4 if data.type_name == "float32" else 2) * batch * width
+
+
+def _lstm(op: Op, target: Target) -> Iterator[int]:
+    yield from (4 if _type(op) == "float32" else 3) * [lstm_buffer(op)]
+
+
+CMSIS_RULES: dict[str, Callable[[Op, Target], Iterator[int]]] = {
+    "CONV_2D": _convolution,
+    "DEPTHWISE_CONV_2D": _depthwise,
+    "AVERAGE_POOL_2D": _average_pool,
+    "FULLY_CONNECTED": _fully_connected,
+    "BATCH_MATMUL": _batch_matmul,
+    "TRANSPOSE_CONV": _transpose_conv,
+    "SVDF": _svdf,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
+}
+"""Operators whose CMSIS-NN kernel requests other scratch than the reference kernel."""

@@ -1,0 +1,148 @@
+"""From which distance on an output may trail its own input: closed bounds.
+
+    arena     A_out        A_in = A_out + D
+      |         |<--- D --->|###### input ######|
+      |         |## output ##|                       output pixel p ends at (p + 1) * Co
+
+When output pixel p is written, the input from pixel M[p] on is still needed: M[p] is the lowest
+pixel that the windows of p and of all later pixels touch. So every D with
+
+    D >= (p + 1) * Co - M[p] * Ci        for all p with M[p] * Ci < input size        (bytes)
+
+is safe for a kernel that goes pixel by pixel. Kernels that compute groups of pixels and read
+while they write replace p + 1 by the end of the group, and M[p] by that of its first pixel.
+This module knows bounds; the replay checks them and must share no arithmetic with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.ops.window import Window
+from tflm_planner.support.units import ALIGNMENT
+from tflm_planner.tflm.kernels.contracts.access_orders import AccessOrder, Restart
+
+Pixels = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Distances of at least `least` bytes are safe, if they are multiples of `step`."""
+
+    least: int
+    step: int
+
+    def first_aligned(self) -> int:
+        """The smallest safe distance that is a multiple of the arena's alignment."""
+        step = lcm(self.step, ALIGNMENT)
+        return -(-self.least // step) * step
+
+    def met_with(self, other: Bound) -> Bound:
+        """The distances that both allow."""
+        return Bound(max(self.least, other.least), lcm(self.step, other.step))
+
+
+def bound(window: Window, order: AccessOrder) -> Bound | None:
+    """The safe distances of a kernel in bytes; None when it is known for disjoint memory only.
+
+    Every safe distance is at least 0: the output never lies above its input.
+    """
+    ci, co = window.channels
+    passes = 1 if order.passes is None else -(-co // order.passes)
+    if passes == 1:
+        if (order.pixels == 1 or order.chunk is None) and _starts_inside(window):
+            return Bound(_least_by_pixels(window), 1)  # windows read ahead: as good as one by one
+        return Bound(_least(window, *_groups(window, order)), 1)
+    if window.batch > 1:
+        return None
+    if window.groups == 1:  # every pass reads all input channels again
+        if order.restart is not Restart.ROW:
+            return None
+        rows = np.arange(window.output[0]) * window.output[1]
+        return Bound(_least(window, rows, rows + window.output[1]), 1)
+    if ci != co:
+        return None
+    # A pass reads and writes its own channels alone: at multiples of a pixel's bytes it can
+    # overwrite nothing that another pass reads.
+    return Bound(_least(window, *_groups(window, order)), ci * window.element)
+
+
+def _groups(window: Window, order: AccessOrder) -> tuple[Pixels, Pixels]:
+    """First and end pixel of what is computed together, for reads in between the writes."""
+    pixels = np.arange(window.batch * window.output[0] * window.output[1])
+    if order.pixels == 1 or order.chunk is None:
+        return pixels, pixels + 1  # whole windows are read ahead: as good as one by one
+    if order.edges:  # groups begin anywhere
+        return pixels, np.minimum(pixels + order.pixels, len(pixels))
+    unit = {
+        Restart.NEVER: len(pixels),
+        Restart.BATCH: window.output[0] * window.output[1],
+        Restart.ROW: window.output[1],
+    }[order.restart]
+    within = pixels % unit
+    start = pixels - within % order.pixels
+    return start, np.minimum(start + order.pixels, pixels - within + unit)
+
+
+def first_needed(window: Window) -> Pixels:
+    """M: for each output pixel in raster order, the lowest input pixel that it or a later one
+    may read."""
+    (height, width), (out_height, out_width) = window.input, window.output
+    rows = np.maximum(0, np.arange(out_height) * window.stride[0] - window.pad[0])
+    columns = np.maximum(0, np.arange(out_width) * window.stride[1] - window.pad[1])
+    image = (rows[:, None] * width + columns[None, :]).ravel()
+    starts = np.arange(window.batch)[:, None] * height * width
+    all_images = (starts + image[None, :]).ravel()
+    return np.minimum.accumulate(all_images[::-1])[::-1]
+
+
+def _least(window: Window, start: Pixels, end: Pixels) -> int:
+    """The largest overhang, over all groups of pixels, of what is written over what is needed."""
+    ci, co = window.channels
+    needed = first_needed(window)[start] * ci
+    overhang = end * co - needed
+    counts = overhang[needed * window.element < window.input_bytes]
+    least = int(counts.max(initial=0)) * window.element
+    return min(max(least, 0), window.output_bytes)
+
+
+def _starts_inside(window: Window) -> bool:
+    """Whether every window begins inside the image, as all do that TFLM computes."""
+    last = [
+        (n - 1) * s - p for n, s, p in zip(window.output, window.stride, window.pad, strict=True)
+    ]
+    return last[0] < window.input[0] and last[1] < window.input[1]
+
+
+def _least_by_pixels(window: Window) -> int:
+    """`_least` for a kernel that goes pixel by pixel, without looking at every pixel.
+
+    M of the pixel in row y and column x is where its own window begins, or where the first one of
+    row y + 1 does if that is lower (rows of padding begin at 0 alike). The overhang of the first
+    is a sum of two concave functions, one of y and one of x, that of the second a concave function
+    of y: each is largest at an end or beside its kink, where the padding ends. From image to image
+    it changes by a constant.
+    """
+    (height, width), (rows, columns) = window.input, window.output
+    ci, co = window.channels
+    down, right = window.stride[0], window.stride[1]
+
+    def along_rows(first: int) -> int:
+        slope, step = columns * co, width * ci
+        return _highest(first, rows, slope, step, down, window.pad[0])
+
+    own = co + along_rows(0) + _highest(0, columns, co, ci, right, window.pad[1])
+    worst = max(own, along_rows(1)) if rows > 1 else own
+    worst += (window.batch - 1) * max(0, rows * columns * co - height * width * ci)
+    return min(max(worst, 0) * window.element, window.output_bytes)
+
+
+def _highest(first: int, end: int, slope: int, step: int, stride: int, pad: int) -> int:
+    """The maximum of i * slope - max(0, i * stride - pad) * step for i in [first, end)."""
+    kink = pad // stride
+    places = (min(max(i, first), end - 1) for i in (first, kink, kink + 1, end - 1))
+    return max(i * slope - max(0, i * stride - pad) * step for i in places)

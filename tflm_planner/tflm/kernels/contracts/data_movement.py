@@ -1,0 +1,149 @@
+"""PAD, GATHER and TRANSPOSE_CONV: kernels that read their operand once, in their own order.
+
+    PAD       | pad | row | pad | row | pad |    result, written from the left
+              :     ^     :
+              |.....| row | row |                operand: it may lie at the end of the result,
+                                                 less the padding behind the last row
+
+    GATHER    |     |     | r2  | r3  |        operand, rows 2 and 3 wanted: one copy each, so
+              | r2  | r3  |                    that rows may move down, or above all that are read
+
+The reference TRANSPOSE_CONV sums up in scratch and writes its result when all input is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.layout import consecutive_rows
+from tflm_planner.tflm.kernels.contracts.access_orders import KernelBuild
+
+Times = npt.NDArray[np.int64]
+
+MOVERS = frozenset(("PAD", "PADV2", "TRANSPOSE_CONV"))
+"""The kinds that may be a movement."""
+_AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
+"""The most axes that the PAD kernels understand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """An operator that moves data: all distances in bytes from `least` to `most` are safe; and
+    where the result starts at least `beyond` bytes above the operand, if that is given.
+
+    times: makes the times of its last read of each byte of `operand`, and of its first write of
+    each byte of `result` (made on demand: the bounds do not need them).
+    """
+
+    operand: Tensor
+    result: Tensor
+    least: int
+    most: int
+    times: Callable[[], tuple[Times, Times]]
+    beyond: int | None = None
+
+
+def movement_of(op: Op, library: KernelBuild) -> Movement | None:
+    """How `op` moves its data in `library`; None for other operators and unknown orders."""
+    if library is KernelBuild.UNKNOWN or len(op.outputs) != 1:
+        return None
+    if op.kind in ("PAD", "PADV2"):
+        return _padding(op, library)
+    if op.kind == "GATHER":
+        return _gathering(op)
+    if op.kind == "TRANSPOSE_CONV" and library is KernelBuild.REFERENCE:
+        return _transposed(op)
+    return None
+
+
+def _gathering(op: Op) -> Movement | None:
+    """Rows that follow each other, along the outermost axis: a loop of memcpy, one a row."""
+    rows = consecutive_rows(op)
+    if rows is None:
+        return None
+    data, result = op.operands()[0], op.outputs[0]
+    first, count = rows
+    row = result.nbytes // count
+
+    def times() -> tuple[Times, Times]:
+        clock = 2 * np.repeat(np.arange(count, dtype=np.int64), row)
+        reads = np.full(data.nbytes, -1, np.int64)
+        reads[first * row : (first + count) * row] = clock + 2  # a copy must not overlap itself
+        return reads, clock + 1
+
+    return Movement(data, result, (1 - first) * row, result.nbytes, times, (first + count) * row)
+
+
+def _transposed(op: Op) -> Movement | None:
+    """Operands: output shape, filter, data, bias."""
+    if len(op.inputs) < 3 or op.inputs[2] is None:
+        return None
+    data, result = op.inputs[2], op.outputs[0]
+    others = (t for i, t in enumerate(op.inputs) if i != 2 and t is not None)
+    if data.type_name != "int8" or data.type != result.type or data.is_constant:
+        return None
+    if not all(t.is_constant for t in others):
+        return None
+
+    def times() -> tuple[Times, Times]:
+        return np.zeros(data.nbytes, np.int64), np.ones(result.nbytes, np.int64)
+
+    return Movement(data, result, -data.nbytes, result.nbytes, times)
+
+
+def _padding(op: Op, library: KernelBuild) -> Movement | None:
+    if len(op.inputs) < 2 or op.inputs[0] is None or op.inputs[1] is None:
+        return None
+    data, result = op.inputs[0], op.outputs[0]
+    pads = _pairs(op.inputs[1])
+    shape, larger = data.shape or (), result.shape or ()
+    if data.is_constant or data.type != result.type or pads is None or not data.nbytes:
+        return None
+    if not shape or len(shape) != len(pads) or min(min(p) for p in pads) < 0:
+        return None
+    if larger != tuple(n + a + b for n, (a, b) in zip(shape, pads, strict=True)):
+        return None
+    by_rows = library is not KernelBuild.REFERENCE and data.type_name == "int8"
+    if len(shape) > (_AXES_OF_CMSIS_NN if by_rows else _AXES_OF_REFERENCE):
+        return None
+    element = data.nbytes // data.elements
+    run = math.prod(shape[-2:] if pads[-1] == (0, 0) else shape[-1:]) if by_rows else 0
+    # The last byte that has the most padding before it counts; see the drawing.
+    last = [a + n - 1 for n, (a, _) in zip(shape, pads, strict=True)]
+    least = (int(np.ravel_multi_index(last, larger)) + 1) * element - data.nbytes + run
+
+    def times() -> tuple[Times, Times]:
+        inside = np.zeros(larger, bool)
+        inside[tuple(slice(a, a + n) for n, (a, _) in zip(shape, pads, strict=True))] = True
+        places = np.flatnonzero(np.repeat(inside.ravel(), element))
+        return _copy_times(places, result.nbytes, element, run)
+
+    return Movement(data, result, least, result.nbytes, times)
+
+
+def _copy_times(places: Times, size: int, element: int, run: int) -> tuple[Times, Times]:
+    """`places`: where each byte of the operand goes in a result of `size` bytes. `run`: bytes
+    that CMSIS-NN's arm_pad_s8 copies by one memcpy, which must not overlap itself; 0 for element
+    by element."""
+    clock = 2 * np.arange(size, dtype=np.int64)
+    reads, writes = clock[places], clock + 1
+    if run:  # the whole run counts as read after it was written
+        reads = 2 * np.repeat(places[run - 1 :: run], run) + 2
+    elif element > 1:
+        reads, writes = reads - reads % (2 * element), writes - (writes - 1) % (2 * element)
+    return reads, writes
+
+
+def _pairs(tensor: Tensor) -> list[tuple[int, int]] | None:
+    """The values of a constant (n, 2) tensor of integers."""
+    dtype = {"int32": "<i4", "int64": "<i8"}.get(tensor.type_name)
+    if dtype is None or not tensor.is_constant or tensor.buffer.data is None:
+        return None
+    values = np.frombuffer(tensor.buffer.data[: tensor.nbytes].tobytes(), dtype)
+    return [(int(a), int(b)) for a, b in values.reshape(-1, 2)] if values.size % 2 == 0 else None

@@ -1,0 +1,225 @@
+"""Would a kernel still compute the right bits with its output at this distance?
+
+A replay of the kernel's order of reads and writes. Every input byte gets the time of its last
+read, every output byte the time of its first write. At distance D (the output starts D bytes
+below the input) output byte i + D lies on input byte i, so
+
+    safe at D   <=>   first_write[i + D] > last_read[i]   for every i that both sides have
+
+Exact down to the byte for any D, whether bounds know of it or not; times are computed from
+which output reads an input *last*, where the bounds ask what is needed *first*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.ir import Op
+from tflm_planner.ops.window import Window, window_of
+from tflm_planner.tflm.kernels.contracts.access_orders import (
+    AccessOrder,
+    KernelBuild,
+    Restart,
+    access_orders,
+    edge_pixels,
+)
+from tflm_planner.tflm.kernels.contracts.data_movement import movement_of
+
+Times = npt.NDArray[np.int64]
+NEVER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class AccessReplay:
+    """last_read: per byte of the operand, NEVER where it is not read. first_write: per byte of
+    the result. Both in one arbitrary, increasing measure of time."""
+
+    last_read: Times
+    first_write: Times
+
+    def safe(self, distance: int) -> bool:
+        """Whether no byte is overwritten before its last read, with the result `distance` bytes
+        below the operand (above, when negative)."""
+        low = max(0, -distance)
+        high = min(len(self.last_read), len(self.first_write) - distance)
+        if high <= low:
+            return True
+        reads = self.last_read[low:high]
+        writes = self.first_write[low + distance : high + distance]
+        return bool(np.all(writes > reads))
+
+    def smallest(self, step: int = 1) -> int:
+        """The smallest multiple of `step`, at least 0, that is safe together with all larger
+        multiples."""
+        distance = -(-(self._largest_unsafe() + 1) // step) * step
+        while distance >= step and self.safe(distance - step):
+            distance -= step
+        return distance
+
+    def _largest_unsafe(self) -> int:
+        """The largest distance that is not safe; -1 when every one from 0 on is."""
+        # The last byte written at or before a time, from the earliest write of all bytes above.
+        earliest = np.minimum.accumulate(self.first_write[::-1])[::-1]
+        read = np.flatnonzero(self.last_read >= 0)
+        below = np.searchsorted(earliest, self.last_read[read], side="right") - 1
+        return max(int((below - read)[below >= 0].max(initial=-1)), -1)
+
+
+def replay_safe(op: Op, library: KernelBuild, distance: int) -> bool:
+    """Whether `op` computes the right bits in `library` when its result starts `distance` bytes
+    below its data operand. False where its order of reads and writes is not known and the two
+    share a byte."""
+    found = replays(op, library)
+    if found:
+        return all(replay.safe(distance) for replay in found)
+    if len(op.outputs) != 1:
+        return False
+    data = next((t for t in op.operands() if not t.is_constant), None)
+    above = data is not None and -distance >= data.nbytes
+    return above or distance >= op.outputs[0].nbytes
+
+
+def replays(op: Op, library: KernelBuild) -> list[AccessReplay]:
+    """A replay for each order that the kernel may follow; none when no order is known."""
+    movement = movement_of(op, library)
+    if movement is not None:
+        return [AccessReplay(*movement.times())]
+    window = window_of(op)
+    if window is None:
+        return []
+    return [replay_of(window, order) for order in access_orders(op, window, library) or ()]
+
+
+def replay_of(window: Window, order: AccessOrder) -> AccessReplay:
+    """The times of a kernel that slides `window` in this order."""
+    clock = _clock(window, order)
+    pixels = np.arange(window.batch * window.output[0] * window.output[1])
+    writes = 3 * clock(pixels[:, None], np.arange(window.channels[1])[None, :]) + 1
+    readers = _last_readers(window)
+    reads = 3 * clock(readers[:, None], _last_users(window)[None, :])
+    if order.accumulates:
+        reads += np.where(_reads_first(window, readers), 0, 2)[:, None]
+    reads = np.where(readers[:, None] < 0, NEVER, reads)
+    return AccessReplay(
+        np.repeat(reads.ravel(), window.element), np.repeat(writes.ravel(), window.element)
+    )
+
+
+def _last_readers(window: Window) -> Times:
+    """For each input pixel the last output pixel whose window covers it, NEVER without one."""
+    last: list[Times] = []
+    for axis in (0, 1):
+        at = np.full(window.input[axis], NEVER)
+        for k in range(window.kernel[axis]):
+            outputs = np.arange(window.output[axis])
+            inputs = outputs * window.stride[axis] - window.pad[axis] + k * window.dilation[axis]
+            inside = (inputs >= 0) & (inputs < window.input[axis])
+            np.maximum.at(at, inputs[inside], outputs[inside])
+        last.append(at)
+    rows, columns = last[0][:, None], last[1][None, :]
+    image = np.where((rows < 0) | (columns < 0), NEVER, rows * window.output[1] + columns).ravel()
+    area = window.output[0] * window.output[1]
+    starts = np.arange(window.batch)[:, None] * area
+    return np.where(image[None, :] < 0, NEVER, starts + image[None, :]).ravel()
+
+
+def _last_users(window: Window) -> Times:
+    """For each input channel the last output channel that depends on it."""
+    ci, co = window.channels
+    group = np.arange(ci) // (ci // window.groups)
+    return (group + 1) * (co // window.groups) - 1
+
+
+def _reads_first(window: Window, readers: Times) -> npt.NDArray[np.bool_]:
+    """Whether an input pixel is the first one of the window of its last reader."""
+    area, size = window.output[0] * window.output[1], window.input[0] * window.input[1]
+    here = np.arange(len(readers))
+    output = readers % area
+    rows = np.maximum(0, output // window.output[1] * window.stride[0] - window.pad[0])
+    columns = np.maximum(0, output % window.output[1] * window.stride[1] - window.pad[1])
+    return here % size == rows * window.input[1] + columns
+
+
+Clock = Callable[[Times, Times], Times]
+
+
+def _clock(window: Window, order: AccessOrder) -> Clock:
+    """(output pixel, output channel) -> when its chunk is computed; `order`'s loops, counted."""
+    co = window.channels[1]
+    width = order.passes or co
+    passes = -(-co // width)
+    start, end = _group_table(window, order, order.pixels)
+    lone = (end - start) < order.pixels
+    unit, ahead = _unit_table(window, order), _ahead(window, order)
+
+    def chunk(pixel: Times, channel: Times) -> Times:
+        if order.chunk is None:
+            return 0 * (pixel + channel)
+        found = channel // order.chunk
+        if order.loose_tail:
+            whole = co - co % order.chunk
+            found = np.where(channel < whole, found, whole // order.chunk + channel - whole)
+        if order.tail_chunk is not None:
+            found = np.where(lone[pixel], channel // order.tail_chunk, found)
+        return np.where(ahead[pixel], 0, found)
+
+    def when(pixel: Times, channel: Times) -> Times:
+        now = channel // width
+        first = start[pixel]
+        if order.passes is not None and window.groups == 1 and co % width:
+            first = np.where(now == passes - 1, pixel, first)  # the odd channel goes alone
+        time = unit[pixel] * passes + now
+        return (time * (len(start) + 1) + first) * (co + 1) + chunk(pixel, channel)
+
+    return when
+
+
+def _unit_table(window: Window, order: AccessOrder) -> Times:
+    pixels = np.arange(window.batch * window.output[0] * window.output[1])
+    if order.restart is Restart.NEVER:
+        return 0 * pixels
+    area = window.output[0] * window.output[1]
+    return pixels // (area if order.restart is Restart.BATCH else window.output[1])
+
+
+def _ahead(window: Window, order: AccessOrder) -> npt.NDArray[np.bool_]:
+    """Output pixels at an edge, whose windows are copied before that edge is written."""
+    width = window.output[1]
+    column = np.arange(window.batch * window.output[0] * width) % width
+    if not order.edges:
+        return np.zeros(len(column), bool)
+    left, right = edge_pixels(window)
+    return (column < left) | (column >= width - right)
+
+
+def _group_table(window: Window, order: AccessOrder, size: int) -> tuple[Times, Times]:
+    """First and end output pixel of the group of each output pixel."""
+    pixels = np.arange(window.batch * window.output[0] * window.output[1])
+    unit = _unit_table(window, order)
+    begin = np.searchsorted(unit, unit, side="left")
+    stop = np.searchsorted(unit, unit, side="right")
+    if not order.edges:
+        start = begin + (pixels - begin) // size * size
+        return _split(start, np.minimum(start + size, stop), pixels, order)
+    left, right = edge_pixels(window)
+    width = window.output[1]
+    row = pixels // width * width
+    low, high = row + left, row + width - right
+    start = low + (pixels - low) // size * size
+    end = np.minimum(start + size, high)
+    start, end = _split(start, end, pixels, order)
+    start = np.where(pixels < low, row, np.where(pixels >= high, high, start))
+    end = np.where(pixels < low, low, np.where(pixels >= high, row + width, end))
+    return start, end
+
+
+def _split(start: Times, end: Times, pixels: Times, order: AccessOrder) -> tuple[Times, Times]:
+    """Leftovers of groups that are computed one by one become groups of one."""
+    if order.tail_chunk is None:
+        return start, end
+    lone = end - start < order.pixels
+    return np.where(lone, pixels, start), np.where(lone, pixels + 1, end)

@@ -1,0 +1,83 @@
+"""What every operator that TFLM registers costs in the arena besides its tensors.
+
+    parse    builtin parameters      packed at their own alignment
+    Init     OpData                  rounded up to 16
+    Prepare  further persistent      rounded up to 16
+             TfLiteTensor structs    temporary, on top of the head
+
+The order of allocations was read from the Init and Prepare functions of tflite-micro 90b983c,
+tensorflow/lite/micro/kernels. This module must not know addresses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tflm_planner.model.ir import Op
+from tflm_planner.support.units import align_up
+from tflm_planner.tflm.kernels import custom_ops
+from tflm_planner.tflm.kernels.op_sizes import BUILTINS, builtin_parameters_size, op_data_bytes
+from tflm_planner.tflm.kernels.prepare import PersistentAllocation, Step
+from tflm_planner.tflm.kernels.temp_tensors import prepare_steps
+from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.versions import has_operator
+
+KNOWN = BUILTINS | custom_ops.REGISTERED
+"""Every operator with an entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorAllocations:
+    """One operator's allocations, in order.
+
+    builtin: size and alignment of the builtin parameters, None without. init: bytes of each
+    allocation of Init. prepare: the steps of Prepare; a tensor that is fetched twice is there
+    twice. known: False for an operator without an entry, or whose parameters cannot be read; its
+    figures are then an upper bound of what usual operators need.
+    """
+
+    builtin: tuple[int, int] | None
+    init: tuple[int, ...]
+    prepare: tuple[Step, ...]
+    known: bool = True
+
+    @property
+    def kept(self) -> int:
+        """Bytes that stay, rounded up as TFLM does; without the tensors' own."""
+        pieces = (step.size for step in self.prepare if isinstance(step, PersistentAllocation))
+        return sum(map(align_up, (*self.init, *pieces))) + (self.builtin[0] if self.builtin else 0)
+
+
+def operator_allocations(op: Op, target: Target) -> OperatorAllocations:
+    """What `op` allocates on `target`."""
+    if op.kind not in KNOWN or not custom_ops.readable(op):
+        return _unknown(op)
+    if op.kind in custom_ops.REGISTERED:
+        pointer = target.pointer
+        return OperatorAllocations(
+            None, custom_ops.init(op, pointer), custom_ops.prepare(op, pointer)
+        )
+    data = op_data_bytes(op, target)
+    return OperatorAllocations(
+        builtin_parameters_size(op, target), (data,) if data else (), prepare_steps(op, target)
+    )
+
+
+def is_missing(op: Op, target: Target) -> bool:
+    """Whether TFLM registers the operator today, but not in the target's version."""
+    return lacks(op.kind, target)
+
+
+def lacks(kind: str, target: Target) -> bool:
+    """The same of all operators of a kind."""
+    return not has_operator(kind, target)
+
+
+def _unknown(op: Op) -> OperatorAllocations:
+    """A generous guess: OpData of 512 bytes, a dozen words a channel, every tensor fetched
+    twice."""
+    tensors = [*op.operands(), *op.outputs]
+    channels = max((t.shape[-1] for t in tensors if t.shape), default=0)
+    return OperatorAllocations(
+        (64, 8), (512,), (PersistentAllocation(12 * 4 * channels), *2 * tensors), known=False
+    )

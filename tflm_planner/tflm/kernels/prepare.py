@@ -1,0 +1,59 @@
+"""What an operator's Prepare does with memory, step by step.
+
+    fetch a tensor   TfLiteTensor, quantisation, zero points: temporary, upward from the head
+    Borrowed         a buffer, temporary as well
+    Piece            persistent, downward from the tail
+
+TFLM compares a fetch with the tail, but a Piece only with the head: it may overwrite what was
+fetched before. That is harmless where nobody reads the bytes again, and fails otherwise:
+
+    | TfLiteTensor           | TfLiteAffineQuantization  | zero points |
+    | ...  dims | bytes type | scale  zero_point*  | axis| n  z0 z1 .. |
+    `-- read when freed -----'-- read when freed --'                      of the last fetched
+
+This module must not know addresses, nor any operator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tflm_planner.model.ir import Tensor
+
+Keeps = Literal["dims", "struct", "axis", "all"]
+"""What of the last fetched tensor is used after a piece was allocated: if it is quantised, its
+pointers up to `zero_point`; if not, its TfLiteTensor up to `dims` ("dims") or whole ("struct").
+"axis": of a quantised one the axis too. "all": everything, zero points too."""
+
+
+@dataclass(frozen=True, slots=True)
+class PersistentAllocation:
+    """Persistent memory: bytes as asked, and what it must not overwrite.
+
+    used: how many of the fetches so far are still in use, all of them if None.
+    """
+
+    size: int
+    keeps: Keeps = "all"
+    used: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TempBuffer:
+    """A temporary buffer (AllocateTempBuffer) of `size` bytes, aligned to 16, all of it in use
+    until Prepare ends. Counts as a fetch."""
+
+    size: int
+
+
+Step = PersistentAllocation | TempBuffer | Tensor
+"""A tensor stands for its fetch."""
+
+
+def scale_count_of(tensor: Tensor) -> int:
+    """Number of scales that TFLM sees: 0 unless scale and zero point are both there."""
+    quantization = tensor.quantization
+    scale: Any = None if quantization is None else quantization.scale
+    zero: Any = None if quantization is None else quantization.zeroPoint
+    return 0 if scale is None or zero is None or len(zero) == 0 else len(scale)

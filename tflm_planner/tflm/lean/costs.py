@@ -1,0 +1,299 @@
+"""What operators with parameters for each channel cost in the arena of lean firmware.
+
+    stock   Init: OpData                 Prepare: arrays
+    lean    Prepare: [OpData] [array] [array] borrowed from temporary memory, then looked up:
+            in the pool -> flash | an equal one of an earlier tile -> shared | else kept in RAM
+
+The order of look-ups and comparisons is that of arduino_runner/src/lean/lean.cpp. This module
+must not know addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.tflm.kernels.costs import OperatorAllocations, operator_allocations
+from tflm_planner.tflm.kernels.op_sizes import uses_cmsis
+from tflm_planner.tflm.kernels.persistent_allocations import keeps_sums
+from tflm_planner.tflm.kernels.prepare import PersistentAllocation, Step, TempBuffer, scale_count_of
+from tflm_planner.tflm.lean import pool as lean
+from tflm_planner.tflm.targets import Target
+
+
+def lean_costs(
+    model: Model,
+    target: Target,
+    costs: Sequence[OperatorAllocations],
+    asked: Sequence[Sequence[int]],
+) -> list[OperatorAllocations]:
+    """What each operator of the model allocates. `costs` and `asked`: what stock TFLM allocates,
+    and the scratch requests, of each operator. Those that are not wrapped stay as they are; of
+    the others Init runs within Prepare."""
+    pool = lean.carried_pool(model)
+    ops = list(model.ops())
+    parsed = [_parsed(op, pool, one) for op, one in zip(ops, costs, strict=True)]
+    pool.rewind()
+    firmware = _Firmware(target, pool)
+    found: list[OperatorAllocations] = []
+    rest = iter(zip(ops, parsed, asked, strict=True))
+    for graph in model.graphs:
+        firmware.enter(graph)
+        for op, one, requests in (next(rest) for _ in graph.ops):
+            wrapped = op.kind in lean.LEAN_KINDS
+            found.append(firmware.prepared(op, one, requests) if wrapped else one)
+    return found
+
+
+def lean_form(ops: Sequence[Op], target: Target) -> Hashable:
+    """Equal for two lists of operators of equal kinds, options and shapes for which lean firmware
+    keeps pieces of equal sizes, in tiles too, with the pool of each: the same arrays lie in each
+    other, and the same operators have OpData of equal values."""
+    asked = [_parameters(op, target) for op in ops]
+    arrays = list(dict.fromkeys(a for pair in asked for a in pair or ()))
+    number = {array: k for k, array in enumerate(arrays)}
+    inside = tuple(tuple(lean.lies_at(one, other) for other in arrays) for one in arrays)
+    small = tuple(a if max(np.frombuffer(a, "<u4"), default=0) < _SMALL else b"" for a in arrays)
+    values: dict[Hashable, int] = {}
+    each = tuple(
+        None
+        if pair is None
+        else (number[pair[0]], number[pair[1]], values.setdefault(_values(op), len(values)))
+        for op, pair in zip(ops, asked, strict=True)
+    )
+    return each, inside, small
+
+
+_SMALL = 1 << 16
+"""Words of builtin parameters are below it, those of multipliers above: an array of smaller ones
+may lie in parameters."""
+
+
+def lean_kept(op: Op, target: Target) -> int:
+    """`Cost.kept` of one operator by itself, with the pool that is written last: it holds all
+    but OpData. That tiles share OpData is seen in whole models only; this is never too little."""
+    one = operator_allocations(op, target)
+    if not target.lean or op.kind not in lean.LEAN_KINDS:
+        return one.kept
+    if lean.builtin_parameters(op) is not None:
+        one = replace(one, builtin=None)
+    held = len(_held(op, _parameters(op, target) or (), target))
+    return replace(one, prepare=_without(one.prepare, held)).kept
+
+
+def _parsed(op: Op, pool: lean.Pool, one: OperatorAllocations) -> OperatorAllocations:
+    """Without the builtin parameters that are found in the pool."""
+    wanted = lean.builtin_parameters(op) if pool else None
+    if wanted is None or one.builtin is None:
+        return one
+    size, _ = one.builtin
+    return one if pool.find(wanted[:size]) is None else replace(one, builtin=None)
+
+
+def _parameters(op: Op, target: Target) -> tuple[bytes, bytes] | None:
+    """The arrays that Prepare asks memory for, where lean firmware serves them. In TFLM of 2023
+    FULLY_CONNECTED has one scale."""
+    if op.kind == "FULLY_CONNECTED" and _is_old(target):
+        return None
+    return lean.parameter_arrays(op)
+
+
+def _without(steps: Sequence[Step], pieces: int) -> tuple[Step, ...]:
+    """The steps of Prepare but for its first few pieces: those that hold arrays."""
+    left = iter(range(pieces))
+    return tuple(
+        s for s in steps if not isinstance(s, PersistentAllocation) or next(left, None) is None
+    )
+
+
+def _held(op: Op, arrays: Sequence[bytes], target: Target) -> Sequence[bytes]:
+    """Those of the arrays that there is temporary memory for. TFLM of 2023 has no temporary
+    buffers: there an array is held in the zero points of its filter, if these are as many."""
+    known = op.inputs[1] if len(op.inputs) > 1 else None
+    room = not _is_old(target) or (known is not None and scale_count_of(known) >= lean.channels(op))
+    return arrays if room else ()
+
+
+def _is_old(target: Target) -> bool:
+    return target.version == "arduino-2023"
+
+
+@dataclass
+class _Firmware:
+    """The wrappers' state while sub-graph after sub-graph is prepared."""
+
+    target: Target
+    pool: lean.Pool
+    _filters: set[int] = field(default_factory=set[int])
+    _arrays: dict[Hashable, Hashable] = field(default_factory=dict[Hashable, Hashable])
+    _opdata: set[Hashable] = field(default_factory=set[Hashable])
+    _made: int = 0
+
+    @property
+    def _shares(self) -> bool:
+        """LEAN_SHARE: not on cores on which other vendors' kernels are usual."""
+        return not self.target.core.startswith("Xtensa")
+
+    def enter(self, graph: Graph) -> None:
+        """A sub-graph's nodes share among themselves only."""
+        self._filters, self._arrays, self._opdata = set(), {}, set()
+
+    def prepared(
+        self, op: Op, one: OperatorAllocations, requests: Sequence[int]
+    ) -> OperatorAllocations:
+        """What the operator's Init and Prepare take now."""
+        init = (PersistentAllocation(size, used=0) for size in one.init)
+        stock = replace(one, init=(), prepare=(*self._looked_at(op), *init, *one.prepare))
+        arrays = _parameters(op, self.target)
+        if arrays is None or not (self.pool or self._shares_tiles(op)):
+            return stock
+        known = id(op.inputs[1])
+        watched = not self.pool and known not in self._filters
+        self._filters.add(known)
+        if watched:
+            places = [self._new_place() for _ in arrays]
+            self._remember(op, arrays, places, _opdata_form(op, requests, places, self.target))
+            return stock
+        return self._hooked(op, one, requests, arrays)
+
+    def _shares_tiles(self, op: Op) -> bool:
+        """Whether arrays of an earlier tile are looked for where there is no pool."""
+        return self._shares and op.kind in lean.CONVOLUTIONS
+
+    def _looked_at(self, op: Op) -> list[Tensor]:
+        """Fetches of the wrapper itself: a filter's scales tell whether there are arrays at all."""
+        if op.kind != "FULLY_CONNECTED" or not self.pool or _is_old(self.target):
+            return []
+        data, known = op.inputs[:2]
+        quantized = data is not None and data.type_name in ("int8", "int16")
+        return [known] if quantized and known is not None and len(known.shape or ()) == 2 else []
+
+    def _hooked(
+        self, op: Op, one: OperatorAllocations, requests: Sequence[int], arrays: Sequence[bytes]
+    ) -> OperatorAllocations:
+        """The first pieces of stock Prepare are the arrays. Those held are temporary instead, as
+        is OpData; what has no other place is copied at the end, while all of that is in use."""
+        held = _held(op, arrays, self.target)
+        kept: list[int] = []
+        places: list[Hashable] = []
+        for role, array in enumerate(held):
+            place = self._place(op, role, array)
+            if place is None:
+                place = self._new_place()
+                kept.append(len(array))
+            places.append(place)
+        places += [self._new_place() for _ in arrays[len(held) :]]
+        form = _opdata_form(op, requests, places, self.target)
+        if not self._shares or form not in self._opdata:
+            kept += one.init
+        self._remember(op, arrays, places, form)
+        taken = (*self._looked_at(op), *self._taken(op, one, held))
+        steps = (*taken, *_without(one.prepare, len(held)), *map(PersistentAllocation, kept))
+        return replace(one, init=(), prepare=steps)
+
+    def _taken(self, op: Op, one: OperatorAllocations, held: Sequence[bytes]) -> list[Step]:
+        """Temporary memory that the wrapper takes before Prepare runs."""
+        if not _is_old(self.target):
+            return [*map(TempBuffer, one.init), *(TempBuffer(len(array)) for array in held)]
+        known = op.inputs[1]
+        assert known is not None
+        return [known] * max(1, len(held))  # the first is fetched to look for room
+
+    def _place(self, op: Op, role: int, array: bytes) -> Hashable | None:
+        at = self.pool.find(array)
+        if at is not None:
+            return "flash", at
+        return self._arrays.get((op.kind, id(op.inputs[1]), role, array)) if self._shares else None
+
+    def _new_place(self) -> Hashable:
+        self._made += 1
+        return "ram", self._made
+
+    def _remember(
+        self, op: Op, arrays: Sequence[bytes], places: Sequence[Hashable], form: Hashable
+    ) -> None:
+        for role, (array, place) in enumerate(zip(arrays, places, strict=True)):
+            self._arrays[op.kind, id(op.inputs[1]), role, array] = place
+        self._opdata.add(form)
+
+
+# --- OpData ---------------------------------------------------------------------------------------
+
+
+def _opdata_form(
+    op: Op, requests: Sequence[int], places: Sequence[Hashable], target: Target
+) -> Hashable:
+    """Equal for two operators exactly if TFLM computes the same OpData for both: kind, padding or
+    sizes, zero points, range of the activation, where the arrays lie, scratch (its index is
+    unique), row sums of a filter (their place is)."""
+    alone: Hashable = id(op) if any(requests) else None
+    known, result = op.inputs[1], op.outputs[0]
+    assert known is not None
+    if op.kind == "FULLY_CONNECTED":
+        sizes = (known.shape, result.elements) if uses_cmsis(op.kind, target) else ()
+        alone = id(op) if keeps_sums(op, target) else alone
+    else:
+        sizes = _padding(op)
+    return op.kind, _values(op), sizes, tuple(places), alone
+
+
+def _values(op: Op) -> Hashable:
+    """Of OpData, what follows from types and quantisation."""
+    data, known, result = op.inputs[0], op.inputs[1], op.outputs[0]
+    assert data is not None and known is not None
+    points = tuple(_zero_point(t) for t in (data, known, result))
+    return data.type_name, known.type_name, _bias_type(op), points, _activation(op)
+
+
+def _bias_type(op: Op) -> str:
+    bias = op.inputs[2] if len(op.inputs) > 2 else None
+    return "" if bias is None else bias.type_name
+
+
+def _zero_point(tensor: Tensor) -> int:
+    found: Any = None if tensor.quantization is None else tensor.quantization.zeroPoint
+    return 0 if found is None or len(found) == 0 else int(found[0])
+
+
+def _padding(op: Op) -> tuple[int, ...]:
+    """ComputePaddingHeightWidth: padding and the odd rest, of rows and of columns."""
+    options: Any = op.options
+    data, known = op.inputs[0], op.inputs[1]
+    assert data is not None and known is not None
+    sizes, window = data.shape or (0,) * 4, known.shape or (0,) * 4
+    strides = options.strideH, options.strideW
+    dilations = options.dilationHFactor, options.dilationWFactor
+    found: list[int] = []
+    for axis, stride, dilation in zip((1, 2), strides, dilations, strict=True):
+        reach = (window[axis] - 1) * dilation + 1
+        same = options.padding == 0
+        count = (sizes[axis] + stride - 1) // stride if same else (sizes[axis] + stride - reach) // stride  # noqa: E501  # fmt: skip
+        total = max(0, (count - 1) * stride + reach - sizes[axis])
+        found += [total // 2, total % 2]
+    return tuple(found)
+
+
+_RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}
+
+
+def _activation(op: Op) -> tuple[int, int]:
+    """CalculateActivationRangeQuantized: the quantised bounds of the fused activation."""
+    options: Any = op.options
+    result = op.outputs[0]
+    low, high = _RANGES.get(result.type_name, (0, 0))
+    scale: Any = None if result.quantization is None else result.quantization.scale
+    if scale is None or len(scale) == 0:
+        return low, high
+
+    def quantized(real: float) -> int:
+        ratio = float(np.float32(real) / np.float32(scale[0]))
+        return _zero_point(result) + int(np.floor(abs(ratio) + 0.5) * np.sign(ratio))
+
+    bounds = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
+    below, above = bounds.get(int(options.fusedActivationFunction), (None, None))
+    low = low if below is None else max(low, quantized(below))
+    return low, high if above is None else min(high, quantized(above))

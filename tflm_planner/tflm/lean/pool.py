@@ -1,0 +1,256 @@
+"""The parameter pool of lean firmware, and where its wrappers find what (arduino_runner/src/lean).
+
+    metadata LEAN_PARAMS    int32: [n][n words] [n][n words] ... [0]
+
+A record is one array that TFLM computes for a convolution, or for a fully connected layer with a
+scale for each channel: multipliers or shifts of all output channels, or the structure of builtin
+parameters. Lean firmware looks for what TFLM computed, word
+by word, and points the operator there instead of keeping a copy in the arena; so a pool that is
+wrong costs memory, never bits. Firmware without lean ignores the metadata.
+
+Arithmetic of tflite-micro 90b983c: PopulateConvolutionQuantizationParams,
+CalculateOpDataFullyConnected and QuantizeMultiplier.
+This module must not know addresses or the rest of the arena.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tflm_planner.model.edit import add_metadata, remove_metadata
+from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.schema import Bytes
+from tflm_planner.tflm.kernels.prepare import scale_count_of
+
+POOL_METADATA = "LEAN_PARAMS"
+CONVOLUTIONS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
+LEAN_KINDS = CONVOLUTIONS | {"FULLY_CONNECTED"}
+"""Operators that lean firmware wraps."""
+_FILTER = 1
+_WORD = 4
+_PADDING = {0: 1, 1: 2}
+"""Schema -> TfLitePadding, as the parser stores it."""
+_BIAS_TYPES = {0: 1, 1: 10, 2: 2, 3: 3, 4: 4, 7: 7, 9: 9}
+"""Schema -> TfLiteType."""
+
+
+# --- what TFLM computes ---------------------------------------------------------------------------
+
+
+def is_lean(op: Op) -> bool:
+    """Whether lean firmware serves this operator's parameters; all others are stock."""
+    if op.kind not in LEAN_KINDS or len(op.inputs) <= _FILTER or not op.outputs:
+        return False
+    data, known, result = op.inputs[0], op.inputs[_FILTER], op.outputs[0]
+    if data is None or known is None or data.type_name not in ("int8", "int16"):
+        return False
+    if op.kind == "FULLY_CONNECTED":
+        return len(known.shape or ()) == 2 and scale_count_of(known) > 1
+    return len(known.shape or ()) == 4 and len(result.shape or ()) == 4 and channels(op) > 0
+
+
+def channels(op: Op) -> int:
+    """Output channels."""
+    if op.kind == "FULLY_CONNECTED":
+        known = op.inputs[_FILTER]
+        return 0 if known is None else scale_count_of(known)
+    return int((op.outputs[0].shape or (0,))[-1])
+
+
+def parameter_arrays(op: Op) -> tuple[bytes, bytes] | None:
+    """Multipliers and shifts as TFLM computes them; None for operators that have none."""
+    if not is_lean(op):
+        return None
+    data, known, result = op.inputs[0], op.inputs[_FILTER], op.outputs[0]
+    assert data is not None and known is not None
+    each = [_scales(t) for t in (data, known, result)]
+    if any(s is None or s.size == 0 for s in each):
+        return None
+    given, kept, made = (s.astype("<f4") for s in each if s is not None)
+    if kept.size not in (1, channels(op)):
+        return None
+    return _quantized(
+        given[:1].tobytes(), np.broadcast_to(kept, channels(op)).tobytes(), made[:1].tobytes()
+    )
+
+
+def _scales(tensor: Tensor) -> NDArray[Any] | None:
+    found: Any = None if tensor.quantization is None else tensor.quantization.scale
+    return None if found is None else np.asarray(found)
+
+
+@lru_cache(maxsize=4096)
+def _quantized(data: bytes, known: bytes, result: bytes) -> tuple[bytes, bytes]:
+    """Scales as float32; the product and quotient are doubles, in TFLM's order."""
+    given, kept, made = (np.frombuffer(b, "<f4").astype(np.float64) for b in (data, known, result))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        real = given * kept / made
+    multipliers, shifts = quantize_multipliers(real)
+    return multipliers.astype("<i4").tobytes(), shifts.astype("<i4").tobytes()
+
+
+def quantize_multipliers(real: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """QuantizeMultiplier of every element: real = multiplier / 2^31 * 2^shift."""
+    finite = np.where(np.isfinite(real), real, 0.0)
+    fractions, shifts = np.frexp(finite)
+    scaled = fractions * (1 << 31)
+    rounded = np.copysign(np.floor(np.abs(scaled) + 0.5), scaled).astype(np.int64)
+    shifts = shifts.astype(np.int64)
+    full = rounded == 1 << 31
+    rounded, shifts = np.where(full, rounded // 2, rounded), np.where(full, shifts + 1, shifts)
+    tiny = shifts < -31
+    return np.where(tiny, 0, rounded), np.where(tiny, 0, shifts)
+
+
+def builtin_parameters(op: Op) -> bytes | None:
+    """TfLiteConvParams or TfLiteDepthwiseConvParams in memory: little-endian words. (Enums take a
+    byte on Arm, with three zero bytes behind; the Arduino library of 2023 lacks the last word of
+    CONV_2D's.) None where the parser would fail, or for other operators."""
+    options: Any = op.options
+    if op.kind not in CONVOLUTIONS or options is None or options.padding not in _PADDING:
+        return None
+    words = [_PADDING[options.padding], options.strideW, options.strideH]
+    if op.kind == "DEPTHWISE_CONV_2D":
+        words.append(options.depthMultiplier)
+    words.append(options.fusedActivationFunction)
+    words += [options.dilationWFactor, options.dilationHFactor]
+    if op.kind == "CONV_2D":
+        bias = _BIAS_TYPES.get(getattr(options, "quantizedBiasType", 0))
+        if bias is None:
+            return None
+        words.append(bias)
+    return np.array(words, "<i4").tobytes()
+
+
+# --- the pool -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WritePool:
+    """Attaches the pool of all that the model's convolutions need, in place of another one."""
+
+    def apply(self, model: Model) -> list[str]:
+        """Structural changes after this leave parameters without a record: in RAM, still right."""
+        records = list(pool_records(model))
+        remove_metadata(model, POOL_METADATA)
+        if records:
+            add_metadata(model, POOL_METADATA, np.frombuffer(_packed(records), np.uint8).copy())
+        return []
+
+
+def carries_pool(model: Model) -> bool:
+    """Whether the model was made for lean firmware."""
+    return any(m.name == POOL_METADATA for m in model.metadata)
+
+
+def pool_records(model: Model) -> Iterator[bytes]:
+    """Every distinct record: builtin parameters first, then arrays, in the order in which firmware
+    asks for them. What is part of an earlier record is left out."""
+    text, ends, seen = bytearray(), list[int](), set[bytes]()
+    for record in (*_wanted_parameters(model), *_wanted_arrays(model)):
+        if record in seen:
+            continue
+        seen.add(record)
+        if not _lies_in_one(text, ends, record):
+            text += record
+            ends.append(len(text))
+            yield record
+
+
+def _lies_in_one(text: bytearray, ends: list[int], wanted: bytes) -> bool:
+    """Whether one of the records that make up `text` holds all of `wanted`."""
+    at = _aligned_find(text, wanted, 0, len(text))
+    while at >= 0:
+        if at + len(wanted) <= ends[bisect_right(ends, at)]:
+            return True
+        at = _aligned_find(text, wanted, at + 1, len(text))
+    return False
+
+
+def _wanted_parameters(model: Model) -> Iterator[bytes]:
+    return (p for op in model.ops() if (p := builtin_parameters(op)) is not None)
+
+
+def _wanted_arrays(model: Model) -> Iterator[bytes]:
+    return (a for op in model.ops() for a in parameter_arrays(op) or ())
+
+
+def _packed(records: Iterable[bytes]) -> bytes:
+    words = [np.array([len(r) // _WORD], "<i4").tobytes() + r for r in records]
+    return b"".join(words) + bytes(_WORD)
+
+
+class Pool:
+    """A pool as firmware searches it: from the record after the last one found, round and round.
+
+    Where something is found matters, for operators share their data when they point to the same
+    place; so the search is the firmware's own.
+    """
+
+    def __init__(self, data: bytes | None) -> None:
+        self._data = data or b""
+        self._records = _parsed(self._data)  # first byte and end of each
+        self._hint = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._records)
+
+    def rewind(self) -> None:
+        """Begin anew at the first record: Init of an operator does."""
+        self._hint = 0
+
+    def find(self, wanted: bytes) -> int | None:
+        """Byte of the pool at which lean firmware finds `wanted`; None if it does not."""
+        count = len(self._records)
+        if not wanted or not count:
+            return None
+        for step in range(count):
+            index = (self._hint + step) % count
+            start, end = self._records[index]
+            at = _aligned_find(self._data, wanted, start, end)
+            if at >= 0:
+                self._hint = (index + 1) % count
+                return at
+        return None
+
+
+def carried_pool(model: Model) -> Pool:
+    """The pool in the model's metadata, as firmware accepts it; empty without one."""
+    for entry in model.metadata:
+        if entry.name == POOL_METADATA and entry.buffer.data is not None:
+            return Pool(entry.buffer.data.tobytes())
+    return Pool(None)
+
+
+def _parsed(data: bytes) -> list[tuple[int, int]]:
+    """Records of a well-formed pool; none of one that firmware refuses."""
+    words: Bytes | Any = np.frombuffer(data[: len(data) // _WORD * _WORD], "<u4")
+    records: list[tuple[int, int]] = []
+    at = 0
+    while at < words.size and words[at]:
+        length = int(words[at])
+        if length >= words.size - at:
+            return []
+        records.append((_WORD * (at + 1), _WORD * (at + 1 + length)))
+        at += 1 + length
+    return records if records and at < words.size else []
+
+
+def lies_at(wanted: bytes, record: bytes) -> int:
+    """First byte of a record at which lean firmware finds `wanted`; -1 if it does not."""
+    return _aligned_find(record, wanted, 0, len(record))
+
+
+def _aligned_find(text: bytes | bytearray, wanted: bytes, start: int, end: int) -> int:
+    """First multiple of a word in [start, end) at which all of `wanted` lies; -1 if none."""
+    at = text.find(wanted, start, end)
+    while at >= 0 and at % _WORD:
+        at = text.find(wanted, at + 1, end)
+    return at

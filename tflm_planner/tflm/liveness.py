@@ -1,0 +1,355 @@
+"""From a model to its planning problem: which buffers live when, and which may share memory.
+
+The life spans are TFLM's own (AllocationInfoBuilder::MarkAllocationLifetimes): a counter of
+scopes runs over the operators, and over the body of a control-flow operator at its call site.
+
+    scope  0      1      2 ............. 5      6
+           input  CONV   WHILE           :      SOFTMAX
+                         | cond 3 | body 4, 5 |
+    operands and results of WHILE live through [2, 5]
+
+It knows tensors and operators; it must not know offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Problem
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.schema import element_bits
+from tflm_planner.ops import Sharing, sharings
+from tflm_planner.support.errors import ModelError
+from tflm_planner.support.units import ALIGNMENT, align_up
+from tflm_planner.tflm.aliases import EqualPair, copies, equal_tensors
+from tflm_planner.tflm.control_flow import idle_spans, if_calls, same_places, while_calls
+from tflm_planner.tflm.greedy import ONLINE, Request
+from tflm_planner.tflm.kernels.contracts import InputOverlap
+from tflm_planner.tflm.kernels.scratch import ScratchModel
+
+InputOverlapRule = Callable[[Op], Iterable[InputOverlap]]
+"""From an operator to what its kernels allow beyond aliases: a contract (tflm.kernels.contracts)."""
+
+
+def no_input_overlaps(_: Op) -> Iterable[InputOverlap]:
+    """The rule for unknown kernels."""
+    return ()
+
+
+VIEW_MAKERS = ("SLICE", "CONCATENATION", "SPLIT", "SPLIT_V")
+"""Kinds that need not run where they copy onto themselves (see `transforms.dialect`)."""
+UNUSED = -1
+"""First and last use of a tensor that no operator, input or output mentions."""
+
+
+@dataclass(slots=True)
+class LifeSpan:
+    """First and last scope of use, both inclusive, as TFLM counts them."""
+
+    first: int = UNUSED
+    last: int = UNUSED
+
+    def create(self, scope: int) -> None:
+        """TFLM's UpdateFirstCreated: the earliest creation counts."""
+        if self.first == UNUSED:
+            self.first = scope
+
+    def use(self, scope: int) -> None:
+        """TFLM's UpdateLastUsed."""
+        self.last = max(self.last, scope)
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A scratch request of one operator; `size` is rounded up to 16."""
+
+    op: Op
+    size: int
+    span: LifeSpan
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Life spans of all tensors that TFLM's planner places, and of all scratch.
+
+    planned: the tensors that get memory, in file order (sub-graph by sub-graph).
+    ops: the operators in file order. scopes: first and last scope of each call of an operator;
+    entered: the same of each graph, from the scope at which its inputs are written. idle: scopes
+    at which TFLM counts a tensor though nobody needs its bytes (see `flow`).
+    sizes: bytes of each planned tensor, rounded up to 16.
+    """
+
+    ops: list[Op]
+    planned: list[Tensor]
+    spans: dict[int, LifeSpan]
+    scopes: dict[int, list[tuple[int, int]]] = field(
+        default_factory=dict[int, list[tuple[int, int]]]
+    )
+    scratch: list[Scratch] = field(default_factory=list[Scratch])
+    kept: set[int] = field(default_factory=set[int])
+    sizes: dict[int, int] = field(default_factory=dict[int, int])
+    entered: dict[int, list[tuple[int, int]]] = field(
+        default_factory=dict[int, list[tuple[int, int]]]
+    )
+    idle: dict[int, list[tuple[int, int]]] = field(default_factory=dict[int, list[tuple[int, int]]])
+
+    def span(self, tensor: Tensor) -> LifeSpan:
+        """The life span of a planned tensor."""
+        return self.spans[id(tensor)]
+
+
+def planned_bytes(tensor: Tensor) -> int:
+    """Bytes that TFLM's planner gives the tensor: 0 for constants, variables and the results of
+    VAR_HANDLE (they lie in the tail), and empty tensors. int4 takes a byte an element there."""
+    if tensor.is_constant or tensor.is_variable:
+        return 0
+    if tensor.producer is not None and tensor.producer.kind == "VAR_HANDLE":
+        return 0
+    bits = element_bits(tensor.type)
+    if bits is None:
+        raise ModelError(
+            f"tensor {tensor.name!r} has type {tensor.type_name}, which TFLM cannot hold in its "
+            "arena; give the operator that makes it another type"
+        )
+    return tensor.elements * max(bits, 8) // 8
+
+
+def timeline(model: Model, scratch_of: ScratchModel, *, entries: Sequence[Graph] = ()) -> Timeline:
+    """Simulate TFLM's life-span marking from the main graph.
+
+    `entries`: further graphs that an application may invoke by themselves. TFLM leaves them out
+    of its marking; here they come after the main graph, so that they can share its memory.
+    """
+    sized = [(t, n) for t in model.tensors() if (n := planned_bytes(t)) > 0]
+    planned = [t for t, _ in sized]
+    line = Timeline(list(model.ops()), planned, {id(t): LifeSpan() for t in planned})
+    line.sizes = {id(t): align_up(n) for t, n in sized}
+    line.kept = {id(t) for graph in model.graphs for t in graph.outputs}
+    scope = _mark(model.main, 0, line)
+    for graph in entries:
+        scope = _mark(graph, scope + 1, line)
+    _find_idle(line)
+    line.scratch = [
+        Scratch(op, align_up(size), LifeSpan(line.scopes[id(op)][0][0], line.scopes[id(op)][-1][1]))
+        for op in line.ops
+        if id(op) in line.scopes
+        for size in scratch_of(op)
+        if size > 0
+    ]
+    return line
+
+
+def _mark(graph: Graph, scope: int, line: Timeline) -> int:
+    """MarkAllocationLifetimes for one graph entered at `scope`; returns the last scope."""
+
+    spans = line.spans
+
+    def mark(tensors: Iterable[Tensor], at: int, *, created: bool) -> None:
+        for tensor in tensors:
+            span = spans.get(id(tensor))
+            if span is not None:
+                if created:
+                    span.create(at)
+                span.use(at)
+
+    mark(graph.inputs, scope, created=True)
+    entry = scope
+    for op in graph.ops:
+        scope += 1
+        start = scope
+        mark(op.outputs, scope, created=True)
+        for called in op.called() if op.graphs else ():
+            scope = _mark(called, scope + 1, line)
+        mark(op.operands(), scope, created=False)
+        mark(op.outputs, scope, created=False)
+        line.scopes.setdefault(id(op), []).append((start, scope))
+    mark(graph.outputs, scope, created=True)
+    line.entered.setdefault(id(graph), []).append((entry, scope))
+    return scope
+
+
+def _find_idle(line: Timeline) -> None:
+    last = {key: span.last for key, span in line.spans.items()}
+    loops = while_calls(line.ops, line.scopes, line.entered)
+    found = [s for call in loops for s in idle_spans(call, last, line.kept)]
+    for choice in if_calls(line.ops, line.scopes, line.entered):
+        found += choice.idle_spans(last, line.kept)
+    for tensor, span in found:
+        if id(tensor) in last and span[0] <= span[1]:
+            line.idle.setdefault(id(tensor), []).append(span)
+
+
+def planning_problem(line: Timeline, trails_of: InputOverlapRule = no_input_overlaps) -> Problem:
+    """Buffers of all planned tensors, then of all scratch (sizes rounded up to 16), and where
+    memory may be shared: the aliases that every kernel library allows, and the trails that the
+    target's contracts allow, each where the operand dies at the operator.
+
+    Scratch cannot be planned offline, but room must be left for it: with it among the buffers,
+    every plan has a gap where TFLM's first fit finds one.
+    """
+    index = {id(t): i for i, t in enumerate(line.planned)}
+    tensors = [
+        Buffer(t.name, line.sizes[id(t)], (span := line.spans[id(t)]).first, span.last + 1)
+        for t in line.planned
+    ]
+    scratch = [
+        Buffer(f"scratch of {s.op.label}", s.size, s.span.first, s.span.last + 1)
+        for s in line.scratch
+    ]
+    found = [(index[id(s.operand)], index[id(s.result)], s.distance) for s in legal_in_place(line)]
+    found += [(index[id(v.first)], index[id(v.second)], v.distance) for v in equal_pairs(line)]
+    found += [(index[id(a)], index[id(b)], 0) for a, b in loop_pairs(line)]
+    aliases = [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
+    apart = [Overlap(index[a], index[b], -UNBOUNDED, UNBOUNDED) for a, b in never_together(line)]
+    plain = Problem((*tensors, *scratch), (*aliases, *apart))
+    return plain if trails_of is no_input_overlaps else with_input_overlaps(plain, line, trails_of)
+
+
+def with_input_overlaps(plain: Problem, line: Timeline, trails_of: InputOverlapRule) -> Problem:
+    """The problem of `planning_problem` without trails, and the trails of `trails_of`."""
+    index = {id(t): i for i, t in enumerate(line.planned)}
+    trails = tuple(
+        Overlap(index[id(t.result)], index[id(t.operand)], t.low, t.high)
+        for t in legal_input_overlaps(line, trails_of)
+    )
+    return plain.permitting((*plain.overlaps, *trails)) if trails else plain
+
+
+def _canonical(pair: tuple[int, int, int]) -> tuple[int, int, int]:
+    i, j, distance = pair
+    return (i, j, distance) if i < j else (j, i, -distance)
+
+
+def legal_in_place(line: Timeline) -> Iterator[Sharing]:
+    """Sharings between planned tensors whose operand is needed by nobody after the operator.
+
+    Distances are multiples of 16: TFLM rounds every buffer up to that, so that a view elsewhere
+    would stick out behind its parent.
+    """
+    for op in line.ops:
+        for s in sharings(op):
+            if s.distance % ALIGNMENT == 0 and _hands_over(op, s.operand, s.result, line):
+                yield s
+
+
+def loop_pairs(line: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
+    """Planned tensors that the copies of a WHILE or an IF make equal wherever both are needed; see
+    `flow`."""
+    loops = while_calls(line.ops, line.scopes, line.entered)
+    found = [pair for call in loops for pair in same_places(call, line.idle)]
+    for choice in if_calls(line.ops, line.scopes, line.entered):
+        found += choice.same_places()
+    for a, b in found:
+        known = a is not b and id(a) in line.spans and id(b) in line.spans
+        if (
+            known
+            and planned_bytes(a) == planned_bytes(b)
+            and _spans_intersect(line.span(a), line.span(b))
+        ):
+            yield a, b
+
+
+def loop_aliases(line: Timeline) -> list[Overlap]:
+    """The overlaps that spare loops all copies of their variables, indices as in
+    `planning_problem`."""
+    index = {id(t): i for i, t in enumerate(line.planned)}
+    found = [(index[id(a)], index[id(b)], 0) for a, b in loop_pairs(line)]
+    return [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
+
+
+def never_together(line: Timeline) -> Iterator[tuple[int, int]]:
+    """Identities of planned tensors that TFLM counts at the same time, though the bytes of both
+    are needed at none: they may share memory in any way."""
+    last = {key: span.last for key, span in line.spans.items()}
+    for choice in if_calls(line.ops, line.scopes, line.entered):
+        for a, b in choice.over_by_then(last, line.kept):
+            if id(b) in last:
+                yield id(a), id(b)
+    if not line.idle:
+        return
+    needed = {id(t): _needed(line, t) for t in line.planned}
+    loose = [t for t in line.planned if id(t) in line.idle]
+    for i, a in enumerate(loose):
+        others = (t for t in line.planned if id(t) not in line.idle)
+        for b in (*loose[i + 1 :], *others):
+            if _spans_intersect(line.span(a), line.span(b)):
+                pieces = ((p, q) for p in needed[id(a)] for q in needed[id(b)])
+                if not any(p[0] <= q[1] and q[0] <= p[1] for p, q in pieces):
+                    yield id(a), id(b)
+
+
+def _needed(line: Timeline, tensor: Tensor) -> list[tuple[int, int]]:
+    """The scopes at which a tensor's bytes are needed."""
+    span = line.span(tensor)
+    pieces = [(span.first, span.last)]
+    for low, high in line.idle.get(id(tensor), ()):
+        cut = [(a, min(b, low - 1)) for a, b in pieces]
+        cut += [(max(a, high + 1), b) for a, b in pieces]
+        pieces = [(a, b) for a, b in cut if a <= b]
+    return pieces
+
+
+def _spans_intersect(a: LifeSpan, b: LifeSpan) -> bool:
+    return a.first <= b.last and b.first <= a.last
+
+
+def equal_pairs(line: Timeline) -> Iterator[EqualPair]:
+    """Planned tensors that hold the same bytes and are live together at some time; see `views`.
+
+    Operators that two callers run are left out: their tensors live in between.
+    """
+    once = [op for op in line.ops if len(line.scopes.get(id(op), ())) == 1]
+    for pair in equal_tensors(once):
+        a, b = line.spans.get(id(pair.first)), line.spans.get(id(pair.second))
+        if a is not None and b is not None and a.first <= b.last and b.first <= a.last:
+            yield pair
+
+
+def view_aliases(line: Timeline, graph: Graph) -> list[Overlap]:
+    """The overlaps that make every operator of `graph` in VIEW_MAKERS along the outermost axis
+    copy onto itself, indices as in `planning_problem`."""
+    index = {id(t): i for i, t in enumerate(line.planned)}
+    makers = [op for op in graph.ops if op.kind in VIEW_MAKERS]
+    once = [op for op in makers if len(line.scopes.get(id(op), ())) == 1]
+    found = [
+        (index[id(s.operand)], index[id(s.result)], s.distance)
+        for op in once
+        for s in copies(op)
+        if id(s.operand) in index and id(s.result) in index
+    ]
+    return [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
+
+
+def legal_input_overlaps(line: Timeline, trails_of: InputOverlapRule) -> Iterator[InputOverlap]:
+    """Trails between planned tensors whose operand is needed by nobody after the operator."""
+    for op in line.ops:
+        for t in trails_of(op):
+            if _hands_over(op, t.operand, t.result, line):
+                yield t
+
+
+def _hands_over(op: Op, operand: Tensor, result: Tensor, line: Timeline) -> bool:
+    """Whether the operand's life ends where the result's begins, at the only run of `op`."""
+    calls = line.scopes.get(id(op), [])
+    if len(calls) != 1:  # never run, or run by two callers: its tensors live in between
+        return False
+    ending, beginning = line.spans.get(id(operand)), line.spans.get(id(result))
+    if ending is None or beginning is None or id(operand) in line.kept:
+        return False
+    return ending.last == calls[0][0] == beginning.first
+
+
+def placement_requests(line: Timeline, offsets: Mapping[int, int]) -> list[Request]:
+    """What TFLM's planner is asked for: every planned tensor, at its offset if the plan
+    (tensor identity -> bytes) has one, then every scratch buffer."""
+    tensors = [
+        Request(
+            line.sizes[id(t)],
+            (span := line.spans[id(t)]).first,
+            span.last,
+            offsets.get(id(t), ONLINE),
+        )
+        for t in line.planned
+    ]
+    return tensors + [Request(s.size, s.span.first, s.span.last) for s in line.scratch]

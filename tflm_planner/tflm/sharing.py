@@ -1,0 +1,139 @@
+"""Which memory a placed model really shares, and the replay of what only its target allows.
+
+`validate` says that a plan keeps the contracts, which are closed forms; the replay goes through
+the reads and writes of the target's kernels and says that no byte is lost. The two share the
+table of which kernel runs, and no arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.support.errors import UnsoundPlanError
+from tflm_planner.tflm.aliases import copies
+from tflm_planner.tflm.kernels.contracts import replay_safe
+from tflm_planner.tflm.liveness import (
+    Timeline,
+    legal_in_place,
+    legal_input_overlaps,
+    loop_pairs,
+    planned_bytes,
+)
+from tflm_planner.tflm.machine import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class SharedMemory:
+    """`result` and `operand` of `op` overlap; the result starts `distance` bytes below."""
+
+    op: Op
+    operand: Tensor
+    result: Tensor
+    distance: int
+
+    def __str__(self) -> str:
+        if self.distance == 0:
+            return f"{self.result.name} in {self.operand.name}"
+        where = "below" if self.distance > 0 else "into"
+        return f"{self.result.name} {abs(self.distance)} bytes {where} {self.operand.name}"
+
+
+def taken_aliases(line: Timeline, offsets: dict[int, int]) -> Iterator[SharedMemory]:
+    """The aliases that offsets (tensor identity -> bytes) take."""
+    views = (s for op in line.ops if id(op) in line.scopes for s in copies(op))
+    planned = (s for s in views if id(s.operand) in line.spans and id(s.result) in line.spans)
+    listed = {
+        (id(s.operand), id(s.result), s.distance): s for s in (*legal_in_place(line), *planned)
+    }
+    for s in listed.values():
+        shared = _shared(s.operand, s.result, offsets)
+        if shared is not None and shared.distance == -s.distance:
+            yield shared
+
+
+def shared_in_place(line: Timeline, offsets: dict[int, int]) -> tuple[str, ...]:
+    """Everything of which bytes are shared because they are equal, or no longer needed, whatever
+    the kernels: in words, for reports."""
+    return (*map(str, taken_aliases(line, offsets)), *taken_variables(line, offsets))
+
+
+def taken_variables(line: Timeline, offsets: Mapping[int, int]) -> list[str]:
+    """Variables of loops, and of branches, of which several faces (operand, result, inputs and
+    outputs of the graphs that run; see `tflm.control_flow`) lie in one place, each in words."""
+    places: dict[int, list[Tensor]] = {}
+    for pair in loop_pairs(line):
+        if offsets[id(pair[0])] == offsets[id(pair[1])]:
+            joined = {id(t): t for face in pair for t in places.get(id(face), [face])}
+            together = list(joined.values())
+            for key in joined:
+                places[key] = together
+    variables = {id(faces): ", ".join(t.name for t in faces) for faces in places.values()}
+    return [f"a loop's variable in one place: {faces}" for faces in variables.values()]
+
+
+def taken_input_overlaps(
+    line: Timeline, offsets: dict[int, int], machine: Machine
+) -> Iterator[SharedMemory]:
+    """The results that trail an operand and overlap it, as only the target's contracts allow."""
+    aliases = {(id(s.operand), id(s.result)) for s in taken_aliases(line, offsets)}
+    for t in legal_input_overlaps(line, machine.trails_of):
+        shared = _shared(t.operand, t.result, offsets)
+        if shared is not None and (id(t.operand), id(t.result)) not in aliases:
+            yield shared
+
+
+def replay_all(trails: list[SharedMemory], machine: Machine) -> int:
+    """Replay every trail on every kernel library that the machine may have; returns how many.
+
+    Raises UnsoundPlanError for a trail that loses a byte: the contract that allowed it is wrong.
+    """
+    for trail in trails:
+        for library in machine.libraries:
+            if not replay_safe(trail.op, library, trail.distance):
+                raise UnsoundPlanError(
+                    f"{trail.op.label}: {trail} loses bytes with {library.value} kernels; "
+                    "please report it, and plan with --no-overlap until it is mended"
+                )
+    return len(trails)
+
+
+def _shared(operand: Tensor, result: Tensor, offsets: dict[int, int]) -> SharedMemory | None:
+    """The pair, if their true bytes overlap."""
+    distance = offsets[id(operand)] - offsets[id(result)]
+    overlap = -planned_bytes(operand) < distance < planned_bytes(result)
+    assert result.producer is not None
+    return SharedMemory(result.producer, operand, result, distance) if overlap else None
+
+
+@dataclass(frozen=True, slots=True)
+class RemainingCopies:
+    """What a plan leaves to be copied; `cost.latency_of` asks. offsets: tensor identity ->
+    bytes. skips: whether a WHILE leaves out copies of a tensor onto itself."""
+
+    offsets: Mapping[int, int]
+    skips: bool = True
+
+    def in_place(self, op: Op) -> bool:
+        """Whether the first result lies on the first operand, so that a kernel that only copies
+        one to the other does nothing."""
+        return bool(op.inputs and op.outputs) and self._same(op.inputs[0], op.outputs[0])
+
+    def turn_bytes(self, op: Op) -> float:
+        """Bytes of the variables that a turn of a WHILE copies from body to caller, from caller
+        to condition and from caller to body; each of the three ways counts a third."""
+        condition, body = (op.graphs.get(f"{n}SubgraphIndex", []) for n in ("cond", "body"))
+        moved = 0.0
+        if len(condition) == 1 and len(body) == 1:
+            faces = zip(
+                op.outputs, condition[0].inputs, body[0].inputs, body[0].outputs, strict=False
+            )
+            for result, *others in faces:
+                copied = (not self.skips or not self._same(t, result) for t in others)
+                moved += result.nbytes * sum(copied) / 3
+        return moved
+
+    def _same(self, a: Tensor | None, b: Tensor) -> bool:
+        place = None if a is None else self.offsets.get(id(a))
+        return place is not None and place == self.offsets.get(id(b))

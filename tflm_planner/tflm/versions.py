@@ -1,0 +1,76 @@
+"""What TFLM could do on a given day: operators, and what a plan may rest on.
+
+    --tflm 2025-06  ->  day of the target  ->  has this operator? plans of several sub-graphs?
+
+The days are data (data/history.toml), each with its commit. Sizes of structures do not depend on
+them: a target's `version` says whose they are. This module must not know models.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+from tflm_planner.support.errors import UsageError
+from tflm_planner.tflm.targets import Target
+
+Behaviour = Literal["plans_of_subgraphs", "skips_copies", "turns_by_cmsis_nn"]
+_FIRST = date(2023, 1, 1)
+"""The beginning of what the table knows."""
+
+
+def with_tflm(target: Target, version: str) -> Target:
+    """The target with TFLM of a day ("2025-06-30"), of the first of a month ("2025-06"), or
+    "current". Raises UsageError for anything else, and for days of which nothing is known."""
+    made = replace(target, tflm=version)
+    day_of(made)
+    return made
+
+
+def day_of(target: Target) -> date:
+    """The day of the target's TFLM. Raises UsageError where a file gives no day."""
+    version = target.tflm
+    if not version or version == "current":
+        return day_of_version(version or target.version)
+    try:
+        day = date.fromisoformat(f"{version}-01" if version.count("-") == 1 else version)
+    except ValueError:
+        raise UsageError(
+            f"TFLM version {version!r} is not understood; give a month or a day of its sources, "
+            "such as 2025-06, or current"
+        ) from None
+    if day < _FIRST:
+        raise UsageError(f"TFLM of {day} is not known; what is known begins on {_FIRST}")
+    return day
+
+
+def day_of_version(version: str) -> date:
+    """The day of the sources that a version of structures stands for."""
+    return _table("version")[version]
+
+
+def has_operator(kind: str, target: Target) -> bool:
+    """Whether the target's TFLM can register an operator that TFLM can register today."""
+    return day_of(target) >= _table("operator").get(kind, date.min)
+
+
+def since(kind: str) -> date:
+    """The day on which TFLM got an operator."""
+    return _table("operator").get(kind, date.min)
+
+
+def can(target: Target, behaviour: Behaviour) -> bool:
+    """Whether the target's TFLM behaves so."""
+    return day_of(target) >= _table("behaviour")[behaviour]
+
+
+@cache
+def _table(name: str) -> Mapping[str, date]:
+    text = resources.files("tflm_planner.tflm").joinpath("data", "history.toml").read_text("utf-8")
+    table: dict[str, dict[str, Any]] = tomllib.loads(text)[name]
+    return {key: entry["since"] for key, entry in table.items()}

@@ -1,0 +1,1 @@
+"""Candidates tiled, ordered, planned and counted, in several processes; each once."""

@@ -1,0 +1,11 @@
+"""Rewrites of a model. Each is exact: the same bits on every input, or it refuses with a reason.
+
+    normalize, fold_transpose, collapse_axes     applied always
+    reorder, dilate, minify, attach_plan         one thing each
+    axis_graph                                   what can be split together
+    tile/                                        regions computed in tiles
+    row_loop/                                    regions computed a few rows at a time in a WHILE
+    dialect                                      tiles whose views cost no operator, for TFLM alone
+
+Legality lives here; what pays is for `tiling` to choose.
+"""

@@ -1,0 +1,59 @@
+"""Writes the plan into the model, as TFLM's `OfflineMemoryAllocation` metadata.
+
+    int32: [version 1][sub-graphs][n][offset of tensor 0]...[offset of tensor n-1]
+
+One offset for every tensor of every sub-graph in file order; -1 leaves a tensor to TFLM
+(constants and variables: their entry is not used). It must be the last structural change: a
+tensor added or dropped later shifts the list. Source: tflite-micro, micro_allocation_info.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tflm_planner.model.edit import add_metadata, remove_metadata
+from tflm_planner.model.ir import Model
+from tflm_planner.support.errors import ModelError
+from tflm_planner.tflm.greedy import ONLINE
+
+PLAN_METADATA = "OfflineMemoryAllocation"
+_VERSION = 1
+_LARGEST = (1 << 31) - 1
+
+
+@dataclass(frozen=True)
+class AttachPlan:
+    """Attaches offsets (tensor identity -> bytes from the head's start)."""
+
+    offsets: Mapping[int, int]
+
+    def apply(self, model: Model) -> list[str]:
+        """Replace whatever plan the model carries."""
+        if any(offset > _LARGEST for offset in self.offsets.values()):
+            raise ModelError(
+                "the plan needs offsets beyond 2 GiB, which TFLM's format cannot hold; "
+                "this model is not meant for a microcontroller"
+            )
+        listed = [self.offsets.get(id(t), ONLINE) for t in model.tensors()]
+        words = [_VERSION, len(model.graphs), len(listed), *listed]
+        remove_metadata(model, PLAN_METADATA)
+        add_metadata(model, PLAN_METADATA, np.array(words, "<i4").view(np.uint8))
+        return []
+
+
+def carried_plan(model: Model) -> dict[int, int] | None:
+    """The offsets that the model carries (tensor identity -> bytes; entries left to TFLM are
+    absent). None without a plan, or with one that does not fit the model's tensors."""
+    entries = [m for m in model.metadata if m.name == PLAN_METADATA]
+    if not entries or entries[-1].buffer.data is None:  # of several, TFLM takes the last
+        return None
+    data = entries[-1].buffer.data
+    words = np.frombuffer(data.tobytes()[: data.size // 4 * 4], "<i4")
+    tensors = list(model.tensors())
+    if words.size < 3 or int(words[2]) != len(tensors) or words.size < 3 + len(tensors):
+        return None
+    offsets = zip(tensors, words[3:], strict=False)
+    return {id(t): int(o) for t, o in offsets if int(o) != ONLINE}

@@ -1,0 +1,264 @@
+"""The Axis Connecting Graph: along which axes parts of a graph can be split together.
+
+    u (N, C) --FULLY_CONNECTED--> v (N, K)     u@1 -- v@1   the same spatial axis
+                                               u@2 -- v@0   the reduce axis of v
+
+Vertices are (tensor, axis), counted from 1 as in the paper; (tensor, 0) is the reduce axis of the
+operator that makes the tensor. Connected axes are split together or not at all. Built from the
+operators' axis maps alone. Source: MOTES, section 4.3. It must not change a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tflm_planner.model.ir import Graph, Op, Tensor
+from tflm_planner.ops.axes import axis_map
+
+REDUCE = 0
+"""The number of an operator's reduce axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """An axis of a tensor: `axis` from 1 on, or REDUCE for that of its operator."""
+
+    tensor: int
+    """Identity of the tensor."""
+    axis: int
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A connected sub-graph of the axis connecting graph: one axis of a part of the graph.
+
+    names: its vertices in running order, as "name@axis". sizes: the lengths along it, distinct,
+    longest first. reduces: the operators that sum up over it.
+    """
+
+    vertices: frozenset[Vertex]
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    reduces: tuple[Op, ...]
+
+
+@dataclass(frozen=True)
+class AxisGraph:
+    """The axis connecting graph of some operators. edges: pairs of vertices, both ways."""
+
+    tensors: dict[int, Tensor]
+    edges: dict[Vertex, frozenset[Vertex]]
+
+    def connected(self) -> list[Axis]:
+        """The axes: connected sub-graphs with more than one vertex, the largest first."""
+        found: list[Axis] = []
+        seen: set[Vertex] = set()
+        for start in self.edges:
+            if start not in seen:
+                group = self._reached(start)
+                seen.update(group)
+                if len(group) > 1:
+                    found.append(self._axis(group))
+        return sorted(found, key=lambda a: -len(a.vertices))
+
+    def axis_of(self, vertex: Vertex) -> Axis | None:
+        """The axis that a vertex belongs to; None for one that is connected to nothing."""
+        return self._axis(self._reached(vertex)) if self.edges.get(vertex) else None
+
+    def _reached(self, start: Vertex) -> list[Vertex]:
+        group, seen = [start], {start}
+        for vertex in group:
+            fresh = sorted(self.edges[vertex] - seen, key=self._rank)
+            seen.update(fresh)
+            group += fresh
+        return group
+
+    def _rank(self, vertex: Vertex) -> tuple[int, int]:
+        return self._positions[vertex.tensor], vertex.axis
+
+    @cached_property
+    def _positions(self) -> dict[int, int]:
+        return {key: i for i, key in enumerate(self.tensors)}
+
+    def _axis(self, group: Sequence[Vertex]) -> Axis:
+        tensors = self.tensors
+        ordered = sorted(group, key=self._rank)
+        names = tuple(f"{tensors[v.tensor].name}@{v.axis}" for v in ordered)
+        sizes = {(tensors[v.tensor].shape or ())[v.axis - 1] for v in group if v.axis != REDUCE}
+        makers = (tensors[v.tensor].producer for v in ordered if v.axis == REDUCE)
+        reduces = tuple(op for op in makers if op is not None)
+        return Axis(frozenset(group), names, tuple(sorted(sizes, reverse=True)), reduces)
+
+
+def axis_graph(ops: Iterable[Op]) -> AxisGraph:
+    """The graph of the operators' tensors that are not constant."""
+    tensors: dict[int, Tensor] = {}
+    edges: dict[Vertex, set[Vertex]] = {}
+
+    def join(a: Vertex, b: Vertex) -> None:
+        edges.setdefault(a, set()).add(b)
+        edges.setdefault(b, set()).add(a)
+
+    for op in ops:
+        operands = [t for t in op.operands() if not t.is_constant]
+        for t in (*operands, *op.outputs):
+            tensors.setdefault(id(t), t)
+            for axis in range(len(t.shape or ())):
+                edges.setdefault(Vertex(id(t), axis + 1), set())
+        known = axis_map(op)
+        for link in known.links:
+            operand, result = op.inputs[link.operand], op.outputs[link.result]
+            if operand is not None and not operand.is_constant:
+                join(Vertex(id(operand), link.axis + 1), Vertex(id(result), link.out_axis + 1))
+        for operand_index, axis in known.reduces:
+            operand = op.inputs[operand_index]
+            if operand is not None and not operand.is_constant:
+                join(Vertex(id(operand), axis + 1), Vertex(id(op.outputs[0]), REDUCE))
+    return AxisGraph(tensors, {v: frozenset(near) for v, near in edges.items()})
+
+
+@dataclass(frozen=True)
+class PartitionScheme:
+    """p = (S, A, V_I, V_O, n): the operators `ops` are split along `axis` into `parts`; `inputs`
+    are tensors that SLICE splits, `outputs` those that CONCATENATION (or ADD, along a reduce axis)
+    puts together."""
+
+    ops: tuple[Op, ...]
+    axis: Axis
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    parts: int
+
+    def faults(self) -> list[str]:
+        """Why the scheme is not valid; empty when both conditions of MOTES hold, and every
+        operator can compute a part of what it makes along the axis."""
+        final = {id(t) for t in self.outputs}
+        touched = {v.tensor for v in self.axis.vertices}
+        found = [
+            f"output {t.name!r} is neither split nor reduced along the axis"
+            for t in self.outputs
+            if id(t) not in touched
+        ]
+        found += [
+            f"{op.label} is no output and would be split along its reduce axis"
+            for op in self.ops
+            for t in op.outputs
+            if id(t) not in final and Vertex(id(t), REDUCE) in self.axis.vertices
+        ]
+        return found + [
+            f"{op.label} cannot compute a part of axis {v.axis} of its result"
+            for op in self.ops
+            for i, t in enumerate(op.outputs)
+            for v in sorted(self.axis.vertices & _vertices(t), key=lambda v: v.axis)
+            if v.axis != REDUCE
+            and (t.shape or ())[v.axis - 1] > 1
+            and not axis_map(op).links_of(v.axis - 1, i)
+        ]
+
+    @property
+    def exact(self) -> bool:
+        """Whether every element is computed by one sum as before: no reduce axis is split."""
+        return not any(Vertex(id(t), REDUCE) in self.axis.vertices for t in self.outputs)
+
+
+def _vertices(tensor: Tensor) -> frozenset[Vertex]:
+    rank = len(tensor.shape or ())
+    return frozenset(Vertex(id(tensor), axis) for axis in range(REDUCE, rank + 1))
+
+
+def schemes_along(graph: Graph, ops: Sequence[Op], axis: Axis, parts: int) -> PartitionScheme:
+    """The scheme that splits `ops` (of `graph`) along an axis: inputs and outputs are what lies on
+    the border of `ops`."""
+    inner = {id(op) for op in ops}
+    made = {id(t) for op in ops for t in op.outputs}
+    touched = {v.tensor for v in axis.vertices if v.axis != REDUCE}
+    inputs = {
+        id(t): t
+        for op in ops
+        for t in op.operands()
+        if not t.is_constant and id(t) not in made and id(t) in touched
+    }
+    kept = {id(t) for t in graph.outputs}
+    outputs = [
+        t
+        for op in ops
+        for t in op.outputs
+        if id(t) in kept or any(id(c) not in inner for c in t.consumers)
+    ]
+    return PartitionScheme(tuple(ops), axis, tuple(inputs.values()), tuple(outputs), parts)
+
+
+LONGEST_CELL = 40
+"""Operators. Cells of networks whose cells read the two before them are found below this."""
+
+
+def cells(graph: Graph) -> list[list[Op]]:
+    """The operators in running order, cut wherever a single tensor is all that goes on: between
+    cuts lie the cells, of which those without branches in a row are one. Longer ones than
+    LONGEST_CELL are cut where two tensors go on (NASNet), where that makes them shorter."""
+    found: list[list[Op]] = []
+    for cell in _cut_where(graph, graph.ops, 1):
+        finer = _cut_where(graph, cell, 2) if len(cell) > LONGEST_CELL else [cell]
+        found += finer
+    return found
+
+
+def _cut_where(graph: Graph, ops: Sequence[Op], width: int) -> list[list[Op]]:
+    """Operators in a row, cut behind branches where at most `width` of their results go on."""
+    last_use = _last_uses(graph)
+    position = {id(op): i for i, op in enumerate(graph.ops)}
+    alive: set[int] = set()
+    found: list[list[Op]] = [[]]
+    branching = False
+    for op in ops:
+        found[-1].append(op)
+        alive |= {id(t) for t in op.outputs}
+        alive = {t for t in alive if last_use.get(t, -1) > position[id(op)]}
+        if len(alive) > width:
+            branching = True
+        elif branching:
+            found.append([])
+            branching = False
+    return [cell for cell in found if cell]
+
+
+def blocks(graph: Graph) -> list[list[Op]]:
+    """The operators in running order, cut where a single tensor goes on that is no larger than
+    those before and after it: an inverted bottleneck is a block, with its residual or without."""
+    ends = _cut_points(graph)
+    sizes = [graph.ops[i].outputs[0].nbytes for i in ends]
+    narrow = [
+        end
+        for k, end in enumerate(ends[:-1])
+        if sizes[k] <= min(sizes[max(k - 1, 0)], sizes[k + 1]) and (k or sizes[0] < sizes[1])
+    ]
+    found: list[list[Op]] = []
+    start = 0
+    for end in (*narrow, len(graph.ops) - 1):
+        found.append(graph.ops[start : end + 1])
+        start = end + 1
+    return [block for block in found if block]
+
+
+def _cut_points(graph: Graph) -> list[int]:
+    """Positions of operators after which only one tensor, their result, is needed."""
+    last_use = _last_uses(graph)
+    alive: set[int] = set()
+    found: list[int] = []
+    for i, op in enumerate(graph.ops):
+        alive |= {id(t) for t in op.outputs}
+        alive = {t for t in alive if last_use.get(t, -1) > i}
+        waiting = any(last_use.get(id(t), -1) > i for t in graph.inputs)
+        if len(alive) == 1 and id(op.outputs[0]) in alive and not waiting:
+            found.append(i)
+    return found
+
+
+def _last_uses(graph: Graph) -> dict[int, int]:
+    last_use: dict[int, int] = {}
+    for i, op in enumerate(graph.ops):
+        for t in op.operands():
+            last_use[id(t)] = i
+    return last_use | {id(t): len(graph.ops) for t in graph.outputs}

@@ -1,0 +1,96 @@
+"""What a pass is: a frozen dataclass whose fields are its options.
+
+A pass decides what is legal; which pass runs where is the search's choice. It changes the model
+through `rewriter` alone and returns notes: what it did, or why it did not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Protocol, TypeVar
+
+from tflm_planner.model.check import check
+from tflm_planner.model.ir import Model, Op
+from tflm_planner.ops import has_side_effects
+
+
+class Pass(Protocol):
+    """One transformation of a model."""
+
+    def apply(self, model: Model) -> list[str]:
+        """Change `model` in place; notes for the report, empty when nothing was worth a word."""
+        ...
+
+
+def run(model: Model, *passes: Pass) -> list[str]:
+    """Apply passes in order, with the model checked before the first and after each."""
+    check(model)
+    notes: list[str] = []
+    for one in passes:
+        notes += one.apply(model)
+        check(model)
+    return notes
+
+
+class TransformRefusedError(Exception):
+    """Why a pass leaves a region as it is. `prefix` begins the note."""
+
+    prefix: ClassVar[str] = "not changed"
+
+
+class RegionRewrite(Protocol):
+    """Operators by their positions in the main graph, and what to do with them."""
+
+    @property
+    def ops(self) -> tuple[int, ...]:
+        """Positions before anything was changed."""
+        ...
+
+
+R = TypeVar("R", bound=RegionRewrite)
+
+
+def apply_regions(
+    model: Model,
+    regions: Sequence[R],
+    rewrite: Callable[[R, list[Op]], str],
+    refused: type[TransformRefusedError] = TransformRefusedError,
+) -> list[str]:
+    """Rewrite regions one by one; all positions are those of the model as it is now. A note for
+    each: the rewriter's, or why it refused. `refused`: how regions that share an operator are."""
+    listed = list(model.main.ops)
+    notes: list[str] = []
+    taken: set[int] = set()
+    for region, ops in [(r, [listed[i] for i in sorted(set(r.ops))]) for r in regions]:
+        try:
+            if any(id(op) in taken for op in ops):
+                raise refused("regions share an operator")
+            if _turns_effects(model.main.ops, ops):
+                raise refused("operators with side effects among it would change their order")
+            notes.append(rewrite(region, ops))
+            taken |= {id(op) for op in ops}
+        except TransformRefusedError as error:
+            notes.append(f"{error.prefix}: {error}")
+    return notes
+
+
+def _turns_effects(ops: Sequence[Op], region: Sequence[Op]) -> bool:
+    """Whether a region that runs as one would turn two operators with side effects around: the
+    first reads what the region makes and must wait for it, the second need not."""
+    left = {id(op) for op in region}
+    late: set[int] = set()
+    waits = False
+    for op in ops:
+        if not left:
+            return False
+        if id(op) in left:
+            left.remove(id(op))
+            late |= {id(t) for t in op.outputs}
+            continue
+        is_late = any(id(t) in late for t in op.operands())
+        late |= {id(t) for t in op.outputs} if is_late else set()
+        if has_side_effects(op):
+            if waits and not is_late:
+                return True
+            waits = waits or is_late
+    return False

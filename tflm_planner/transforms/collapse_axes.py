@@ -1,0 +1,123 @@
+"""Transpositions of fewer axes: the same bytes, by a kernel that knows four.
+
+    (1, 12, 12, 48) --RESHAPE--> (1, 12, 12, 2, 24) --TRANSPOSE 0 1 2 4 3--> (1, 12, 12, 24, 2)
+                    --RESHAPE--> (12, 12, 2, 24)    --TRANSPOSE 0 1 3 2-->   (12, 12, 24, 2)
+
+CMSIS-NN refuses int8 tensors of five axes and more, and TFLM takes that for done: the result is
+never written (see `tflm.wrong_kernels`). An axis of one element can be left out, and axes that are
+neighbours before and after are one. Where the operand is made by a RESHAPE and the result is read
+by RESHAPEs alone (channels shuffled among groups, pixels among channels), nobody else sees the
+shape, and the model is right on every target. No operator comes or goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tflm_planner.model.draft import Draft
+from tflm_planner.model.edit import resize
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.ops.constants import integers
+from tflm_planner.tflm.kernels.known_faults import MOST_TURNED
+from tflm_planner.transforms.fold_transpose import is_private
+
+
+def collapse_transpose_axes(model: Model) -> list[str]:
+    """Write transpositions of int8 with at most four axes; a note if there were any."""
+    count = sum(_AxisCollapser(model, graph).merge_all() for graph in model.graphs)
+    if not count:
+        return []
+    return [
+        f"{count} TRANSPOSE of more than {MOST_TURNED} axes made with {MOST_TURNED} at most: "
+        "CMSIS-NN leaves the results of others unwritten"
+    ]
+
+
+def collapsed_axes(shape: Sequence[int], order: Sequence[int], most: int) -> list[list[int]]:
+    """The axes of `shape` in groups that stay together, none of one element alone, `most` of them
+    if so few can be: the last ones are merged first, so that rows stay apart from columns."""
+    there = [axis for axis in order if shape[axis] > 1]
+    groups = [[axis] for axis in there]
+    at = len(groups) - 1
+    while len(groups) > most and at > 0:
+        before, after = groups[at - 1][-1], groups[at][0]
+        if after > before and all(shape[axis] == 1 for axis in range(before + 1, after)):
+            groups[at - 1 : at + 1] = [groups[at - 1] + groups[at]]
+        at -= 1
+    return groups
+
+
+class _AxisCollapser:
+    """Merges axes of the transpositions of one graph, which share shapes and orders: every tensor
+    listed costs memory."""
+
+    def __init__(self, model: Model, graph: Graph) -> None:
+        self._model, self._graph = model, graph
+        self._integers: dict[tuple[int, ...], Tensor] = {}
+
+    def merge_all(self) -> int:
+        """How many were made with fewer axes."""
+        found = [op for op in self._graph.ops if op.kind == "TRANSPOSE" and len(op.inputs) == 2]
+        return sum(map(self._merge, found))
+
+    def _merge(self, op: Op) -> bool:
+        """Merge axes of one; False where that is of no use, or cannot be."""
+        source, result, order = op.inputs[0], op.outputs[0], integers(op.inputs[1])
+        shape = () if source is None else source.shape or ()
+        if source is None or source.type_name != "int8" or len(shape) <= MOST_TURNED:
+            return False
+        if order is None or sorted(order) != list(range(len(shape))) or 0 in shape:
+            return False
+        groups = collapsed_axes(shape, order, MOST_TURNED)
+        there = sorted(groups)
+        if len(groups) > MOST_TURNED or groups == there:  # CMSIS-NN turns what is not to turn
+            return False
+        maker = self._hidden_maker(op, source)
+        if maker is None:
+            return False
+        sizes = [int(np.prod([shape[axis] for axis in group])) for group in there]
+        turned = [there.index(group) for group in groups]
+        resize(source, tuple(sizes))
+        resize(result, tuple(sizes[i] for i in turned))
+        self._reshape(maker, source)
+        self._replace(op, [source], turned, result)
+        return True
+
+    def _hidden_maker(self, op: Op, source: Tensor) -> Op | None:
+        """The RESHAPE that makes the operand, where only RESHAPEs around the transposition know
+        the shapes of what it reads and makes."""
+        maker, result = source.producer, op.outputs[0]
+        if maker is None or maker.kind != "RESHAPE" or source.consumers != [op]:
+            return None
+        told = len(maker.inputs) < 2 or integers(maker.inputs[1]) is not None
+        read = [reader.kind for reader in result.consumers]
+        private = all(is_private(self._model, self._graph, t) for t in (source, result))
+        return maker if told and read and set(read) == {"RESHAPE"} and private else None
+
+    def _reshape(self, maker: Op, result: Tensor) -> None:
+        """Let a RESHAPE make its result in the shape that it has now."""
+        shape = result.shape or ()
+        told = shape if len(maker.inputs) > 1 else None
+        changed = {} if maker.options is None else {"newShape": np.array(shape, np.int32)}
+        self._replace(maker, maker.inputs[:1], told, result, **changed)
+
+    def _replace(
+        self,
+        op: Op,
+        inputs: Sequence[Tensor | None],
+        told: Sequence[int] | None,
+        result: Tensor,
+        **changed: object,
+    ) -> None:
+        """The operator again, with other numbers as its last operand."""
+        draft = Draft(self._model, self._graph)
+        numbers = [] if told is None else [self._constant(draft, tuple(told))]
+        draft.clone(op, [*inputs, *numbers], [result], **changed)
+        draft.commit([op])
+
+    def _constant(self, draft: Draft, values: tuple[int, ...]) -> Tensor:
+        if values not in self._integers:
+            self._integers[values] = draft.integers("axes", values)
+        return self._integers[values]

@@ -1,0 +1,161 @@
+"""The TFLM dialect: views cost no operator.
+
+    portable   X -SLICE-> V -CONV_2D-> P -CONCATENATION-> Y     V lies in X, P in Y: both copies
+    dialect    X          V -CONV_2D-> P                  Y     write what is there already
+
+TFLM asks for no producer: a tensor is an address. So an operator that the plan makes copy every
+byte onto itself is dropped, and its result keeps its place over its parent. Only TFLM
+understands the outcome, and only with its plan: the portable model stays the reference.
+
+What TFLM no longer knows are life spans, by which it places scratch; `scratch_faults` says whether
+any scratch of the dialect would lie over a byte that is still needed. A graph output without a
+producer TFLM protects at the very end only: it goes through a last RESHAPE onto itself where the
+model uses RESHAPE; elsewhere its producer is dropped only if no scratch comes near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tflm_planner.memory.problem import Plan, validate
+from tflm_planner.model.draft import reshape_output
+from tflm_planner.model.edit import drop_views, resize
+from tflm_planner.model.ir import Model, Op
+from tflm_planner.ops import sharings
+from tflm_planner.ops.axes import Slide, axis_map
+from tflm_planner.ops.constants import integers
+from tflm_planner.ops.window import window_of
+from tflm_planner.tflm import greedy
+from tflm_planner.tflm.kernels.scratch import ScratchModel
+from tflm_planner.tflm.liveness import (
+    VIEW_MAKERS,
+    InputOverlapRule,
+    Timeline,
+    no_input_overlaps,
+    placement_requests,
+    planning_problem,
+    timeline,
+)
+
+_SAME = 0
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Drops the operators that `offsets` (tensor identity -> bytes) make copy onto themselves.
+    The last structural change but `Place`, with the same offsets. outputs: those that make graph
+    outputs as well."""
+
+    offsets: Mapping[int, int]
+    outputs: bool = True
+
+    def apply(self, model: Model) -> list[str]:
+        """See the class."""
+        kept = set[int]() if self.outputs else {id(t) for t in model.main.outputs}
+        idle = [
+            op
+            for op in model.main.ops
+            if op.kind in VIEW_MAKERS
+            and not any(id(t) in kept for t in op.outputs)
+            and copies_onto_itself(op, self.offsets)
+        ]
+        drop_views(model, model.main, idle)
+        left = sorted({op.kind for op in model.main.ops if op.kind in VIEW_MAKERS})
+        notes = [f"TFLM dialect: {len(idle)} operators dropped, their results are views"]
+        if left:
+            notes.append(f"TFLM dialect: {', '.join(left)} are still needed, for copies")
+        return notes
+
+
+@dataclass(frozen=True)
+class Crop:
+    """Prepares the dialect, before planning; LiteRT refuses the outcome.
+
+    SAME windows end before their last rows where only those before are read: TFLM computes as
+    many rows as the result declares. Not so windows of one pixel: CMSIS-NN's 1x1 convolution
+    (arm_convolve_1x1_s8_fast) counts the pixels of its input, and would write behind a shorter
+    result. Graph outputs put together from tiles get a last RESHAPE, if
+    the model uses it already, so that what they are put together by can be dropped.
+    """
+
+    def apply(self, model: Model) -> list[str]:
+        """See the class."""
+        rows = 0
+        for op in list(model.main.ops):
+            read = _rows_read(op, model)
+            if read is not None:
+                shape = op.outputs[0].shape or (0, 0)
+                rows += shape[1] - read
+                resize(op.outputs[0], (shape[0], read, *shape[2:]))
+        idle = [op for op in model.main.ops if op.kind == "SLICE" and _is_identity(op, model)]
+        drop_views(model, model.main, idle, merge=True)
+        joined = [t for t in model.main.outputs if t.producer and t.producer.kind in VIEW_MAKERS]
+        if joined and any(op.kind == "RESHAPE" for op in model.ops()):
+            for t in dict.fromkeys(joined):
+                reshape_output(model, model.main, t)
+        return [f"TFLM dialect: {rows} rows that nobody reads are not computed"] if rows else []
+
+
+def copies_onto_itself(op: Op, offsets: Mapping[int, int]) -> bool:
+    """Whether the plan makes every byte that `op` writes the one that it reads there."""
+    moved = [s for s in sharings(op) if s.same_bytes]
+    operands = [t for t in op.operands() if not t.is_constant]
+    pairs = {(id(s.operand), id(s.result), s.distance) for s in moved}
+    complete = len(moved) == (len(operands) if op.kind == "CONCATENATION" else len(op.outputs))
+    known = all(a in offsets and b in offsets for a, b, _ in pairs)
+    constants = op.kind == "CONCATENATION" and len(operands) < len(op.operands())
+    return complete and known and not constants and all(
+        offsets[b] - offsets[a] == distance for a, b, distance in pairs
+    )  # fmt: skip
+
+
+def scratch_faults(
+    portable: Timeline,
+    model: Model,
+    offsets: Mapping[int, int],
+    scratch_of: ScratchModel,
+    trails_of: InputOverlapRule = no_input_overlaps,
+) -> tuple[int, list[str]]:
+    """Head of the dialect `model`, and what its scratch would overwrite by the life spans of the
+    `portable` timeline, taken before operators were dropped."""
+    line = timeline(model, scratch_of)
+    requests = placement_requests(line, offsets)
+    placed = greedy.place(requests)
+    scratch = placed[len(line.planned) :]
+    tensors = [offsets[id(t)] for t in portable.planned]
+    assert len(scratch) == len(portable.scratch), "operators with scratch were dropped"
+    problem = planning_problem(portable, trails_of)
+    wrong = validate(problem, Plan((*tensors, *scratch)))
+    return greedy.head(requests, placed), [str(w) for w in wrong]
+
+
+def _rows_read(op: Op, model: Model) -> int | None:
+    """Rows of the result of a SAME window that SLICEs read, if they leave out the last ones."""
+    window = window_of(op)
+    if window is None or op.options.padding != _SAME or window.kernel == (1, 1):
+        return None
+    (result,) = op.outputs
+    outputs = {id(t) for t in model.main.outputs}
+    links = axis_map(op).links_of(1)
+    if id(result) in outputs or not result.consumers or not isinstance(links[0].rule, Slide):
+        return None
+    last = 0
+    for consumer in result.consumers:
+        if consumer.kind != "SLICE":
+            return None
+        begin, taken = integers(consumer.inputs[1]), consumer.outputs[0].shape or ()
+        if begin is None or len(begin) != 4 or len(taken) != 4:
+            return None
+        last = max(last, begin[1] + taken[1])
+    return last if last < (result.shape or (0, 0))[1] else None
+
+
+def _is_identity(op: Op, model: Model) -> bool:
+    """Whether a SLICE takes all of its operand, so that its readers may as well read that."""
+    data, result = op.inputs[0], op.outputs[0]
+    outputs = {id(t) for t in model.main.outputs}
+    return data is not None and data.shape == result.shape and id(result) not in outputs
+
+
+__all__ = ["Crop", "Dialect", "copies_onto_itself", "scratch_faults"]

@@ -1,0 +1,88 @@
+"""Products of activations read their operands as the kernel wants them.
+
+    k --TRANSPOSE(0,2,3,1)--> k' --BATCH_MATMUL(adj_y=0)--    TFLM keeps a turned copy of k'
+    k --TRANSPOSE(0,2,1,3)--> k' --BATCH_MATMUL(adj_y=1)--    ... and now none
+
+The kernel computes with the right operand turned and the left one as it is, whatever the flags
+say; where they say otherwise, it keeps a copy as large as the operand in the tail, one for every
+BATCH_MATMUL, of every tile (tflite-micro, kernels/batch_matmul.cc). An operand that a TRANSPOSE
+makes can be made the right way round. The sums are the same ones in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflm_planner.model.draft import Draft
+from tflm_planner.model.edit import drop_views, resize, set_option
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.ops.constants import integers
+
+_SIDES = ((0, "adjX", False), (1, "adjY", True))
+"""Operand, its flag, and the flag that needs no copy."""
+
+
+def fold_transposes(model: Model) -> list[str]:
+    """Turn what can be turned; a note if there was something."""
+    count = 0
+    for graph in model.graphs:
+        for op in [op for op in graph.ops if op.kind == "BATCH_MATMUL" and len(op.inputs) == 2]:
+            count += sum(_fold_operand(model, graph, op, *side) for side in _SIDES)
+    if not count:
+        return []
+    return [f"{count} operands of BATCH_MATMUL are made turned: TFLM keeps no turned copies"]
+
+
+def _fold_operand(model: Model, graph: Graph, op: Op, side: int, flag: str, best: bool) -> bool:
+    """Make one operand the right way round; False where it is so, or cannot be."""
+    operand = op.inputs[side]
+    if op.options is None or bool(getattr(op.options, flag)) is best or operand is None:
+        return False
+    maker = operand.producer
+    order = None if maker is None or maker.kind != "TRANSPOSE" else integers(maker.inputs[1])
+    if maker is None or order is None or not _is_free(model, graph, op, operand):
+        return False
+    rank = len(operand.shape or ())
+    if rank < 2 or len(order) != rank or maker.inputs[0] is None:
+        return False
+    _make(model, graph, maker, operand, [*order[:-2], order[-1], order[-2]])
+    set_option(op, flag, best)
+    return True
+
+
+def _is_free(model: Model, graph: Graph, op: Op, operand: Tensor) -> bool:
+    """Whether `op` alone reads a tensor, once, so that it may be laid out otherwise."""
+    alone = operand.consumers == [op] and sum(t is operand for t in op.inputs) == 1
+    return alone and is_private(model, graph, operand)
+
+
+def is_private(model: Model, graph: Graph, tensor: Tensor) -> bool:
+    """Whether only operators know the shape of a tensor that one of them makes, and no axis of it
+    has scales of its own."""
+    scale = None if tensor.quantization is None else tensor.quantization.scale
+    offered = any(tensor is t for s in model.signatures for _, t in (*s.inputs, *s.outputs))
+    return (
+        not any(tensor is t for t in graph.outputs)
+        and not offered
+        and not tensor.is_variable
+        and (scale is None or len(scale) <= 1)
+    )
+
+
+def _make(model: Model, graph: Graph, maker: Op, result: Tensor, order: Sequence[int]) -> None:
+    """Let a TRANSPOSE make its result in another order of axes; drop it if that is the old one."""
+    source = maker.inputs[0]
+    assert source is not None
+    draft = Draft(model, graph)
+    draft.clone(maker, [source, draft.integers("order", order)], [result])
+    draft.commit([maker])
+    resize(result, tuple((source.shape or ())[axis] for axis in order))
+    alike = source.type == result.type and _values(source) == _values(result)
+    if list(order) == sorted(order) and alike:
+        drop_views(model, graph, draft.ops, merge=True)
+
+
+def _values(tensor: Tensor) -> tuple[list[float], list[int]]:
+    q = tensor.quantization
+    scale = [] if q is None or q.scale is None else [float(s) for s in q.scale]
+    return scale, [] if q is None or q.zeroPoint is None else [int(z) for z in q.zeroPoint]

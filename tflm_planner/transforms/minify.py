@@ -1,0 +1,169 @@
+"""Removes what costs flash and computes nothing.
+
+    what nobody computes with    tensor names, ranges, descriptions, debug metadata, empty buffers
+    what no kernel reads         scales and zero points of the biases of convolutions
+    what LiteRT alone reads      all zero points of a filter but the first (`Squeeze`)
+
+TFLM copies every quantisation that it fetches into temporary memory, read or not: without those
+of biases, Prepare needs less of it. Multipliers are computed from the scales of operand, filter
+and result alone, as lean firmware does too, before it looks for them in its pool: those stay.
+
+Read from tflite-micro 90b983c and the Arduino library of 2023: the reference and the CMSIS-NN
+kernels of `WEIGHTS`, `PopulateConvolutionQuantizationParams` (kernel_util.cc) and
+`InitializeTfLiteTensorFromFlatbuffer` (micro_allocator.cc), where one zero point of a filter
+stands for all of them. LiteRT refuses such a filter. This module must not know targets.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.model.edit import (
+    clear_fields,
+    drop_buffers,
+    remove_metadata,
+    rename,
+    set_quantization,
+    share_buffer,
+    used_buffers,
+)
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.tflm.lean.pool import POOL_METADATA
+from tflm_planner.transforms.attach_plan import PLAN_METADATA
+
+READ_METADATA = frozenset(
+    {
+        PLAN_METADATA,
+        POOL_METADATA,
+        "COMPRESSION_METADATA",  # TFLM: tables of compressed tensors
+        "model_control_dependencies",  # LiteRT: what must run before what
+        "reduced_precision_support",  # LiteRT: whether float16 will do
+    }
+)
+"""Metadata that a runtime reads."""
+WEIGHTS: dict[str, tuple[int, int, int]] = {
+    "CONV_2D": (0, 1, 2),
+    "DEPTHWISE_CONV_2D": (0, 1, 2),
+    "TRANSPOSE_CONV": (2, 1, 3),
+}
+"""Operators whose multipliers are per channel: places of operand, filter and bias. Of other
+operators (FULLY_CONNECTED, SVDF) TFLM reads the bias's scale, to check it."""
+
+
+@dataclass(frozen=True)
+class Minify:
+    """Drops what no runtime computes with. kernels: also the quantisation that no kernel reads.
+    Names of inputs and outputs stay, and signatures: applications find tensors by them."""
+
+    kernels: bool = True
+
+    def apply(self, model: Model) -> list[str]:
+        """See the class."""
+        for entry in list(model.metadata):
+            if entry.name not in READ_METADATA:
+                remove_metadata(model, entry.name)
+        model.metadata_buffers = []
+        clear_fields(model, "description", "metadataBuffer")
+        for thing in (*model.graphs, *model.ops()):
+            clear_fields(thing, "debugMetadataIndex")
+        _drop_names(model)
+        unread = _biases(model) if self.kernels else set[int]()
+        for t in model.tensors():
+            clear_fields(t, "shapeSignature")
+            set_quantization(t, None if id(t) in unread else _without_range(t.quantization))
+        _share_empty_buffers(model)
+        return []
+
+
+@dataclass(frozen=True)
+class KeepOneZeroPoint:
+    """Keeps one zero point of each filter, as TFLM reads them: LiteRT then refuses the model."""
+
+    def apply(self, model: Model) -> list[str]:
+        """A note if there was anything to drop."""
+        found = [t for t in _filters(model) if _repeats_zero_point(t.quantization)]
+        for t in found:
+            quantization = copy(t.quantization)
+            quantization.zeroPoint = quantization.zeroPoint[:1].copy()
+            set_quantization(t, quantization)
+        return [f"one zero point kept for each of {len(found)} filters"] if found else []
+
+
+def _drop_names(model: Model) -> None:
+    kept = _shown(model.graphs[:1], model)
+    for graph in model.graphs:
+        rename(graph, "")
+        for t in graph.tensors:
+            if id(t) not in kept:
+                rename(t, "")
+
+
+def _shown(graphs: list[Graph], model: Model) -> set[int]:
+    """Inputs and outputs of graphs and of signatures."""
+    seen = {id(t) for g in graphs for t in (*g.inputs, *g.outputs)}
+    return seen | {id(t) for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
+
+
+def _without_range(quantization: Any) -> Any:
+    """A quantisation without the range of the floats it was made for; None if nothing is left."""
+    if quantization is None:
+        return None
+    made = copy(quantization)
+    made.min = made.max = None
+    empty = made.scale is None or len(made.scale) == 0
+    return None if empty and not made.detailsType else made
+
+
+def _biases(model: Model) -> set[int]:
+    """Constants that are nothing but biases of convolutions with integer operands."""
+    return {id(t) for t in _only_used_as(model, 2) if t.type_name in ("int32", "int64")}
+
+
+def _filters(model: Model) -> list[Tensor]:
+    """Constants that are nothing but filters of such convolutions."""
+    return [t for t in _only_used_as(model, 1) if t.type_name in ("int8", "int4")]
+
+
+def _only_used_as(model: Model, role: int) -> list[Tensor]:
+    """Constants that every consumer takes in one role, and in no other."""
+    shown = _shown(model.graphs, model)
+    return [
+        t
+        for t in model.tensors()
+        if t.is_constant
+        and id(t) not in shown
+        and t.consumers
+        and all(_takes(op, t, role) for op in t.consumers)
+    ]
+
+
+def _takes(op: Op, tensor: Tensor, role: int) -> bool:
+    places = WEIGHTS.get(op.kind)
+    if places is None or len(op.inputs) <= places[1]:
+        return False
+    data = op.inputs[places[0]]
+    return (
+        data is not None
+        and data.type_name in ("int8", "int16")
+        and [i for i, t in enumerate(op.inputs) if t is tensor] == [places[role]]
+    )
+
+
+def _repeats_zero_point(quantization: Any) -> bool:
+    points = None if quantization is None else quantization.zeroPoint
+    return points is not None and len(points) > 1 and bool(np.all(np.equal(points, points[0])))
+
+
+def _share_empty_buffers(model: Model) -> None:
+    """One empty buffer, the first, for all tensors without bytes of their own."""
+    (first, *_) = model.buffers or [None]
+    if first is not None and (first.data is None or first.data.size == 0) and not first.external:
+        for t in model.tensors():
+            if not t.is_constant and t.external_data == 0:
+                share_buffer(t, first)
+    kept = {id(b) for b in (*used_buffers(model), *model.buffers[:1])}
+    drop_buffers(model, [b for b in model.buffers if id(b) not in kept])

@@ -1,0 +1,30 @@
+"""Tiles and loops on disjoint regions of one model, all numbered as the model was read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tflm_planner.model.ir import Model, Op
+from tflm_planner.transforms.base import apply_regions
+from tflm_planner.transforms.row_loop import LoopedRegion, loop_region
+from tflm_planner.transforms.tile.tile import TiledRegion, tile_region
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Applies schemes and loops; regions that cannot be rewritten stay, with a note. inexact:
+    whether sums may be split."""
+
+    regions: tuple[TiledRegion | LoopedRegion, ...]
+    inexact: bool = False
+
+    def apply(self, model: Model) -> list[str]:
+        """See the class."""
+
+        def rewrite(region: TiledRegion | LoopedRegion, ops: Sequence[Op]) -> str:
+            if isinstance(region, LoopedRegion):
+                return loop_region(model, region, ops)
+            return tile_region(model, region, ops, inexact=self.inexact)
+
+        return apply_regions(model, self.regions, rewrite)

@@ -1,0 +1,262 @@
+"""Runs the operators in an order with a smaller peak of live bytes.
+
+Every graph is ordered, bodies before the graphs that call them: a body's peak is the workspace
+of its caller. Operators with side effects keep their order against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tflm_planner.memory.order import Absorb, Dag, Node, OrderResult
+from tflm_planner.model.edit import reorder
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.ops import Sharing, has_side_effects, sharings
+from tflm_planner.ops.axes import ELEMENT_WISE
+from tflm_planner.support.units import ALIGNMENT, align_up
+from tflm_planner.tflm.aliases import ByteClasses, classes_of, is_view
+from tflm_planner.tflm.kernels.contracts import InputOverlap
+from tflm_planner.tflm.kernels.scratch import ScratchModel
+from tflm_planner.tflm.liveness import InputOverlapRule, no_input_overlaps, planned_bytes
+
+OrderSearch = Callable[[Dag], OrderResult]
+
+
+@dataclass(frozen=True)
+class Reorder:
+    """search: from a DAG to an order. scratch_of, trails_of: the target's kernel scratch, and
+    what its kernels may overlap. frames: what is known of the graphs in their present order; it
+    is found out for those that are not there."""
+
+    search: OrderSearch
+    scratch_of: ScratchModel
+    trails_of: InputOverlapRule = no_input_overlaps
+    frames: Mapping[int, OrderProblem] = field(default_factory=dict[int, "OrderProblem"])
+
+    def apply(self, model: Model) -> list[str]:
+        """Order every graph; see `results` for what the search said of them."""
+        self.results(model)
+        return []
+
+    def results(self, model: Model) -> dict[int, OrderResult]:
+        """Order every graph; graph identity -> what the search found."""
+        found: dict[int, OrderResult] = {}
+        for graph in called_first(model):
+            peaks = {key: result.peak for key, result in found.items()}
+            frame = self.frames.get(id(graph)) or OrderProblem.of(graph, self.scratch_of)
+            result = self.search(frame.dag(peaks, self.trails_of))
+            found[id(graph)] = result
+            if result.order != tuple(range(len(graph.ops))):
+                reorder(graph, [graph.ops[i] for i in result.order])
+        return found
+
+
+def order_problems(model: Model, scratch_of: ScratchModel) -> dict[int, OrderProblem]:
+    """Graph identity -> its frame, in the present order of operators."""
+    return {id(graph): OrderProblem.of(graph, scratch_of) for graph in model.graphs}
+
+
+def called_first(model: Model) -> list[Graph]:
+    """The graphs, each after all that it calls."""
+    done: dict[int, Graph] = {}
+
+    def visit(graph: Graph) -> None:  # as deep as control flow is nested
+        if id(graph) not in done:
+            for op in graph.ops:
+                for called in op.called():
+                    visit(called)
+            done[id(graph)] = graph
+
+    for graph in model.graphs:
+        visit(graph)
+    return list(done.values())
+
+
+def dag_of(
+    graph: Graph,
+    peaks: dict[int, int],
+    scratch_of: ScratchModel,
+    trails_of: InputOverlapRule = no_input_overlaps,
+) -> Dag:
+    """The graph as the order search sees it. `peaks`: graph identity -> peak in bytes."""
+    return OrderProblem.of(graph, scratch_of).dag(peaks, trails_of)
+
+
+@dataclass(frozen=True)
+class OrderProblem:
+    """A graph as the order search sees it, but for what its results may trail.
+
+    Its tensors are classes of bytes: what views share is there once, needed by whoever reads one
+    of them, so that a tensor whose parts were taken as views dies part by part. `plain` knows
+    neither trails nor the peaks of called graphs. sizes: bytes of tensors, rounded up to 16.
+    """
+
+    ops: tuple[Op, ...]
+    classes: ByteClasses
+    sizes: dict[int, int]
+    kept: frozenset[int]
+    plain: Dag
+
+    @staticmethod
+    def of(graph: Graph, scratch_of: ScratchModel) -> OrderProblem:
+        """The frame of a graph with its operators in their present order."""
+        kept = frozenset(id(t) for t in graph.outputs)
+        # An input that nobody reads is gone before the first operator runs.
+        read = {id(t) for t in graph.inputs if t.consumers or id(t) in kept}
+        alive = [t for t in graph.tensors if t.producer is not None or id(t) in read]
+        shared = [list(sharings(op)) for op in graph.ops]
+        views = [s for found in shared for s in found if is_view(s)]
+        sized = [(t, n) for t in alive if (n := planned_bytes(t)) > 0]
+        classes = classes_of(sized, views)
+        nodes = _nodes(graph, classes, kept, shared, scratch_of)
+        inputs, outputs = (_indices(t, classes) for t in (graph.inputs, graph.outputs))
+        plain = Dag(classes.sizes, nodes, inputs, outputs)
+        sizes = {id(t): align_up(n) for t, n in sized}
+        return OrderProblem(tuple(graph.ops), classes, sizes, kept, plain)
+
+    def dag(self, peaks: dict[int, int], trails_of: InputOverlapRule) -> Dag:
+        """The graph with what `trails_of` allows. `peaks`: graph identity -> peak in bytes."""
+        nodes: list[Node] = []
+        for op, node in zip(self.ops, self.plain.nodes, strict=True):
+            body = _body_bytes(op, peaks) if op.graphs else 0
+            trails = [t for t in trails_of(op) if self._usable(t.operand, t.result)]
+            if trails:
+                node = self._trailing(op, node, trails)
+            nodes.append(replace(node, workspace=node.workspace + body) if body else node)
+        return self.plain.alike(tuple(nodes))
+
+    def _usable(self, operand: Tensor, result: Tensor) -> bool:
+        of = self.classes.of
+        return id(operand) in of and id(result) in of and id(operand) not in self.kept
+
+    def _trailing(self, op: Op, node: Node, trails: list[InputOverlap]) -> Node:
+        """A result that trails its operand by D bytes saves what the two do not need side by
+        side."""
+        saved = _Saved(self.classes, {a.tensor: a.saved for a in node.absorbs})
+        for t in trails:
+            operand, result = self.sizes[id(t.operand)], self.sizes[id(t.result)]
+            saved.enter(t.operand, operand + result - max(operand + t.low, result))
+        exclusive = not saved.several(op)
+        return Node(
+            node.reads, node.writes, node.after, saved.absorbs(), exclusive, node.workspace
+        )  # fmt: skip
+
+
+def _body_bytes(op: Op, peaks: dict[int, int]) -> int:
+    """Bytes that the graphs of a control-flow operator need at least beside its results. Those of
+    WHILE and IF hold nothing while a graph runs, nor do operands of IF: what goes in and comes out
+    of that graph may take their place."""
+    most = max((peaks[id(g)] for g in op.called()), default=0)
+    around = {"WHILE": op.outputs, "IF": [*op.operands(), *op.outputs]}.get(op.kind, [])
+    return max(most - sum(align_up(planned_bytes(t)) for t in around), 0)
+
+
+def _as_litert_runs(graph: Graph) -> list[list[int]]:
+    """For each operator those that must stay before it so that LiteRT computes what it did.
+
+    LiteRT keeps the result of a RESHAPE in its operand, and computes element by element in place
+    even there: whoever reads the operand too gets other values before than after. Pairs of such
+    operators stay in the file's order, right or wrong, so that there are no cycles.
+    """
+    whole: dict[int, Tensor] = {}
+    members: dict[int, list[Tensor]] = {}
+    for op in graph.ops:
+        if op.kind in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS") and op.inputs and op.inputs[0]:
+            root = whole.get(id(op.inputs[0]), op.inputs[0])
+            whole[id(op.outputs[0])] = root
+            members.setdefault(id(root), [root]).append(op.outputs[0])
+    position = {id(op): i for i, op in enumerate(graph.ops)}
+    before: list[set[int]] = [set() for _ in graph.ops]
+    for i, op in enumerate(graph.ops):
+        if op.kind not in ELEMENT_WISE | {"SOFTMAX", "DYNAMIC_UPDATE_SLICE"}:
+            continue
+        roots = [whole[id(t)] for t in op.operands() if id(t) in whole]
+        for j in {position[id(c)] for r in roots for m in members[id(r)] for c in m.consumers}:
+            if j != i:
+                before[max(i, j)].add(min(i, j))
+    return [sorted(earlier) for earlier in before]
+
+
+def _indices(tensors: Sequence[Tensor], classes: ByteClasses) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(c for t in tensors for c in classes.of.get(id(t), ())))
+
+
+def _nodes(
+    graph: Graph,
+    classes: ByteClasses,
+    kept: frozenset[int],
+    shared: list[list[Sharing]],
+    scratch_of: ScratchModel,
+) -> tuple[Node, ...]:
+    """The operators without trails. `shared`: the sharings of each."""
+    position = {id(op): i for i, op in enumerate(graph.ops)}
+    copied = {id(s.result) for found in shared for s in found if is_view(s)}
+    safe = _as_litert_runs(graph)
+    written = set(_indices(graph.inputs, classes))
+    last_effect: tuple[int, ...] = ()
+    nodes: list[Node] = []
+    for i, op in enumerate(graph.ops):
+        absorbs, exclusive = _absorbs(op, shared[i], classes, kept)
+        effects = has_side_effects(op)
+        writes = tuple(c for c in _indices(op.outputs, classes) if c not in written)
+        written.update(writes)
+        # Nobody writes the bytes of a view: its readers must be told to wait for it.
+        views = [position[id(t.producer)] for t in op.operands() if id(t) in copied]
+        nodes.append(
+            Node(
+                reads=_indices(op.operands(), classes),
+                writes=writes,
+                after=tuple(dict.fromkeys((*(last_effect if effects else ()), *views, *safe[i]))),
+                absorbs=absorbs,
+                exclusive=exclusive,
+                workspace=sum(map(align_up, scratch_of(op))),
+            )
+        )
+        last_effect = (i,) if effects else last_effect
+    return tuple(nodes)
+
+
+class _Saved:
+    """What the results of an operator may reuse of each class of bytes.
+
+    Of an operand in several classes each may give all that is saved: never too little, so that
+    bounds hold.
+    """
+
+    def __init__(self, classes: ByteClasses, saved: dict[int, int]) -> None:
+        self._classes, self._saved = classes, saved
+
+    def enter(self, operand: Tensor, bytes_saved: int) -> None:
+        sizes = self._classes.sizes
+        for c in self._classes.of[id(operand)]:
+            self._saved[c] = max(self._saved.get(c, 0), min(bytes_saved, sizes[c]))
+
+    def absorbs(self) -> tuple[Absorb, ...]:
+        return tuple(Absorb(t, b) for t, b in self._saved.items() if b > 0)
+
+    def several(self, op: Op) -> bool:
+        """Whether an operand lies in several classes, which are then not exclusive."""
+        return any(len(self._classes.of.get(id(t), ())) > 1 for t in op.operands())
+
+
+def _absorbs(
+    op: Op, shared: list[Sharing], classes: ByteClasses, kept: frozenset[int]
+) -> tuple[tuple[Absorb, ...], bool]:
+    """What the results of `op` may reuse of an operand that dies there, and whether of one
+    operand only. A result in place saves the smaller of both tensors."""
+    usable = [
+        s
+        for s in shared
+        if id(s.operand) in classes.of
+        and id(s.result) in classes.of
+        and id(s.operand) not in kept
+        and s.distance % ALIGNMENT == 0
+        and not s.same_bytes
+    ]
+    if not usable:
+        return (), False
+    saved = _Saved(classes, {})
+    for s in usable:
+        saved.enter(s.operand, align_up(min(planned_bytes(s.operand), planned_bytes(s.result))))
+    return saved.absorbs(), any(s.exclusive for s in usable) and not saved.several(op)

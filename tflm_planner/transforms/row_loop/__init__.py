@@ -1,0 +1,28 @@
+"""Streaming: regions of the graph run a few rows at a time inside one WHILE.
+
+    Loop(ops=(2, 3, 4), rows=2, border="reverse")     what to stream, and how
+    can_stream(model, loop)                           its geometry, or why not; changes nothing
+    Stream((loop, ...))                               the pass
+
+Halos are carried from turn to turn, so nothing is computed twice; the number of operators does
+not depend on the image. Exact: every element is computed by the same sum as before, where a
+window meets the border with rows of padding in place of rows that are not there.
+
+A region ends before a global pool. No stock operator hands out the sum of an int8 pool before it
+is rounded, and that of a float one depends on its order; what is pooled there is small anyway.
+"""
+
+from tflm_planner.transforms.row_loop.apply import ApplyLoops, can_stream, loop_region
+from tflm_planner.transforms.row_loop.geometry import Geometry
+from tflm_planner.transforms.row_loop.loop import EDGES, Edge, LoopedRegion, NotStreamableError
+
+__all__ = [
+    "EDGES",
+    "ApplyLoops",
+    "Edge",
+    "Geometry",
+    "LoopedRegion",
+    "NotStreamableError",
+    "can_stream",
+    "loop_region",
+]  # fmt: skip

@@ -1,0 +1,238 @@
+"""Draws up a loop: the body and the condition as graphs, and what the main graph runs instead.
+
+    main   X = z, counters, first halos -WHILE- z' -STRIDED_SLICE-RESHAPE- Y
+    body   z -GATHER(rows)- x - ... - y -RESHAPE-+                   (x to y: see `turn`)
+           z -RESHAPE-----------DYNAMIC_UPDATE_SLICE(., y, at)-RESHAPE- z'
+
+Every tensor in the place of z takes the place of one that nobody reads any more, so that all of
+them can be the same memory. It knows a `Geometry`; whether it is worth while is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.draft import Draft, new_graph
+from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.transforms.row_loop.geometry import Geometry, Use
+from tflm_planner.transforms.row_loop.operand_rows import gathers, height, row_elements
+from tflm_planner.transforms.row_loop.peel import Unrolled
+from tflm_planner.transforms.row_loop.row_ops import RowOps, padded_shape, with_rows
+from tflm_planner.transforms.row_loop.turn import Turn
+
+_AXES = 4
+
+
+@dataclass(frozen=True)
+class _Variable:
+    """A variable of the loop: what it starts with in the main graph, and its two ends in the
+    body."""
+
+    start: Tensor
+    inside: Tensor
+    after: Tensor
+
+
+class LoopBuilder(Turn):
+    """The drafts of one loop."""
+
+    def __init__(self, model: Model, shape: Geometry) -> None:
+        self._main = RowOps(Draft(model, model.main))
+        body = RowOps(Draft(model, new_graph("body"), self._main.draft))
+        wide = [u.tile if u.again else shape.rows[id(u.reading.tensor)] for u in shape.uses]
+        super().__init__(shape, body, max(*wide, 1 if gathers(shape.source) else _AXES))
+        self._test = Draft(model, new_graph("condition"), self._main.draft)
+        self._variables: list[_Variable] = []
+        self._halos: list[tuple[Use, _Variable]] = []
+        self._starts: dict[int, Tensor] = {}
+        self._gathers: dict[bytes, Tensor] = {}
+        self._turn: Tensor | None = None
+        self._steps: dict[int, int] = {}
+
+    def commit(self) -> list[Op]:
+        """Put the loop into the model in place of the region; its operators in the main graph."""
+        self._draw()
+        ends = [v.inside for v in self._variables], [v.after for v in self._variables]
+        body = self._body.draft.commit_graph(*ends)
+        test = self._test.commit_graph(self._tested, [self._verdict])
+        self._while.graphs = {"condSubgraphIndex": [test], "bodySubgraphIndex": [body]}
+        self._main.draft.commit(self._shape.ops)
+        return self._main.draft.ops
+
+    def _draw(self) -> None:
+        shape, draft = self._shape, self._body.draft
+        self._unrolled = Unrolled(self._main, shape, self._opened())
+        self._start_ahead()
+        for turn in range(shape.peeled[0]):
+            self._unrolled.run(turn)
+        start = self._unrolled.store
+        inside = draft.tensor(start, "z", start.shape or ())
+        after = draft.tensor(start, "z", start.shape or ())
+        self._variables.append(_Variable(start, inside, after))
+        self._source = inside
+        if not shape.store.shared:
+            self._source = draft.tensor(shape.source, "x", shape.source.shape or ())
+            self._variables.append(_Variable(shape.source, self._source, self._source))
+        step = shape.step
+        place = [shape.place(shape.peeled[0])]
+        at = self._counter("at", place, -step if shape.backwards else step)
+        update = self._body.reshaped(self._region(), (step,))
+        flat = (shape.store.size,)
+        whole = self._body.reshaped(inside, flat)
+        updated = after if after.shape == flat else draft.tensor(whole, "z", flat)
+        draft.op("DYNAMIC_UPDATE_SLICE", [whole, update, at.inside], [updated])
+        if updated is not after:
+            self._body.reshape(updated, after)
+        self._count()
+        self._condition(at)
+        self._closed()
+
+    # --- counters ---
+
+    def _counter(self, name: str, start: Sequence[int], step: int) -> _Variable:
+        """A variable that grows by `step` each turn."""
+        first = self._main.draft.integers(name, start)
+        inside = self._body.draft.tensor(first, name, (len(start),))
+        after = self._body.draft.tensor(first, name, (len(start),))
+        made = _Variable(first, inside, after)
+        self._variables.append(made)
+        self._steps[id(inside)] = step
+        return made
+
+    def _count(self) -> None:
+        draft = self._body.draft
+        for v in self._variables:
+            step = self._steps.get(id(v.inside))
+            if step is not None:
+                draft.op("ADD", [v.inside, draft.integers("step", [step])], [v.after])
+
+    def _condition(self, at: _Variable) -> None:
+        """While the place to write to has not passed the last one."""
+        tested = [self._test.tensor(v.inside, "v", v.inside.shape or ()) for v in self._variables]
+        place = tested[self._variables.index(at)]
+        limit = self._test.integers(
+            "limit", [self._shape.place(self._shape.turns - self._shape.peeled[1])]
+        )
+        self._verdict = self._test.value("go", "bool", (1,))
+        operands = [limit, place] if self._shape.backwards else [place, limit]
+        self._test.op("LESS", operands, [self._verdict])
+        self._tested = tested
+
+    def _clock(self) -> Tensor:
+        if self._turn is None:
+            self._turn = self._counter("turn", [0], self._width).inside
+        return self._turn
+
+    # --- halos ---
+
+    def _halo(self, use: Use) -> Tensor:
+        first = self._unrolled.halos.get(id(use))
+        if first is None:
+            r = use.reading
+            first = self._main.filled(r.tensor, padded_shape(r, use.carried), r.value)
+        inside = self._body.draft.tensor(use.reading.tensor, "halo", first.shape or ())
+        self._starts[id(inside)] = first
+        return inside
+
+    def _leave(self, use: Use, before: Tensor, after: Tensor) -> None:
+        made = _Variable(self._starts[id(before)], before, after)
+        self._variables.append(made)
+        self._halos.append((use, made))
+
+    # --- the store, before and after ---
+
+    def _opened(self) -> Tensor:
+        """The store in the main graph: the input, with more room if need be; or room alone."""
+        shape, store, draft = self._shape, self._shape.store, self._main.draft
+        if not store.shared:
+            like = shape.result
+            seed = self._main.filled(like, (1, 1, 1, 1), None)
+            pads = [[0, 0], [0, 0], [0, 0], [0, store.size - 1]]
+            room = draft.tensor(like, "room", (1, 1, 1, store.size))
+            draft.op("PAD", [seed, draft.integers("pads", pads)], [room])
+            return self._main.reshaped(room, (store.size,))
+        if store.rows == height(shape.source):
+            return shape.source
+        behind = store.rows - store.lead - height(shape.source)
+        ends = (behind, store.lead) if shape.backwards else (store.lead, behind)
+        pads = draft.integers("pads", [[0, 0], ends, [0, 0], [0, 0]])
+        room = draft.tensor(shape.source, "room", with_rows(shape.source, store.rows))
+        draft.op("PAD", [shape.source, pads], [room])
+        return room
+
+    def _closed(self) -> None:
+        """WHILE, the turns after it, and the result taken out of the store."""
+        shape, store, draft = self._shape, self._shape.store, self._main.draft
+        after = [draft.tensor(v.inside, "w", v.inside.shape or ()) for v in self._variables]
+        self._while = draft.op("WHILE", [v.start for v in self._variables], after)
+        by_variable = {id(v): w for v, w in zip(self._variables, after, strict=True)}
+        self._unrolled.store = after[0]
+        if not store.shared and shape.peeled[1]:
+            self._unrolled.source = after[1]
+        self._unrolled.halos = {id(u): by_variable[id(v)] for u, v in self._halos}
+        for turn in range(shape.turns - shape.peeled[1], shape.turns):
+            self._unrolled.run(turn)
+        left, size = self._unrolled.store, shape.result.elements
+        begin = store.size - store.start - size if shape.backwards else store.start
+        if store.size != size:
+            row = row_elements(shape.source) if store.shared else 1
+            if begin % row or size % row:
+                left, row = self._main.reshaped(left, (store.size,)), 1
+            left = self._main.part(left, begin // row, size // row)
+        self._main.reshape(left, shape.result)
+
+    # --- rows of the input ---
+
+    def _start_ahead(self) -> None:
+        """The first halos of a loop that starts ahead: rows that it skips, under padding."""
+        shape, store = self._shape, self._shape.store
+        ahead = -shape.delays[id(shape.source)]
+        image = self._unrolled.store if store.shared else shape.source
+        for use in shape.uses:
+            if use.reading.tensor is shape.source and use.carried and ahead:
+                real = min(ahead, use.carried)
+                begin = store.lead + ahead - real
+                begin = store.rows - begin - real if shape.backwards else begin
+                rows = self._main.rows_of(image, begin, real)
+                pads = (use.carried - real, 0)
+                above, below = pads[::-1] if shape.backwards else pads
+                halo = self._main.padded(use.reading, rows, above, below)
+                self._unrolled.halos[id(use)] = halo
+
+    def _taken(self, late: int, count: int) -> Tensor:
+        """So many rows of the region's input from turn * rows - `late` on."""
+        store, source = self._shape.store, self._shape.source
+        rows = self._turns * self._shape.rows[id(source)] - late + np.arange(count)[None, :]
+        rows += store.lead
+        fits = bool(rows.min() >= 0 and rows.max() < store.rows)
+        if not fits:
+            rows = np.clip(rows, store.lead, store.lead + height(source) - 1)
+        if self._shape.backwards:
+            rows = store.rows - 1 - rows[:, ::-1]
+        key = rows.tobytes()
+        if key not in self._gathers:
+            self._gathers[key] = self._fetched(rows.astype(np.int32), fits)
+        return self._gathers[key]
+
+    def _fetched(self, rows: npt.NDArray[np.int32], regular: bool) -> Tensor:
+        """The rows of each turn by GATHER, or where its type has none, by SLICE."""
+        source, draft = self._source, self._body.draft
+        if gathers(source):
+            return self._body.gather(source, self._positions(rows, regular))
+        assert regular, "SLICE takes consecutive rows only"
+        zeros = np.zeros_like(rows[:, :1])
+        begin = self._looked_up(np.concatenate([zeros, rows[:, :1], zeros, zeros], axis=1))
+        sizes = with_rows(source, rows.shape[1])
+        made = draft.tensor(source, "rows", sizes)
+        draft.op("SLICE", [source, begin, draft.integers("size", sizes)], [made])
+        return made
+
+    def _positions(self, rows: npt.NDArray[np.int32], regular: bool) -> Tensor:
+        """The rows of each turn as a variable that grows, or from a table."""
+        if not regular:
+            return self._looked_up(rows)
+        return self._counter("rows", rows[0].tolist(), int(rows[1, 0] - rows[0, 0])).inside

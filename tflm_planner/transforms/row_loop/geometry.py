@@ -1,0 +1,395 @@
+"""How many rows each tensor of a loop makes, holds back and carries on, and where results go.
+
+All rows are counted in running direction: from the top down, or from the bottom up.
+
+    turn t makes rows [t * n - d, (t + 1) * n - d) of a tensor: n rows a turn, d its delay
+
+    operand        | halo: h rows of earlier turns | n new rows |        a window of `reach` rows
+    result (n/s)   |     [-- reach --]                                   every `stride` rows
+                   d_out = ceil((d_in + max(reach - stride, 0) - above) / stride)
+                   h     = d_out * stride + above - d_in
+
+The input lies in its `store` as a whole, so a loop may start some rows ahead: its delay is then
+negative, and the first halo holds its first rows. A row of zeros stands in for rows outside the
+image where a window reads them as padding (`Use.masked`); other rows outside are computed from
+whatever is there, and nobody looks at them. This module knows shapes and bytes; it must not know
+how operators are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+
+from tflm_planner.model.draft import is_convex
+from tflm_planner.model.ir import Graph, Op, Tensor
+from tflm_planner.transforms.row_loop.loop import Edge, LoopedRegion, NotStreamableError
+from tflm_planner.transforms.row_loop.operand_rows import (
+    OperandRows,
+    check_image,
+    element_bytes,
+    gathers,
+    height,
+    operand_rows,
+    row_elements,
+)
+from tflm_planner.transforms.row_loop.store import Pace, Store, is_view, store_of
+
+_FEWEST = 2
+"""Turns that make a loop."""
+_MOST_AHEAD = 8
+"""Rows by which loops may start ahead."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A reading inside the loop, in running direction.
+
+    before, after: rows of padding that some window reads before the first and behind the last
+    row. halo: rows of earlier turns that the tile begins with. tile: rows that the operator
+    needs of halo and new rows together. again: the tile is read from the store, not carried.
+    masked: rows outside the image must be padding.
+    """
+
+    op: Op
+    reading: OperandRows
+    before: int
+    after: int
+    halo: int
+    tile: int
+    again: bool = False
+    masked: bool = False
+
+    @property
+    def carried(self) -> int:
+        """Rows that are handed from turn to turn."""
+        return 0 if self.again else self.halo
+
+    @property
+    def carried_bytes(self) -> int:
+        """Bytes of them."""
+        return self.carried * self.reading.width * element_bytes(self.reading.tensor)
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A region as a loop. rows, delays: by tensor identity; see the module. peeled: how many of
+    the first and of the last turns run outside the loop."""
+
+    ops: tuple[Op, ...]
+    source: Tensor
+    result: Tensor
+    backwards: bool
+    turns: int
+    rows: dict[int, int]
+    delays: dict[int, int]
+    uses: tuple[Use, ...]
+    store: Store
+    peeled: tuple[int, int] = (0, 0)
+
+    @property
+    def step(self) -> int:
+        """Elements that a turn writes."""
+        return self.rows[id(self.result)] * row_elements(self.result)
+
+    def place(self, turn: int) -> int:
+        """Where a turn writes, in elements of the store; below 0 or behind the last place where
+        it is moved inside."""
+        running = self.store.first + turn * self.step
+        return self.store.size - running - self.step if self.backwards else running
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the result overwrites the input that is used up."""
+        return self.store.shared
+
+    @property
+    def halo_bytes(self) -> int:
+        """Bytes handed from turn to turn beside the stores."""
+        return sum(u.carried_bytes for u in self.uses)
+
+    @property
+    def store_bytes(self) -> int:
+        """Bytes of the store, or of both stores."""
+        size = self.store.size * element_bytes(self.result)
+        return size if self.store.shared else size + self.source.nbytes
+
+    @cached_property
+    def working_bytes(self) -> int:
+        """Bytes of the largest operator inside: its tiles and its result."""
+        most = 0
+        for op in self.ops:
+            out = op.outputs[0]
+            need = self.rows[id(out)] * row_elements(out) * element_bytes(out)
+            for u in self.uses:
+                if u.op is op:
+                    need += u.tile * u.reading.width * element_bytes(u.reading.tensor)
+            most = max(most, need)
+        return most
+
+    @property
+    def masked(self) -> bool:
+        """Whether any use needs a mask."""
+        return any(u.masked for u in self.uses)
+
+    def uses_of(self, op: Op) -> Iterator[Use]:
+        """The uses that an operator makes, in the order of its operands."""
+        return (u for u in self.uses if u.op is op)
+
+
+def geometry(
+    graph: Graph,
+    region: Sequence[Op],
+    loop: LoopedRegion,
+    read: Callable[[Op], list[OperandRows]] = operand_rows,
+) -> Geometry:
+    """The loop of a region, with the least memory that its delays and stores allow. `read`: what
+    operators read, for who knows it already.
+
+    Raises NotStreamableError.
+    """
+    source, result = _ends(graph, region)
+    inner = {id(op) for op in region}
+    kept = any(t is source for t in graph.outputs)
+    kept = kept or any(id(op) not in inner for op in source.consumers)
+    if height(result) <= loop.rows:
+        raise NotStreamableError("one turn would make the whole result")
+    peels = loop.border == "peeled"
+    reads = [(op, r) for op in region for r in read(op)]
+    variants = _variants(region, reads, (source, result), loop, kept)
+    best = min(variants, key=lambda g: _rank(g, masks=not peels), default=None)
+    if best is None:
+        raise NotStreamableError(
+            f"the last turn would read rows behind {source.name!r} of type {source.type_name}, "
+            "which is needed elsewhere"
+        )
+    best = _peeled(best) if peels else best
+    left = best.turns - sum(best.peeled)
+    if left < _FEWEST:
+        raise NotStreamableError(f"only {left} of {best.turns} turns are left for the loop")
+    _check(best)
+    return best
+
+
+def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> Geometry:
+    """The region from the top down in turns that someone else calls: each is given the next rows
+    of the input, from row 0 on, and gives `rows` rows of the result away. There is no store.
+
+    Raises NotStreamableError.
+    """
+    source, result = _ends(graph, region)
+    inner = {id(op) for op in region}
+    kept = any(t is source for t in graph.outputs)
+    if kept or any(id(op) not in inner for op in source.consumers):
+        raise NotStreamableError(f"{source.name!r} is needed elsewhere as a whole")
+    reads = [(op, r) for op in region for r in operand_rows(op)]
+    rates, delays = _rates(region, result, reads, rows), {id(source): 0}
+    _delay(delays, region, reads, False, 1, result)
+    late = delays[id(result)]
+    turns = -(-(height(result) + late) // rows)
+    if rates[id(source)] >= height(source) or turns < _FEWEST:
+        raise NotStreamableError("one strip would be the whole image")
+    uses = _uses(reads, rates, delays, source, "masked", again=False)
+    store = Store(False, height(source), 0, result.elements, -late * row_elements(result), 0)
+    return Geometry(tuple(region), source, result, False, turns, rates, delays, uses, store)
+
+
+def _variants(
+    region: Sequence[Op],
+    reads: Sequence[tuple[Op, OperandRows]],
+    ends: tuple[Tensor, Tensor],
+    loop: LoopedRegion,
+    kept: bool,
+) -> Iterator[Geometry]:
+    """With delays of whole turns or not; with rows of the input read again, or carried; ahead by
+    as many rows as windows on the input look ahead, or fewer."""
+    source, result = ends
+    shared = source.type == result.type and not kept
+    rows = _rates(region, result, reads, loop.rows)
+    backwards = loop.border == "reverse"
+    looks = [r.reach - r.stride - _sides(r, backwards)[0] for _, r in reads if r.tensor is source]
+    most = min(max(0, *looks, 0), _MOST_AHEAD, height(source))
+    for aligned, ahead in product((True, False), range(most + 1)):
+        delays = {id(source): -ahead}
+        _delay(delays, region, reads, backwards, loop.rows if aligned else 1, result)
+        turns = -(-(height(result) + delays[id(result)]) // loop.rows)
+        for again in (True, False):
+            uses = _uses(reads, rows, delays, source, loop.border, again)
+            pace = Pace(
+                turns, rows[id(source)], ahead, _latest(source, delays, uses),
+                loop.rows * row_elements(result), delays[id(result)] * row_elements(result),
+            )  # fmt: skip
+            store = store_of(
+                source, result, pace, shared=shared, aligned=aligned, backwards=backwards
+            )
+            if store is not None:
+                yield Geometry(
+                    tuple(region), source, result, backwards, turns, rows, delays, uses, store
+                )
+
+
+def _peeled(g: Geometry) -> Geometry:
+    """Turns in which a masked use meets a border are taken out of the loop."""
+    first, behind = 0, g.turns
+    for u in g.uses:
+        if u.masked and u.again:
+            late, n = g.delays[id(g.source)] + u.halo, g.rows[id(g.source)]
+            first = max(first, -(-late // n))
+            behind = min(behind, (height(g.source) - u.tile + late) // n + 1)
+        elif u.masked:
+            late, n = g.delays[id(u.reading.tensor)], g.rows[id(u.reading.tensor)]
+            if u.before > 0:
+                first = max(first, -(-late // n))
+            if u.after > 0:
+                behind = min(behind, (height(u.reading.tensor) + late) // n)
+    uses = tuple(replace(u, masked=False) for u in g.uses)
+    return replace(g, uses=uses, peeled=(first, g.turns - behind))
+
+
+def _rank(g: Geometry, *, masks: bool) -> tuple[int, int, int]:
+    """Bytes first, then turns and, if they will be there, `masks`. A store that is longer than
+    the input costs PAD, which cannot quite be done in place; a result that is no view is copied
+    out of the store."""
+    extra = row_elements(g.source) * element_bytes(g.source) if _is_padded(g) else 0
+    extra += 0 if is_view(g.store, g.result, g.backwards) else g.result.nbytes
+    return (
+        g.store_bytes + g.halo_bytes + extra,
+        g.turns,
+        sum(u.masked for u in g.uses) if masks else 0,
+    )
+
+
+def _is_padded(g: Geometry) -> bool:
+    return g.store.shared and g.store.rows > height(g.source)
+
+
+def _ends(graph: Graph, region: Sequence[Op]) -> tuple[Tensor, Tensor]:
+    """The only tensor that enters the region, and the only one that leaves it."""
+    inner = {id(op) for op in region}
+    if not is_convex(graph.ops, region):
+        raise NotStreamableError("a path leaves the region and comes back")
+    outputs = {id(t) for t in graph.outputs}
+    sources: dict[int, Tensor] = {}
+    results: dict[int, Tensor] = {}
+    for op in region:
+        for t in op.operands():
+            if not t.is_constant and (t.producer is None or id(t.producer) not in inner):
+                sources[id(t)] = t
+        for t in op.outputs:
+            outside = [c for c in t.consumers if id(c) not in inner]
+            if outside or id(t) in outputs:
+                results[id(t)] = t
+            elif not t.consumers:
+                raise NotStreamableError(f"nobody reads the result of {op.label}")
+    if len(sources) != 1 or len(results) != 1:
+        raise NotStreamableError(
+            f"{len(sources)} tensors enter the region and {len(results)} leave it; a loop has one "
+            "of each"
+        )
+    (source,), (result,) = sources.values(), results.values()
+    if any(id(c) in inner for c in result.consumers):
+        raise NotStreamableError(f"the region reads {result.name!r}, which leaves it, itself")
+    check_image(source)
+    return source, result
+
+
+def _rates(
+    region: Sequence[Op], result: Tensor, reads: Sequence[tuple[Op, OperandRows]], rows: int
+) -> dict[int, int]:
+    """Rows of each tensor a turn."""
+    found = {id(result): rows}
+    for op in reversed(region):
+        for maker, r in reads:
+            if maker is op:
+                rate = found[id(op.outputs[0])] * r.stride
+                if found.setdefault(id(r.tensor), rate) != rate:
+                    raise NotStreamableError(f"{r.tensor.name!r} is read at two rates")
+    return found
+
+
+def _sides(r: OperandRows, backwards: bool) -> tuple[int, int]:
+    return (r.below, r.above) if backwards else (r.above, r.below)
+
+
+def _delay(
+    found: dict[int, int],
+    region: Sequence[Op],
+    reads: Sequence[tuple[Op, OperandRows]],
+    backwards: bool,
+    unit: int,
+    result: Tensor,
+) -> None:
+    """Enter the rows by which each tensor lags behind; that of the result is a multiple of
+    `unit`."""
+    for op in region:
+        delay = 0
+        for maker, r in reads:
+            if maker is op:
+                before, _ = _sides(r, backwards)
+                late = found[id(r.tensor)] + max(r.reach - r.stride, 0) - before
+                delay = max(delay, -(-late // r.stride))
+        if op.outputs[0] is result:
+            delay = -(-delay // unit) * unit
+        found[id(op.outputs[0])] = delay
+
+
+def _uses(
+    reads: Sequence[tuple[Op, OperandRows]],
+    rows: dict[int, int],
+    delays: dict[int, int],
+    source: Tensor,
+    border: Edge,
+    again: bool,
+) -> tuple[Use, ...]:
+    """All uses. Rows of the input may be read again where no padding is among them; peeled loops
+    meet none."""
+    found: list[Use] = []
+    for op, r in reads:
+        before, after = _sides(r, border == "reverse")
+        late = delays[id(r.tensor)]
+        halo = delays[id(op.outputs[0])] * r.stride + before - late
+        tile = (rows[id(op.outputs[0])] - 1) * r.stride + r.reach
+        assert halo >= max(r.reach - r.stride, 0) and halo + rows[id(r.tensor)] >= tile
+        bare = max(before, after) <= 0
+        if again and r.tensor is source and halo and (bare or border == "peeled"):
+            found.append(Use(op, r, before, after, halo, tile, again=True, masked=not bare))
+        else:
+            masked = after > 0 or min(before, late) > 0
+            if masked and not gathers(r.tensor) and r.value is not None:
+                raise NotStreamableError(
+                    f"{op.label} needs padding other than zero in {r.tensor.type_name}"
+                )
+            found.append(Use(op, r, before, after, halo, tile, masked=masked))
+    return tuple(found)
+
+
+def _latest(source: Tensor, delays: dict[int, int], uses: Sequence[Use]) -> int:
+    """Rows by which the latest reading of the input lags behind, all considered."""
+    return delays[id(source)] + max((u.halo for u in uses if u.again), default=0)
+
+
+def _check(g: Geometry) -> None:
+    """What the module's drawing says, turn by turn, by simple counting."""
+    store, taken = g.store, g.rows[id(g.source)]
+    assert store.rows >= store.lead + height(g.source), "the input does not fit its store"
+    step = g.step
+    late = _latest(g.source, g.delays, g.uses)
+    written = [False] * height(g.result)
+    for turn in range(g.turns):
+        at = max(store.first + turn * step, 0)
+        assert at + step <= store.size, "a turn writes behind the store"
+        following = (turn + 1) * taken - late
+        if store.shared and turn < g.turns - 1 and following < height(g.source):
+            read_from = (store.lead + max(following, 0)) * row_elements(g.source)
+            assert at + step <= read_from, "a turn overwrites rows that are still read"
+        for row in range(g.rows[id(g.result)]):
+            index = turn * g.rows[id(g.result)] - g.delays[id(g.result)] + row
+            place = at + row * row_elements(g.result)
+            if 0 <= index < height(g.result):
+                assert place == store.start + index * row_elements(g.result), "a row is misplaced"
+                written[index] = True
+            elif store.start <= place < store.start + g.result.elements:
+                assert index < 0 and turn < g.turns - 1, "rows outside the image stay"
+    assert all(written), "a row of the result is missing"

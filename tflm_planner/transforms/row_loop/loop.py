@@ -1,0 +1,40 @@
+"""What to stream, and why something is not streamed.
+
+It must not know how: geometry, body and pass build on this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from tflm_planner.transforms.base import TransformRefusedError
+
+Edge = Literal["reverse", "masked", "peeled"]
+EDGES: tuple[Edge, ...] = get_args(Edge)
+
+
+class NotStreamableError(TransformRefusedError):
+    """Why a region cannot run in a loop; the text follows "not streamed: "."""
+
+    prefix = "not streamed"
+
+
+@dataclass(frozen=True)
+class LoopedRegion:
+    """A region that runs a few rows at a time inside one WHILE.
+
+    ops: positions in the main graph before the pass. rows: rows of the region's result that one
+    turn makes. border: what is done at the image's borders. "masked" goes from the top down and
+    "reverse" from the bottom up (a stride-2 window padded below only needs no mask then); both
+    mask rows that lie outside where a window reads them as padding. "peeled" goes from the top
+    down and unrolls the first and the last turns, so that no turn of the loop masks anything.
+    """
+
+    ops: tuple[int, ...]
+    rows: int = 1
+    border: Edge = "masked"
+
+    def __post_init__(self) -> None:
+        assert self.border in EDGES, "unknown border"
+        assert self.ops and self.rows > 0, "nothing to stream"

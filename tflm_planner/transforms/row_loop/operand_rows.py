@@ -1,0 +1,181 @@
+"""Which rows of its operands an operator reads, and with what padding.
+
+    result   row i                      reach 3, stride 2, above 0, below 1:
+    operand  rows i * stride - above    the last window reads one row below the image
+             ... + reach
+
+It knows operators; it must not know turns, delays or memory.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops import has_side_effects
+from tflm_planner.ops.axes import ELEMENT_WISE, Same, Slide, axis_map
+from tflm_planner.ops.constants import integers
+from tflm_planner.ops.window import Window, window_of
+from tflm_planner.tflm.kernels.single_rows import is_right_alone
+from tflm_planner.transforms.row_loop.loop import NotStreamableError
+
+ROWS, COLUMNS, CHANNELS = 1, 2, 3
+DTYPES = {"int8": np.int8, "int16": np.int16, "float32": np.float32}
+"""Element types that every operator of a loop takes."""
+_BY_ROW = ELEMENT_WISE | {"SOFTMAX", "CONCATENATION", "PAD", "PADV2"}
+
+
+@dataclass(frozen=True)
+class OperandRows:
+    """How an operator reads the rows of one operand that is no constant.
+
+    operand: its position. above, below: rows of padding that some window reads; negative: rows of
+    the image that none reads. columns, channels: padding on both sides. value: what the padding
+    holds, as stored; None for what PAD writes by itself (zero as quantised).
+    """
+
+    operand: int
+    tensor: Tensor
+    reach: int = 1
+    stride: int = 1
+    above: int = 0
+    below: int = 0
+    columns: tuple[int, int] = (0, 0)
+    channels: tuple[int, int] = (0, 0)
+    value: int | float | None = None
+
+    @property
+    def padded(self) -> bool:
+        """Whether columns or channels are padded."""
+        return any((*self.columns, *self.channels))
+
+    @property
+    def width(self) -> int:
+        """Elements of one row, padding included."""
+        _, _, columns, channels = self.tensor.shape or (0, 0, 0, 0)
+        return (columns + sum(self.columns)) * (channels + sum(self.channels))
+
+
+def height(t: Tensor) -> int:
+    """Rows of an image."""
+    return (t.shape or (0, 0))[ROWS]
+
+
+def element_bytes(t: Tensor) -> int:
+    """Bytes of one element."""
+    return t.nbytes // max(t.elements, 1)
+
+
+def gathers(t: Tensor) -> bool:
+    """Whether TFLM's GATHER takes tensors of this type; SLICE, which all know, takes consecutive
+    rows only."""
+    return t.type_name in ("int8", "float32")
+
+
+def row_elements(t: Tensor) -> int:
+    """Elements of one row."""
+    return math.prod((t.shape or ())[COLUMNS:])
+
+
+def operand_rows(op: Op) -> list[OperandRows]:
+    """All readings of an operator. Raises NotStreamableError where rows cannot run by turns."""
+    _check(op)
+    window = window_of(op)
+    if window is not None:
+        return [_of_window(op, window)]
+    if op.kind in ("PAD", "PADV2"):
+        return [_of_pad(op)]
+    links = {link.operand: link for link in axis_map(op).links_of(ROWS)}
+    found: list[OperandRows] = []
+    for i, t in enumerate(op.inputs):
+        if t is None:
+            continue
+        if t.is_constant:
+            if i in links:
+                raise NotStreamableError(f"{op.label} has a constant of its own for every row")
+            continue
+        if i not in links or links[i].rule != Same():
+            raise NotStreamableError(f"{op.label} mixes rows")
+        found.append(OperandRows(i, t))
+    return found
+
+
+def _check(op: Op) -> None:
+    if has_side_effects(op) or len(op.outputs) != 1:
+        raise NotStreamableError(f"{op.label} has side effects or several results")
+    if op.kind not in _BY_ROW and window_of(op) is None:
+        raise NotStreamableError(f"{op.label} has no form by rows")
+    if op.kind == "CONCATENATION" and getattr(op.options, "fusedActivationFunction", 0):
+        raise NotStreamableError(f"{op.label} has a fused activation")
+    for t in (*op.operands(), *op.outputs):
+        if not t.is_constant:
+            check_image(t)
+
+
+def check_image(t: Tensor) -> None:
+    """Raise NotStreamableError unless `t` is one image of a type that loops understand."""
+    shape = t.shape or ()
+    if len(shape) != 4 or shape[0] != 1 or min(shape) < 1:
+        raise NotStreamableError(f"tensor {t.name!r} of shape {list(shape)} is not one image")
+    if t.type_name not in DTYPES:
+        raise NotStreamableError(f"tensor {t.name!r} is of type {t.type_name}")
+    if t.is_variable:
+        raise NotStreamableError(f"tensor {t.name!r} is a variable")
+    scales = None if t.quantization is None else t.quantization.scale
+    if scales is not None and len(scales) > 1:
+        raise NotStreamableError(f"tensor {t.name!r} is quantised per channel")
+
+
+def _of_window(op: Op, window: Window) -> OperandRows:
+    data, result = op.inputs[0], op.outputs[0]
+    assert data is not None
+    (link,) = axis_map(op).links_of(ROWS)
+    assert isinstance(link.rule, Slide)
+    pads: list[tuple[int, int]] = []
+    for axis in (0, 1):
+        reach = (window.kernel[axis] - 1) * window.dilation[axis] + 1
+        last = (window.output[axis] - 1) * window.stride[axis] - window.pad[axis] + reach
+        pads.append((window.pad[axis], last - window.input[axis]))
+    (above, below), (left, right) = pads
+    if -right >= window.stride[1]:
+        raise NotStreamableError(f"{op.label} computes fewer columns than it could")
+    width = window.input[1] + left + max(right, 0)
+    if not is_right_alone(op, width, window.output[1], 0):
+        raise NotStreamableError(f"{op.label} cannot be computed row by row by CMSIS-NN")
+    outside = max(above, below, left, right) > 0
+    if op.kind == "AVERAGE_POOL_2D" and outside:
+        raise NotStreamableError(f"{op.label} leaves padding out of its averages")
+    lowest = _lowest(result) if op.kind == "MAX_POOL_2D" and outside else None
+    return OperandRows(0, data, link.rule.reach, link.rule.stride, above, below,
+                   (left, max(right, 0)), value=lowest)  # fmt: skip
+
+
+def _lowest(t: Tensor) -> int | float:
+    if t.type_name == "float32":
+        return float(np.finfo(np.float32).min)
+    return -(1 << (8 * (t.nbytes // t.elements) - 1))
+
+
+def _of_pad(op: Op) -> OperandRows:
+    data, result = op.inputs[0], op.outputs[0]
+    pads = integers(op.inputs[1]) if len(op.inputs) > 1 else None
+    if data is None or pads is None or len(pads) != 8 or min(pads) < 0 or any(pads[:2]):
+        raise NotStreamableError(f"{op.label} pads in a way that rows cannot follow")
+    _, above, below, *rest = pads[1:]
+    if height(result) != height(data) + above + below:
+        raise NotStreamableError(f"{op.label} declares another shape than its paddings")
+    value = None
+    if op.kind == "PADV2":
+        value = _scalar(op)
+    return OperandRows(0, data, 1, 1, above, below, (rest[0], rest[1]), (rest[2], rest[3]), value)
+
+
+def _scalar(op: Op) -> int | float:
+    given = op.inputs[2] if len(op.inputs) > 2 else None
+    dtype = DTYPES.get(given.type_name) if given is not None else None
+    if given is None or dtype is None or given.buffer.data is None or given.elements != 1:
+        raise NotStreamableError(f"{op.label} pads with a value that is not known")
+    return np.frombuffer(given.buffer.data[: given.nbytes].tobytes(), dtype)[0].item()

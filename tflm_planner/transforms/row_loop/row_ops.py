@@ -1,0 +1,110 @@
+"""Small operators on rows, appended to a draft: take, pad, join, reshape.
+
+Element types that TFLM's GATHER does not take get the same by STRIDED_SLICE. It knows tensors and
+drafts; it must not know turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tflm_planner.model.draft import Draft
+from tflm_planner.model.ir import Tensor
+from tflm_planner.transforms.row_loop.operand_rows import DTYPES, ROWS, OperandRows, gathers, height
+
+
+class RowOps:
+    """What is often appended to one draft."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+
+    def gather(self, rows: Tensor, positions: Tensor) -> Tensor:
+        """The rows at `positions`."""
+        made = self.draft.tensor(rows, "rows", with_rows(rows, positions.elements))
+        self.draft.op("GATHER", [rows, positions], [made], axis=ROWS)
+        return made
+
+    def rows_of(self, rows: Tensor, begin: int, count: int) -> Tensor:
+        """`count` rows from `begin` on; nothing to do for all of them."""
+        if (rows.shape or ()) == with_rows(rows, count):
+            return rows
+        if not gathers(rows):
+            return self.part(rows, begin, count)
+        return self.gather(rows, self.draft.integers("rows", range(begin, begin + count)))
+
+    def part(self, t: Tensor, begin: int, count: int) -> Tensor:
+        """Consecutive rows of an image, or a stretch of a flat tensor, by STRIDED_SLICE: a view,
+        where it is a stretch of memory."""
+        sizes = list(t.shape or ())
+        axis = ROWS if len(sizes) == 4 else 0
+        first, behind = [0] * len(sizes), list(sizes)
+        first[axis], behind[axis] = begin, begin + count
+        sizes[axis] = count
+        limits = [self.draft.integers("part", v) for v in (first, behind, [1] * len(sizes))]
+        made = self.draft.tensor(t, "part", sizes)
+        self.draft.op("STRIDED_SLICE", [t, *limits], [made])
+        return made
+
+    def padded(self, r: OperandRows, rows: Tensor, above: int, below: int) -> Tensor:
+        """Rows as a reading wants them: its columns and channels padded, and so many rows."""
+        pads = [[0, 0], [above, below], r.columns, r.channels]
+        if not any(map(any, pads)):
+            return rows
+        count = height(rows) + above + below
+        made = self.draft.tensor(r.tensor, "padded", padded_shape(r, count))
+        paddings = self.draft.integers("pads", pads)
+        if r.value is None:
+            self.draft.op("PAD", [rows, paddings], [made])
+        else:
+            value = self.filled(r.tensor, (), r.value)
+            self.draft.op("PADV2", [rows, paddings, value], [made])
+        return made
+
+    def joined(self, r: OperandRows, parts: Sequence[Tensor]) -> Tensor:
+        """Rows under each other."""
+        count = sum(map(height, parts))
+        made = self.draft.tensor(r.tensor, "tile", padded_shape(r, count))
+        self.draft.op("CONCATENATION", list(parts), [made], axis=ROWS)
+        return made
+
+    def reshaped(self, source: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """`source` in another shape."""
+        if source.shape == shape:
+            return source
+        made = self.draft.tensor(source, "flat", shape)
+        self.reshape(source, made)
+        return made
+
+    def reshape(self, source: Tensor, into: Tensor) -> None:
+        """RESHAPE into a tensor that is there."""
+        self.draft.op("RESHAPE", [source], [into], newShape=np.array(into.shape or (), np.int32))
+
+    def filled(self, like: Tensor, shape: tuple[int, ...], value: int | float | None) -> Tensor:
+        """A constant of one value, quantised like `like`; None: what stands for zero."""
+        values = np.full(shape, _zero(like) if value is None else value, DTYPES[like.type_name])
+        return self.draft.constant("filled", values, like.type_name, like, like.quantization)
+
+
+def _zero(t: Tensor) -> int:
+    points = None if t.quantization is None else t.quantization.zeroPoint
+    return 0 if points is None or not len(points) or t.type_name == "float32" else int(points[0])
+
+
+def fill_value(r: OperandRows) -> int | float:
+    """What rows of padding hold for a reading, as stored."""
+    return _zero(r.tensor) if r.value is None else r.value
+
+
+def with_rows(t: Tensor, rows: int) -> tuple[int, ...]:
+    """The shape of an image with another number of rows."""
+    batch, _, *rest = t.shape or (1, 0)
+    return (batch, rows, *rest)
+
+
+def padded_shape(r: OperandRows, rows: int) -> tuple[int, ...]:
+    """The shape of so many rows as a reading wants them."""
+    _, _, columns, channels = r.tensor.shape or (0, 0, 0, 0)
+    return (1, rows, columns + sum(r.columns), channels + sum(r.channels))

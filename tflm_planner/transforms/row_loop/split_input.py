@@ -1,0 +1,175 @@
+"""Splits a model in two, so that its input never lies in memory as a whole.
+
+    front   (rows, turn, halo 0, halo 1, ...) -> (rows of the boundary, halo 0, halo 1, ...)
+    back    (boundary, room)                  -> (what the model computes)
+
+    turn t   rows t * R ... of the image      -front-> rows t * n - d ... of the boundary
+
+The front is one turn of a loop as a model: the application invokes it once for every strip of R
+rows, and appends the rows that come out to the back's input. Halos are inputs and outputs; a plan
+that lays each output over its input (`Strips.states`) leaves nothing to do for the application but
+to fill them before the first strip. After the last row of the image a few strips follow, whose
+content does not matter, to let the last rows out. The room is an input that nothing reads: in it
+the front has its memory, which is free again when the back begins. It must not know offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tflm_planner.model.clone import clone
+from tflm_planner.model.draft import Draft, add_input, new_graph
+from tflm_planner.model.edit import cut_off, keep_only
+from tflm_planner.model.ir import Model, Tensor
+from tflm_planner.transforms.row_loop.geometry import Geometry, Use, strip_geometry
+from tflm_planner.transforms.row_loop.loop import NotStreamableError
+from tflm_planner.transforms.row_loop.operand_rows import height
+from tflm_planner.transforms.row_loop.row_ops import RowOps, fill_value, padded_shape, with_rows
+from tflm_planner.transforms.row_loop.turn import Turn
+
+
+@dataclass(frozen=True)
+class StripSchedule:
+    """How the application runs a front.
+
+    height: rows of the image. rows: those of a strip. turns: strips in all, the last ones
+    possibly below the image. made: rows that come out of each. delay: rows of these before the
+    boundary's first. result_height: rows of the boundary. clock: what input 1 grows by each turn,
+    from 0; 0 where there is no such input. fills: what each halo holds before the first strip,
+    as stored.
+    """
+
+    height: int
+    rows: int
+    turns: int
+    made: int
+    delay: int
+    result_height: int
+    clock: int
+    fills: tuple[int | float, ...]
+
+    @property
+    def first_state(self) -> int:
+        """The first input that is a halo."""
+        return 2 if self.clock else 1
+
+    @property
+    def states(self) -> tuple[tuple[int, int], ...]:
+        """(input, output) of each halo."""
+        return tuple((self.first_state + i, 1 + i) for i in range(len(self.fills)))
+
+
+@dataclass(frozen=True)
+class SplitModel:
+    """A model in two, and how the front is run."""
+
+    front: Model
+    back: Model
+    strips: StripSchedule
+
+
+def ends_of(model: Model) -> list[tuple[int, ...]]:
+    """Where a model can be split, as far as its graph goes: for each operator, from the first
+    on, the operators that its result needs of those that depend on the input."""
+    graph = model.main
+    if len(graph.inputs) != 1:
+        return []
+    source, needed = graph.inputs[0], dict[int, frozenset[int]]()
+    found: list[tuple[int, ...]] = []
+    for i, op in enumerate(graph.ops):
+        before = [needed.get(id(t)) for t in op.operands()]
+        behind = any(t is source for t in op.operands()) or any(b is not None for b in before)
+        if not behind:
+            continue
+        region = frozenset((i,)).union(*(b for b in before if b is not None))
+        for t in op.outputs:
+            needed[id(t)] = region
+        found.append(tuple(sorted(region)))
+    return found
+
+
+def can_split(model: Model, ops: Sequence[int], rows: int) -> Geometry:
+    """The front of these operators (positions in the main graph), `rows` rows of the boundary a
+    turn. Looks only. Raises NotStreamableError."""
+    region = [model.main.ops[i] for i in ops]
+    if len(model.main.inputs) != 1:
+        raise NotStreamableError(f"the model has {len(model.main.inputs)} inputs, not one")
+    found = strip_geometry(model.main, region, rows)
+    if found.source is not model.main.inputs[0]:
+        raise NotStreamableError(f"{found.source.name!r} is not the model's input")
+    if any(t is found.result for t in model.main.outputs):
+        raise NotStreamableError(f"{found.result.name!r} is an output of the model")
+    return found
+
+
+def split_model(model: Model, ops: Sequence[int], rows: int) -> SplitModel:
+    """Front and back of a model, which stays as it is. ops, rows: as in `can_split`.
+
+    Raises NotStreamableError.
+    """
+    front, back = clone(model), clone(model)
+    strips = _FrontBuilder(front, can_split(front, ops, rows)).write()
+    boundary = can_split(back, ops, rows).result
+    cut_off(back, [back.main.ops[i] for i in ops], boundary)
+    return SplitModel(front, back, strips)
+
+
+def add_room(back: Model, size: int) -> None:
+    """Give a back its room for the front, in bytes."""
+    add_input(back, "room", "uint8", (size,))
+
+
+class _FrontBuilder(Turn):
+    """A turn as a model of its own."""
+
+    def __init__(self, model: Model, shape: Geometry) -> None:
+        draft = Draft(model, new_graph("front"))
+        masked = [shape.rows[id(u.reading.tensor)] for u in shape.uses if u.masked]
+        super().__init__(shape, RowOps(draft), max(masked, default=0))
+        source = shape.source
+        self._model = model
+        self._new = draft.tensor(source, source.name, with_rows(source, shape.rows[id(source)]))
+        self._turn: Tensor | None = None
+        self._before: list[Tensor] = []
+        self._after: list[Tensor] = []
+        self._fills: list[int | float] = []
+
+    def write(self) -> StripSchedule:
+        """Make the model the front."""
+        shape = self._shape
+        made = self._region()
+        turn = [] if self._turn is None else [self._turn]
+        inputs = [self._new, *turn, *self._before]
+        if any(t is made for t in inputs):
+            raise NotStreamableError("the front would do nothing")
+        graph = self._body.draft.commit_graph(inputs, [made, *self._after])
+        keep_only(self._model, graph)
+        return StripSchedule(
+            height(shape.source),
+            shape.rows[id(shape.source)],
+            shape.turns,
+            shape.rows[id(shape.result)],
+            shape.delays[id(shape.result)],
+            height(shape.result),
+            self._width if turn else 0,
+            tuple(self._fills),
+        )
+
+    def _taken(self, late: int, count: int) -> Tensor:
+        assert late == 0 and count == height(self._new), "rows come once, and in order"
+        return self._new
+
+    def _clock(self) -> Tensor:
+        if self._turn is None:
+            self._turn = self._body.draft.value("turn", "int32", (1,))
+        return self._turn
+
+    def _halo(self, use: Use) -> Tensor:
+        r = use.reading
+        return self._body.draft.tensor(r.tensor, "halo", padded_shape(r, use.carried))
+
+    def _leave(self, use: Use, before: Tensor, after: Tensor) -> None:
+        self._before.append(before)
+        self._after.append(after)
+        self._fills.append(fill_value(use.reading))

@@ -1,0 +1,159 @@
+"""What one turn computes: every operator of the region on the rows of that turn.
+
+    a use  new rows -PAD-GATHER(mask)-CONCATENATION(halo, .)- tile - the operator, VALID
+                                                               +- GATHER - the next halo
+
+Who calls the turns, and keeps halos between them, is told by what derives from `Turn`: the body of
+a WHILE (`body`), or a model that the application invokes once a turn (`strip`). The order of rows
+inside a tile is the image's, whichever way the turns run: from the bottom up the halo is joined
+below. It knows a `Geometry`; whether it is worth while is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.draft import unit_scale
+from tflm_planner.model.ir import Tensor
+from tflm_planner.ops.window import window_of
+from tflm_planner.transforms.row_loop.geometry import Geometry, Use
+from tflm_planner.transforms.row_loop.operand_rows import gathers, height
+from tflm_planner.transforms.row_loop.row_ops import RowOps, with_rows
+
+_VALID = 1
+
+
+class Turn(ABC):
+    """Draws up the operators of one turn."""
+
+    def __init__(self, shape: Geometry, body: RowOps, width: int) -> None:
+        """`body`: what the operators are drafted with. `width`: elements of a row of the tables
+        that are looked up by turn."""
+        self._shape, self._body, self._width = shape, body, width
+        self._tiles: list[tuple[Use, Tensor, Tensor]] = []
+        self._tables: dict[bytes, Tensor] = {}
+        self._rows: dict[int, Tensor] = {}
+        first, last = shape.peeled
+        self._turns = np.arange(first, shape.turns - last)[:, None]
+        """The turns that are run so, as a column."""
+
+    # --- who calls ---
+
+    @abstractmethod
+    def _taken(self, late: int, count: int) -> Tensor:
+        """So many rows of the region's input from turn * rows - `late` on."""
+
+    @abstractmethod
+    def _clock(self) -> Tensor:
+        """One int32: `width` times the turn, counted from the first of `_turns`."""
+
+    @abstractmethod
+    def _halo(self, use: Use) -> Tensor:
+        """The rows that the turn before has left for a use."""
+
+    @abstractmethod
+    def _leave(self, use: Use, before: Tensor, after: Tensor) -> None:
+        """Hand rows on to the next turn. `before`: what `_halo` said."""
+
+    # --- the region ---
+
+    def _region(self) -> Tensor:
+        """Every operator on the rows of one turn; the last one's result."""
+        shape, draft, made = self._shape, self._body.draft, self._rows
+        for op in shape.ops:
+            out = op.outputs[0]
+            tiles = {u.reading.operand: self._tile(u) for u in shape.uses_of(op)}
+            if shape.backwards:
+                self._carry_on()
+            if op.kind in ("PAD", "PADV2"):
+                made[id(out)] = tiles[0]
+                self._carry_on()
+                continue
+            made[id(out)] = draft.tensor(out, out.name, with_rows(out, shape.rows[id(out)]))
+            operands = [
+                None if t is None else draft.same(t) if t.is_constant else tiles[i]
+                for i, t in enumerate(op.inputs)
+            ]
+            changed = {"padding": _VALID} if window_of(op) is not None else {}
+            draft.clone(op, operands, [made[id(out)]], **changed)
+            self._carry_on()
+        return made[id(shape.result)]
+
+    def _tile(self, use: Use) -> Tensor:
+        """The rows that an operator needs in this turn, padded."""
+        r = use.reading
+        count, late = self._shape.rows[id(r.tensor)], self._shape.delays[id(r.tensor)]
+        if use.again:
+            return self._body.padded(r, self._taken(use.halo + late, use.tile), 0, 0)
+        from_store = r.tensor is self._shape.source
+        new = self._taken(late, count) if from_store else self._rows[id(r.tensor)]
+        new = self._body.padded(r, new, 0, int(use.masked and gathers(r.tensor)))
+        if use.masked:
+            new = self._masked(use, new, count)
+        if use.carried:
+            new = self._joined(use, new)
+        return new if self._fits(use, new) else self._edge(new, use.tile, first=True)
+
+    def _fits(self, use: Use, rows: Tensor) -> bool:
+        """Whether an operator makes the rows that it shall of more rows than it needs: those
+        below the last window that fits are not read."""
+        if self._shape.backwards or window_of(use.op) is None:
+            return False
+        made = (height(rows) - use.reading.reach) // use.reading.stride + 1
+        return made == self._shape.rows[id(use.op.outputs[0])]
+
+    def _edge(self, rows: Tensor, wanted: int, *, first: bool) -> Tensor:
+        """The `wanted` rows that come first in running direction, or last."""
+        top = first is not self._shape.backwards
+        return self._body.rows_of(rows, 0 if top else height(rows) - wanted, wanted)
+
+    def _joined(self, use: Use, new: Tensor) -> Tensor:
+        """The halo before the new rows; the last rows of both are the next halo."""
+        r, inside = use.reading, self._halo(use)
+        parts = [new, inside] if self._shape.backwards else [inside, new]
+        tile = self._body.joined(r, parts)
+        self._tiles.append((use, inside, tile))
+        return tile
+
+    def _carry_on(self) -> None:
+        """The next halos of an operator's tiles. From the top down they are taken when the tile
+        is not needed any more: its last rows can then move to where its first ones are."""
+        for use, inside, tile in self._tiles:
+            self._leave(use, inside, self._edge(tile, use.carried, first=False))
+        self._tiles.clear()
+
+    def _looked_up(self, values: npt.NDArray[Any], unit: Any = None) -> Tensor:
+        """Row `turn` of a constant table (turns, n). unit: quantisation of its values."""
+        key = values.tobytes()
+        if key not in self._tables:
+            draft, turn = self._body.draft, self._clock()
+            wide = np.zeros((values.shape[0], self._width), values.dtype)
+            wide[:, : values.shape[1]] = values
+            table = draft.constant("table", wide.reshape(-1), values.dtype.name, None, unit)
+            size = draft.integers("size", [values.shape[1]])
+            found = draft.tensor(table, "row", (values.shape[1],))
+            draft.op("SLICE", [table, turn, size], [found])
+            self._tables[key] = found
+        return self._tables[key]
+
+    def _masked(self, use: Use, rows: Tensor, count: int) -> Tensor:
+        """Rows that lie outside the image replaced by padding: the row of padding below is taken
+        in their place, or they are multiplied by zero."""
+        r = use.reading
+        late = self._shape.delays[id(r.tensor)]
+        index = self._turns * self._shape.rows[id(r.tensor)] - late + np.arange(count)[None, :]
+        inside = (index >= 0) & (index < height(r.tensor))
+        if self._shape.backwards:
+            inside = inside[:, ::-1]
+        if gathers(r.tensor):
+            places = np.where(inside, np.arange(count)[None, :], count)
+            return self._body.gather(rows, self._looked_up(places.astype(np.int32)))
+        factors = self._looked_up(inside.astype(np.int16), unit_scale())
+        made = self._body.draft.tensor(rows, "masked", rows.shape or ())
+        column = self._body.reshaped(factors, (1, count, 1, 1))
+        self._body.draft.op("MUL", [rows, column], [made])
+        return made

@@ -1,0 +1,92 @@
+"""Boxes: parts of tensors, one range an axis.
+
+    (0, 1) (12, 24) (0, 48) (0, 8)       rows 12 to 23 of a 1 x 48 x 48 x 8 image
+
+It knows shapes; it must not know operators.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from tflm_planner.model.ir import Tensor
+from tflm_planner.ops.axes import Range
+from tflm_planner.support.units import ALIGNMENT
+from tflm_planner.transforms.base import TransformRefusedError
+
+Box = tuple[Range, ...]
+"""A range for each axis. Ranges of wasted rows may leave the tensor on either side."""
+
+
+class NotTileableError(TransformRefusedError):
+    """Why an operator cannot be computed in boxes; the text follows "not tiled: "."""
+
+    prefix = "not tiled"
+
+
+def full_box(tensor: Tensor) -> Box:
+    """All of a tensor."""
+    return tuple((0, n) for n in tensor.shape or ())
+
+
+def hull(boxes: Sequence[Box]) -> Box:
+    """The smallest box around all of them."""
+    return tuple(
+        (min(r[0] for r in axis), max(r[1] for r in axis)) for axis in zip(*boxes, strict=True)
+    )
+
+
+def extents(box: Box) -> tuple[int, ...]:
+    """The shape of a box."""
+    return tuple(high - low for low, high in box)
+
+
+def grown(box: Box, pads: Sequence[Range]) -> Box:
+    """A box with a border around it."""
+    return tuple((r[0] - p[0], r[1] + p[1]) for r, p in zip(box, pads, strict=True))
+
+
+def is_empty(box: Box | None) -> bool:
+    """Whether nothing lies in a box."""
+    return box is None or any(low >= high for low, high in box)
+
+
+def along(box: Box, axis: int, ranges: Sequence[Range]) -> list[Box]:
+    """The boxes that `box` is cut into along one axis."""
+    return [(*box[:axis], r, *box[axis + 1 :]) for r in ranges]
+
+
+def cuts(size: int, parts: int, unit: int = 1) -> list[Range]:
+    """`size` in about `parts` ranges that start at multiples of `unit`; the last may be smaller,
+    and there are fewer where the size does not give as many."""
+    units = -(-size // unit)
+    parts = min(parts, units)
+    edges = [min(units * k // parts * unit, size) for k in range(parts + 1)]
+    return [(a, b) for a, b in pairwise(edges) if a < b]
+
+
+def view_unit(tensor: Tensor, axis: int) -> int:
+    """The fewest steps along an axis that take a multiple of 16 bytes, so that parts can be
+    views; 1 where parts along it are no runs of bytes."""
+    shape = tensor.shape or ()
+    if math.prod(shape[:axis]) != 1:
+        return 1
+    step = math.prod(shape[axis + 1 :]) * tensor.nbytes // max(tensor.elements, 1)
+    return ALIGNMENT // math.gcd(ALIGNMENT, step) if step else 1
+
+
+def is_run(whole: Box, box: Box) -> bool:
+    """Whether a box is one run of bytes of the whole."""
+    sizes = extents(whole)
+    cut = [a for a, r in enumerate(box) if r != whole[a]]
+    return len(cut) == 1 and math.prod(sizes[: cut[0]]) == 1
+
+
+def box_name(tensor: Tensor, box: Box, what: str = "") -> str:
+    """A name for the part of a tensor in a box."""
+    whole = full_box(tensor)
+    cut = [f"{'nhwc'[a] if len(box) == 4 else a}{r[0]}:{r[1]}"
+           for a, r in enumerate(box) if len(whole) != len(box) or r != whole[a]]  # fmt: skip
+    return "/".join(p for p in (tensor.name, ",".join(cut), what) if p)

@@ -1,0 +1,338 @@
+"""How an operator computes a box of its result: which boxes it reads, with which options.
+
+    CONV_2D      window and padding of the tile (`windows`), a part of the filters
+    PAD          less padding, or none
+    SLICE, SPLIT nothing to do: the box is a box of the operand
+    RESIZE_*     more rows than wanted, so that the ratio stays (`resizing`)
+
+It knows boxes and operators; it must not change a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.axes import (
+    ELEMENT_WISE,
+    AxisMap,
+    Range,
+    Repeat,
+    Scatter,
+    Slide,
+    Stretch,
+    axis_map,
+    strides_of,
+)
+from tflm_planner.ops.constants import integers
+from tflm_planner.ops.window import window_of
+from tflm_planner.tflm.kernels.single_rows import is_right_alone
+from tflm_planner.transforms.tile.boxes import Box, NotTileableError, extents, full_box, is_empty
+from tflm_planner.transforms.tile.resizing import resized
+from tflm_planner.transforms.tile.windows import (
+    AHEAD,
+    BORDERS,
+    VALID,
+    Border,
+    Form,
+    Sliding,
+    scattered,
+    window_forms,
+)
+
+_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+
+
+@dataclass(frozen=True)
+class OperatorTile:
+    """out: the box that is computed; it holds the one wanted. reads: box of each operand, None
+    for those left out. options: those that change, by name. pads: what PAD puts around the box
+    of operand 0, by axis; None without PAD. constants: operand -> integers in its place.
+    moved: the operand whose box the result is, with nothing to compute.
+    """
+
+    out: Box
+    reads: tuple[Box | None, ...]
+    options: tuple[tuple[str, Any], ...] = ()
+    pads: tuple[Range, ...] | None = None
+    constants: tuple[tuple[int, tuple[Any, ...]], ...] = ()
+    moved: int | None = None
+
+
+def operator_tile(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -> OperatorTile:
+    """How `op` computes the box `wanted` of one of its results.
+
+    `border`: what to do where the padding of a window is not that of a whole tile. Raises
+    NotTileableError.
+    """
+    index = _index(op, result)
+    cut = [a for a, r in enumerate(wanted) if r != (0, (result.shape or ())[a])]
+    if not cut and len(op.outputs) == 1:
+        return OperatorTile(wanted, tuple(None if t is None else full_box(t) for t in op.inputs))
+    form = _FORMS.get(op.kind)
+    if form is None:
+        raise NotTileableError(f"{op.label} has no tiled form")
+    links = axis_map(op)
+    for axis in cut:
+        if not links.links_of(axis, index):
+            raise NotTileableError(_mixed(op, result, axis))
+    _check_scales(op, result, wanted, cut)
+    plain = OperatorTile(wanted, boxes_read(op, result, wanted))
+    return form(_Wanted(op, result, links, cut, border), plain)
+
+
+def _index(op: Op, result: Tensor) -> int:
+    return next(i for i, t in enumerate(op.outputs) if t is result)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What is asked for. cut: the axes of which a part is wanted."""
+
+    op: Op
+    result: Tensor
+    links: AxisMap
+    cut: list[int]
+    border: Border
+
+    def rule(self, axis: int) -> Any:
+        """The rule of an axis that one operand alone decides."""
+        (link,) = self.links.links_of(axis)
+        return link.rule
+
+    def size(self, axis: int) -> int:
+        """The length of the operand's axis that an axis of the result follows."""
+        (link,) = self.links.links_of(axis)
+        operand = self.op.inputs[link.operand]
+        assert operand is not None, "linked to nothing"
+        return (operand.shape or ())[link.axis]
+
+
+def _mixed(op: Op, result: Tensor, axis: int) -> str:
+    names = {1: "rows", 2: "columns", 3: "channels"} if len(result.shape or ()) == 4 else {}
+    return f"{op.label} mixes {names.get(axis, f'axis {axis}')}"
+
+
+def _check_scales(op: Op, result: Tensor, wanted: Box, cut: Sequence[int]) -> None:
+    scale = None if result.quantization is None else result.quantization.scale
+    if scale is not None and len(scale) > 1:
+        raise NotTileableError(f"the result of {op.label} is quantised per channel")
+    if op.kind == "DEPTHWISE_CONV_2D" and 3 in cut:
+        times = int(op.options.depthMultiplier)
+        if wanted[3][0] % times or wanted[3][1] % times:
+            raise NotTileableError(
+                f"{op.label} has a depth multiplier of {times}: channels are cut at its multiples"
+            )
+
+
+def boxes_read(op: Op, result: Tensor, wanted: Box) -> tuple[Box | None, ...]:
+    """What a box of a result depends on, of each operand; all of it where that is not known."""
+    index, links = _index(op, result), axis_map(op)
+    reads: list[list[Range] | None] = [None if t is None else list(full_box(t)) for t in op.inputs]
+    for link in (k for k in links.links if k.result == index):
+        operand, box = op.inputs[link.operand], reads[link.operand]
+        if operand is not None and box is not None:
+            size = (operand.shape or ())[link.axis]
+            whole = wanted[link.out_axis] == (0, (result.shape or ())[link.out_axis])
+            if not whole or not isinstance(link.rule, Repeat):
+                box[link.axis] = link.rule.needs(wanted[link.out_axis], size)
+    for pick in (p for p in links.picks if p.result == index):
+        box = reads[pick.operand]
+        if box is not None:
+            box[pick.axis] = pick.indices
+    return tuple(None if box is None else tuple(box) for box in reads)
+
+
+# --- forms: what becomes of a recipe that only says what is read ---
+
+
+def _as_it_is(_: _Wanted, plain: OperatorTile) -> OperatorTile:
+    return plain
+
+
+def _window(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+    op = asked.op
+    if window_of(op) is None:
+        raise NotTileableError(f"{op.label} has no tiled form")
+    axes: list[Sliding] = []
+    for axis in (1, 2):
+        rule = asked.rule(axis)
+        assert isinstance(rule, Slide)
+        axes.append(Sliding(rule, plain.out[axis], asked.size(axis), axis not in asked.cut))
+    found = window_forms(axes, asked.border, is_pool=op.kind in _POOLS)
+    if found is None:
+        raise NotTileableError(f"{op.label} has a border that no padding gives")
+    forms, padding = found
+    _check_single_rows(asked.op, forms, padding)
+    made = _with_forms(plain, 0, forms)
+    pads = ((0, 0), forms[0].pads, forms[1].pads, (0, 0))
+    some = any(p != (0, 0) for p in pads)
+    return replace(made, options=(("padding", padding),), pads=pads if some else None)
+
+
+def _check_single_rows(op: Op, forms: list[Form], padding: int) -> None:
+    """Raise NotTileableError where the tile is one row that CMSIS-NN would compute wrong."""
+    window = window_of(op)
+    rows, width = (f.read[1] - f.read[0] + sum(f.pads) for f in forms)
+    if window is None or rows > 1:
+        return
+    out, reach = forms[1].rows, (window.kernel[1] - 1) * window.dilation[1] + 1
+    total = max((out - 1) * window.stride[1] + reach - width, 0)
+    if not is_right_alone(op, width, out, 0 if padding == VALID else total // 2):
+        raise NotTileableError(f"{op.label} cannot be computed row by row by CMSIS-NN")
+
+
+def _with_forms(plain: OperatorTile, operand: int, forms: list[Form]) -> OperatorTile:
+    """Rows and columns as the forms say; batch and channels as they are."""
+    data = plain.reads[operand]
+    assert data is not None
+    reads = list(plain.reads)
+    reads[operand] = (data[0], forms[0].read, forms[1].read, data[3])
+    out = (plain.out[0], forms[0].out, forms[1].out, plain.out[3])
+    return replace(plain, out=out, reads=tuple(reads))
+
+
+def _transposed_convolution(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+    """Without padding, all that the rows add to, where rows or columns are cut."""
+    if {1, 2} & {*asked.cut}:
+        forms: list[Form] = []
+        for axis in (1, 2):
+            rule = asked.rule(axis)
+            assert isinstance(rule, Scatter)
+            forms.append(scattered(rule, plain.out[axis], asked.size(axis)))
+        plain = replace(_with_forms(plain, 2, forms), options=(("padding", VALID),))
+    return replace(plain, constants=((0, extents(plain.out)),))
+
+
+def _resize(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+    forms: list[Form] = []
+    for axis in (1, 2):
+        wanted = plain.out[axis]
+        if axis in asked.cut:
+            rule = asked.rule(axis)
+            assert isinstance(rule, Stretch)
+            forms.append(resized(rule.resize, wanted))
+        else:
+            size = (asked.op.inputs[0].shape or ())[axis] if asked.op.inputs[0] else 0
+            forms.append(Form(wanted, (0, size)))
+    made = _with_forms(plain, 0, forms)
+    return replace(made, constants=((1, (forms[0].rows, forms[1].rows)),))
+
+
+def _padded(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+    """Less padding, or none."""
+    op, box = asked.op, plain.reads[0]
+    values = integers(op.inputs[1])
+    assert values is not None and box is not None
+    if is_empty(box):
+        raise NotTileableError(f"a tile would lie in the padding of {op.label} alone")
+    pads: list[Range] = []
+    for axis, (low, high) in enumerate(plain.out):
+        start = low - values[2 * axis]
+        pads.append((box[axis][0] - start, high - values[2 * axis] - box[axis][1]))
+    if all(p == (0, 0) for p in pads) and _same_values(op.inputs[0], asked.result):
+        return replace(plain, moved=0)
+    return replace(plain, constants=((1, tuple(pads)),))
+
+
+def _sliced(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+    """Nothing more is read than is wanted."""
+    if _same_values(asked.op.inputs[0], asked.result):
+        return replace(plain, moved=0)
+    return replace(plain, constants=((1, (0,) * len(plain.out)), (2, extents(plain.out))))
+
+
+def _strided(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+    taken, box = strides_of(asked.op), plain.reads[0]
+    assert taken is not None and box is not None
+    plainly = all(stride == 1 and not vanishes for _, stride, vanishes in taken)
+    if plainly and _same_values(asked.op.inputs[0], asked.result):
+        return replace(plain, moved=0)
+    changed = ((1, (0,) * len(box)), (2, extents(box)))
+    return replace(plain, constants=changed, options=(("beginMask", 0), ("endMask", 0)))
+
+
+def _split(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+    data = 1 if asked.op.kind == "SPLIT" else 0
+    if not _same_values(asked.op.inputs[data], asked.result):
+        raise NotTileableError(f"{asked.op.label} has results of another scale")
+    return replace(plain, moved=data)
+
+
+def _unpacked(_: _Wanted, plain: OperatorTile) -> OperatorTile:
+    return replace(plain, options=(("num", 1),))
+
+
+def _joined(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+    """The operands that have a part in the box; one alone is the box."""
+    if getattr(asked.op.options, "fusedActivationFunction", 0):
+        raise NotTileableError(f"{asked.op.label} has a fused activation")
+    reads = tuple(None if is_empty(r) else r for r in plain.reads)
+    left = [i for i, r in enumerate(reads) if r is not None]
+    if len(left) == 1 and _same_values(asked.op.inputs[left[0]], asked.result):
+        return replace(plain, reads=reads, moved=left[0])
+    return replace(plain, reads=reads)
+
+
+def _reshaped(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+    options = asked.op.options
+    shape = extents(plain.out)
+    constants = ((1, shape),) if len(asked.op.inputs) > 1 else ()
+    if options is None or getattr(options, "newShape", None) is None:
+        return replace(plain, constants=constants)
+    changed = (("newShape", np.array(shape, np.int32)),)
+    return replace(plain, constants=constants, options=changed)
+
+
+def _squeezed(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+    """Which axes vanish is said: those that a tile merely makes 1 long must stay."""
+    data, options = asked.op.inputs[0], asked.op.options
+    given = getattr(options, "squeezeDims", None)
+    if data is None or (given is not None and len(given)):
+        return plain
+    if options is None:
+        raise NotTileableError(f"{asked.op.label} does not say which axes vanish")
+    gone = [a for a, n in enumerate(data.shape or ()) if n == 1]
+    return replace(plain, options=(("squeezeDims", np.array(gone, np.int32)),))
+
+
+def _same_values(operand: Tensor | None, result: Tensor) -> bool:
+    """Whether equal bytes of operand and result stand for equal numbers."""
+    if operand is None or operand.type != result.type:
+        return False
+    return _scales(operand) == _scales(result)
+
+
+def _scales(tensor: Tensor) -> tuple[list[float], list[int]]:
+    q = tensor.quantization
+    if q is None or q.scale is None:
+        return [], []
+    points = [] if q.zeroPoint is None else [int(z) for z in q.zeroPoint]
+    return [float(s) for s in q.scale], points
+
+
+_FORMS: dict[str, Callable[[_Wanted, OperatorTile], OperatorTile]] = {
+    **dict.fromkeys(ELEMENT_WISE, _as_it_is),
+    **dict.fromkeys(
+        ("SOFTMAX", "EXPAND_DIMS", "TRANSPOSE", "BATCH_MATMUL", "FULLY_CONNECTED",
+         "MEAN", "SUM", "PACK"),
+        _as_it_is,
+    ),
+    **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", *_POOLS), _window),
+    **dict.fromkeys(("PAD", "PADV2"), _padded),
+    **dict.fromkeys(("SPLIT", "SPLIT_V"), _split),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
+    "TRANSPOSE_CONV": _transposed_convolution,
+    "CONCATENATION": _joined,
+    "RESHAPE": _reshaped,
+    "SQUEEZE": _squeezed,
+    "SLICE": _sliced,
+    "STRIDED_SLICE": _strided,
+    "UNPACK": _unpacked,
+}  # fmt: skip
+
+__all__ = ["AHEAD", "BORDERS", "Border", "OperatorTile", "boxes_read", "operator_tile"]

@@ -1,0 +1,173 @@
+"""Parts of tensors as tensors: cut out, padded, put together again.
+
+    X --SLICE--> X/h0:12 ... CONCATENATION --> Y       each part is made once, however many read it
+
+It drafts operators that only move bytes, and constants; it must not know what is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.model.draft import Draft
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.transforms.tile.boxes import (
+    Box,
+    NotTileableError,
+    box_name,
+    extents,
+    full_box,
+    is_run,
+)
+
+MOST_PIECES = 10
+"""Operands of one CONCATENATION in TFLM (kMaxInputNum)."""
+_DTYPES = {
+    "int8": np.int8, "uint8": np.uint8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
+    "float32": np.float32, "bool": np.bool_, "uint32": np.uint32,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TensorPart:
+    """A box of a tensor that exists. valid: where it holds what the whole tensor would; actual:
+    the tensor's own extent, with wasted rows."""
+
+    valid: Box
+    actual: Box
+    tensor: Tensor
+
+
+class PartBuilder:
+    """The parts of one draft. views: SLICEs of tensors from outside that lie in them, to be run
+    first, so that the whole tensor dies row by row."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._slices: dict[tuple[int, Box], Tensor] = {}
+        self._padded: dict[tuple[int, object], Tensor] = {}
+        self.views: list[Op] = []
+
+    def cut(self, part: TensorPart, box: Box, *, of_outside: bool = False) -> Tensor:
+        """SLICE `box` out of a part; nothing to do when it is the whole part."""
+        if box == part.actual:
+            return part.tensor
+        key = (id(part.tensor), box)
+        if key not in self._slices:
+            begin = [r[0] - p[0] for r, p in zip(box, part.actual, strict=True)]
+            cut = self._draft.tensor(part.tensor, box_name(part.tensor, box), extents(box))
+            self._slice(part.tensor, begin, cut)
+            if of_outside and is_run(part.actual, box):
+                self.views.append(self._draft.ops.pop())
+            self._slices[key] = cut
+        return self._slices[key]
+
+    def _slice(self, source: Tensor, begin: Sequence[int], into: Tensor) -> None:
+        constants = [self._draft.integers("begin", begin)]
+        constants.append(self._draft.integers("size", into.shape or ()))
+        self._draft.op("SLICE", [source, *constants], [into])
+
+    def copied(self, source: Tensor, into: Tensor) -> None:
+        """All of `source` again, as `into`."""
+        self._slice(source, [0] * len(into.shape or ()), into)
+
+    def padded(self, tensor: Tensor, pads: tuple[tuple[int, int], ...]) -> Tensor:
+        """`tensor` with a border of zeros."""
+        key = (id(tensor), pads)
+        if key not in self._padded:
+            shape = [n + sum(p) for n, p in zip(tensor.shape or (), pads, strict=True)]
+            padded = self._draft.tensor(tensor, f"{tensor.name}/padded", shape)
+            paddings = self._draft.integers("paddings", pads)
+            self._draft.op("PAD", [tensor, paddings], [padded])
+            self._padded[key] = padded
+        return self._padded[key]
+
+    def constant(self, tensor: Tensor, box: Box) -> Tensor:
+        """Weights of some channels, and their scales."""
+        if box == full_box(tensor):
+            return tensor
+        key = (id(tensor), box)
+        if key in self._slices:
+            return self._slices[key]
+        values = values_of(tensor)
+        values = np.ascontiguousarray(values[tuple(slice(*r) for r in box)])
+        scales = _cut_scales(tensor.quantization, box)
+        name = box_name(tensor, box)
+        made = self._draft.constant(name, values, tensor.type_name, tensor, scales)
+        self._slices[key] = made
+        return made
+
+    def halo(self, tensor: Tensor, box: Box, parts: Sequence[Tensor], axis: int) -> Tensor:
+        """`box` of `tensor`, put together from blocks; once for all who read it."""
+        key = (id(tensor), box)
+        if key not in self._slices:
+            joined = self._draft.tensor(tensor, box_name(tensor, box, "halo"), extents(box))
+            self.concatenated(parts, joined, axis)
+            self._slices[key] = joined
+        return self._slices[key]
+
+    def joined(self, tensor: Tensor, boxes: Sequence[Box], pieces: Sequence[Tensor]) -> None:
+        """CONCATENATION along every axis that was cut, the innermost one first. `boxes`: of the
+        pieces, in raster order."""
+        starts = [(axis, len({b[axis] for b in boxes})) for axis in range(len(boxes[0]))]
+        order = [(axis, count) for axis, count in starts if count > 1]
+        if not order:
+            self.copied(pieces[0], tensor)
+            return
+        while len(order) > 1:
+            axis, count = order.pop()
+            groups = [pieces[i : i + count] for i in range(0, len(pieces), count)]
+            pieces = [self._group(tensor, group, axis, f"row{i}") for i, group in enumerate(groups)]
+        self.concatenated(pieces, tensor, order[0][0])
+
+    def concatenated(self, pieces: Sequence[Tensor], into: Tensor, axis: int) -> None:
+        """As a tree where there are more pieces than TFLM takes."""
+        while len(pieces) > MOST_PIECES:
+            width = max(-(-len(pieces) // MOST_PIECES), 2)
+            pieces = [
+                self._group(into, pieces[i : i + width], axis, f"join{i}")
+                for i in range(0, len(pieces), width)
+            ]
+        self._draft.op("CONCATENATION", list[Tensor | None](pieces), [into], axis=axis)
+
+    def _group(self, like: Tensor, group: Sequence[Tensor], axis: int, name: str) -> Tensor:
+        """Some pieces as one tensor; one alone as it is."""
+        if len(group) == 1:
+            return group[0]
+        sizes = list(group[0].shape or ())
+        sizes[axis] = sum((p.shape or ())[axis] for p in group)
+        joined = self._draft.tensor(like, f"{like.name}/{name}", sizes)
+        self.concatenated(group, joined, axis)
+        return joined
+
+
+def values_of(tensor: Tensor) -> Any:
+    """The values of a constant. Raises NotTileableError for types whose elements share bytes."""
+    data, dtype = tensor.buffer.data, _DTYPES.get(tensor.type_name)
+    if data is None or dtype is None or tensor.raw.sparsity is not None:
+        raise NotTileableError(f"constant {tensor.name!r} of {tensor.type_name} cannot be cut")
+    return data[: tensor.nbytes].copy().view(dtype).reshape(tensor.shape or ())
+
+
+def _cut_scales(quantization: Any, box: Box) -> Any:
+    """Per-channel scales of the channels that are left. Raises NotTileableError."""
+    if quantization is None or quantization.scale is None or len(quantization.scale) < 2:
+        return quantization
+    # Old converters gave biases the channel axis of their weights; a vector has one axis.
+    axis = 0 if len(box) == 1 else int(quantization.quantizedDimension)
+    if not 0 <= axis < len(box) or not box[axis][1] <= len(quantization.scale):
+        raise NotTileableError(f"a constant has no scale for every index of its axis {axis}")
+    low, high = box[axis]
+    if high - low == len(quantization.scale):
+        return quantization
+    made = copy(quantization)
+    made.scale = quantization.scale[low:high].copy()
+    points = quantization.zeroPoint
+    if points is not None and len(points) > 1:
+        made.zeroPoint = points[low:high].copy()
+    return made

@@ -1,0 +1,74 @@
+"""How a resize computes some rows: which operand rows it must be given.
+
+    wanted      . . [3 4 5 6) . . .        a tile knows only its own sizes: it is started where a
+    tile        . [2 3 4 5 6 7) . .        result row lies on an operand row, given as many rows as
+    operand     . [1   2   3) . . .        keep the ratio, and what its clamped last rows get wrong
+                                           is cut off again
+
+Every tile is checked row by row against what the whole computes (`ops.resize`): it is right, or
+it is refused. It knows ranges; it must not change a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from tflm_planner.ops.axes import Range
+from tflm_planner.ops.resize import Resize
+from tflm_planner.transforms.tile.boxes import NotTileableError
+from tflm_planner.transforms.tile.windows import Form
+
+_STEPS = 3
+"""Aligned starts and ends to try beyond the nearest ones."""
+
+
+@lru_cache(maxsize=4096)
+def resized(whole: Resize, wanted: Range) -> Form:
+    """The smallest tile that computes the rows `wanted` as the whole does. Raises
+    NotTileableError where none does."""
+    best: Form | None = None
+    for start in _starts(whole, wanted[0]):
+        for form in _forms(whole, start, wanted[1]):
+            smaller = form.rows < (whole.out if best is None else best.rows)
+            if smaller and _is_right(whole, form, wanted):
+                best = form
+    if best is None:
+        raise NotTileableError("no tile of a resized image has the rows and weights of the whole")
+    return best
+
+
+def _starts(whole: Resize, row: int) -> Iterator[int]:
+    """Rows up to `row` that lie exactly on an operand row, the nearest first."""
+    step = whole.ratio.denominator
+    nearest = row // step * step
+    yield from range(nearest, max(nearest - _STEPS * step, -1), -step)
+
+
+def _forms(whole: Resize, start: int, end: int) -> Iterator[Form]:
+    """Tiles from `start` on that reach `end` with the ratio of the whole."""
+    first = int(start * whole.ratio)
+    spans = whole.align_corners and whole.out > 1  # corners lie on corners: counted in gaps
+    step = whole.ratio.denominator
+    least = -(-(end - start - spans) // step) * step
+    for length in range(max(least, step), least + (_STEPS + 1) * step, step):
+        rows, read = length + spans, int(length * whole.ratio) + spans
+        if first + read <= whole.size and read > 0:
+            yield Form((start, start + rows), (first, first + read))
+    if end > start:
+        yield Form((start, whole.out), (first, whole.size))
+
+
+def _is_right(whole: Resize, form: Form, wanted: Range) -> bool:
+    low, high = form.read
+    if form.out[0] > wanted[0] or form.out[1] < wanted[1] or not 0 <= low < high:
+        return False
+    tile = replace(whole, size=high - low, out=form.rows)
+    for row in range(*wanted):
+        mine, right = tile.taps(row - form.out[0]), whole.taps(row)
+        if mine is None or right is None:
+            return False
+        if (mine[0] + low, mine[1] + low, mine[2]) != right:
+            return False
+    return True

@@ -1,0 +1,144 @@
+"""Computes regions of the graph in tiles.
+
+    Scheme(ops=(2, 3, 4), splits=((1, 4),))    operators 2 to 4, results cut into 4 bands of rows
+    Scheme(ops=..., splits=((1, 3), (2, 3)))   3 x 3 patches
+    Scheme(ops=..., splits=((3, 2),))          output channels in two halves
+    Scheme(ops=..., splits=((SUM, 4),))        the sum over input channels in four shares
+
+Exact for spatial and channel splits: every element is computed by the same sum as before. Shares
+of a sum are not (`shares`): they have to be allowed. What
+to tile is the search's choice; this pass says only whether it can be done. Source: MOTES 4.3 and
+4.4, MCUNetV2 section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tflm_planner.model.draft import Draft, is_convex
+from tflm_planner.model.ir import Graph, Model, Op
+from tflm_planner.ops import has_side_effects
+from tflm_planner.ops.macs import total_macs
+from tflm_planner.transforms.axis_graph import blocks
+from tflm_planner.transforms.base import apply_regions
+from tflm_planner.transforms.tile.boxes import NotTileableError
+from tflm_planner.transforms.tile.operator_tiles import BORDERS, Border
+from tflm_planner.transforms.tile.partial_sums import SUM, PartialSums
+from tflm_planner.transforms.tile.tiler import HALOS, Cutting, Halo, Tiler
+
+ROWS, COLUMNS, CHANNELS = 1, 2, 3
+"""Axes of an image tensor."""
+
+
+@dataclass(frozen=True)
+class TiledRegion:
+    """What to tile, and how.
+
+    ops: positions in the main graph before the pass. splits: (axis of the region's results,
+    number of parts). halo: what to do where tiles read the same rows (see `tiler`). border: how
+    windows at a tile's edge get padding that only the image's edge has (see `windows`).
+    backward: the last tile first, so that tiles can trail their input in the other direction.
+    eager: operators run as soon as what they read is there (see `eager`).
+    """
+
+    ops: tuple[int, ...]
+    splits: tuple[tuple[int, int], ...]
+    halo: Halo = "recompute"
+    border: Border = "pad"
+    backward: bool = False
+    eager: bool = False
+
+    def __post_init__(self) -> None:
+        assert self.halo in HALOS and self.border in BORDERS, "unknown way to tile"
+        assert self.ops and all(parts > 0 for _, parts in self.splits), "nothing to tile"
+        assert self.exact or len(self.splits) == 1, "a sum is split alone"
+
+    @property
+    def exact(self) -> bool:
+        """Whether every element is computed by one sum, as before."""
+        return all(axis != SUM for axis, _ in self.splits)
+
+
+def band(first: int, last: int, rows: int, *, columns: int = 1, **more: str) -> TiledRegion:
+    """Operators `first` to `last` (both included) in bands of rows, or in patches."""
+    splits = ((ROWS, rows), (COLUMNS, columns)) if columns > 1 else ((ROWS, rows),)
+    return TiledRegion(tuple(range(first, last + 1)), splits, **more)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Applies schemes; regions that cannot be tiled stay as they are, with a note.
+
+    inexact: whether sums may be split, which changes bits.
+    """
+
+    schemes: tuple[TiledRegion, ...]
+    inexact: bool = False
+
+    def apply(self, model: Model) -> list[str]:
+        """See the class."""
+
+        def rewrite(scheme: TiledRegion, ops: Sequence[Op]) -> str:
+            return tile_region(model, scheme, ops, inexact=self.inexact)
+
+        return apply_regions(model, self.schemes, rewrite, NotTileableError)
+
+
+def tile_region(
+    model: Model, scheme: TiledRegion, region: Sequence[Op], *, inexact: bool = False
+) -> str:
+    """Put the tiles of `region` in its place; a note on them. Raises NotTileableError; the model
+    is then as it was. `inexact`: whether sums may be split."""
+    if not (scheme.exact or inexact):
+        raise NotTileableError("to split a sum changes bits; --allow-inexact does it")
+    draft = draft_tiles(model, scheme, region)
+    note = _note(scheme, region, draft)
+    draft.commit(region)
+    return note
+
+
+@dataclass(frozen=True)
+class Patch:
+    """The patch stage of MCUNetV2: the first `stage` operators in p x p patches, the others one by
+    one. blocks: `stage` counts blocks instead (`axes.blocks`)."""
+
+    p: int
+    stage: int
+    blocks: bool = False
+    border: Border = "pad"
+
+    def scheme(self, graph: Graph) -> TiledRegion:
+        """The same as a scheme for a graph."""
+        count = self.stage
+        if self.blocks:
+            count = sum(len(b) for b in blocks(graph)[: self.stage])
+        count = min(count, len(graph.ops))
+        return band(0, count - 1, self.p, columns=self.p, border=self.border)
+
+    def apply(self, model: Model) -> list[str]:
+        """See the class."""
+        return Tile((self.scheme(model.main),)).apply(model)
+
+
+def draft_tiles(model: Model, scheme: TiledRegion, region: Sequence[Op]) -> Draft:
+    """The tiles of a region, not yet in the model. Raises NotTileableError."""
+    for op in region:
+        if has_side_effects(op):
+            raise NotTileableError(f"{op.label} has side effects or unknown meaning")
+    if not is_convex(model.main.ops, region):
+        raise NotTileableError("a path leaves the region and comes back")
+    how = Cutting(scheme.splits, scheme.halo, scheme.border, scheme.backward, scheme.eager)
+    maker = Tiler if scheme.exact else PartialSums
+    return maker(model, model.main, region, how).build()
+
+
+def _note(scheme: TiledRegion, region: Sequence[Op], draft: Draft) -> str:
+    before, after = total_macs(region), total_macs(draft.ops)
+    names = {ROWS: "rows", COLUMNS: "columns", CHANNELS: "channels", SUM: "a sum (NOT exact)"}
+    how = " x ".join(f"{n} parts of {names.get(a, f'axis {a}')}" for a, n in scheme.splits)
+    more = f", {100 * (after - before) / before:+.1f} % MACs" if before else ""
+    return (
+        f"tiled {len(region)} operators from {region[0].label} to {region[-1].label}: {how}, "
+        f"{len(draft.ops)} operators{more}"
+    )

@@ -1,0 +1,130 @@
+"""How sliding windows compute a box: with which padding, and how much more than is wanted.
+
+    result     |......[a,b)......|        SAME of a tile knows only the tile's own borders, so
+    operand  pp|...[------)......|pp      it is right where these are the image's; else the tile
+                 halo      halo           is computed VALID, padded by PAD, or with a few rows
+                                          more than wanted, which are cut off again ("waste").
+
+Transposed convolutions scatter: a tile is all that some rows add to, without padding, and what
+neighbours would add to as well is cut off. It knows ranges; it must not change a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from tflm_planner.ops.axes import Range, Scatter, Slide
+from tflm_planner.transforms.tile.boxes import NotTileableError
+
+Border = Literal["pad", "waste", "ahead", "once"]
+"""Where SAME is wrong: PAD around what a tile reads, or rows more than wanted. Where halos are
+kept, PAD around blocks before they are joined (`tiler`), so that no row is padded twice: "ahead"
+if all readers want the same, "once" in any case, and more is kept."""
+AHEAD: tuple[Border, ...] = ("ahead", "once")
+BORDERS: tuple[Border, ...] = ("pad", "waste", *AHEAD)
+SAME, VALID = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One axis of a window: rows computed, rows read, and what PAD must add."""
+
+    out: Range
+    read: Range
+    pads: Range = (0, 0)
+
+    @property
+    def rows(self) -> int:
+        """Rows that are computed."""
+        return self.out[1] - self.out[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """One axis of a window, and what is wanted of it. size: of the operand. whole: whether that
+    is all of the axis."""
+
+    rule: Slide
+    wanted: Range
+    size: int
+    whole: bool = False
+
+
+def window_forms(
+    axes: list[Sliding], border: Border, *, is_pool: bool
+) -> tuple[list[Form], int] | None:
+    """Forms of all axes with the padding option that they share. Pools cannot be padded by PAD,
+    whose zeros they would count. None: a pool has a border that no padding gives."""
+    valid = [_as_valid(a) for a in axes]
+    sames = [found for a in axes if (found := _as_same(a)) is not None]
+    same = len(sames) == len(axes)
+    exact = same and all(f.out == a.wanted for f, a in zip(sames, axes, strict=True))
+    if all(f.pads == (0, 0) for f in valid):
+        return valid, VALID
+    if same and (exact or border == "waste" or is_pool):
+        return sames, SAME
+    return None if is_pool else (valid, VALID)
+
+
+def scattered(rule: Scatter, wanted: Range, size: int) -> Form:
+    """Rows of a transposed convolution: all that the operand's rows add to. Raises
+    NotTileableError where nothing adds to what is wanted."""
+    low, high = rule.needs(wanted, size)
+    if low >= high:
+        raise NotTileableError("a tile lies where nothing is added")
+    start = low * rule.stride - rule.pad
+    end = (high - 1) * rule.stride - rule.pad + rule.kernel
+    if start > wanted[0] or end < wanted[1]:
+        raise NotTileableError("a tile has rows to which nothing is added")
+    return Form((start, end), (low, high))
+
+
+def _as_valid(axis: Sliding) -> Form:
+    low, high = axis.rule.unclipped(axis.wanted)
+    if low >= axis.size or high <= 0:
+        raise NotTileableError("a tile would lie in the padding alone")
+    read = max(low, 0), min(high, axis.size)
+    pads = read[0] - low, high - read[1]
+    if axis.whole and high < axis.size < high + axis.rule.stride:
+        read = read[0], axis.size  # what no window reads stays, so that nothing is cut off
+    return Form(axis.wanted, read, pads)
+
+
+def _as_same(axis: Sliding) -> Form | None:
+    """The least wasteful tile that SAME computes right in the wanted rows; None: there is none."""
+    slide, wanted, size = axis.rule, axis.wanted, axis.size
+    low, high = slide.unclipped(wanted)
+    best: Form | None = None
+    for skip in range(-(-slide.reach // slide.stride) + 2):
+        origin = (wanted[0] - skip) * slide.stride - slide.pad
+        for pad in range(slide.reach):
+            first = origin + pad
+            if not 0 <= first <= max(low, 0):
+                continue
+            for last in _ends(max(min(high, size), first + 1), size, slide):
+                form = _same_form(slide, wanted[0] - skip, first, last, pad)
+                if form is None or form.out[1] < wanted[1]:
+                    continue
+                if best is None or form.rows < best.rows:
+                    best = form
+    return best
+
+
+def _ends(least: int, size: int, slide: Slide) -> Iterator[int]:
+    """Ends to try: a few rows more than needed may make SAME pad as it must."""
+    yield from range(least, min(size, least + 2 * slide.stride + slide.reach) + 1)
+
+
+def _same_form(slide: Slide, start: int, first: int, last: int, pad: int) -> Form | None:
+    """SAME over rows [first, last), if it pads `pad` rows above them."""
+    rows = last - first
+    count = -(-rows // slide.stride)
+    total = max(0, (count - 1) * slide.stride + slide.reach - rows)
+    return Form((start, start + count), (first, last)) if total // 2 == pad else None
+
+
+__all__ = [
+    "AHEAD", "BORDERS", "SAME", "VALID", "Border", "Form", "Sliding", "scattered", "window_forms",
+]  # fmt: skip

@@ -1,0 +1,57 @@
+"""Whether a runtime that is here can run a model at all: one input, as verification gives it first.
+
+To be asked before a search whose results could not be proved. It compares nothing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from pathlib import Path
+
+from tflm_planner.model.serde import read_model
+from tflm_planner.verify.compare import (
+    PACKAGES,
+    Options,
+    roomy_arena,
+    why_unfit,
+    write_temporary,
+)  # fmt: skip
+from tflm_planner.verify.inputs import input_sets
+from tflm_planner.verify.session import RuntimeFailureError, RuntimeTimeoutError, Session
+
+_PATIENCE = 3.0
+"""Seconds for loading, and for the input: whatever computes for longer was not refused so far, and
+the proof has all the time it needs."""
+
+
+def why_unable(data: bytes, runtime: str, options: Options | None = None) -> str | None:
+    """Why `runtime` cannot run the model in `data`; None where it can, or has not refused it in
+    time."""
+    options = options or Options()
+    if runtime not in options.runtimes:
+        return "not asked"
+    if importlib.util.find_spec(PACKAGES[runtime]) is None:
+        return "not installed here"
+    model = read_model(data)
+    unfit = why_unfit(model, runtime)
+    if unfit is not None:
+        return unfit
+    label, values = next(input_sets(model.main, options.seed))
+    arena, outputs = options.arena or roomy_arena(data, model), len(model.main.outputs)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "original.tflite"
+        write_temporary([path], [data])
+        session = Session(runtime, path, arena=arena, outputs=outputs, time_limit=_PATIENCE)
+        with session:
+            doing = ""
+            try:
+                session.described()
+                doing = f"{label} input: "
+                session.send(values)
+                session.receive()
+            except RuntimeTimeoutError:
+                return None
+            except RuntimeFailureError as failure:
+                return f"{doing}{failure}"
+    return None
