@@ -55,8 +55,8 @@ def found_in(data: bytes, **more):
 def a_small_budget(monkeypatch):
     """Searches go through all their steps, but not on and on. They are for tiles: those for loops
     have tests of their own."""
-    for module in ("intervals", "regions"):
-        monkeypatch.setattr(f"tflm_planner.tiling.{module}.may_loop", lambda *_: False)
+    for module in ("intervals", "segment_search"):
+        monkeypatch.setattr(f"tflm_planner.tiling.{module}.loops_allowed", lambda *_: False)
     monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 10_000)
     monkeypatch.setattr("tflm_planner.tiling.candidates.MOST_WHOLE", 4)
     monkeypatch.setattr("tflm_planner.tiling.candidates._MOST_BANS", 0)

@@ -1,4 +1,6 @@
-"""Streams random regions of random models: `python -m tests.transforms.fuzz_row_loops --count 2000`."""
+"""Puts random regions of random models into loops:
+`python -m tests.transforms.fuzz_row_loops --count 2000`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Splits random models for streamed input: `python -m tests.transforms.fuzz_stream_input --count 1000`."""
+"""Splits random models for streamed input:
+`python -m tests.transforms.fuzz_stream_input --count 1000`.
+"""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ class MemoryOptions:
     """order: one of ORDERS. allocator: one of ALLOCATORS. time_limit: seconds for all searching.
     seed: of every random choice. machine: the target; its scratch and contracts. overlap:
     whether results may trail operands where the target's contracts allow it. dilate: whether
-    1x1 convolutions may be dilated for that (`transforms.dilate`). bind_views: whether views must be
-    taken (SLICE and CONCATENATION then copy onto themselves, and `transforms.dialect` drops them).
+    1x1 convolutions may be dilated for that (`transforms.dilate`). bind_views: whether views must
+    be taken (SLICE and CONCATENATION then copy onto themselves, and the dialect drops them).
     states: (input, output) of the main graph, by position: the output is laid over the input, so
     that the next invoke finds there what this one left. strip: what is dropped from the file in
     the end (`finishing`). recipe: of a plan to begin with, so that none comes out that is worse;

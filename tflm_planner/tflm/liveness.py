@@ -29,7 +29,7 @@ from tflm_planner.tflm.kernels.contracts import InputOverlap
 from tflm_planner.tflm.kernels.scratch import ScratchModel
 
 InputOverlapRule = Callable[[Op], Iterable[InputOverlap]]
-"""From an operator to what its kernels allow beyond aliases: a contract (tflm.kernels.contracts)."""
+"""From an operator to what its kernels allow beyond aliases (`tflm.kernels.contracts`)."""
 
 
 def no_input_overlaps(_: Op) -> Iterable[InputOverlap]:

@@ -1,7 +1,7 @@
 """Chooses what to tile: the front door of `choice`.
 
-    regions   the best partition of the operators, tried from the inside out (`tiling.segment_search`)
-    motes     a beam from bottleneck to bottleneck, as published (`tiling.beam_search`)
+    regions   the best segmentation of the operators, tried from the inside out (`segment_search`)
+    motes     a beam from bottleneck to bottleneck, as published (`beam_search`)
 
 What is compared is the smallest arena of the target, tail and scratch and planning temp
 included: every tile of a convolution pays 140 + 8 * Cout bytes of tail again, so the best number

@@ -26,8 +26,8 @@ UNITS = 200
 @dataclass(frozen=True, slots=True)
 class SegmentKey:
     """How positions first .. end-1 may be run. split: (axis, parts) of tiles; (axis, rows a turn)
-    of a loop. halo: of tiles, as in `transforms.tile.tiler`. edge: what a loop does at the image's borders;
-    "" for tiles."""
+    of a loop. halo: of tiles, as in `transforms.tile.tiler`. edge: what a loop does at the
+    image's borders; "" for tiles."""
 
     first: int
     end: int

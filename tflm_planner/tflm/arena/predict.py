@@ -94,8 +94,8 @@ def arena_of(model: Model, target: Target, offsets: Mapping[int, int] | None = N
     """The arena of `model` on `target`.
 
     `offsets`: an offline plan (tensor identity -> bytes from the head's start), for example
-    `transforms.attach_plan.carried_plan(model)`; tensors without one, and all without a plan, are placed as
-    TFLM does. Raises ModelError for tensors that cannot lie in an arena.
+    `transforms.attach_plan.carried_plan(model)`; tensors without one, and all without a plan, are
+    placed as TFLM does. Raises ModelError for tensors that cannot lie in an arena.
     """
     replay = _AllocationReplay(model, target, offsets or {})
     head, placed = replay.head()

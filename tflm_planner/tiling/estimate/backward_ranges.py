@@ -33,8 +33,8 @@ from tflm_planner.transforms.tile.tiler import cuts
 
 HaloPolicy = Literal["no", "blocks", "rows"]
 """Halos are recomputed; kept in as many equal blocks as there are tiles, and joined by copying
-("merge" in `transforms.tile.tiler`); kept row by row, with nothing copied (what no stock operators do, and
-so a floor)."""
+("merge" in `transforms.tile.tiler`); kept row by row, with nothing copied (what no stock
+operators do, and so a floor)."""
 _JOIN_TAIL, _JOIN_BYTE = 84, 0.6
 """Bytes of tail of a CONCATENATION; instructions of a byte that it copies, about."""
 _DISPATCH = 400

@@ -2,10 +2,10 @@
 
     beside |  store: input, and result in its place | halos | tile, result of one operator |
 
-The geometry is that of the pass (`transforms.row_loop`), so that what it refuses is never tried. Live
-bytes are those of the body's dearest operator: the halos of all others, its own tile, its result,
-and rows that wait for a later one. What a loop adds to tail and instructions is counted from
-figures measured on real runtimes. Trials say what is true.
+The geometry is that of `transforms.row_loop`, so that what it refuses is never tried. Live bytes
+are those of the body's dearest operator: the halos of all others, its own tile, its result, and
+rows that wait for a later one. What a loop adds to tail and instructions is counted from figures
+measured on real runtimes. Evaluations say what is true.
 """
 
 from __future__ import annotations
