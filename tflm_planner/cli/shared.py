@@ -33,12 +33,12 @@ Inputs = Annotated[int, typer.Option(min=1, help="Inputs to compare on each runt
 A = TypeVar("A")
 
 
-def read_progress(kind: type[A]) -> Callable[[Callable[[A], None]], Callable[..., None]]:
+def fields_as_options(kind: type[A]) -> Callable[[Callable[[A], None]], Callable[..., None]]:
     """A command whose parameters are the fields of a dataclass, given as one object: typer reads
     names, types and defaults from a signature, which is made of the fields."""
 
     def decorate(command: Callable[[A], None]) -> Callable[..., None]:
-        def told_command(**given: Any) -> None:
+        def command_of_options(**given: Any) -> None:
             command(kind(**given))
 
         hints = get_type_hints(kind, include_extras=True)
@@ -51,7 +51,7 @@ def read_progress(kind: type[A]) -> Callable[[Callable[[A], None]], Callable[...
             )
             for f in fields(cast("Any", kind))
         ]
-        made: Any = told_command
+        made: Any = command_of_options
         made.__signature__ = inspect.Signature(parameters)
         made.__annotations__ = {p.name: p.annotation for p in parameters}
         made.__doc__, made.__name__ = command.__doc__, command.__name__

@@ -22,7 +22,7 @@ from tflm_planner.cli.shared import (
     operator_kinds,
     print_json,
     progress,
-    read_progress,
+    fields_as_options,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def add_to(app: typer.Typer) -> None:
     app.command("stream-input")(stream_input_command)
 
 
-@read_progress(StripArguments)
+@fields_as_options(StripArguments)
 def stream_input_command(given: StripArguments) -> None:
     """Experimental: split a model so that its input comes row by row and is never in SRAM whole."""
     with errors_as_exit_codes():
