@@ -103,7 +103,7 @@ def check(data: bytes, *, runtimes: bool = True) -> list[str]:
 
 def _compare(original: bytes, result: bytes, before: int, after: int) -> list[str]:
     """Run both models on both runtimes, in this process."""
-    from tflm_planner.verify.worker import load_litert, load_tflm
+    from tflm_planner.verification.worker import load_litert, load_tflm
 
     wrong: list[str] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -16,9 +16,9 @@ from tflm_planner.pipeline.stream_input import split
 from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
 from tflm_planner.support.errors import OutputsDifferError, UnsoundPlanError
 from tflm_planner.transforms.tile.tile import TiledRegion
-from tflm_planner.verify import Options as VerifyOptions
-from tflm_planner.verify.pairs import Pair
-from tflm_planner.verify.verdict import CANNOT_RUN, DIFFERENT, EQUAL, RuntimeCheck, Verdict
+from tflm_planner.verification import Options as VerifyOptions
+from tflm_planner.verification.pairs import Pair
+from tflm_planner.verification.verdict import CANNOT_RUN, DIFFERENT, EQUAL, RuntimeCheck, Verdict
 
 FAR = 1 << 60
 

@@ -13,9 +13,9 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
 from tflm_planner.support.errors import ModelError
-from tflm_planner.verify import Options, why_unable
-from tflm_planner.verify import runnable as able
-from tflm_planner.verify.session import RuntimeTimeoutError, Session
+from tflm_planner.verification import Options, why_unable
+from tflm_planner.verification import runnable as able
+from tflm_planner.verification.session import RuntimeTimeoutError, Session
 
 pytestmark = needs_tflm
 

@@ -18,7 +18,15 @@ from tflm_planner import __version__
 from tflm_planner.cli import device
 from tflm_planner.cli import stream_input as strips
 from tflm_planner.cli.plan import DEFAULT_TARGET, PlanArguments
-from tflm_planner.cli.shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose, fields_as_options
+from tflm_planner.cli.shared import (
+    AsJson,
+    Inputs,
+    Quiet,
+    Seed,
+    TargetName,
+    Verbose,
+    fields_as_options,
+)
 from tflm_planner.cli.shared import errors_as_exit_codes as _errors_as_exit_codes
 from tflm_planner.cli.shared import print_json as _print_json
 from tflm_planner.cli.shared import progress as _progress

@@ -19,10 +19,10 @@ from tflm_planner.cli.shared import (
     TargetName,
     Verbose,
     errors_as_exit_codes,
+    fields_as_options,
     operator_kinds,
     print_json,
     progress,
-    fields_as_options,
 )  # fmt: skip
 
 if TYPE_CHECKING:

@@ -52,8 +52,8 @@ from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.tflm.versions import with_tflm
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
-from tflm_planner.verify import HostAllocation, Tolerance, Verdict, verify
-from tflm_planner.verify import Options as VerifyOptions
+from tflm_planner.verification import HostAllocation, Tolerance, Verdict, verify
+from tflm_planner.verification import Options as VerifyOptions
 
 __all__ = [
     "Inspection",

@@ -21,9 +21,9 @@ from tflm_planner.pipeline.planned_model import PlannedModel, TilePermission
 from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.tflm.kernels.costs import KNOWN
-from tflm_planner.verify import Options, RuntimeCheck, Tolerance, Verdict, verify, why_unable
-from tflm_planner.verify.pairs import Pair, verify_pair
-from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
+from tflm_planner.verification import Options, RuntimeCheck, Tolerance, Verdict, verify, why_unable
+from tflm_planner.verification.pairs import Pair, verify_pair
+from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
 
 _Offer = TypeVar("_Offer")
 _PORTABLE = "--portable makes a file that LiteRT can prove, "

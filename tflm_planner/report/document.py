@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tflm_planner.verify.verdict import RuntimeCheck
+from tflm_planner.verification.verdict import RuntimeCheck
 
 BlockKind = Literal["input", "output", "activation", "scratch"]
 

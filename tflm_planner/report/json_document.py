@@ -19,7 +19,7 @@ from tflm_planner.report.document import (
 )
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.targets import Target
-from tflm_planner.verify.verdict import RuntimeCheck, Verdict
+from tflm_planner.verification.verdict import RuntimeCheck, Verdict
 
 SCHEMA_VERSION = 2
 """The version of the document; `schema_version` in the JSON."""

@@ -24,7 +24,7 @@ from tflm_planner.report.document import (
 )
 from tflm_planner.report.front_text import front_rows
 from tflm_planner.support.units import human_size
-from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
+from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
 
 _NOTES_SHOWN = 10
 _CHECKS_SHOWN = 4

@@ -19,7 +19,7 @@ from tflm_planner.support.units import human_size
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.row_loop.operand_rows import row_elements
-from tflm_planner.verify import Verdict
+from tflm_planner.verification import Verdict
 
 _TYPES = {"int8": "int8_t", "int16": "int16_t", "float32": "float"}
 

@@ -10,15 +10,15 @@ import tempfile
 from pathlib import Path
 
 from tflm_planner.model.serde import read_model
-from tflm_planner.verify.compare import (
+from tflm_planner.verification.compare import (
     PACKAGES,
     Options,
     roomy_arena,
     why_unfit,
     write_temporary,
 )  # fmt: skip
-from tflm_planner.verify.inputs import input_sets
-from tflm_planner.verify.session import RuntimeFailureError, RuntimeTimeoutError, Session
+from tflm_planner.verification.inputs import input_sets
+from tflm_planner.verification.session import RuntimeFailureError, RuntimeTimeoutError, Session
 
 _PATIENCE = 3.0
 """Seconds for loading, and for the input: whatever computes for longer was not refused so far, and

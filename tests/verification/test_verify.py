@@ -11,9 +11,9 @@ import pytest
 
 from tests.conftest import CNN, needs_tflm
 from tests.models.handmade import MODELS
-from tflm_planner.verify import Options, verify
-from tflm_planner.verify import compare as compare_module
-from tflm_planner.verify.session import RuntimeFailureError, Session
+from tflm_planner.verification import Options, verify
+from tflm_planner.verification import compare as compare_module
+from tflm_planner.verification.session import RuntimeFailureError, Session
 
 
 class Crashing(Session):

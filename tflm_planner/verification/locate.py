@@ -13,7 +13,7 @@ from typing import Any
 
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.verify.session import RuntimeFailureError, Session
+from tflm_planner.verification.session import RuntimeFailureError, Session
 
 _TIME_LIMIT = 60.0
 

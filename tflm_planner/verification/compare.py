@@ -19,11 +19,11 @@ from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.support.units import align_up
-from tflm_planner.verify.inputs import Array, input_sets, supported
-from tflm_planner.verify.locate import first_difference
-from tflm_planner.verify.session import Child, RuntimeFailureError, Session
-from tflm_planner.verify.tolerance import Differences, Tolerance
-from tflm_planner.verify.verdict import (
+from tflm_planner.verification.inputs import Array, input_sets, supported
+from tflm_planner.verification.locate import first_difference
+from tflm_planner.verification.session import Child, RuntimeFailureError, Session
+from tflm_planner.verification.tolerance import Differences, Tolerance
+from tflm_planner.verification.verdict import (
     CANNOT_RUN,
     CLOSE,
     DIFFERENT,

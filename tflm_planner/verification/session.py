@@ -126,7 +126,7 @@ class Session(Child):
     ) -> None:
         """Start loading; `described()` waits for it. `arena`: bytes for TFLM. `outputs`: how
         many the model has. `time_limit`: seconds for any answer."""
-        worker = "tflm_planner.verify.worker"
+        worker = "tflm_planner.verification.worker"
         super().__init__([worker, runtime, str(model), str(arena), str(outputs)], time_limit)
 
     def described(self) -> dict[str, int]:

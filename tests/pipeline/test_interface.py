@@ -1,0 +1,98 @@
+"""The public Python interface: what the package exports, its examples, and what it refuses."""
+
+from __future__ import annotations
+
+import doctest
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tflm_planner as tp
+from tests.conftest import CNN, ROOT
+from tflm_planner.pipeline import interface
+
+
+def test_the_examples_say_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    failed, tried = doctest.testmod(interface)
+    assert tried >= 6
+    assert failed == 0
+
+
+def test_every_public_name_is_there() -> None:
+    for name in tp.__all__:
+        assert getattr(tp, name) is not None
+    assert {*tp.__all__} <= {*dir(tp)}
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        _ = tp.nothing_of_the_kind
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    script = (
+        "import sys, tflm_planner; "
+        "print([m for m in ('numpy', 'numba', 'ai_edge_litert') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", script]
+    run = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    assert run.stdout.strip() == "[]", run.stderr
+
+
+def test_functions_stay_functions_when_packages_are_loaded() -> None:
+    import tflm_planner.verification.compare
+
+    assert callable(tp.verify) and callable(tp.plan) and callable(tp.arena)
+    assert tflm_planner.verification.compare.verify is not tp.verify
+
+
+def test_save_writes_once_and_never_over_the_source(tmp_path: Path) -> None:
+    source = tmp_path / "in.tflite"
+    source.write_bytes(CNN.read_bytes())
+    planned = tp.plan(source, prove=False)
+    assert planned.save(tmp_path / "out.tflite").read_bytes() == planned.data
+    with pytest.raises(tp.UsageError, match="exists"):
+        planned.save(tmp_path / "out.tflite")
+    planned.save(tmp_path / "out.tflite", force=True)
+    with pytest.raises(tp.UsageError, match="input"):
+        planned.save(source, force=True)
+    assert source.read_bytes() == CNN.read_bytes()
+
+
+def test_the_interface_writes_what_the_command_writes(tmp_path: Path) -> None:
+    out = tmp_path / "out.tflite"
+    command = [sys.executable, "-c", "from tflm_planner.cli.app import main; main()"]
+    options = ["--tile", "--ops", "SLICE", "--latency-overhead", "1.05", "--no-verify", "-q"]
+    subprocess.run([*command, str(CNN), str(out), *options], check=True, cwd=ROOT)
+    tile = tp.Tile(max_slowdown=1.05, operators=["slice"])
+    assert tp.plan(CNN, tile=tile, prove=False).data == out.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda: tp.plan(CNN, target="nano34ble", prove=False), "nano33ble"),
+        (lambda: tp.plan(CNN, tile=tp.Tile(max_slowdown=0.5), prove=False), "below 1"),
+        (lambda: tp.plan(CNN, tile=tp.Tile(operators="some"), prove=False), "own"),  # type: ignore[arg-type]
+        (lambda: tp.plan(CNN, budget="a lot", prove=False), "a lot"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(wrong, words: str) -> None:
+    with pytest.raises(tp.UsageError, match=words):
+        wrong()
+
+
+def test_a_damaged_model_is_a_model_error() -> None:
+    with pytest.raises(tp.ModelError):
+        tp.arena(b"nothing like a model")
+
+
+def test_a_streamed_pair_is_saved_as_three_files(tmp_path: Path) -> None:
+    pair = tp.stream_input(CNN, prove=False)
+    files = [tmp_path / name for name in ("front.tflite", "back.tflite", "strips.h")]
+    pair.save(*files)
+    assert files[0].read_bytes() == pair.front
+    assert files[1].read_bytes() == pair.back
+    assert "kTurns" in files[2].read_text()
+    with pytest.raises(tp.UsageError, match="different"):
+        pair.save(tmp_path / "a", tmp_path / "a")

@@ -1,0 +1,231 @@
+"""The Python interface that the package exports: one function for each verb, plain keywords.
+
+    import tflm_planner as tp
+    planned = tp.plan("vww.tflite", target="nano33ble", tile=tp.Tile(max_slowdown=1.10))
+    planned.save("vww_planned.tflite")
+
+Everything here is typed, tested and kept; what lies in the packages below may change. `api` is the
+same with the full set of options, as the command line uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.inspection import Inspection
+from tflm_planner.pipeline.stream_input.render import header as cpp_header
+from tflm_planner.report.document import Report
+from tflm_planner.support.errors import UsageError
+from tflm_planner.support.files import check_writable, write_file
+from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.tflm.targets import DEFAULT_TARGET, Target
+from tflm_planner.verification import Verdict
+
+ModelSource = str | Path | bytes
+"""A .tflite model: its path, or its bytes."""
+ProgressListener = Callable[[str], None]
+"""Is told, in a few words, what is being done."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Permission to compute parts of the model in tiles (and in loops, where operators for them
+    may be used).
+
+    max_slowdown: instructions allowed, relative to the model as it was given; 1.10 is 10 % more.
+    operators: which operators the result may use besides those that the model uses already, so
+    that the firmware must register them: "own" for none, "all", or their names.
+    portable: whether every TFLite runtime must run the result, and not TFLM alone.
+    objective: the bytes to lower, of the whole arena or of its head.
+    """
+
+    max_slowdown: float = 1.10
+    operators: Literal["own", "all"] | Collection[str] = "own"
+    portable: bool = False
+    objective: Literal["arena", "head"] = "arena"
+
+    def permission(self) -> api.TilePermission:
+        """The same, as the pipeline takes it. Raises UsageError for a slowdown below 1."""
+        return api.TilePermission(
+            overhead=self.max_slowdown,
+            dialect=not self.portable,
+            new_kinds=self._new_kinds(),
+            objective=self.objective,
+        )
+
+    def _new_kinds(self) -> frozenset[str] | None:
+        if isinstance(self.operators, str):
+            if self.operators not in ("own", "all"):
+                raise UsageError(
+                    f"operators {self.operators!r}: give 'own', 'all' or a list of operator names"
+                )
+            return None if self.operators == "all" else frozenset()
+        return frozenset(name.upper() for name in self.operators)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A planned model. data: the file's bytes. report: all there is to say about it; sizes in
+    bytes. source: the path that it was read from, if it was."""
+
+    data: bytes
+    report: Report
+    source: Path | None = None
+
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the model, whole or not at all. Raises UsageError where `path` exists (unless
+        `force`), is the source, or cannot be written."""
+        inputs = () if self.source is None else (self.source,)
+        check_writable(Path(path), force=force, inputs=inputs)
+        write_file(Path(path), self.data)
+        return Path(path)
+
+
+@dataclass(frozen=True)
+class StreamedInput:
+    """A model in two, whose input comes row by row. front, back: the files' bytes. split: the
+    figures. before: bytes of arena of the model as it was given."""
+
+    front: bytes
+    back: bytes
+    result: api.SplitResult
+    target: Target
+    name: str
+
+    def save(
+        self,
+        front: str | Path,
+        back: str | Path,
+        header: str | Path | None = None,
+        *,
+        force: bool = False,
+    ) -> None:
+        """Write both files, and the C++ header that runs them. Raises UsageError where one of them
+        exists (unless `force`) or cannot be written."""
+        code = cpp_header(self.result.found, self.name, self.target).encode()
+        files = [(Path(front), self.front), (Path(back), self.back)]
+        files += [] if header is None else [(Path(header), code)]
+        if len({path.resolve() for path, _ in files}) < len(files):
+            raise UsageError("front, back and header must be different files")
+        for path, _ in files:
+            check_writable(path, force=force)
+        for path, data in files:
+            write_file(path, data)
+
+
+def plan(
+    model: ModelSource,
+    *,
+    target: str | Target = DEFAULT_TARGET,
+    budget: int | str | None = None,
+    tile: Tile | None = None,
+    lean: bool = False,
+    minify: bool = False,
+    prove: bool = True,
+    inputs: int = 8,
+    seed: int = 0,
+    on_progress: ProgressListener | None = None,
+) -> Planned:
+    """Plan a model for a target: the same bits in less memory, proved on the runtimes here.
+
+    target: a target's id, a board's id or a TOML file (`tflm-plan targets` lists them).
+    budget: bytes of arena that are enough ("256K" is understood): of the ways that keep to it the
+    fastest is taken. tile: None computes every operator whole. lean: for firmware with the lean
+    library. minify: drop from the file what the runtime does not read. prove: False skips the
+    comparison of outputs, of which `inputs` are made from `seed`.
+
+    Raises UsageError, ModelError (damaged, or not to be run), or OutputsDifferError.
+
+    >>> from tflm_planner import Tile, plan
+    >>> planned = plan("tests/models/cnn_int8.tflite", target="nano33ble", prove=False)
+    >>> planned.report.before.arena.arena, planned.report.after.arena.arena
+    (122012, 91180)
+    """
+    on = api.load_target(target, lean=lean) if isinstance(target, str) else target
+    dropped: Literal["unread", "unread by TFLM", "nothing"] = "nothing"
+    if minify:
+        dropped = "unread" if tile is not None and tile.portable else "unread by TFLM"
+    options = api.PlanOptions(
+        api.MemoryOptions(seed=seed, machine=api.machine(on), strip=dropped),
+        tiles=None if tile is None else tile.permission(),
+        budget=_bytes(budget),
+        verify=api.VerifyOptions(seed, inputs) if prove else None,
+    )
+    result = api.plan(model, None, options, on_progress)
+    source = None if isinstance(model, bytes) else Path(model)
+    return Planned(result.data, result.report, source)
+
+
+def arena(model: ModelSource, *, target: str | Target = DEFAULT_TARGET) -> Arena:
+    """The smallest arena of a model on a target, in bytes, with its parts; with the plan that the
+    model carries, if it does. Raises UsageError or ModelError.
+
+    >>> from tflm_planner import arena
+    >>> found = arena("tests/models/cnn_int8.tflite", target="nano33ble")
+    >>> found.arena, found.head, found.tail
+    (122012, 104560, 17444)
+    """
+    return api.arena(model, _target(target))
+
+
+def inspect(model: ModelSource, *, target: str | Target = DEFAULT_TARGET) -> Inspection:
+    """A model as TFLM runs it on a target: its memory map, its arena, the limits of its head, and
+    what is to be known about it (`notes`). Raises UsageError or ModelError."""
+    return api.inspect(model, api.MemoryOptions(machine=api.machine(_target(target))))
+
+
+def verify(
+    original: ModelSource, result: ModelSource, *, inputs: int = 8, seed: int = 0
+) -> Verdict:
+    """Compare the outputs of two models bit by bit on the runtimes that are here: LiteRT's
+    reference kernels, and real TFLM on Linux x86-64. Raises UsageError or ModelError.
+
+    >>> from tflm_planner import verify
+    >>> verify("tests/models/cnn_int8.tflite", "tests/models/cnn_int8.tflite", inputs=1).proved
+    True
+    """
+    return api.check_equal(original, result, api.VerifyOptions(seed, inputs))
+
+
+def stream_input(
+    model: ModelSource,
+    *,
+    target: str | Target = DEFAULT_TARGET,
+    max_slowdown: float = 1.20,
+    rows: int | None = None,
+    end: int | None = None,
+    tile: Tile | None = None,
+    prove: bool = True,
+    on_progress: ProgressListener | None = None,
+) -> StreamedInput:
+    """Split a model in two so that its input comes a few rows at a time and is never in memory
+    whole. rows: of the image at a time (None: the fewest). end: the front's last operator, by its
+    position in the file (None: where the least memory is needed). tile: what may be tiled in the
+    back. Raises UsageError, ModelError (the input cannot be streamed), or OutputsDifferError."""
+    on = _target(target)
+    options = api.StreamOptions(
+        api.MemoryOptions(machine=api.machine(on)),
+        None if tile is None else tile.permission(),
+        rows,
+        end,
+        max_slowdown,
+    )
+    result = api.stream_input(
+        model, None, options, api.VerifyOptions() if prove else None, on_progress=on_progress
+    )
+    name = "model" if isinstance(model, bytes) else Path(model).stem
+    return StreamedInput(result.found.front.data, result.found.back.data, result, on, name)
+
+
+def _target(target: str | Target) -> Target:
+    return api.load_target(target) if isinstance(target, str) else target
+
+
+def _bytes(size: int | str | None) -> int | None:
+    from tflm_planner.support.units import parse_size
+
+    return parse_size(size) if isinstance(size, str) else size
