@@ -151,7 +151,7 @@ def retyping_model(
     graph = net.graph()
     scales = {"int8": (0.05, -3), "uint8": (0.05, 125), "int16": (0.0002, 0), "int32": (0.0001, 0)}
     fields: list[dict[str, Any]] = [
-        {} if t not in scales or kind == "CAST" else dict(zip(("scale", "zero"), scales[t]))
+        {} if t not in scales or kind == "CAST" else {"scale": scales[t][0], "zero": scales[t][1]}
         for t in (read, to)
     ]
     x = graph.input("x", shape, read, **fields[0])

@@ -7,15 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.models.build import TYPES, Net
+from tests.models.build import Net
 from tests.tflm import truth
 from tests.tflm.replay import Shape, columns, depthwise_mve, kernel, safe_distances, smallest_safe
 from tests.tflm.single_op import (
-    RETYPED,
     model_of,
     op_of,
     pad_model,
-    retyping_model,
     transpose_conv_model,
 )
 from tflm_planner.ir import Op
@@ -292,83 +290,6 @@ def test_transpose_conv_sums_in_scratch() -> None:
     assert trail.operand is op.inputs[2]
     assert all(replay_safe(op, Library.REFERENCE, d) for d in range(-96, 256))
     assert not any(list(contract(op, library)) for library in STUDIED[1:])
-
-
-@pytest.mark.parametrize(
-    ("kind", "read", "to", "low"),
-    [
-        ("QUANTIZE", "uint8", "int8", 0),
-        ("QUANTIZE", "int8", "uint8", 0),
-        ("QUANTIZE", "float32", "int8", 0),
-        ("QUANTIZE", "int16", "int8", 0),
-        ("QUANTIZE", "int8", "int16", 1024),
-        ("QUANTIZE", "int8", "int32", 3072),
-        ("DEQUANTIZE", "int8", "float32", 3072),
-        ("DEQUANTIZE", "uint8", "float32", 3072),
-        ("CAST", "bool", "int8", 0),
-        ("CAST", "int32", "int8", 0),
-        ("CAST", "int8", "float32", 3072),
-    ],
-)
-def test_results_of_another_type(kind: str, read: str, to: str, low: int) -> None:
-    """In place where they are no wider; else the operand lies at their end."""
-    op = op_of(retyping_model(kind, read, to, (1, 8, 8, 16)))
-    for library in STUDIED:
-        assert [(t.low, t.high) for t in contract(op, library)] == [(low, UNBOUNDED)]
-        assert replay_safe(op, library, low)
-        assert replay_safe(op, library, low + 16)
-        assert not replay_safe(op, library, low - 16)
-    assert [t.low for t in contract(op, *STUDIED)] == [low]
-    assert not list(contract(op, Library.UNKNOWN))
-    assert not replay_safe(op, Library.UNKNOWN, low)
-
-
-def test_results_of_another_type_at_every_distance() -> None:
-    """By the loop written out, where one of the two types is a character."""
-    for kind, read, to in RETYPED:
-        op = op_of(retyping_model(kind, read, to, (3, 7)))
-        known, trails = replays(op, Library.REFERENCE), list(contract(op, *STUDIED))
-        if not {read, to} & {"int8", "uint8"}:
-            assert not known and not trails, "compilers may read one behind writes of the other"
-            continue
-        wide, made = op.inputs[0].nbytes // 21, op.outputs[0].nbytes // 21
-        distances = range(-22 * wide, 22 * made)
-        safe = [element_by_element(21, wide, made, d) for d in distances]
-        assert [known[0].safe(d) for d in distances] == safe
-        for trail in trails:
-            assert all(safe[distances.index(trail.low) :])
-
-
-def element_by_element(count: int, wide: int, made: int, distance: int) -> bool:
-    """Whether every element of `wide` bytes is whole when it is read, with the result, of `made`
-    bytes an element, `distance` bytes below."""
-    start = max(-distance, 0)
-    memory = {start + distance + i: i for i in range(count * wide)}
-    for i in range(count):
-        if any(memory[start + distance + b] != b for b in range(i * wide, (i + 1) * wide)):
-            return False
-        memory.update(dict.fromkeys(range(start + i * made, start + (i + 1) * made), -1))
-    return True
-
-
-def test_odd_forms_of_a_change_of_type_are_left_alone() -> None:
-    for change in ("constant", "shape", "type", "equal", "operands"):
-        model = read_model(retyping_model("DEQUANTIZE", "int8", "float32", (1, 64)))
-        op = model.main.ops[0]
-        data, result = op.operands()[0], op.outputs[0]
-        assert list(contract(op, *STUDIED))
-        if change == "constant":
-            data.buffer.data = np.zeros(64, np.uint8)
-        elif change == "shape":
-            result.shape = (1, 128)
-        elif change == "type":
-            result.type = TYPES["int64"]
-        elif change == "equal":
-            result.type = data.type
-        else:
-            op.inputs.append(data)
-        assert not list(contract(op, *STUDIED)), change
-        assert not replays(op, Library.REFERENCE), change
 
 
 def test_whole_layers_are_replayed() -> None:

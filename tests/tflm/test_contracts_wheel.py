@@ -11,14 +11,11 @@ import pytest
 
 from tests.tflm.replay import Shape, reference, safe_distances, smallest_safe
 from tests.tflm.single_op import (
-    RETYPED,
     Runner,
-    inputs_of_type,
     model_of,
     op_of,
     pad_model,
     random_inputs,
-    retyping_model,
     transpose_conv_model,
 )
 from tflm_planner.tflm.contracts import Library, contract, exact_bound, replays
@@ -121,38 +118,6 @@ def test_padding(dtype: str, pads: list[list[int]], runner: Runner) -> None:
     assert [replay.safe(d) for d in distances] == found
     for trail in contract(op, Library.REFERENCE):
         assert all(found[trail.low :])
-
-
-@pytest.mark.parametrize("shape", [(1,), (1, 37)], ids=str)
-@pytest.mark.parametrize(("kind", "read", "to"), RETYPED)
-def test_from_type_to_type(
-    kind: str, read: str, to: str, shape: tuple[int, ...], runner: Runner
-) -> None:
-    """All distances: what is allowed is right, and right down to the smallest one allowed.
-
-    A kernel may read fewer bytes of an element than it has (an int8 from the lowest byte of an
-    int32), so that it is right at more distances above its operand than the replay knows of."""
-    stock, inputs = retyping_model(kind, read, to, shape), inputs_of_type(shape, read, 4)
-    op = op_of(stock)
-    distances = range(-op.inputs[0].nbytes - 1, op.outputs[0].nbytes + 2)
-    planned = retyping_model(kind, read, to, shape, planned=True)
-    found = runner.safe_distances(stock, planned, inputs, distances)
-    smallest = smallest_safe(found, distances)
-    known = replays(op, Library.REFERENCE)
-    trails = list(contract(op, Library.REFERENCE))
-    if "int8" not in (read, to) and "uint8" not in (read, to):
-        assert not known and not trails
-        return
-    said = [known[0].safe(d) for d in distances]
-    assert all(right for right, safe in zip(found, said, strict=True) if safe)
-    first = distances.index(0)
-    assert said[first:] == found[first:]
-    assert known[0].smallest() == smallest
-    for trail in trails:
-        assert smallest <= trail.low < smallest + 16 and trail.high >= distances[-1]
-    if len(shape) > 1:
-        assert trails or op.outputs[0].nbytes < 16
-        assert len(np.unique(runner.outputs(stock, inputs)[0])) > (1 if read == "bool" else 8)
 
 
 def test_transpose_conv_may_lie_anywhere(runner: Runner) -> None:
