@@ -28,7 +28,7 @@ def chain(*types: str, extra_output: int | None = None) -> bytes:
     graph = net.graph()
     at = graph.input("x0", SHAPE, types[0], **_scale(types[0]))
     made = [at]
-    for number, (read, to) in enumerate(zip(types, types[1:], strict=False), 1):
+    for number, to in enumerate(types[1:], 1):
         kind = "DEQUANTIZE" if to == "float32" else "QUANTIZE"
         made.append(graph.tensor(f"x{number}", SHAPE, to, **_scale(to)))
         graph.op(kind, [at], [made[-1]], f"{kind.capitalize()}Options")
@@ -60,9 +60,7 @@ def planned(data: bytes, target: str, *, overlap: bool = True, prove: bool = Fal
         (("int16", "int8", "float32"), 4),
     ],
 )
-def test_all_tensors_of_a_chain_fit_into_the_widest(
-    types: tuple[str, ...], widest: int
-) -> None:
+def test_all_tensors_of_a_chain_fit_into_the_widest(types: tuple[str, ...], widest: int) -> None:
     data = chain(*types)
     for target in STUDIED:
         report = planned(data, target, prove=target == STUDIED[-1])

@@ -43,7 +43,7 @@ _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 _BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "int32": 4, "uint32": 4, "float32": 4}
 """The types that TFLM's QUANTIZE, DEQUANTIZE and CAST know: bytes of an element."""
 _CHARACTERS = ("int8", "uint8")
-"""The types that C++ compilers take for characters, which may lie over anything."""
+"""The types that GCC and Clang take for characters, which may lie over anything."""
 
 
 @dataclass(frozen=True, slots=True)
