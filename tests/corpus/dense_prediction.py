@@ -47,8 +47,9 @@ def unet_bilinear() -> Any:
     return keras().Model(inputs, layers().Conv2D(1, 3, padding="same")(y))
 
 
-@network()
+@network("function")
 def image_autoencoder() -> Any:
+    """Of two UpSampling2D the converter makes no file where the batch is free."""
     x = inputs = image()
     x = conv(conv(x, 8, strides=2), 4, strides=2)
     x = layers().UpSampling2D()(conv(layers().UpSampling2D()(x), 8))
@@ -66,10 +67,8 @@ def decoder() -> Any:
     return keras().Model(inputs, layers().Conv2D(1, 3, padding="same", activation="tanh")(x))
 
 
-@network()
-def atrous_pyramid() -> Any:
-    """DeepLab's ASPP: dilated branches, and one that is pooled and spread again."""
-    x = inputs = image()
+def _atrous(batch: int | None) -> Any:
+    x = inputs = image(batch=batch)
     x = conv(x, 8)
     parts = [
         layers().Conv2D(4, 3, padding="same", dilation_rate=d, activation="relu")(x)
@@ -78,6 +77,18 @@ def atrous_pyramid() -> Any:
     pooled = layers().Conv2D(4, 1)(layers().GlobalAveragePooling2D(keepdims=True)(x))
     parts.append(layers().UpSampling2D(16, interpolation="bilinear")(pooled))
     return keras().Model(inputs, layers().Conv2D(2, 1)(layers().Concatenate()(parts)))
+
+
+@network()
+def atrous_pyramid() -> Any:
+    """DeepLab's ASPP: dilated branches, and one that is pooled and spread again. With a free batch
+    the file declares shapes that are wrong."""
+    return _atrous(None)
+
+
+@network()
+def atrous_pyramid_fixed_batch() -> Any:
+    return _atrous(1)
 
 
 def _ssd() -> tuple[Any, list[Any], list[Any]]:

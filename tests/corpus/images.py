@@ -73,7 +73,7 @@ def fully_convolutional() -> Any:
     return keras().Model(inputs, layers().Conv2D(5, 1, activation="softmax")(x))
 
 
-@network()
+@network("function")
 def argmax_output() -> Any:
     import tensorflow as tf
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,14 +25,9 @@ class Reached:
     proof: str = ""
     fault: str = ""
 
-    @property
-    def told(self) -> str:
-        """In a cell of a table."""
-        if self.fault:
-            return f"FAULT {self.fault}"
-        return f"{self.arena:,}" if self.arena is not None else "refused"
 
-
+UNHELPFUL = re.compile(r"IndexError|KeyError|Traceback|assert|object has no attribute")
+"""In a refusal: an error that nobody meant for users."""
 Command = Callable[[bytes], Reached]
 
 

@@ -135,14 +135,10 @@ def _recurrent(cell: str, batch: int | None = None, **options: Any) -> Any:
     return keras().Model(inputs, layers().Dense(3, activation="softmax")(x))
 
 
-@network()
+@network("function")
 def lstm() -> Any:
+    """Not unrolled, which the converter makes no file of where the batch is free."""
     return _recurrent("LSTM")
-
-
-@network()
-def lstm_fixed_batch() -> Any:
-    return _recurrent("LSTM", 1)
 
 
 @network()
@@ -150,14 +146,9 @@ def lstm_unrolled() -> Any:
     return _recurrent("LSTM", unroll=True)
 
 
-@network()
+@network("function")
 def gru() -> Any:
     return _recurrent("GRU")
-
-
-@network()
-def gru_fixed_batch() -> Any:
-    return _recurrent("GRU", 1)
 
 
 @network()
