@@ -30,7 +30,7 @@ def unet_transposed() -> Any:
     return keras().Model(inputs, layers().Conv2D(2, 1, activation="softmax")(y))
 
 
-@network()
+@network("function")
 def unet_transposed_fixed_batch() -> Any:
     x = inputs = image(batch=1)
     a = conv(x, 8)
@@ -86,7 +86,7 @@ def atrous_pyramid() -> Any:
     return _atrous(None)
 
 
-@network()
+@network("function")
 def atrous_pyramid_fixed_batch() -> Any:
     return _atrous(1)
 
@@ -177,7 +177,7 @@ def key_points() -> Any:
 @network()
 def image_and_vector() -> Any:
     a, b = keras().Input((16, 16, 3), name="a"), keras().Input((6,), name="b")
-    x = layers().GlobalAveragePooling2D(2)(conv(a, 8))
+    x = layers().GlobalAveragePooling2D()(conv(a, 8))
     x = layers().Concatenate()([x, layers().Dense(4, activation="relu")(b)])
     return keras().Model([a, b], layers().Dense(3)(x))
 
@@ -187,7 +187,7 @@ def siamese() -> Any:
     """One network, two images, the distance between."""
     k, ops = keras(), keras().ops
     x = image()
-    one = k.Model(x, layers().Dense(8)(layers().GlobalAveragePooling2D(2)(conv(x, 8))))
+    one = k.Model(x, layers().Dense(8)(layers().GlobalAveragePooling2D()(conv(x, 8))))
     a, b = image(), image()
     apart = ops.sum(ops.square(layers().Subtract()([one(a), one(b)])), axis=-1, keepdims=True)
     return k.Model([a, b], layers().Dense(1, activation="sigmoid")(apart))
@@ -196,7 +196,7 @@ def siamese() -> Any:
 @network()
 def embedding_of_unit_length() -> Any:
     x = inputs = image()
-    x = layers().Dense(8)(layers().GlobalAveragePooling2D(2)(conv(x, 8)))
+    x = layers().Dense(8)(layers().GlobalAveragePooling2D()(conv(x, 8)))
     return keras().Model(inputs, layers().UnitNormalization()(x))
 
 

@@ -23,7 +23,7 @@ def flatten() -> Any:
     return keras().Model(inputs, layers().Dense(5)(layers().Flatten()(x)))
 
 
-@network()
+@network("function")
 def flatten_fixed_batch() -> Any:
     x = inputs = image(batch=1)
     x = layers().Conv2D(8, 3, activation="relu")(x)
@@ -49,7 +49,7 @@ def reshape_unknown_size() -> Any:
 def global_average() -> Any:
     x = inputs = image()
     x = conv(conv(x, 8), 16, strides=2)
-    return keras().Model(inputs, layers().Dense(5)(layers().GlobalAveragePooling2D(2)(x)))
+    return keras().Model(inputs, layers().Dense(5)(layers().GlobalAveragePooling2D()(x)))
 
 
 @network()
@@ -255,7 +255,7 @@ def channel_and_spatial_attention() -> Any:
     ops, x = keras().ops, image()
     inputs, x = x, conv(x, 8)
     dense = layers().Dense(8)
-    pooled = layers().GlobalAveragePooling2D(2)(x), layers().GlobalMaxPooling2D()(x)
+    pooled = layers().GlobalAveragePooling2D()(x), layers().GlobalMaxPooling2D()(x)
     weights = layers().Activation("sigmoid")(layers().Add()([dense(p) for p in pooled]))
     x = layers().Multiply()([x, layers().Reshape((1, 1, 8))(weights)])
     over = [ops.mean(x, axis=-1, keepdims=True), ops.max(x, axis=-1, keepdims=True)]
@@ -296,7 +296,7 @@ def squeezenet() -> Any:
         parts = [layers().Conv2D(8, k, padding="same", activation="relu")(s) for k in (1, 3)]
         x = layers().MaxPooling2D(3, 2)(layers().Concatenate()(parts))
     x = layers().Conv2D(5, 1, activation="relu")(layers().Dropout(0.5)(x))
-    return keras().Model(inputs, layers().Softmax()(layers().GlobalAveragePooling2D(2)(x)))
+    return keras().Model(inputs, layers().Softmax()(layers().GlobalAveragePooling2D()(x)))
 
 
 @network()

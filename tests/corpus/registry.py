@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 How = Literal["export", "function"]
-"""What the converter is given: the model exported, as `from_keras_model` does, with the batch that
-its input has (mostly a free one), or a function of a fixed shape."""
+"""What the converter is given: the model exported, as `from_keras_model` does it, which leaves the
+batch free even where `Input(batch_size=1)` fixes it, or a function of a fixed shape."""
 
 
 @dataclass(frozen=True)

@@ -108,12 +108,12 @@ def temporal_convolutions() -> Any:
     return _temporal(None)
 
 
-@network()
+@network("function")
 def temporal_convolutions_fixed_batch() -> Any:
     return _temporal(1)
 
 
-@network()
+@network("function")
 def wavenet() -> Any:
     x = inputs = series(32, 4, batch=1)
     skips = []
@@ -188,7 +188,7 @@ def every_frame() -> Any:
     """TimeDistributed."""
     x = inputs = keras().Input((3, 8, 8, 1), batch_size=1)
     x = layers().TimeDistributed(layers().Conv2D(4, 3, activation="relu"))(x)
-    x = layers().TimeDistributed(layers().GlobalAveragePooling2D(2))(x)
+    x = layers().TimeDistributed(layers().GlobalAveragePooling2D())(x)
     return keras().Model(inputs, layers().Dense(3)(layers().Flatten()(x)))
 
 
@@ -207,7 +207,7 @@ def transformer() -> Any:
     return keras().Model(inputs, layers().Dense(3)(x))
 
 
-@network()
+@network("function")
 def transformer_fixed_batch() -> Any:
     x = inputs = series(8, 8, batch=1)
     return keras().Model(inputs, layers().Dense(3)(layers().Flatten()(_transformer(x))))

@@ -28,7 +28,9 @@ def misdeclared(ops: Iterable[Op]) -> str | None:
                 f"{op.label}: its result is declared as {declared}, but it makes {elements:,} "
                 f"elements of one image, not {result.elements:,}: the model was converted with a "
                 "free batch. TFLM takes shapes as they are declared, and would compute garbage; "
-                "convert it with a batch of 1 (in Keras Input(..., batch_size=1))"
+                "convert a function of a fixed batch: TFLiteConverter.from_concrete_functions(["
+                "tf.function(model).get_concrete_function(tf.TensorSpec((1, ...)))]); Keras frees "
+                "the batch on export even where Input(batch_size=1) fixes it"
             )
     return None
 
