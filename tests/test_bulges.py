@@ -21,7 +21,7 @@ from tflm_planner.choice.sketches.line import Line
 from tflm_planner.choice.trials.workers import Workers
 from tflm_planner.choice.whole import WholeModels
 from tflm_planner.making.make import TilePermission, _tiled
-from tflm_planner.ops.axes import Slide
+from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.passes.tile import ROWS, Scheme
 from tflm_planner.passes.windows import VALID, Sliding, window_forms
 from tflm_planner.planning.allocators import Solution

@@ -14,7 +14,8 @@ from tflm_planner import api
 from tflm_planner.cli.app import app
 from tflm_planner.errors import UsageError
 from tflm_planner.making.by_hand import parse_loop, parse_patch, parse_split
-from tflm_planner.ops.axes import Slide, axis_map
+from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.macs import macs, total_macs
 from tflm_planner.passes.axes import blocks
 from tflm_planner.passes.stream import Loop

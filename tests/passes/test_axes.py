@@ -12,7 +12,8 @@ from tests.models.build import Net
 from tests.passes.tiled import tiled
 from tflm_planner.cli.app import app
 from tflm_planner.making.by_hand import parse_split
-from tflm_planner.ops.axes import Same, Scatter, Slide, axis_map
+from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axis_rules import Same, Scatter, Slide
 from tflm_planner.ops.macs import macs, total_macs
 from tflm_planner.passes.axes import REDUCE, axis_graph, cells, schemes_along
 from tflm_planner.report.axes_text import axes_text

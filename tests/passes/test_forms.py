@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import needs_tflm
 from tests.models.build import Graph, Net
 from tests.passes.tiled import quick_differences, tiled
-from tflm_planner.ops.axes import Range
+from tflm_planner.ops.axis_rules import Range
 from tflm_planner.ops.resize import Resize
 from tflm_planner.passes.boxes import NotTileableError
 from tflm_planner.passes.resizing import resized

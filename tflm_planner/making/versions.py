@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from tflm_planner.errors import ModelError
 from tflm_planner.ir import Model
+from tflm_planner.tflm.declared import misdeclared
 from tflm_planner.tflm.history import can, day_of, day_of_version, since
 from tflm_planner.tflm.persistent import lacks
 from tflm_planner.tflm.targets import Target
 
 
 def refuse_plan(model: Model, target: Target) -> None:
-    """Raise ModelError where TFLM would take the plan for another one."""
+    """Raise ModelError where TFLM would take the plan for another one, or the model."""
+    if (wrong := misdeclared(model.ops())) is not None:
+        raise ModelError(wrong)
     if len(model.graphs) > 1 and not can(target, "plans_of_subgraphs"):
         raise ModelError(
             f"the model has {len(model.graphs)} sub-graphs, and TFLM of {day_of(target)} confuses "

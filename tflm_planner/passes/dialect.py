@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 from tflm_planner.ir import Model, Op
 from tflm_planner.ops import sharings
-from tflm_planner.ops.axes import Slide, axis_map
+from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
 from tflm_planner.planning.lifetimes import (

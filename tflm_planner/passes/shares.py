@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.ir import Graph, Model, Op, Tensor
-from tflm_planner.ops.axes import Range, axis_map
+from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axis_rules import Range
 from tflm_planner.passes.axes import REDUCE, Axis, Vertex, axis_graph, schemes_along
 from tflm_planner.passes.boxes import Box, NotTileableError, along, cuts, full_box
 from tflm_planner.passes.pieces import values_of

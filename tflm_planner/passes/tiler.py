@@ -19,7 +19,8 @@ from itertools import pairwise, product
 from typing import Literal
 
 from tflm_planner.ir import Graph, Model, Op, Tensor
-from tflm_planner.ops.axes import Range, axis_map
+from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axis_rules import Range
 from tflm_planner.passes.boxes import (
     Box,
     NotTileableError,

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from tflm_planner.ir import ETHOS_U, Op
 from tflm_planner.planning.lifetimes import Timeline
 from tflm_planner.tflm.custom_ops import crashing_factor
+from tflm_planner.tflm.declared import misdeclared
 from tflm_planner.tflm.history import day_of
 from tflm_planner.tflm.persistent import Cost, is_missing
 from tflm_planner.tflm.targets import CONSERVATIVE, Target
@@ -29,6 +30,8 @@ def doubts(ops: Sequence[Op], costs: Sequence[Cost], target: Target) -> Iterator
         if (factor := crashing_factor(op)) is not None:
             yield f"{op.label}: {_CRASHES}; this one has {factor}"
     yield from wrong_on(ops, target)
+    if (wrong := misdeclared(ops)) is not None:
+        yield wrong
     for label in sorted({op.label for op in ops if is_missing(op, target)}):
         yield f"{label}: TFLM of {day_of(target)} has no such operator: it fails there"
     if any(op.kind == ETHOS_U for op in ops):

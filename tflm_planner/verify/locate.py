@@ -22,8 +22,8 @@ def first_difference(
     runtime: str, original: bytes, result: bytes, values: list[Any], arena: int
 ) -> str:
     """ " first at operator ..." to append to a message; empty when it cannot be told."""
-    ops = read_model(result).main.ops
-    partner = _partners(read_model(original), ops)
+    ops = _read(result).main.ops
+    partner = _partners(_read(original), ops)
     known = [k for k, op in enumerate(ops) if k in partner and op.outputs]
 
     def differs(k: int) -> bool | None:
@@ -51,12 +51,17 @@ def cut_after(data: bytes, last: int) -> bytes:
 
     All tensors stay listed: an offline plan has one entry for each.
     """
-    model = read_model(data)
+    model = _read(data)
     graph = model.main
     graph.outputs = list(graph.ops[last].outputs)
     graph.ops = graph.ops[: last + 1]
     model.signatures = []
     return write_model(model)
+
+
+def _read(data: bytes) -> Model:
+    """Also one in the TFLM dialect, whose views no operator writes."""
+    return read_model(data, dialect=True)
 
 
 def _partners(original: Model, ops: list[Op]) -> dict[int, int]:
@@ -75,7 +80,7 @@ def _describe(tensor: Tensor) -> str:
 
 
 def _run(runtime: str, data: bytes, values: list[Any], arena: int) -> list[bytes]:
-    outputs = len(read_model(data).main.outputs)
+    outputs = len(_read(data).main.outputs)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cut.tflite"
         path.write_bytes(data)

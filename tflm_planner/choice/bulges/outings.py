@@ -24,7 +24,8 @@ from tflm_planner.choice.whole import WholeModels
 from tflm_planner.cost import cost_of_case
 from tflm_planner.cost.case import Case, Operand
 from tflm_planner.ir import Op, Tensor
-from tflm_planner.ops.axes import Slide, axis_map
+from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.passes.recipes import Border
 from tflm_planner.passes.tile import ROWS, Scheme
 from tflm_planner.passes.tiler import region_results

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.ir import Tensor
-from tflm_planner.ops.axes import Link, Repeat, Rule, Same, Slide
+from tflm_planner.ops.axes import Link
+from tflm_planner.ops.axis_rules import Repeat, Rule, Same, Slide
 from tflm_planner.units import ALIGNMENT
 
 Vector = npt.NDArray[np.int64]
