@@ -11,7 +11,8 @@ from tests.models.build import Net
 from tests.tflm import typed_ops
 from tests.tflm.operator_models import MODELS as OPERATORS
 from tests.tflm.registered import BUILTIN
-from tests.tflm.typed_ops import DATA, OPERATORS as TYPED, UNIVERSE, what_runs  # fmt: skip
+from tests.tflm.typed_ops import DATA, UNIVERSE, what_runs  # fmt: skip
+from tests.tflm.typed_ops import OPERATORS as TYPED
 from tflm_planner.ir import Op
 from tflm_planner.serde import read_model
 from tflm_planner.tflm.element_types import cannot_run, newly_unsupported, unsupported

@@ -40,7 +40,9 @@ from tflm_planner.rewriter import lend_names
 from tflm_planner.search import Candidate, Progress, SearchOptions, search
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.tflm import greedy
+from tflm_planner.tflm.element_types import newly_unsupported
 from tflm_planner.tflm.lean import WritePool
+from tflm_planner.tflm.machine import runners
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 
@@ -151,7 +153,7 @@ def _tilings(
     for tiling in steps.found.finalists:
         try:
             tiled = _tiled(job.original, tiling, job.permission, job.options, job.say)
-        except UnsoundPlanError as error:
+        except (UnsoundPlanError, UsageError) as error:
             refused.append(f"passed over: {_named(tiling)}: {error}")
         else:
             if _lowered(tiled, job.permission) >= _lowered(job.plain, job.permission):
@@ -228,7 +230,7 @@ def _by_hand(
     for bound in (True, False) if permission.dialect else (False,):
         try:
             made.append(_tiled(original, replace(tiling, bound=bound), permission, options, say))
-        except UnsoundPlanError:
+        except (UnsoundPlanError, UsageError):
             if not made and not bound:
                 raise
     used, more = read_model(original), permission.new_kinds
@@ -248,10 +250,13 @@ def _tiled(
     say: Progress,
 ) -> Made:
     exact = all(s.exact for s in tiling.schemes if isinstance(s, Scheme))
+    source, target = read_model(original), options.machine.target
     twin, notes = tiled_model(
         original, tiling.schemes, crop=False, order=tiling.order, inexact=permission.inexact
     )
-    more = new_kinds(read_model(original), twin)
+    more = new_kinds(source, twin)
+    if not (permission.dialect and has_tiles(tiling.schemes) and exact):
+        _check_runs(source, twin, target)
     if not (permission.dialect and has_tiles(tiling.schemes)):
         made = _written(search(twin, replace(options, recipe=tiling.recipe), say), options)
         registered = registrations(more)
@@ -270,9 +275,10 @@ def _tiled(
     written = finish(candidate, options)
     back = read_model(written.data, dialect=True)
     lend_names(back, written.names)
+    _check_runs(source, back, target)
     if _listed(back, carried_plan(back)) != _listed(candidate.model, candidate.offsets):
         raise UnsoundPlanError("the plan in the file that was made is another; please report it")
-    registered = registrations(new_kinds(read_model(original), back))
+    registered = registrations(new_kinds(source, back))
     return Made(
         written.data,
         candidate,
@@ -285,6 +291,13 @@ def _tiled(
         exact=exact,
         tiled=True,
     )
+
+
+def _check_runs(source: Model, made: Model, target: Target) -> None:
+    """Raise UsageError where TFLM could not run what was made of a model that it does run."""
+    why = newly_unsupported(source.ops(), made.ops(), runners(target))
+    if why is not None:
+        raise UsageError(f"TFLM could not run the result: {why}; leave out what has this type")
 
 
 def with_pool(data: bytes, model: Model, target: Target) -> tuple[bytes, Model]:

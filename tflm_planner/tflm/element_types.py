@@ -58,19 +58,38 @@ def cannot_run(ops: Iterable[Op], target: Target) -> list[str]:
 def newly_unsupported(
     before: Iterable[Op], after: Iterable[Op], targets: Iterable[Target]
 ) -> str | None:
-    """Why one of `targets` cannot run an operator of `after`, where `before` has none of its form:
-    of a model and what was made of it. None where nothing of the kind was made."""
-    known = {form_of(op) for op in before}
-    return refused_beyond(known, {form_of(op) for op in after}, targets)
+    """Why one of `targets` cannot run an operator of `after`, which was made of the model `before`
+    that it does run. None where nothing of the kind was made."""
+    return refused_beyond(forms_of(before), forms_of(after), targets)
+
+
+def moves(kind: str, types: str, target: Target) -> bool:
+    """Whether a kernel that only moves elements (SLICE, GATHER, CONCATENATION, ...) takes those of
+    a type, as far as is known, by places that are int32."""
+    places = {"GATHER": 1, "SLICE": 2, "PAD": 1, "STRIDED_SLICE": 3}.get(kind, 0)
+    update = (types, "int32") if kind == "DYNAMIC_UPDATE_SLICE" else ("int32",) * places
+    return _refusal((kind, (types, *update), (types,)), target) is None
+
+
+def forms_of(ops: Iterable[Op]) -> frozenset[Form]:
+    """The forms of a model's operators."""
+    return frozenset(map(form_of, ops))
 
 
 def refused_beyond(
     known: Iterable[Form], forms: Iterable[Form], targets: Iterable[Target]
 ) -> str | None:
-    """The same of forms; the first in alphabetical order."""
-    new = sorted({*forms} - {*known}, key=str)
-    reasons = (_refusal(form, target) for form in new for target in targets)
-    return next((reason for reason in reasons if reason is not None), None)
+    """The same of forms; the first in alphabetical order. `known`: forms that the model had. What
+    a target refuses of these already says that it is not the one to run the result."""
+    known = {*known}
+    new = sorted({*forms} - known, key=str)
+    for target in targets if new else ():
+        if any(_refusal(form, target) for form in known):
+            continue
+        for form in new:
+            if (reason := _refusal(form, target)) is not None:
+                return reason
+    return None
 
 
 @cache
