@@ -1,6 +1,6 @@
 """Which element types the kernels of a target take: what they refuse is known before it is run.
 
-    CONV_2D float32 x int8 -> "CONV_2D of float32 and int8: its kernel takes float32 and float32, ..."
+    CONV_2D float32 x int8  ->  "CONV_2D of float32 and int8: TFLM's kernel takes ... only"
 
 What the reference kernels of TFLM take was tried on the wheel, every combination of types of the
 tensors that decide (data/element_types.toml); what other libraries refuse, and what older TFLM had
@@ -24,7 +24,7 @@ from tflm_planner.tflm.history import day_of, has_operator, since
 from tflm_planner.tflm.targets import Target
 
 Form = tuple[str, tuple[str | None, ...], tuple[str, ...]]
-"""What decides whether a kernel runs, as far as types do: kind, types of operands and of results."""
+"""What decides whether a kernel runs, as far as types do: kind, types of operands, of results."""
 _CONVERTS = ("QUANTIZE", "DEQUANTIZE", "CAST")
 
 
