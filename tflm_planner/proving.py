@@ -18,14 +18,16 @@ from typing import TypeVar
 from tflm_planner.errors import ModelError, OutputsDifferError
 from tflm_planner.ir import Model
 from tflm_planner.making.make import Made, TilePermission
+from tflm_planner.making.refusals import Refusal
 from tflm_planner.search import Progress
 from tflm_planner.serde import read_model
 from tflm_planner.strips.split import Streamed
-from tflm_planner.tflm.element_types import newly_unsupported
+from tflm_planner.tflm.element_types import form_of, newly_unsupported
 from tflm_planner.tflm.machine import WHEEL
 from tflm_planner.tflm.persistent import KNOWN
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.verify import Options, RuntimeCheck, Tolerance, Verdict, verify, why_unable
+from tflm_planner.verify.compare import named_in
 from tflm_planner.verify.pairs import Pair, verify_pair
 from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
 
@@ -70,7 +72,7 @@ def provable(
 
 def first_proved(
     original: bytes,
-    offered: Generator[Made, str | None, None],
+    offered: Generator[Made, Refusal | None, None],
     options: Options | None,
     say: Progress,
 ) -> tuple[Made, Verdict | None, float]:
@@ -83,7 +85,7 @@ def first_proved(
         tolerance = None if made.exact else options.tolerance or Tolerance()
         return compared(original, made, replace(options, tolerance=tolerance), say)
 
-    made, verdict, spent = _first(offered, proof)
+    made, verdict, spent = _first(offered, proof, _blamed)
     advice = "Please report this model" if made.exact else _TOO_FAR
     _check_sound(verdict, "planned model", advice, made.twin)
     return made, verdict, spent
@@ -91,7 +93,7 @@ def first_proved(
 
 def first_proved_pair(
     original: bytes,
-    offered: Generator[Streamed, str | None, None],
+    offered: Generator[Streamed, Refusal | None, None],
     options: Options | None,
     elsewhere: str,
     say: Progress,
@@ -105,16 +107,19 @@ def first_proved_pair(
         pair = Pair(found.front.data, found.back.data, found.strips, found.back.twin)
         return compared_pair(original, pair, options, say)
 
-    found, verdict, _ = _first(offered, proof)
+    found, verdict, _ = _first(offered, proof, lambda _, verdict: Refusal(_difference(verdict)))
     advice = f"Please report this model; {elsewhere}"
     _check_sound(verdict, "split model", advice, found.back.twin)
     return found, verdict
 
 
 def _first(
-    offered: Generator[_Offer, str | None, None], proof: Callable[[_Offer], Verdict]
+    offered: Generator[_Offer, Refusal | None, None],
+    proof: Callable[[_Offer], Verdict],
+    blame: Callable[[_Offer, Verdict], Refusal],
 ) -> tuple[_Offer, Verdict, float]:
-    """The first that does not differ, or else the last; its verdict; seconds that proofs took."""
+    """The first that does not differ, or else the last; its verdict; seconds that proofs took.
+    blame: why one was refused."""
     spent, made = 0.0, next(offered)
     while True:
         started = time.monotonic()
@@ -122,9 +127,24 @@ def _first(
         spent += time.monotonic() - started
         if verdict.differs:
             with suppress(StopIteration):
-                made = offered.send(_difference(verdict))
+                made = offered.send(blame(made, verdict))
                 continue
         return made, verdict, spent
+
+
+def _blamed(made: Made, verdict: Verdict) -> Refusal:
+    """Why a file was refused, with the operator at fault as far as the runtime named one."""
+    check = next(c for c in verdict.checks if c.status == DIFFERENT)
+    file = made.twin if made.twin is not None and "twin" in check.runtime else made.data
+    said = _difference(verdict)
+    if check.culprit is None:
+        return Refusal(said)
+    ops = read_model(file, dialect=True).main.ops
+    op = ops[check.culprit] if check.culprit < len(ops) else None
+    if op is None or op.kind not in check.detail or not op.outputs:
+        return Refusal(said)
+    fails = named_in(check.detail) is not None
+    return Refusal(said, op.outputs[0].name, form_of(op) if fails else None)
 
 
 def _difference(verdict: Verdict) -> str:

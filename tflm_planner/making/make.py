@@ -24,6 +24,7 @@ from tflm_planner.making.advice import advice
 from tflm_planner.making.by_hand import tiling_by_hand
 from tflm_planner.making.finishing import finish
 from tflm_planner.making.front import front_points
+from tflm_planner.making.refusals import Refusal, Suspects
 from tflm_planner.making.steps import Steps, search_steps
 from tflm_planner.making.tiled import into_dialect, new_kinds, tiled_model
 from tflm_planner.making.versions import refuse_plan
@@ -46,8 +47,6 @@ from tflm_planner.tflm.machine import runners
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 
-MOST_REFUSED = 3
-"""Tilings that the proof refused, after which the plan without tiles is fallen back on."""
 REFUSED = "REFUSED, and the next best was made instead; please report this model"
 _FINAL_SHARE = 0.05
 """Of the time limit, for the last plan of a tiled model: it starts from its trial's, which is
@@ -106,7 +105,7 @@ def offers(
     permission: TilePermission | None,
     budget: int | None,
     say: Progress,
-) -> Generator[Made, str | None, None]:
+) -> Generator[Made, Refusal | None, None]:
     """The smallest file: with tiles, if they are allowed and lower the arena; and when the proof
     refuses it, for a reason that is sent here, the next one to fall back on, the plan without
     tiles at last. `model` is the one in `original`, and is changed. `budget`: bytes of arena;
@@ -146,11 +145,16 @@ class _Searched:
 
 def _tilings(
     job: _Searched, steps: Steps, refused: list[str]
-) -> Generator[Made, str | None, Steps]:
+) -> Generator[Made, Refusal | None, Steps]:
     """Files of the tilings that lower what is to be lowered, each should those before be refused;
-    what was is noted in `refused`. Returns what is left of the search."""
-    left = MOST_REFUSED
+    what was is noted in `refused`, and what shares the cause is not tried. Returns what is left of
+    the search."""
+    suspects = Suspects(job.original)
     for tiling in steps.found.finalists:
+        if suspects.shares(tiling):
+            steps = steps.without(tiling, job.budget)
+            suspects.skip()
+            continue
         try:
             tiled = _tiled(job.original, tiling, job.permission, job.options, job.say)
         except (UnsoundPlanError, UsageError) as error:
@@ -158,14 +162,25 @@ def _tilings(
         else:
             if _lowered(tiled, job.permission) >= _lowered(job.plain, job.permission):
                 continue
-            reason = yield replace(_told(job, steps, tiling, tiled), refused=tuple(refused))
+            if suspects.holds(tiled.data, tiled.twin):
+                steps = steps.without(tiling, job.budget)
+                suspects.skip()
+                continue
+            told = (*refused, *_skipped(suspects))
+            reason = yield replace(_told(job, steps, tiling, tiled), refused=told)
+            suspects.note(tiling, reason)
             refused.append(f"{REFUSED}: {_named(tiling)}: {reason}")
-            left -= 1
         job.say(refused[-1])
-        steps = steps.without(tiling, job.budget)
-        if not left:
-            break
+        steps = steps.without(tiling, job.budget).unlike(suspects.shares)
+    refused += _skipped(suspects)
     return steps
+
+
+def _skipped(suspects: Suspects) -> list[str]:
+    """What was not tried for what was refused before."""
+    if not suspects.skipped:
+        return []
+    return [f"not tried, as they share the cause: {suspects.skipped} more ways to tile"]
 
 
 def _told(job: _Searched, steps: Steps, tiling: Tiling, tiled: Made) -> Made:
