@@ -12,6 +12,7 @@ from tests.test_choice import narrow_rows
 from tflm_planner import api, proving
 from tflm_planner.errors import OutputsDifferError, UnsoundPlanError
 from tflm_planner.making import make
+from tflm_planner.making.refusals import MOST_REFUSED
 from tflm_planner.passes.tile import Scheme
 from tflm_planner.strips import split
 from tflm_planner.strips.text import render_streamed, streamed_to_json
@@ -79,9 +80,9 @@ def test_the_next_best_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch
 
 
 def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
-    proof = Proof(monkeypatch, make.MOST_REFUSED)
+    proof = Proof(monkeypatch, MOST_REFUSED)
     found = planned()
-    assert len(refusals(found)) == make.MOST_REFUSED == len(set(proof.files)) - 1
+    assert len(refusals(found)) == MOST_REFUSED == len(set(proof.files)) - 1
     assert any("none that stood the proof lowers" in n for n in found.report.notes)
     Proof(monkeypatch, 0)
     plain = api.plan(narrow_rows(), options=api.PlanOptions(api.SearchOptions()))
@@ -92,7 +93,7 @@ def test_nothing_is_written_where_nothing_is_equal(tmp_path, monkeypatch):
     proof = Proof(monkeypatch, FAR)
     with pytest.raises(OutputsDifferError, match="byte 7 of 'out'; nothing was written"):
         planned(tmp_path)
-    assert len(proof.files) == make.MOST_REFUSED + 1 and list(tmp_path.iterdir()) == []
+    assert len(proof.files) == MOST_REFUSED + 1 and list(tmp_path.iterdir()) == []
 
 
 def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch):
@@ -188,7 +189,7 @@ def test_no_split_is_written_where_none_is_equal(tmp_path, monkeypatch):
     proof = PairProof(monkeypatch, FAR)
     with pytest.raises(OutputsDifferError, match="--end names another"):
         streamed(tmp_path)
-    assert len({p.front for p in proof.pairs}) == len(proof.pairs) == make.MOST_REFUSED + 1
+    assert len({p.front for p in proof.pairs}) == len(proof.pairs) == MOST_REFUSED + 1
     assert list(tmp_path.iterdir()) == []
 
 

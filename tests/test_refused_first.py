@@ -66,7 +66,7 @@ def tiled(**permission: bool) -> api.PlanOptions:
 def test_what_tflm_does_not_run_is_refused_before_the_search() -> None:
     with pytest.raises(ModelError, match="TFLM cannot run the model") as refused:
         api.plan(maximum_of_int16(), None, tiled())
-    assert "REDUCE_MAX (number 1)" in str(refused.value) and "--portable" in str(refused.value)
+    assert "REDUCE_MAX 'z' (number 1)" in str(refused.value) and "--portable" in str(refused.value)
 
 
 def test_what_litert_can_prove_is_searched() -> None:

@@ -19,7 +19,7 @@ from tflm_planner.files import check_writable, read_file, write_file
 from tflm_planner.inspection import Inspection, read_any, seen
 from tflm_planner.making.front import with_stock
 from tflm_planner.making.make import Made, TilePermission, offers, with_pool
-from tflm_planner.making.versions import version_notes
+from tflm_planner.making.versions import refuse_unrunnable, version_notes
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.tile import Patch, Scheme
 from tflm_planner.planning.lifetimes import (
@@ -104,6 +104,8 @@ def plan(
     original = load(source)
     model = read_model(original)
     tiles, asked = options.tiles, time.monotonic()
+    if options.verify is not None and (tiles is None or tiles.dialect):
+        refuse_unrunnable(model, options.search.machine.target)
     if tiles is not None and options.verify is not None:
         tiles = provable(original, model, tiles, options.verify, say)
     proving = time.monotonic() - asked
@@ -165,6 +167,7 @@ def stream_input(
     data, on = load(source), options.search.machine.target
     model = read_model(data)
     if proof is not None:
+        refuse_unrunnable(model, on)
         options = replace(options, tiles=provable(data, model, options.tiles, proof, say))
     offered = offered_splits(data, options, say)
     elsewhere = (
@@ -270,7 +273,8 @@ def _report(
             made.replayed,
         ),
         checks=() if verdict is None else verdict.checks,
-        verified=verdict is not None and verdict.proved and verdict.exact,
+        verified=_is_verified(made, verdict),
+        cannot_run=made.inspection.cannot_run,
         budget=ran.options.budget,
         notes=(
             *made.refused,
@@ -283,6 +287,13 @@ def _report(
         ),
         seconds={**seconds, "total": sum(seconds.values())},
         front=None if made.front is None else with_stock(made.front, _stock(sides[0], made.front)),
+    )
+
+
+def _is_verified(made: Made, verdict: Verdict | None) -> bool:
+    """Whether the bits are known to be equal where the file will run."""
+    return (
+        verdict is not None and verdict.proved and verdict.exact and not made.inspection.cannot_run
     )
 
 

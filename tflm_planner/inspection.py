@@ -28,7 +28,7 @@ from tflm_planner.units import align_up
 @dataclass(frozen=True)
 class Inspection:
     """A model as it is: its map and arena on a target, what this machine should say, and the
-    floors of its head."""
+    floors of its head. cannot_run: what the target's TFLM refuses to run."""
 
     model: Model
     map: MemoryMap
@@ -36,6 +36,7 @@ class Inspection:
     wheel: Wheel
     limits: Limits
     notes: tuple[str, ...]
+    cannot_run: tuple[str, ...] = ()
 
 
 def read_any(data: bytes) -> tuple[Model, bool]:
@@ -71,6 +72,7 @@ def seen(model: Model, on: Machine, *, dialect: bool = False) -> Inspection:
         Wheel(here.head, here.tail),
         _limits(model, line, dialect=dialect),
         (*figures.warnings, *notes),
+        figures.cannot_run,
     )
 
 

@@ -18,10 +18,16 @@ from typing import TypeVar
 from tflm_planner.errors import ModelError, OutputsDifferError
 from tflm_planner.ir import Model
 from tflm_planner.making.make import Made, TilePermission
+from tflm_planner.making.refusals import Refusal
 from tflm_planner.search import Progress
+from tflm_planner.serde import read_model
 from tflm_planner.strips.split import Streamed
+from tflm_planner.tflm.element_types import form_of, newly_unsupported
+from tflm_planner.tflm.machine import WHEEL
 from tflm_planner.tflm.persistent import KNOWN
+from tflm_planner.tflm.targets import load_target
 from tflm_planner.verify import Options, RuntimeCheck, Tolerance, Verdict, verify, why_unable
+from tflm_planner.verify.compare import named_in
 from tflm_planner.verify.pairs import Pair, verify_pair
 from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
 
@@ -66,7 +72,7 @@ def provable(
 
 def first_proved(
     original: bytes,
-    offered: Generator[Made, str | None, None],
+    offered: Generator[Made, Refusal | None, None],
     options: Options | None,
     say: Progress,
 ) -> tuple[Made, Verdict | None, float]:
@@ -79,7 +85,7 @@ def first_proved(
         tolerance = None if made.exact else options.tolerance or Tolerance()
         return compared(original, made, replace(options, tolerance=tolerance), say)
 
-    made, verdict, spent = _first(offered, proof)
+    made, verdict, spent = _first(offered, proof, _blamed)
     advice = "Please report this model" if made.exact else _TOO_FAR
     _check_sound(verdict, "planned model", advice, made.twin)
     return made, verdict, spent
@@ -87,7 +93,7 @@ def first_proved(
 
 def first_proved_pair(
     original: bytes,
-    offered: Generator[Streamed, str | None, None],
+    offered: Generator[Streamed, Refusal | None, None],
     options: Options | None,
     elsewhere: str,
     say: Progress,
@@ -101,16 +107,19 @@ def first_proved_pair(
         pair = Pair(found.front.data, found.back.data, found.strips, found.back.twin)
         return compared_pair(original, pair, options, say)
 
-    found, verdict, _ = _first(offered, proof)
+    found, verdict, _ = _first(offered, proof, lambda _, verdict: Refusal(_difference(verdict)))
     advice = f"Please report this model; {elsewhere}"
     _check_sound(verdict, "split model", advice, found.back.twin)
     return found, verdict
 
 
 def _first(
-    offered: Generator[_Offer, str | None, None], proof: Callable[[_Offer], Verdict]
+    offered: Generator[_Offer, Refusal | None, None],
+    proof: Callable[[_Offer], Verdict],
+    blame: Callable[[_Offer, Verdict], Refusal],
 ) -> tuple[_Offer, Verdict, float]:
-    """The first that does not differ, or else the last; its verdict; seconds that proofs took."""
+    """The first that does not differ, or else the last; its verdict; seconds that proofs took.
+    blame: why one was refused."""
     spent, made = 0.0, next(offered)
     while True:
         started = time.monotonic()
@@ -118,9 +127,24 @@ def _first(
         spent += time.monotonic() - started
         if verdict.differs:
             with suppress(StopIteration):
-                made = offered.send(_difference(verdict))
+                made = offered.send(blame(made, verdict))
                 continue
         return made, verdict, spent
+
+
+def _blamed(made: Made, verdict: Verdict) -> Refusal:
+    """Why a file was refused, with the operator at fault as far as the runtime named one."""
+    check = next(c for c in verdict.checks if c.status == DIFFERENT)
+    file = made.twin if made.twin is not None and "twin" in check.runtime else made.data
+    said = _difference(verdict)
+    if check.culprit is None:
+        return Refusal(said)
+    ops = read_model(file, dialect=True).main.ops
+    op = ops[check.culprit] if check.culprit < len(ops) else None
+    if op is None or op.kind not in check.detail or not op.outputs:
+        return Refusal(said)
+    fails = named_in(check.detail) is not None
+    return Refusal(said, op.outputs[0].name, form_of(op) if fails else None)
 
 
 def _difference(verdict: Verdict) -> str:
@@ -145,10 +169,12 @@ def _check_sound(verdict: Verdict, what: str, advice: str, twin: bytes | None) -
 
 def compared(original: bytes, made: Made, options: Options, say: Progress) -> Verdict:
     """The result against the original. A result in the TFLM dialect runs on TFLM only: its
-    portable twin is compared as well, on every runtime, and must not differ either."""
+    portable twin is compared as well, on every runtime that runs it, and must not differ either.
+    TFLM need not run the twin: what the dialect leaves out (SLICE of uint8, say) no kernel may
+    know."""
     if made.twin is None:
         return verify(original, made.data, options, say)
-    checks = verify(original, made.twin, options, say).checks
+    checks = verify(original, made.twin, _as_it_runs(original, made.twin, options), say).checks
     verdict = verify(original, made.data, replace(options, runtimes=("TFLM",)), say)
     if made.exact:
         return _with_twin(verdict, checks)
@@ -156,6 +182,14 @@ def compared(original: bytes, made: Made, options: Options, say: Progress) -> Ve
     strict = replace(options, runtimes=("TFLM",), tolerance=None)
     same = verify(made.twin, made.data, strict, say).checks
     return _with_twin(verdict, checks, same)
+
+
+def _as_it_runs(original: bytes, twin: bytes, options: Options) -> Options:
+    """The options, without TFLM where it cannot run the twin of an original that it runs."""
+    ops = read_model(original).ops(), read_model(twin).ops()
+    if newly_unsupported(*ops, (load_target(WHEEL),)) is None:
+        return options
+    return replace(options, runtimes=tuple(r for r in options.runtimes if r != "TFLM"))
 
 
 def compared_pair(original: bytes, pair: Pair, options: Options, say: Progress) -> Verdict:

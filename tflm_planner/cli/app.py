@@ -133,11 +133,16 @@ def inspect_command(
         elif text:
             typer.echo(ir_text.to_text(seen.model), nl=False)
         elif as_json:
-            _print_json(inspection_to_json(seen.map, seen.limits, seen.notes))
+            _print_json(inspection_to_json(seen.map, seen.limits, seen.notes, seen.cannot_run))
         else:
             encoding = sys.stdout.encoding or "utf-8"
             shown = render_inspection(
-                f"{source} on {on.target.id}", seen.map, seen.limits, seen.notes, encoding=encoding
+                f"{source} on {on.target.id}",
+                seen.map,
+                seen.limits,
+                seen.notes,
+                cannot_run=seen.cannot_run,
+                encoding=encoding,
             )
             typer.echo(shown)
 

@@ -24,6 +24,7 @@ from tflm_planner.making.advice import advice
 from tflm_planner.making.by_hand import tiling_by_hand
 from tflm_planner.making.finishing import finish
 from tflm_planner.making.front import front_points
+from tflm_planner.making.refusals import Refusal, Suspects
 from tflm_planner.making.steps import Steps, search_steps
 from tflm_planner.making.tiled import into_dialect, new_kinds, tiled_model
 from tflm_planner.making.versions import refuse_plan
@@ -40,12 +41,12 @@ from tflm_planner.rewriter import lend_names
 from tflm_planner.search import Candidate, Progress, SearchOptions, search
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.tflm import greedy
+from tflm_planner.tflm.element_types import newly_unsupported
 from tflm_planner.tflm.lean import WritePool
+from tflm_planner.tflm.machine import runners
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 
-MOST_REFUSED = 3
-"""Tilings that the proof refused, after which the plan without tiles is fallen back on."""
 REFUSED = "REFUSED, and the next best was made instead; please report this model"
 _FINAL_SHARE = 0.05
 """Of the time limit, for the last plan of a tiled model: it starts from its trial's, which is
@@ -104,7 +105,7 @@ def offers(
     permission: TilePermission | None,
     budget: int | None,
     say: Progress,
-) -> Generator[Made, str | None, None]:
+) -> Generator[Made, Refusal | None, None]:
     """The smallest file: with tiles, if they are allowed and lower the arena; and when the proof
     refuses it, for a reason that is sent here, the next one to fall back on, the plan without
     tiles at last. `model` is the one in `original`, and is changed. `budget`: bytes of arena;
@@ -144,26 +145,42 @@ class _Searched:
 
 def _tilings(
     job: _Searched, steps: Steps, refused: list[str]
-) -> Generator[Made, str | None, Steps]:
+) -> Generator[Made, Refusal | None, Steps]:
     """Files of the tilings that lower what is to be lowered, each should those before be refused;
-    what was is noted in `refused`. Returns what is left of the search."""
-    left = MOST_REFUSED
+    what was is noted in `refused`, and what shares the cause is not tried. Returns what is left of
+    the search."""
+    suspects = Suspects(job.original)
     for tiling in steps.found.finalists:
+        if suspects.shares(tiling):
+            steps = steps.without(tiling, job.budget)
+            suspects.skip()
+            continue
         try:
             tiled = _tiled(job.original, tiling, job.permission, job.options, job.say)
-        except UnsoundPlanError as error:
+        except (UnsoundPlanError, UsageError) as error:
             refused.append(f"passed over: {_named(tiling)}: {error}")
         else:
             if _lowered(tiled, job.permission) >= _lowered(job.plain, job.permission):
                 continue
-            reason = yield replace(_told(job, steps, tiling, tiled), refused=tuple(refused))
+            if suspects.holds(tiled.data, tiled.twin):
+                steps = steps.without(tiling, job.budget)
+                suspects.skip()
+                continue
+            told = (*refused, *_skipped(suspects))
+            reason = yield replace(_told(job, steps, tiling, tiled), refused=told)
+            suspects.note(tiling, reason)
             refused.append(f"{REFUSED}: {_named(tiling)}: {reason}")
-            left -= 1
         job.say(refused[-1])
-        steps = steps.without(tiling, job.budget)
-        if not left:
-            break
+        steps = steps.without(tiling, job.budget).unlike(suspects.shares)
+    refused += _skipped(suspects)
     return steps
+
+
+def _skipped(suspects: Suspects) -> list[str]:
+    """What was not tried for what was refused before."""
+    if not suspects.skipped:
+        return []
+    return [f"not tried, as they share the cause: {suspects.skipped} more ways to tile"]
 
 
 def _told(job: _Searched, steps: Steps, tiling: Tiling, tiled: Made) -> Made:
@@ -228,7 +245,7 @@ def _by_hand(
     for bound in (True, False) if permission.dialect else (False,):
         try:
             made.append(_tiled(original, replace(tiling, bound=bound), permission, options, say))
-        except UnsoundPlanError:
+        except (UnsoundPlanError, UsageError):
             if not made and not bound:
                 raise
     used, more = read_model(original), permission.new_kinds
@@ -248,10 +265,13 @@ def _tiled(
     say: Progress,
 ) -> Made:
     exact = all(s.exact for s in tiling.schemes if isinstance(s, Scheme))
+    source, target = read_model(original), options.machine.target
     twin, notes = tiled_model(
         original, tiling.schemes, crop=False, order=tiling.order, inexact=permission.inexact
     )
-    more = new_kinds(read_model(original), twin)
+    more = new_kinds(source, twin)
+    if not (permission.dialect and has_tiles(tiling.schemes) and exact):
+        _check_runs(source, twin, target)
     if not (permission.dialect and has_tiles(tiling.schemes)):
         made = _written(search(twin, replace(options, recipe=tiling.recipe), say), options)
         registered = registrations(more)
@@ -270,9 +290,10 @@ def _tiled(
     written = finish(candidate, options)
     back = read_model(written.data, dialect=True)
     lend_names(back, written.names)
+    _check_runs(source, back, target)
     if _listed(back, carried_plan(back)) != _listed(candidate.model, candidate.offsets):
         raise UnsoundPlanError("the plan in the file that was made is another; please report it")
-    registered = registrations(new_kinds(read_model(original), back))
+    registered = registrations(new_kinds(source, back))
     return Made(
         written.data,
         candidate,
@@ -285,6 +306,13 @@ def _tiled(
         exact=exact,
         tiled=True,
     )
+
+
+def _check_runs(source: Model, made: Model, target: Target) -> None:
+    """Raise UsageError where TFLM could not run what was made of a model that it does run."""
+    why = newly_unsupported(source.ops(), made.ops(), runners(target))
+    if why is not None:
+        raise UsageError(f"TFLM could not run the result: {why}; leave out what has this type")
 
 
 def with_pool(data: bytes, model: Model, target: Target) -> tuple[bytes, Model]:

@@ -11,7 +11,7 @@ module must not know how candidates are made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.choice.search import (
@@ -63,6 +63,11 @@ class Steps:
         rest = [t for t in front if not t.added]
         own = self.own if self.own != refused else _best(rest, budget) if rest else None
         return Steps(own, replace(self.found, front=front))
+
+    def unlike(self, shares: Callable[[Tiling], bool]) -> Steps:
+        """The same, with nothing slower than allowed that shares a cause of refusals."""
+        slower = tuple(t for t in self.found.slower if not shares(t))
+        return replace(self, found=replace(self.found, slower=slower))
 
 
 def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None = None) -> Steps:

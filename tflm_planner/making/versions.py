@@ -8,6 +8,7 @@ from __future__ import annotations
 from tflm_planner.errors import ModelError
 from tflm_planner.ir import Model
 from tflm_planner.tflm.declared import misdeclared
+from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.history import can, day_of, day_of_version, since
 from tflm_planner.tflm.persistent import lacks
 from tflm_planner.tflm.targets import Target
@@ -22,6 +23,18 @@ def refuse_plan(model: Model, target: Target) -> None:
             f"the model has {len(model.graphs)} sub-graphs, and TFLM of {day_of(target)} confuses "
             "their offsets: a plan would corrupt memory. Newer TFLM (29 March 2023, #1195) can; "
             "--tflm names another one"
+        )
+
+
+def refuse_unrunnable(model: Model, target: Target) -> None:
+    """Raise ModelError where the target's TFLM does not run the model, planned or not."""
+    reasons = cannot_run(model.ops(), target)
+    if reasons:
+        more = f" (and {len(reasons) - 1} more reasons: `tflm-plan arena`)" if reasons[1:] else ""
+        raise ModelError(
+            f"TFLM cannot run the model: {reasons[0]}{more}. Nothing was searched for; "
+            "--no-verify plans it all the same, for firmware with kernels of its own, and with "
+            "--tile --portable LiteRT proves it"
         )
 
 

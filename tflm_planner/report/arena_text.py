@@ -19,7 +19,9 @@ def render_arena(name: str, arena: Arena, target: Target) -> str:
 
 def _lines(name: str, arena: Arena, target: Target) -> Iterator[str]:
     yield f"{name} on {target.id} ({target.name})"
-    yield f"  arena          {human_size(arena.arena)}: the smallest that works"
+    for reason in arena.cannot_run:
+        yield f"  CANNOT RUN     {safe_text(reason)}"
+    yield f"  arena          {human_size(arena.arena)}: {_meaning(arena)}"
     yield f"  head           {arena.head:>9,}  tensors and scratch, as TFLM's planner places them"
     yield f"  tail           {arena.tail:>9,}  what stays: {_parts(arena)}"
     yield f"  planning temp  {arena.planning_temp:>9,}  while AllocateTensors plans{_rules(arena)}"
@@ -33,10 +35,19 @@ def _lines(name: str, arena: Arena, target: Target) -> Iterator[str]:
         yield f"  warning        {safe_text(warning)}"
     if target.board is not None:
         yield f"  board          {_fits(arena, target.board)}"
+    if arena.cannot_run:
+        return
     yield ""
     yield f"constexpr int kTensorArenaSize = {arena.arena};"
     yield "alignas(16) uint8_t tensor_arena[kTensorArenaSize];"
     yield f"// Without alignas(16): {arena.arena + arena.alignment_slack}."
+
+
+def _meaning(arena: Arena) -> str:
+    """What the figure is worth."""
+    if arena.cannot_run:
+        return "what TFLM would need, if it could run the model"
+    return "the smallest that works"
 
 
 def _parts(arena: Arena) -> str:
@@ -53,6 +64,8 @@ def _rules(arena: Arena) -> str:
 
 def _fits(arena: Arena, board: Board) -> str:
     share = percent(arena.arena, board.sram)
+    if arena.cannot_run:
+        return f"{board.name}: TFLM cannot run the model"
     verdict = "fits" if arena.arena <= board.sram else "DOES NOT FIT"
     return (
         f"{board.name}: {share} of {human_size(board.sram)} SRAM, {verdict} (stack and data apart)"

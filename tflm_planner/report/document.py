@@ -188,7 +188,9 @@ class Front:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a run of the planner has to say. front: None where nothing was searched."""
+    """Everything a run of the planner has to say. front: None where nothing was searched.
+    cannot_run: what the target's TFLM refuses to run of the model, which then is not verified,
+    whatever other runtimes say."""
 
     version: str
     target: str
@@ -207,6 +209,7 @@ class Report:
     notes: tuple[str, ...]
     seconds: dict[str, float]
     front: Front | None = None
+    cannot_run: tuple[str, ...] = ()
 
     @property
     def saved(self) -> int:

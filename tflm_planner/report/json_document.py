@@ -40,6 +40,7 @@ def to_json(report: Report) -> JsonObject:
         "head": {"before": report.before.head, "after": report.after.head},
         "budget": {"bytes": report.budget, "met": report.within_budget},
         "verified": report.verified,
+        "cannot_run": [_text(reason) for reason in report.cannot_run],
         "checks": [_check(check) for check in report.checks],
         "limits": _limits(report.limits),
         "order": {
@@ -66,10 +67,13 @@ def to_json(report: Report) -> JsonObject:
     }
 
 
-def inspection_to_json(memory_map: MemoryMap, limits: Limits, notes: Sequence[str]) -> JsonObject:
+def inspection_to_json(
+    memory_map: MemoryMap, limits: Limits, notes: Sequence[str], cannot_run: Sequence[str] = ()
+) -> JsonObject:
     """What `inspect` shows of a model: its map on stock TFLM, and the floors of its head."""
     return {
         "schema_version": SCHEMA_VERSION,
+        "cannot_run": [_text(reason) for reason in cannot_run],
         "limits": _limits(limits),
         "notes": [_text(note) for note in notes],
         "map": map_to_json(memory_map),
@@ -153,6 +157,7 @@ def arena_to_json(arena: Arena, target: Target) -> JsonObject:
             for s in arena.scratch
         ],
         "warnings": [_text(warning) for warning in arena.warnings],
+        "cannot_run": [_text(reason) for reason in arena.cannot_run],
     }
 
 

@@ -23,6 +23,7 @@ from tflm_planner.report.document import (
     Step,
 )
 from tflm_planner.report.front_text import front_rows
+from tflm_planner.report.safe import cannot_run_lines, safe_text
 from tflm_planner.units import human_size
 from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
 
@@ -31,19 +32,6 @@ _CHECKS_SHOWN = 4
 _PEAK_TENSORS_SHOWN = 16
 _NAME_LIMIT = 4096
 _LABEL = 13
-
-
-def safe_text(text: str) -> str:
-    r"""`text` with every character that is not printable spelled out, as in `\x1b`.
-
-    Control characters, line breaks, bidirectional overrides and lone surrogates can move the
-    cursor, forge lines, reorder text or break an encoder; printable Unicode stays as it is.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
 
 
 def display_width(text: str) -> int:
@@ -148,6 +136,9 @@ def check_sentence(check: RuntimeCheck) -> str:
 
 def verdict_sentence(report: Report) -> str:
     """The verdict over all runtimes."""
+    if report.cannot_run:
+        where = " and ".join(c.runtime for c in report.checks if c.status == EQUAL)
+        return f"NO: the target's TFLM cannot run the model{where and f' (equal on {where})'}"
     if report.verified:
         return "yes, the outputs are equal"
     if any(check.status == CLOSE for check in report.checks):
@@ -217,6 +208,7 @@ def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") 
     ]
     title = f"{' -> '.join(names)}  for {shorten(report.target, 40)}"
     lines = [f"{title}  (tflm-plan {shorten(report.version, 20)})"]
+    lines += cannot_run_lines(report.cannot_run, width)
     for label, text in rows:
         lines += _row(label, text, width)
     return _encodable("\n".join(lines) + "\n", encoding)
@@ -228,6 +220,7 @@ def render_inspection(
     limits: Limits,
     notes: Sequence[str],
     *,
+    cannot_run: Sequence[str] = (),
     width: int = 110,
     encoding: str = "utf-8",
 ) -> str:
@@ -241,6 +234,7 @@ def render_inspection(
     lines = [
         f"{shorten(title, 60)}: {steps:,} operators, {blocks:,} buffers, "
         f"head {human_size(memory_map.head)}",
+        *cannot_run_lines(cannot_run, max(80, width)),
         "",
         *_operator_lines(memory_map, max(80, width), bars(encoding)),
         *_peak_lines(memory_map, max(80, width)),

@@ -22,13 +22,13 @@ from tflm_planner.cost import latency_of
 from tflm_planner.errors import ModelError, UnsoundPlanError, UsageError
 from tflm_planner.ir import Model
 from tflm_planner.making.make import (
-    MOST_REFUSED,
     REFUSED,
     Made,
     TilePermission,
     with_pool,
 )  # fmt: skip
 from tflm_planner.making.make import offers as offered_files
+from tflm_planner.making.refusals import MOST_REFUSED, Refusal
 from tflm_planner.passes.base import run
 from tflm_planner.passes.cleanup import Cleanup
 from tflm_planner.passes.place import carried_plan
@@ -40,6 +40,8 @@ from tflm_planner.proof import Copying
 from tflm_planner.search import Progress, SearchOptions, silent
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.tflm.arena import Apart, apart_of
+from tflm_planner.tflm.element_types import newly_unsupported
+from tflm_planner.tflm.machine import runners
 from tflm_planner.tflm.targets import Target
 from tflm_planner.units import align_up
 
@@ -95,7 +97,7 @@ class Streamed:
 
 def offers(
     data: bytes, options: StripOptions, say: Progress = silent
-) -> Generator[Streamed, str | None, None]:
+) -> Generator[Streamed, Refusal | None, None]:
     """Front and back of the model in `data`, where they need the least SRAM together; and when the
     proof refuses them, for a reason that is sent here, the next best: split elsewhere, or there
     but with no tiles in the back.
@@ -237,6 +239,10 @@ def _ends(model: Model, options: StripOptions) -> list[End]:
         except NotStreamableError as error:
             reasons.append(str(error))
             continue
+        why = _unrunnable(model, ops, made, target)
+        if why is not None:
+            reasons.append(f"TFLM could not run the halves: {why}")
+            continue
         found.append((persistent + shape.result.nbytes + _front_bytes(shape), ops, made))
     if found:
         return sorted(found)
@@ -245,6 +251,13 @@ def _ends(model: Model, options: StripOptions) -> list[End]:
         raise UsageError(f"the front cannot end with operator {options.end}: {why}")
     why = f": {reasons[0]}" if reasons else ""
     raise ModelError(f"the input cannot be streamed{why}")
+
+
+def _unrunnable(model: Model, ops: tuple[int, ...], rows: int, target: Target) -> str | None:
+    """Why TFLM could not run the halves of a split, by the types of their operators."""
+    halves = split(model, ops, rows)
+    made = (*halves.front.ops(), *halves.back.ops())
+    return newly_unsupported(model.ops(), made, runners(target))
 
 
 def _front_bytes(shape: Geometry) -> int:

@@ -24,6 +24,7 @@ from tflm_planner.planning.lifetimes import (
 )
 from tflm_planner.tflm import greedy, ledger
 from tflm_planner.tflm.doubts import doubts, wild_scratch
+from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.layout import Layout, layout
 from tflm_planner.tflm.lean_costs import lean_costs
 from tflm_planner.tflm.ledger import Log
@@ -62,7 +63,8 @@ class Arena:
     planning_temp: temporary memory of the memory planner.
     prepare_temp: the same of the operator whose Prepare needs most. need_plan, need_prepare: what
     the two ask for, with the tail of that moment. tail_parts: tail by class (see PARTS).
-    warnings: what makes the figures an upper bound, or the model not run.
+    warnings: what makes the figures an upper bound, or the model crash. cannot_run: what the
+    target's TFLM refuses to run: the figures are then what it would need if it could.
     """
 
     head: int
@@ -76,6 +78,7 @@ class Arena:
     alignment_slack: int
     scratch: tuple[ScratchUse, ...]
     warnings: tuple[str, ...]
+    cannot_run: tuple[str, ...] = ()
 
     @property
     def used(self) -> int:
@@ -108,6 +111,7 @@ def arena_of(model: Model, target: Target, offsets: Mapping[int, int] | None = N
         alignment_slack=slack,
         scratch=placed,
         warnings=tuple(replay.warnings),
+        cannot_run=tuple(cannot_run(model.ops(), target)),
     )
 
 

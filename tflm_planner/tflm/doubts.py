@@ -1,6 +1,6 @@
-"""What to know beside the figures of an arena: why they are an upper bound, or a model cannot run.
+"""What to know beside the figures of an arena: why they are an upper bound, or a model crashes.
 
-It must not know bytes.
+What the target's TFLM refuses to run is in `element_types`. It must not know bytes.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from tflm_planner.ir import ETHOS_U, Op
 from tflm_planner.planning.lifetimes import Timeline
 from tflm_planner.tflm.custom_ops import crashing_factor
 from tflm_planner.tflm.declared import misdeclared
-from tflm_planner.tflm.history import day_of
-from tflm_planner.tflm.persistent import Cost, is_missing
+from tflm_planner.tflm.persistent import Cost
 from tflm_planner.tflm.targets import CONSERVATIVE, Target
 from tflm_planner.tflm.wrong_kernels import wrong_on
 
@@ -32,8 +31,6 @@ def doubts(ops: Sequence[Op], costs: Sequence[Cost], target: Target) -> Iterator
     yield from wrong_on(ops, target)
     if (wrong := misdeclared(ops)) is not None:
         yield wrong
-    for label in sorted({op.label for op in ops if is_missing(op, target)}):
-        yield f"{label}: TFLM of {day_of(target)} has no such operator: it fails there"
     if any(op.kind == ETHOS_U for op in ops):
         yield (
             "ethos-u: the NPU driver is taken to have its own memory outside the arena, as "

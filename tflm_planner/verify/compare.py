@@ -7,6 +7,7 @@ interpreter each (so that state shows), and must answer with the same bytes.
 from __future__ import annotations
 
 import importlib.util
+import re
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from tflm_planner.ir import Model
 from tflm_planner.serde import read_model
 from tflm_planner.units import align_up
 from tflm_planner.verify.inputs import Array, input_sets, supported
-from tflm_planner.verify.locate import first_difference
+from tflm_planner.verify.locate import Place, first_difference
 from tflm_planner.verify.session import Child, RuntimeFailureError, Session
 from tflm_planner.verify.tolerance import Differences, Tolerance
 from tflm_planner.verify.verdict import (
@@ -99,7 +100,7 @@ def verify(
             if on_progress is not None:
                 on_progress(f"comparing on {name}")
 
-            def where(values: list[Array], name: str = name) -> str:
+            def where(values: list[Array], name: str = name) -> Place:
                 return first_difference(name, original, result, values, arena)
 
             pair = SideBySide(name, models[0], pairs[name], options, where)
@@ -178,10 +179,10 @@ class SideBySide:
         model: Model,
         sessions: Sequence[Child],
         options: Options,
-        where: Callable[[list[Array]], str],
+        where: Callable[[list[Array]], Place],
     ) -> None:
         """`model`: the original. `sessions`: of both. `where`: for inputs on which they differ,
-        what to add to the message."""
+        the place of the difference."""
         self._runtime, self._where = runtime, where
         self._model = model
         self._sessions = sessions
@@ -198,7 +199,7 @@ class SideBySide:
                 answer: dict[str, int] = self._sessions[side].receive()
             except RuntimeFailureError as failure:
                 what = "" if status == CANNOT_RUN else "the result does not load: "
-                return self._check(status, 0, False, f"{what}{failure}")
+                return self._check(status, 0, False, f"{what}{failure}", named_in(str(failure)))
             if "head" in answer:
                 self.arenas[side] = Allocation(answer["head"], answer["tail"])
         return self._invoke_all()
@@ -225,15 +226,16 @@ class SideBySide:
                     detail = f"the runtime damages its own memory on it ({crash})"
                     return self._check(CANNOT_RUN, done, len(seen) > 1, detail)
                 detail = f"{label} input: the result fails where the original runs: {got}"
-                return self._check(DIFFERENT, done, len(seen) > 1, detail)
+                return self._check(DIFFERENT, done, len(seen) > 1, detail, named_in(str(got)))
             done += 1
             seen.add(b"".join(a.tobytes() for a in wanted))
             wrong, why = _first_unequal(wanted, got, found)
             if wrong is not None:
                 name = self._model.main.outputs[wrong].name
                 detail = f"{label} input: output {wrong} ({name!r}) differs{why}"
-                detail += self._where(values)
-                return self._check(DIFFERENT, done, len(seen) > 1, detail)
+                place = self._where(values)
+                detail += place.said
+                return self._check(DIFFERENT, done, len(seen) > 1, detail, place.culprit)
         return self._check(CLOSE if found.any else EQUAL, done, len(seen) > 1, str(found))
 
     def _invoke(self, values: list[Array]) -> tuple[list[Any], list[Any] | RuntimeFailureError]:
@@ -249,8 +251,16 @@ class SideBySide:
         except RuntimeFailureError as failure:
             return wanted, failure
 
-    def _check(self, status: str, inputs: int, vary: bool, detail: str) -> RuntimeCheck:
-        return RuntimeCheck(self._runtime, status, inputs, vary, detail)
+    def _check(
+        self, status: str, inputs: int, vary: bool, detail: str, culprit: int | None = None
+    ) -> RuntimeCheck:
+        return RuntimeCheck(self._runtime, status, inputs, vary, detail, culprit)
+
+
+def named_in(failure: str) -> int | None:
+    """The position of the operator that a runtime's message names: "Node SLICE (number 3) ..."."""
+    found = re.search(r"\bnode [A-Z0-9_]+ \(number (\d+)\b", failure, re.IGNORECASE)
+    return None if found is None else int(found[1])
 
 
 def _first_unequal(wanted: list[Any], got: list[Any], found: Differences) -> tuple[int | None, str]:

@@ -34,8 +34,10 @@ from tflm_planner.proof import Copying
 from tflm_planner.rewriter import reorder
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import arena_of
+from tflm_planner.tflm.element_types import Form, forms_of, refused_beyond
 from tflm_planner.tflm.history import can
 from tflm_planner.tflm.lean import WritePool
+from tflm_planner.tflm.machine import runners
 
 FIRST_FITS, CLIMB, CAREFUL = 0, 1, 12
 """Efforts: milliseconds, tens of milliseconds, tenths of a second."""
@@ -130,16 +132,17 @@ _Orders = tuple[tuple[int, ...], ...]
 @dataclass(frozen=True)
 class _Tiled:
     """model: in tiles. index: its operators that are those of the model given -> their places
-    there. used: kinds of operators that the model given had."""
+    there. used: kinds of operators that the model given had. forms: these with their types."""
 
     model: Model
     index: dict[int, int]
     used: frozenset[str]
+    forms: frozenset[Form]
 
     @staticmethod
     def of(model: Model, trial: Trial, options: TileOptions) -> _Tiled | None:
         """What the regions of a trial make of a model; None where one of them is impossible."""
-        used = frozenset(op.kind for op in model.ops())
+        used, forms = frozenset(op.kind for op in model.ops()), forms_of(model.ops())
         made = clone(model)
         if trial.order is not None:
             reorder(made.main, [made.main.ops[i] for i in trial.order])
@@ -150,14 +153,14 @@ class _Tiled:
                 return None
             if options.dialect and trial.is_tiled:
                 Crop().apply(made)  # checked where the file is made, as what follows
-        return _Tiled(made, index, used)
+        return _Tiled(made, index, used, forms)
 
     def copy(self) -> _Tiled:
         """The same of a copy of the model."""
         made = clone(self.model)
         pairs = zip(self.model.main.ops, made.main.ops, strict=True)
         places = {id(new): self.index[id(old)] for old, new in pairs if id(old) in self.index}
-        return _Tiled(made, places, self.used)
+        return _Tiled(made, places, self.used, self.forms)
 
     def ordered(self, how: Schedule, known: _Orders | None, options: TileOptions) -> _Orders:
         """Put the operators in the order of a schedule; `known`: if it is."""
@@ -174,7 +177,8 @@ class _Tiled:
 
 
 def _planned(tiled: _Tiled, trial: Trial, options: TileOptions) -> Outcome | None:
-    """Plan the model, as it is ordered, and count. Changes it."""
+    """Plan the model, as it is ordered, and count; None where TFLM could not run it, by the types
+    of what is no view. Changes it."""
     made, target, scratch_of = tiled.model, options.machine.target, options.machine.scratch_of
     dialect = options.dialect and trial.is_tiled
     line = timeline(made, scratch_of, entries=entry_graphs(made))
@@ -192,6 +196,8 @@ def _planned(tiled: _Tiled, trial: Trial, options: TileOptions) -> Outcome | Non
         careful = trial.effort >= CAREFUL
         if careful and scratch_faults(line, made, offsets, scratch_of, options.trails_of)[1]:
             return None
+    if refused_beyond(tiled.forms, forms_of(made.ops()), runners(target)) is not None:
+        return None
     kinds = frozenset(op.kind for op in made.ops()) - tiled.used
     if target.lean:
         run(made, WritePool())
