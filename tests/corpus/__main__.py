@@ -17,10 +17,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.corpus.convert import TYPES, ConversionError, converted
+from tests.corpus.convert import TYPES, ConversionError
 from tests.corpus.networks import NETWORKS
 from tests.corpus.outcome import COMMANDS, Reached, reached
 from tests.corpus.table import Row, document, line
+from tests.corpus.workshop import Workshop
 
 STANDARD = ("arena", "plan", "tiles")
 
@@ -29,10 +30,11 @@ def main() -> int:
     """Runs the corpus; 1 if the tool failed anywhere."""
     arguments = _arguments()
     rows: list[Row] = []
-    for name, kind in _wanted(arguments):
-        row = _row(name, kind, arguments)
-        rows.append(row)
-        print(line(row), flush=True)
+    with Workshop() as workshop:
+        for name, kind in _wanted(arguments):
+            row = _row(name, kind, arguments, workshop)
+            rows.append(row)
+            print(line(row), flush=True)
     if arguments.write is not None:
         arguments.write.write_text(document(rows, arguments.commands.split(",")))
     return any(r.fault for row in rows for r in row.reached.values())
@@ -56,38 +58,43 @@ def _wanted(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
             yield name, kind
 
 
-def _row(name: str, kind: str, arguments: argparse.Namespace) -> Row:
+def _row(name: str, kind: str, arguments: argparse.Namespace, workshop: Workshop) -> Row:
     keep: Path | None = arguments.keep
+    commands = arguments.commands.split(",")
     if keep is None:
-        return _run(name, kind, arguments.commands.split(","), {}, None)
+        return _run(name, kind, commands, {}, None, workshop)
     keep.mkdir(parents=True, exist_ok=True)
     known = keep / f"{name}.{kind}.json"
     before = json.loads(known.read_text()) if known.exists() else {"refused": "", "reached": {}}
     if before["refused"]:
         return Row(name, kind, before["refused"], {})
-    reached_before = {k: Reached(**v) for k, v in before["reached"].items()}
-    file = keep / f"{name}.{kind}.tflite"
-    row = _run(name, kind, arguments.commands.split(","), reached_before, file)
+    done = {k: Reached(**v) for k, v in before["reached"].items()}
+    row = _run(name, kind, commands, done, keep / f"{name}.{kind}.tflite", workshop)
     found = {k: asdict(v) for k, v in row.reached.items()}
     known.write_text(json.dumps({"refused": row.unconverted, "reached": found}))
     return row
 
 
 def _run(
-    name: str, kind: str, commands: list[str], before: dict[str, Reached], file: Path | None
+    name: str,
+    kind: str,
+    commands: list[str],
+    done: dict[str, Reached],
+    file: Path | None,
+    workshop: Workshop,
 ) -> Row:
-    """`before`: what is known. `file`: where the model is, or is to be kept."""
-    missing = [c for c in commands if c not in before]
+    """`done`: what is known. `file`: where the model is, or is to be kept."""
+    missing = [c for c in commands if c not in done]
     if not missing:
-        return Row(name, kind, "", before)
+        return Row(name, kind, "", done)
     try:
         there = file is not None and file.exists()
-        data = file.read_bytes() if file and there else converted(NETWORKS[name], kind)
+        data = file.read_bytes() if file and there else workshop.converted(name, kind)
     except ConversionError as error:
         return Row(name, kind, str(error), {})
-    if file is not None:
+    if file is not None and not there:
         file.write_bytes(data)
-    return Row(name, kind, "", {**before, **{c: reached(data, c) for c in missing}})
+    return Row(name, kind, "", {**done, **{c: reached(data, c) for c in missing}})
 
 
 if __name__ == "__main__":

@@ -73,14 +73,19 @@ def window_of(case: Case) -> Window | None:
 
 @lru_cache(maxsize=8192)
 def _inside(size: int, out: int, kernel: int, stride: int, dilation: int, pad: int) -> int:
-    """Sum over outputs of kernel positions inside: positions k with 0 <= base + k * d < size."""
-    total = 0
-    for position in range(out):
-        base = position * stride - pad
-        first = max(0, -(base // dilation)) if base < 0 else 0
-        last = min(kernel, -(-(size - base) // dilation))
-        total += max(0, last - first)
-    return total
+    """Sum over outputs of kernel positions inside: positions k with 0 <= base + k * d < size.
+
+    Counted by outputs or by positions, whichever are fewer: there may be millions of either.
+    """
+    if kernel < out:
+        return sum(_reached(size, out, stride, pad - k * dilation) for k in range(kernel))
+    return sum(_reached(size, kernel, dilation, pad - at * stride) for at in range(out))
+
+
+def _reached(size: int, count: int, step: int, before: int) -> int:
+    """How many i < count have 0 <= i * step - before < size."""
+    first = max(0, -(-before // step))
+    return max(0, min(count, -(-(size + before) // step)) - first)
 
 
 def spread_inside(
