@@ -16,6 +16,8 @@ from tflm_planner import api
 from tflm_planner.cli.app import app
 from tflm_planner.errors import ModelError
 from tflm_planner.report.arena_text import render_arena
+from tflm_planner.report.html import to_html
+from tflm_planner.report.json_document import to_json
 from tflm_planner.report.text import render_report
 from tflm_planner.tflm.history import with_tflm
 from tflm_planner.tflm.targets import load_target
@@ -85,6 +87,9 @@ def test_what_is_planned_all_the_same_is_not_called_verified() -> None:
     assert not report.verified and report.cannot_run
     lines = render_report(report).splitlines()
     assert lines[1].startswith("  CANNOT RUN")
+    page = to_html(report)
+    assert page.index("TFLM cannot run it") < page.index("Memory over time")
+    assert to_json(report)["cannot_run"] == list(report.cannot_run)
 
 
 @needs_tflm
