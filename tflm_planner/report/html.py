@@ -79,6 +79,7 @@ def to_html(report: Report) -> str:
         f"<h1>{_e(title)}</h1>",
         f'<p class="soft">{_e(shorten(report.source, 200))} → '
         f"{_e(shorten(report.destination, 200))}, tflm-plan {_e(shorten(report.version, 40))}</p>",
+        *(_section("TFLM cannot run it", [_list(report.cannot_run)]) if report.cannot_run else ()),
         before_after_svg(report.before.map, report.after.map, title="Memory over time"),
         *_cards(report),
         *_section("What was done", _rows(_done(report))),
