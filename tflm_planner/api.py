@@ -44,6 +44,7 @@ from tflm_planner.strips.split import offers as offered_splits
 from tflm_planner.strips.text import header as strips_header
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import Arena, arena_of
+from tflm_planner.tflm.doubts import bound_of
 from tflm_planner.tflm.history import with_tflm
 from tflm_planner.tflm.machine import machine
 from tflm_planner.tflm.targets import Target, load_target
@@ -247,6 +248,7 @@ def _report(
     candidate = made.candidate
     order, solution = candidate.order, candidate.solution
     name = "model" if isinstance(ran.source, bytes) else str(ran.source)
+    doubts = [doubt for side in sides for doubt in side.arena.doubts]
     return Report(
         version=__version__,
         target=ran.options.search.machine.target.id,
@@ -275,6 +277,7 @@ def _report(
         notes=(
             *made.refused,
             *_inexact(made),
+            *made.inspection.warnings,
             *version_notes(made.inspection.model, ran.options.search.machine.target),
             *profile_notes(ran.options.search.machine.target, made.inspection.model),
             *candidate.notes,
@@ -282,7 +285,9 @@ def _report(
             *_interruption(candidate),
         ),
         seconds={**seconds, "total": sum(seconds.values())},
-        front=None if made.front is None else with_stock(made.front, _stock(sides[0], made.front)),
+        front=None
+        if made.front is None
+        else with_stock(made.front, _stock(sides[0], made.front), bound_of(doubts)),
     )
 
 

@@ -20,6 +20,7 @@ from tflm_planner.report.document import ArenaFigures, Limits, MemoryMap, Wheel
 from tflm_planner.serde import read_model
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import arena_of
+from tflm_planner.tflm.doubts import head_bound_of
 from tflm_planner.tflm.machine import WHEEL, Machine
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.units import align_up
@@ -28,7 +29,8 @@ from tflm_planner.units import align_up
 @dataclass(frozen=True)
 class Inspection:
     """A model as it is: its map and arena on a target, what this machine should say, and the
-    floors of its head."""
+    floors of its head. warnings: doubts in the figures, and what makes the model not run. notes:
+    those, and what there is to say of a plan that it carries."""
 
     model: Model
     map: MemoryMap
@@ -36,6 +38,7 @@ class Inspection:
     wheel: Wheel
     limits: Limits
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def read_any(data: bytes) -> tuple[Model, bool]:
@@ -59,7 +62,7 @@ def seen(model: Model, on: Machine, *, dialect: bool = False) -> Inspection:
     notes = _notes_on_plan(model, offsets, on) if offsets and not dialect else ()
     return Inspection(
         model,
-        memory_map(model, line, placed, figures.head),
+        memory_map(model, line, placed, figures.head, head_bound_of(figures.doubts)),
         ArenaFigures(
             figures.head,
             figures.tail,
@@ -67,10 +70,12 @@ def seen(model: Model, on: Machine, *, dialect: bool = False) -> Inspection:
             figures.prepare_temp,
             figures.arena,
             figures.alignment_slack,
+            figures.doubts,
         ),
         Wheel(here.head, here.tail),
         _limits(model, line, dialect=dialect),
         (*figures.warnings, *notes),
+        figures.warnings,
     )
 
 

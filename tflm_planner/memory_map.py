@@ -12,12 +12,16 @@ from collections.abc import Sequence
 from tflm_planner.ir import Model, Op, Tensor
 from tflm_planner.planning.lifetimes import LifeSpan, Timeline, planned_bytes
 from tflm_planner.report.document import Block, BlockKind, MemoryMap, Step
+from tflm_planner.report.peak import covered
+from tflm_planner.tflm.doubts import Bound
 from tflm_planner.units import align_up
 
 
-def memory_map(model: Model, line: Timeline, offsets: Sequence[int], head: int) -> MemoryMap:
+def memory_map(
+    model: Model, line: Timeline, offsets: Sequence[int], head: int, bound: Bound = "exact"
+) -> MemoryMap:
     """The map of a placement: `offsets` of the timeline's planned tensors, then of its scratch
-    (bytes from the head's start)."""
+    (bytes from the head's start). bound: what the head is."""
     run = sorted((op for op in line.ops if id(op) in line.scopes), key=lambda op: _start(op, line))
     scopes = [_start(op, line) for op in run]
     blocks = _blocks(model, line, offsets, scopes)
@@ -42,11 +46,11 @@ def memory_map(model: Model, line: Timeline, offsets: Sequence[int], head: int) 
                 output_bytes=outs,
                 other_bytes=sizes - ins - outs,
                 workspace_bytes=scratch.get(id(op), 0),
-                shared_bytes=sizes - _covered(live),
+                shared_bytes=sizes - covered(live),
                 live=tuple(b.name for b in live),
             )
         )
-    return MemoryMap(tuple(steps), tuple(blocks), head)
+    return MemoryMap(tuple(steps), tuple(blocks), head, bound)
 
 
 def live_between(line: Timeline) -> int:
@@ -107,12 +111,3 @@ def _live_at(blocks: Sequence[Block], steps: int) -> list[list[Block]]:
         live = [b for b in live if b.end > i] + starting[i]
         found.append(list(live))
     return found
-
-
-def _covered(blocks: Sequence[Block]) -> int:
-    """Bytes covered by the blocks' address ranges, each byte once."""
-    total = end = 0
-    for b in sorted(blocks, key=lambda b: b.offset):
-        total += max(b.offset + b.size - max(end, b.offset), 0)
-        end = max(end, b.offset + b.size)
-    return total

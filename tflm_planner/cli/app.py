@@ -109,9 +109,9 @@ def inspect_command(
         from tflm_planner import api, ir_text
         from tflm_planner.files import check_writable, write_file
         from tflm_planner.planning.minimalloc_csv import write_csv
+        from tflm_planner.report.inspection_text import render_inspection
         from tflm_planner.report.json_document import inspection_to_json
         from tflm_planner.report.memory_map_svg import memory_map_svg
-        from tflm_planner.report.text import render_inspection
 
         for path in (svg, problem):
             if path is not None:

@@ -243,25 +243,33 @@ def export_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; made if need be.")],
     target: TargetName = "cortex-m4/cmsis-nn",
     name: Annotated[
-        str | None, typer.Option(help="What C++ identifiers begin with; the file's name if not.")
+        str | None,
+        typer.Option(help="What files and C++ identifiers begin with; the model's name if not."),
     ] = None,
+    lean: Annotated[
+        bool, typer.Option("--lean", help="For firmware with the lean library: target+lean.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Write C++ sources of a model: its data, op resolver and arena, for any TFLM project."""
     with errors_as_exit_codes():
         from tflm_planner.device.export import export
-        from tflm_planner.files import check_writable, make_folder, read_file, write_file
+        from tflm_planner.files import check_writable, holds, make_folder, read_file, write_file
         from tflm_planner.tflm.targets import load_target
 
-        texts = export(read_file(source), name or source.stem, load_target(target))
+        on = load_target(target, lean=lean)
+        texts = export(read_file(source), name or source.stem, on)
+        files = {folder / file: text.encode("utf-8", "replace") for file, text in texts.items()}
         make_folder(folder)
-        for file in texts:
-            check_writable(folder / file, force=force, inputs=(source,))
-        for file, text in texts.items():
-            write_file(folder / file, text.encode("utf-8", "replace"))
+        for path, data in files.items():
+            same = force or holds(path, data)
+            why = "it is of another model or target: give this one another --name"
+            check_writable(path, force=same, inputs=(source,), why=why)
+        for path, data in files.items():
+            write_file(path, data)
             if not quiet:
-                typer.echo(folder / file)
+                typer.echo(path)
 
 
 def virtual_board_command(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tflm_planner.report.bounds_text import fits_words, long_figure, meaning
+from tflm_planner.report.document import ArenaFigures
 from tflm_planner.report.text import count, percent, safe_text
 from tflm_planner.tflm.arena import Arena
+from tflm_planner.tflm.doubts import bound_of
 from tflm_planner.tflm.targets import Board, Target
 from tflm_planner.units import human_size
 
@@ -19,7 +22,8 @@ def render_arena(name: str, arena: Arena, target: Target) -> str:
 
 def _lines(name: str, arena: Arena, target: Target) -> Iterator[str]:
     yield f"{name} on {target.id} ({target.name})"
-    yield f"  arena          {human_size(arena.arena)}: the smallest that works"
+    bound = bound_of(arena.doubts)
+    yield f"  arena          {long_figure(arena.arena, bound)}: {meaning(bound)}"
     yield f"  head           {arena.head:>9,}  tensors and scratch, as TFLM's planner places them"
     yield f"  tail           {arena.tail:>9,}  what stays: {_parts(arena)}"
     yield f"  planning temp  {arena.planning_temp:>9,}  while AllocateTensors plans{_rules(arena)}"
@@ -34,9 +38,21 @@ def _lines(name: str, arena: Arena, target: Target) -> Iterator[str]:
     if target.board is not None:
         yield f"  board          {_fits(arena, target.board)}"
     yield ""
-    yield f"constexpr int kTensorArenaSize = {arena.arena};"
+    for line in margin_remarks(arena):
+        yield f"// {line}"
+    yield f"constexpr int kTensorArenaSize = {arena.reserved};"
     yield "alignas(16) uint8_t tensor_arena[kTensorArenaSize];"
-    yield f"// Without alignas(16): {arena.arena + arena.alignment_slack}."
+    yield f"// Without alignas(16): {arena.reserved + arena.alignment_slack}."
+
+
+def margin_remarks(arena: Arena | ArenaFigures) -> Iterator[str]:
+    """Why a size that is pasted into firmware is not what was predicted; nothing where it is."""
+    if arena.reserved == arena.arena:
+        return
+    yield f"At least {arena.arena:,} bytes, and a margin of {arena.reserved - arena.arena:,}:"
+    for doubt in arena.doubts:
+        yield safe_text(doubt.words)
+    yield "Whether this is enough, only the board can tell; lower it to what it measures."
 
 
 def _parts(arena: Arena) -> str:
@@ -52,8 +68,9 @@ def _rules(arena: Arena) -> str:
 
 
 def _fits(arena: Arena, board: Board) -> str:
-    share = percent(arena.arena, board.sram)
-    verdict = "fits" if arena.arena <= board.sram else "DOES NOT FIT"
+    bound = bound_of(arena.doubts)
+    share = f"{'at least ' if bound == 'at least' else ''}{percent(arena.arena, board.sram)}"
+    verdict = fits_words(arena.arena, board.sram, bound)
     return (
         f"{board.name}: {share} of {human_size(board.sram)} SRAM, {verdict} (stack and data apart)"
     )
