@@ -15,6 +15,7 @@ from tflm_planner.choice.search import (
     Objective,
     TileOptions,
     Tiling,
+    check_choices,
 )
 from tflm_planner.choice.trials.trial import has_tiles
 from tflm_planner.errors import UnsoundPlanError, UsageError
@@ -73,6 +74,7 @@ class TilePermission:
     def __post_init__(self) -> None:
         if not self.overhead >= 1:
             raise UsageError(f"latency overhead {self.overhead} is below 1")
+        check_choices(self.method, self.objective)
 
 
 @dataclass(frozen=True)
