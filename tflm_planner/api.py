@@ -16,7 +16,7 @@ from tflm_planner import __version__
 from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.files import check_writable, read_file, write_file
-from tflm_planner.inspection import Inspection, read_any, seen
+from tflm_planner.inspection import Inspection, read_any, seen, shares_by_calls
 from tflm_planner.making.front import with_stock
 from tflm_planner.making.make import Made, TilePermission, offers, with_pool
 from tflm_planner.making.versions import version_notes
@@ -122,7 +122,9 @@ def plan(
     limits = Limits(
         inputs=before_search.limits.inputs,
         order=before_search.limits.order,
-        best_order=made.candidate.order.lower_bound,
+        best_order=None
+        if shares_by_calls(made.inspection.model)
+        else made.candidate.order.lower_bound,
         overlap=made.inspection.limits.overlap,
     )
     ran = _Run(source, destination, original, options)
@@ -193,6 +195,8 @@ def inspect(source: Source, options: SearchOptions | None = None) -> Inspection:
     found = seen(model, options.machine, dialect=dialect)
     if dialect:
         return replace(found, notes=(*found.notes, "the model is in the TFLM dialect"))
+    if shares_by_calls(model):
+        return found
     limits = replace(found.limits, best_order=lowest_peak(read_model(data), options))
     return replace(found, limits=limits)
 

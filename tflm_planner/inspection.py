@@ -79,14 +79,22 @@ def seen(model: Model, on: Machine, *, dialect: bool = False) -> Inspection:
     )
 
 
+def shares_by_calls(model: Model) -> bool:
+    """Whether operators call graphs. What a body shares with its call is not among the floors, so
+    that plans go below them: they are not known then."""
+    return any(op.graphs for op in model.ops())
+
+
 def _limits(model: Model, line: Timeline, *, dialect: bool) -> Limits:
     """Floors of the head. Views count beside their parents, so of the dialect little is known."""
-    whole = Problem(planning_problem(line).buffers)
+    posed = planning_problem(line)
+    whole = Problem(posed.buffers)
     inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if id(t) in line.spans)
     if dialect:
         return Limits(inputs=inputs, order=None, best_order=None, overlap=None)
     peak = max((size for _, size in live_bytes(whole)), default=0)
-    return Limits(inputs=inputs, order=peak, best_order=None, overlap=live_between(line))
+    overlap = None if shares_by_calls(model) else live_between(line, posed.overlaps)
+    return Limits(inputs=inputs, order=peak, best_order=None, overlap=overlap)
 
 
 def _distinct(tensors: list[Tensor]) -> list[Tensor]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from tflm_planner.ir import Model, Op, Tensor
 from tflm_planner.planning.lifetimes import LifeSpan, Timeline, planned_bytes
+from tflm_planner.planning.problem import Overlap
 from tflm_planner.report.document import Block, BlockKind, MemoryMap, Step
 from tflm_planner.report.peak import covered
 from tflm_planner.tflm.doubts import Bound
@@ -53,15 +54,17 @@ def memory_map(
     return MemoryMap(tuple(steps), tuple(blocks), head, bound)
 
 
-def live_between(line: Timeline) -> int:
+def live_between(line: Timeline, overlaps: Sequence[Overlap]) -> int:
     """Bytes that no overlap inside an operator can save: the most that is live across a
-    boundary between two scopes, and the largest tensor."""
+    boundary between two scopes, and the largest tensor. overlaps: what may share memory; of two
+    that may beyond an operator, as views and their parents, the larger one counts alone."""
     change: dict[int, int] = {}
+    covered_by_others = _shared_for_long(line, overlaps)
     largest = 0
     for tensor in line.planned:
         span, size = line.span(tensor), align_up(planned_bytes(tensor))
         largest = max(largest, size)
-        if span.last > span.first:
+        if span.last > span.first and id(tensor) not in covered_by_others:
             change[span.first] = change.get(span.first, 0) + size
             change[span.last] = change.get(span.last, 0) - size
     live = peak = 0
@@ -69,6 +72,19 @@ def live_between(line: Timeline) -> int:
         live += change[scope]
         peak = max(peak, live)
     return max(peak, largest)
+
+
+def _shared_for_long(line: Timeline, overlaps: Sequence[Overlap]) -> set[int]:
+    """Tensors that may lie in a larger one while both are needed by later operators."""
+    found: set[int] = set()
+    for overlap in overlaps:
+        if max(overlap.first, overlap.second) >= len(line.planned):
+            continue  # scratch
+        pair = line.planned[overlap.first], line.planned[overlap.second]
+        spans = [line.span(t) for t in pair]
+        if min(s.last for s in spans) > max(s.first for s in spans):
+            found.add(id(min(pair, key=lambda t: line.sizes[id(t)])))
+    return found
 
 
 def _start(op: Op, line: Timeline) -> int:
@@ -86,6 +102,8 @@ def _blocks(model: Model, line: Timeline, offsets: Sequence[int], scopes: list[i
     def block(name: str, kind: BlockKind, size: int, offset: int, span: LifeSpan) -> Block:
         start = bisect.bisect_left(scopes, span.first)
         end = max(bisect.bisect_right(scopes, span.last), start + 1)
+        if span.last < 0:  # of a graph that nothing calls: it has a place, and no time
+            start = end = 0
         return Block(name, kind, size, offset, start, end)
 
     blocks: list[Block] = []
@@ -103,7 +121,7 @@ def _live_at(blocks: Sequence[Block], steps: int) -> list[list[Block]]:
     """For each step the blocks live during it."""
     starting: list[list[Block]] = [[] for _ in range(steps)]
     for b in blocks:
-        if b.start < steps:
+        if b.start < min(b.end, steps):
             starting[b.start].append(b)
     live: list[Block] = []
     found: list[list[Block]] = []

@@ -154,8 +154,8 @@ def _done(report: Report) -> Iterator[tuple[str, str]]:
     yield "arena before", arena_sentence(before.arena)
     yield "arena after", arena_sentence(after.arena)
     yield "heads", heads_sentence(report, "→")
-    yield f"{HERE}, before", real_sentence(before)
-    yield f"{HERE}, after", real_sentence(after)
+    yield f"{HERE} (x86-64), before", real_sentence(before)
+    yield f"{HERE} (x86-64), after", real_sentence(after)
     yield "operators", f"{before.operators:,} → {after.operators:,}"
     yield "MACs", macs_sentence(before.macs, after.macs).replace("->", "→")
     yield "tensors", f"{before.tensors:,} → {after.tensors:,}"

@@ -118,7 +118,8 @@ def order_sentence(report: Report) -> str:
     order = report.order
     bound = "proved best" if order.optimal else f"lower bound {order.lower_bound:,} B"
     what = "changed" if order.changed else "kept"
-    return f"{what} ({safe_text(order.method)}), peak {order.peak:,} B, {bound}"
+    shared = " before sharing" if order.peak > report.after.head else ""
+    return f"{what} ({safe_text(order.method)}), peak {order.peak:,} B{shared}, {bound}"
 
 
 def plan_sentence(report: Report) -> str:
@@ -228,7 +229,7 @@ def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") 
         ("limit", limit_sentence(report)),
         ("order", order_sentence(report)),
         ("plan", plan_sentence(report)),
-        (HERE, f"before: {real_sentence(before)}"),
+        (HERE, f"on x86-64, before: {real_sentence(before)}"),
         ("", f"after: {real_sentence(after)}"),
         ("verified", verdict_sentence(report)),
         *_some([f"{c.runtime}: {check_sentence(c)}" for c in report.checks], _CHECKS_SHOWN),
