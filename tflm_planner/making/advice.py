@@ -32,7 +32,7 @@ from tflm_planner.units import align_up
 
 _LISTED = 3
 """Buffers named at the peak."""
-_NAME = 28
+_NAME = 24
 """Letters of their names."""
 _LARGE = 0.5
 """A share of the arena above which something is worth a hint."""

@@ -28,6 +28,8 @@ _NOTES_SHOWN = 10
 _CHECKS_SHOWN = 4
 _NAME_LIMIT = 4096
 _LABEL = 13
+_MOST_LINES = 4
+"""Lines of one note."""
 HERE = "TFLM here"
 """What the rows of TFLM on this machine are called: they are of another target."""
 
@@ -262,10 +264,12 @@ def _some(items: Sequence[str], shown: int) -> Iterator[tuple[str, str]]:
 
 
 def _row(label: str, text: str, width: int) -> list[str]:
-    """A labelled line and, where the text is long, one more; the middle of the rest is lost."""
+    """A labelled line and, where the text is long, a few more; of what is longer still the middle
+    is lost."""
     room = max(20, width - 2 - _LABEL)
-    text = shorten(text, 2 * room - 20)
-    lines = textwrap.wrap(text, room) if text.isascii() else [shorten(text, room)]
+    text = shorten(text, _MOST_LINES * room - 20)
+    even = text.isascii() or display_width(text) == len(text)
+    lines = textwrap.wrap(text, room) if even else [shorten(text, room)]
     return [f"  {label if i == 0 else '':<{_LABEL}}{line}" for i, line in enumerate(lines)]
 
 
