@@ -16,7 +16,7 @@ from tflm_planner import __version__
 from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.files import check_writable, read_file, write_file
-from tflm_planner.inspection import Inspection, read_any, seen, shares_by_calls
+from tflm_planner.inspection import Inspection, arena_in, read_any, seen, shares_by_calls
 from tflm_planner.making.front import with_stock
 from tflm_planner.making.make import Made, TilePermission, offers, with_pool
 from tflm_planner.making.versions import version_notes
@@ -214,8 +214,7 @@ def problem(source: Source, options: SearchOptions | None = None) -> tuple[Probl
 def arena(source: Source, target: Target | None = None) -> Arena:
     """The arena that a model needs on a target (Cortex-M4 with CMSIS-NN if none is given), with
     the plan that the model carries, if it does."""
-    model, _ = read_any(load(source))
-    return arena_of(model, target or machine().target, carried_plan(model))
+    return arena_in(load(source), target or machine().target)[1]
 
 
 def check_equal(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from tflm_planner.ir import Model, Tensor
 from tflm_planner.memory_map import live_between, memory_map
@@ -19,10 +20,10 @@ from tflm_planner.planning.problem import Plan, Problem, validate
 from tflm_planner.report.document import ArenaFigures, Limits, MemoryMap, Wheel
 from tflm_planner.serde import read_model
 from tflm_planner.tflm import greedy
-from tflm_planner.tflm.arena import arena_of
+from tflm_planner.tflm.arena import Arena, arena_of
 from tflm_planner.tflm.doubts import head_bound_of
-from tflm_planner.tflm.machine import WHEEL, Machine
-from tflm_planner.tflm.targets import load_target
+from tflm_planner.tflm.machine import WHEEL, Machine, machine
+from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.units import align_up
 
 
@@ -49,6 +50,16 @@ def read_any(data: bytes) -> tuple[Model, bool]:
     if dialect and carried_plan(model) is None:
         return read_model(data), False  # which says what is wrong with it
     return model, dialect
+
+
+def arena_in(data: bytes, target: Target) -> tuple[Model, Arena]:
+    """The model in a file, and the arena that it needs with the plan that it carries; that this
+    plan is none for the target is among the warnings."""
+    model, dialect = read_any(data)
+    offsets = carried_plan(model)
+    found = arena_of(model, target, offsets)
+    faults = plan_faults(model, offsets, machine(target)) if offsets and not dialect else ()
+    return model, replace(found, warnings=(*found.warnings, *faults))
 
 
 def seen(model: Model, on: Machine, *, dialect: bool = False) -> Inspection:
@@ -103,11 +114,17 @@ def _distinct(tensors: list[Tensor]) -> list[Tensor]:
 
 def _notes_on_plan(model: Model, offsets: dict[int, int], on: Machine) -> tuple[str, ...]:
     """Warnings about a plan that a model already carries."""
+    return plan_faults(model, offsets, on) or ("the model carries an offline plan; it is shown",)
+
+
+def plan_faults(model: Model, offsets: Mapping[int, int], on: Machine) -> tuple[str, ...]:
+    """That a plan which a model carries is none for this target: made for other kernels, say. Of
+    models in the TFLM dialect nothing can be told so."""
     line = timeline(model, on.scratch_of, entries=entry_graphs(model))
     placed = greedy.place(placement_requests(line, offsets))
     wrong = validate(planning_problem(line, on.trails_of), Plan(tuple(placed)))
     if not wrong:
-        return ("the model carries an offline plan; it is shown",)
+        return ()
     return (
         f"the plan that the model carries shares memory in {len(wrong)} places beyond what the "
         f"kernels of {on.target.id} allow, for example: {wrong[0]}",

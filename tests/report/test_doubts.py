@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import CNN
 from tests.models.build import Net
 from tests.passes.streamed import chain
 from tests.test_cli import Run
@@ -161,3 +162,17 @@ def test_esp_nn_is_within_the_margin() -> None:
                               (27_888, 34_096)):  # fmt: skip
         assert reserved(predicted, arena_of(api.read_model(NETWORK), load_target("esp32s3")).doubts
                         ) >= needed  # fmt: skip
+
+
+def test_a_plan_for_other_kernels_is_no_plan_here(tmp_path: Path, capsys) -> None:
+    """It would corrupt memory: `arena` and `export` say so, as `inspect` does."""
+    options = api.SearchOptions(machine=api.machine(load_target("x86-64/reference")))
+    made = api.plan(CNN, None, api.PlanOptions(options, verify=None)).data
+    path = tmp_path / "planned.tflite"
+    path.write_bytes(made)
+    said = "beyond what the kernels of cortex-m4/cmsis-nn allow"
+    assert said in Run(["arena", path], capsys).out
+    assert said not in Run(["arena", path, "--target", "x86-64/reference"], capsys).out
+    assert Run(["export", path, tmp_path / "cpp", "-q"], capsys).code == 0
+    text = (tmp_path / "cpp" / "planned_arena.h").read_text()
+    assert "Warning: the plan that the model carries shares memory" in text

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 from tflm_planner import __version__
 from tflm_planner.errors import ModelError, UsageError
-from tflm_planner.inspection import read_any
+from tflm_planner.inspection import arena_in
 from tflm_planner.ir import Model, Op
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.report.arena_text import margin_remarks
 from tflm_planner.report.bounds_text import meaning
 from tflm_planner.report.text import safe_text
-from tflm_planner.tflm.arena import Arena, arena_of
+from tflm_planner.tflm.arena import Arena
 from tflm_planner.tflm.doubts import bound_of
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
@@ -60,9 +60,8 @@ def export(data: bytes, name: str, target: Target) -> Mapping[str, str]:
     Raises ModelError for damaged models and operators that no TFLM has, UsageError when `name`
     holds nothing to make an identifier of.
     """
-    model, _ = read_any(data)
+    model, arena = arena_in(data, target)
     names = _names(name)
-    arena = arena_of(model, target, carried_plan(model))
     stamp = f"// Written by tflm-plan {__version__} (export); do not edit."
     head = f"{stamp}\n// {_remark(name)}: {len(data):,} bytes, SHA-256 {_sha(data)}"
     return {
