@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.conftest import SHARED, needs_shared, needs_tflm
@@ -17,12 +15,9 @@ from tflm_planner.choice.sketches.loops import LoopSketches, may_loop
 from tflm_planner.choice.trials.bench import Question
 from tflm_planner.choice.trials.trial import CLIMB, Trial
 from tflm_planner.choice.trials.workers import Workers
-from tflm_planner.inspection import seen
-from tflm_planner.making.advice import advice, covered
 from tflm_planner.making.steps import search_steps
 from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import band
-from tflm_planner.report.document import Block
 from tflm_planner.search import SearchOptions
 from tflm_planner.serde import read_model
 
@@ -156,23 +151,6 @@ def test_covers_without_a_way():
     assert [c.ways for c in partition.without(70, frozenset(ways[:1]))] == [(ways[1],)]
     assert partition.without(70, frozenset(ways)) == []
     assert [c.ways for c in partition.covers(70)] == [(ways[0],)]
-
-
-def test_bytes_at_the_peak_are_counted_once():
-    def block(offset: int, size: int) -> Block:
-        return Block("b", "activation", size, offset, 0, 1)
-
-    assert covered([block(0, 64), block(16, 16), block(48, 32), block(96, 16)]) == 96
-    assert covered([]) == 0
-
-
-def test_advice_names_what_lies_at_the_peak(cnn):
-    found = seen(read_model(cnn), api.machine(api.load_target("cortex-m4/cmsis-nn")))
-    notes = advice(found)
-    assert f"{found.arena.head:,} B" in notes[0]
-    assert notes[1].startswith("the head is full of ")
-    large = replace(found, limits=replace(found.limits, inputs=found.arena.head))
-    assert any("only a smaller input" in note for note in advice(large))
 
 
 @needs_shared

@@ -16,7 +16,7 @@ from tflm_planner import __version__
 from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.files import check_writable, read_file, write_file
-from tflm_planner.inspection import Inspection, read_any, seen
+from tflm_planner.inspection import Inspection, arena_in, read_any, seen, shares_by_calls
 from tflm_planner.making.front import with_stock
 from tflm_planner.making.make import Made, TilePermission, offers, with_pool
 from tflm_planner.making.versions import refuse_unrunnable, version_notes
@@ -44,6 +44,7 @@ from tflm_planner.strips.split import offers as offered_splits
 from tflm_planner.strips.text import header as strips_header
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import Arena, arena_of
+from tflm_planner.tflm.doubts import bound_of
 from tflm_planner.tflm.history import with_tflm
 from tflm_planner.tflm.machine import machine
 from tflm_planner.tflm.targets import Target, load_target
@@ -123,7 +124,9 @@ def plan(
     limits = Limits(
         inputs=before_search.limits.inputs,
         order=before_search.limits.order,
-        best_order=made.candidate.order.lower_bound,
+        best_order=None
+        if shares_by_calls(made.inspection.model)
+        else made.candidate.order.lower_bound,
         overlap=made.inspection.limits.overlap,
     )
     ran = _Run(source, destination, original, options)
@@ -195,6 +198,8 @@ def inspect(source: Source, options: SearchOptions | None = None) -> Inspection:
     found = seen(model, options.machine, dialect=dialect)
     if dialect:
         return replace(found, notes=(*found.notes, "the model is in the TFLM dialect"))
+    if shares_by_calls(model):
+        return found
     limits = replace(found.limits, best_order=lowest_peak(read_model(data), options))
     return replace(found, limits=limits)
 
@@ -212,8 +217,7 @@ def problem(source: Source, options: SearchOptions | None = None) -> tuple[Probl
 def arena(source: Source, target: Target | None = None) -> Arena:
     """The arena that a model needs on a target (Cortex-M4 with CMSIS-NN if none is given), with
     the plan that the model carries, if it does."""
-    model, _ = read_any(load(source))
-    return arena_of(model, target or machine().target, carried_plan(model))
+    return arena_in(load(source), target or machine().target)[1]
 
 
 def check_equal(
@@ -250,6 +254,7 @@ def _report(
     candidate = made.candidate
     order, solution = candidate.order, candidate.solution
     name = "model" if isinstance(ran.source, bytes) else str(ran.source)
+    doubts = [doubt for side in sides for doubt in side.arena.doubts]
     return Report(
         version=__version__,
         target=ran.options.search.machine.target.id,
@@ -279,6 +284,7 @@ def _report(
         notes=(
             *made.refused,
             *_inexact(made),
+            *made.inspection.warnings,
             *version_notes(made.inspection.model, ran.options.search.machine.target),
             *profile_notes(ran.options.search.machine.target, made.inspection.model),
             *candidate.notes,
@@ -286,7 +292,9 @@ def _report(
             *_interruption(candidate),
         ),
         seconds={**seconds, "total": sum(seconds.values())},
-        front=None if made.front is None else with_stock(made.front, _stock(sides[0], made.front)),
+        front=None
+        if made.front is None
+        else with_stock(made.front, _stock(sides[0], made.front), bound_of(doubts)),
     )
 
 

@@ -25,6 +25,15 @@ MOST_OVERHEAD = 1.5
 """Instructions, relative to the original, beyond which nothing is worth a word."""
 
 
+def check_choices(method: str, objective: str) -> None:
+    """UsageError for a search or an objective that there is not."""
+    if method not in METHODS:
+        raise UsageError(f"search {method!r} is unknown; choose from {', '.join(METHODS)}")
+    if objective not in OBJECTIVES:
+        known = ", ".join(OBJECTIVES)
+        raise UsageError(f"objective {objective!r} is unknown; choose from {known}")
+
+
 @dataclass(frozen=True)
 class TileOptions:
     """machine, trails_of: the target. overhead: instructions allowed, relative to the model as it
@@ -49,11 +58,7 @@ class TileOptions:
     most_work: int = 1 << 40
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise UsageError(f"search {self.method!r} is unknown; choose from {', '.join(METHODS)}")
-        if self.objective not in OBJECTIVES:
-            known = ", ".join(OBJECTIVES)
-            raise UsageError(f"objective {self.objective!r} is unknown; choose from {known}")
+        check_choices(self.method, self.objective)
 
     def allows(self, kind: str, used: frozenset[str]) -> bool:
         """Whether an operator of this kind may be in the result of a model that uses `used`: none

@@ -20,6 +20,7 @@ from tflm_planner.choice.options import (
     Progress,
     TileOptions,
     Tiling,
+    check_choices,
     fronts_of,
     silent,
     slower_than,
@@ -29,7 +30,7 @@ from tflm_planner.choice.trials.workers import Workers
 
 __all__ = [
     "METHODS", "OBJECTIVES", "Found", "Method", "Objective", "Progress", "TileOptions", "Tiling",
-    "Workers", "fronts_of", "search_tiles", "silent", "slower_than",
+    "Workers", "check_choices", "fronts_of", "search_tiles", "silent", "slower_than",
 ]  # fmt: skip
 
 

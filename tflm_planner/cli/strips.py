@@ -5,12 +5,14 @@ The fields of `StripArguments` are the command line: names, types, defaults, hel
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tflm_planner.cli.idle import Command, Need, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
     Inputs,
@@ -22,6 +24,7 @@ from tflm_planner.cli.shared import (
     operator_kinds,
     print_json,
     progress,
+    refuse_silence,
     told,
 )  # fmt: skip
 
@@ -75,10 +78,18 @@ class StripArguments:
     quiet: Quiet = False
     verbose: Verbose = False
 
+    def needs(self) -> Iterator[Need]:
+        """Options that do something only beside others."""
+        tiles = ("--ops", "--portable", "--workers")
+        yield Need(tiles, self.tile, "it is for tiles in the back; add --tile")
+        yield Need(("--inputs",), not self.no_verify, "--no-verify compares nothing; leave it out")
+
     def options(self) -> StripOptions:
         """What the command line asks for. Raises UsageError."""
         from tflm_planner import api
 
+        refuse_idle(self.needs())
+        refuse_silence()
         machine = api.machine(api.load_target(self.target, lean=self.lean))
         search = api.SearchOptions(time_limit=self.time_limit, seed=self.seed, machine=machine)
         tiles = self._permission() if self.tile else None
@@ -100,7 +111,7 @@ class StripArguments:
 
 def add_to(app: typer.Typer) -> None:
     """Give the application this module's commands."""
-    app.command("stream-input")(stream_input_command)
+    app.command("stream-input", cls=Command)(stream_input_command)
 
 
 @told(StripArguments)

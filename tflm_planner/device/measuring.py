@@ -28,6 +28,7 @@ from tflm_planner.ir import Model, shown
 from tflm_planner.passes.cleanup import entry_graphs
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.tflm.arena import Arena, arena_of
+from tflm_planner.tflm.doubts import bound_of, head_bound_of
 from tflm_planner.tflm.machine import WHEEL
 from tflm_planner.tflm.targets import Target, all_boards, all_targets, load_target, with_lean
 
@@ -104,7 +105,7 @@ def measure(
         checks,
         board.memory(),
         energy_of(options.power or _stated(target), found.median),
-        (*_virtual(board.says), *notes, *more),
+        (*_virtual(board.says), *predicted.warnings, *notes, *more),
     )  # fmt: skip
 
 
@@ -168,11 +169,12 @@ def smallest(board: Board, predicted: int, *, lean: bool = False) -> Allocation:
 
 
 def _sizes(predicted: Arena, found: Allocation) -> tuple[Figure, ...]:
+    bound, head_bound = bound_of(predicted.doubts), head_bound_of(predicted.doubts)
     return (
-        Figure("arena", predicted.arena, found.smallest),
-        Figure("head", predicted.head, found.head),
-        Figure("tail", predicted.tail, found.tail),
-        Figure("arena_used_bytes()", predicted.used, found.used),
+        Figure("arena", predicted.arena, found.smallest, bound),
+        Figure("head", predicted.head, found.head, head_bound),
+        Figure("tail", predicted.tail, found.tail, bound),
+        Figure("arena_used_bytes()", predicted.used, found.used, bound),
     )
 
 

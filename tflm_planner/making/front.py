@@ -13,10 +13,12 @@ This module must not know how anything is drawn, nor how candidates are made.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tflm_planner.choice.search import Found, Objective, Tiling
 from tflm_planner.passes.stream import Loop
 from tflm_planner.report.document import Front, Point, Role
+from tflm_planner.tflm.doubts import Bound
 
 
 def front_points(
@@ -40,9 +42,9 @@ def front_points(
     return Front(objective, allowed, _falling(points))
 
 
-def with_stock(front: Front, stock: int) -> Front:
-    """The front with the source as its first point."""
-    return Front(front.objective, front.allowed, (Point("stock", stock, 1.0), *front.points))
+def with_stock(front: Front, stock: int, bound: Bound) -> Front:
+    """The front with the source as its first point. bound: what the bytes of all points are."""
+    return replace(front, points=(Point("stock", stock, 1.0), *front.points), bound=bound)
 
 
 def _point(role: Role, tiling: Tiling, size: int) -> Point:

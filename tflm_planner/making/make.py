@@ -15,6 +15,7 @@ from tflm_planner.choice.search import (
     Objective,
     TileOptions,
     Tiling,
+    check_choices,
 )
 from tflm_planner.choice.trials.trial import has_tiles
 from tflm_planner.errors import UnsoundPlanError, UsageError
@@ -74,6 +75,7 @@ class TilePermission:
     def __post_init__(self) -> None:
         if not self.overhead >= 1:
             raise UsageError(f"latency overhead {self.overhead} is below 1")
+        check_choices(self.method, self.objective)
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,8 @@ def offers(
     found = steps.found
     tried = f"{found.tried} ways to tile and to stream were tried; none"
     proof = " that stood the proof" if refused else ""
-    said = (f"{tried}{proof} lowers the arena within what is allowed", *advice(plain.inspection))
+    hints = advice(plain.inspection, read_model(original), options.machine)
+    said = (f"{tried}{proof} lowers the arena within what is allowed", *hints)
     front = _front(found, permission, plain, None, plain)
     yield replace(plain, notes=(*said, *plain.notes), front=front, refused=tuple(refused))
 
@@ -185,9 +188,11 @@ def _skipped(suspects: Suspects) -> list[str]:
 
 def _told(job: _Searched, steps: Steps, tiling: Tiling, tiled: Made) -> Made:
     """A tiled model with what a report says of the search that led to it."""
-    more = new_kinds(read_model(job.original), tiled.candidate.model)
+    original = read_model(job.original)
+    more = new_kinds(original, tiled.candidate.model)
     sizes = _lowered(job.plain, job.permission), _lowered(tiled, job.permission)
-    notes = (*steps.notes(*sizes, more), *advice(tiled.inspection), *tiled.notes)
+    said = steps.notes(*sizes, more, tiled.inspection.arena.bound)
+    notes = (*said, *advice(tiled.inspection, original, job.options.machine), *tiled.notes)
     front = _front(steps.found, job.permission, job.plain, tiling, tiled)
     return replace(tiled, notes=notes, front=front)
 

@@ -25,6 +25,9 @@ from tflm_planner.choice.search import (
     silent,
     slower_than,
 )
+from tflm_planner.report.bounds_text import figure
+from tflm_planner.report.text import count
+from tflm_planner.tflm.doubts import Bound
 
 _FIRST_SHARE = 0.4
 """Of the time, for the operators that the firmware has."""
@@ -46,15 +49,17 @@ class Steps:
     own: Tiling | None
     found: Found
 
-    def notes(self, plain: int, best: int, registered: Sequence[str]) -> list[str]:
+    def notes(self, plain: int, best: int, registered: Sequence[str], bound: Bound) -> list[str]:
         """What each step comes to. plain: bytes with order and plan alone. best: of the model
-        that was made. registered: what it makes the firmware register."""
+        that was made. registered: what it makes the firmware register. bound: what bytes are."""
         own = best
         if registered:
             own = plain if self.own is None else min(self.own.bytes, plain)
-        said = [f"operators as they are: {plain:,} B; in tiles, same firmware: {own:,} B"]
+        sizes = figure(plain, bound), figure(own, bound)
+        said = [f"operators as they are: {sizes[0]}; in tiles, same firmware: {sizes[1]}"]
         if registered and best < own:
-            said.append(f"with {len(registered)} more operators in the firmware: {best:,} B")
+            more = count(len(registered), "more operator", "more operators")
+            said.append(f"with {more} in the firmware: {figure(best, bound)}")
         return said
 
     def without(self, refused: Tiling, budget: int | None) -> Steps:

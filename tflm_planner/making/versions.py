@@ -9,7 +9,7 @@ from tflm_planner.errors import ModelError
 from tflm_planner.ir import Model
 from tflm_planner.tflm.declared import misdeclared
 from tflm_planner.tflm.element_types import cannot_run
-from tflm_planner.tflm.history import can, day_of, day_of_version, since
+from tflm_planner.tflm.history import can, day_of, since
 from tflm_planner.tflm.persistent import lacks
 from tflm_planner.tflm.targets import Target
 
@@ -42,11 +42,4 @@ def version_notes(model: Model, target: Target) -> list[str]:
     """What to know about the target's TFLM and this model."""
     day = day_of(target)
     missing = sorted({op.kind for op in model.ops() if lacks(op.kind, target)})
-    notes = [f"TFLM of {day} has no {kind}, which the model needs (since {since(kind)})" for kind in missing]  # noqa: E501  # fmt: skip
-    built = day_of_version(target.version)
-    if day != built:
-        notes.append(
-            f"operators are those of TFLM of {day}; sizes of its structures, and so the tail, are "
-            f"those of {built}: measure the arena once"
-        )
-    return notes
+    return [f"TFLM of {day} has no {kind}, which the model needs (since {since(kind)})" for kind in missing]  # noqa: E501  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tflm_planner.tflm.doubts import Bound, Doubt, bound_of, head_bound_of, reserved
 from tflm_planner.verify.verdict import RuntimeCheck
 
 BlockKind = Literal["input", "output", "activation", "scratch"]
@@ -55,11 +56,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class MemoryMap:
-    """Where every buffer lies, over the operators in execution order."""
+    """Where every buffer lies, over the operators in execution order. bound: what the head is, and
+    with it all that holds scratch: exact, or "at least" where scratch is in doubt."""
 
     steps: tuple[Step, ...]
     blocks: tuple[Block, ...]
     head: int
+    bound: Bound = "exact"
 
     @property
     def peak_step(self) -> Step | None:
@@ -83,8 +86,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ArenaFigures:
-    """The arena of a target, predicted. arena: the smallest that works; an array whose start is
-    not aligned to 16 needs `alignment_slack` more. See `tflm.arena`."""
+    """The arena of a target, predicted. arena: the smallest that works, or no more than "at least"
+    where there are doubts; an array whose start is not aligned to 16 needs `alignment_slack` more.
+    See `tflm.arena`."""
 
     head: int
     tail: int
@@ -92,6 +96,22 @@ class ArenaFigures:
     prepare_temp: int
     arena: int
     alignment_slack: int
+    doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def bound(self) -> Bound:
+        """What `arena` is, and with it the tail."""
+        return bound_of(self.doubts)
+
+    @property
+    def head_bound(self) -> Bound:
+        """What `head` is."""
+        return head_bound_of(self.doubts)
+
+    @property
+    def reserved(self) -> int:
+        """What firmware should give: `arena`, and a margin where that is in doubt."""
+        return reserved(self.arena, self.doubts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +198,13 @@ class Front:
     does not need; there may be better ones that the search did not find.
 
     objective: the bytes that were to be lowered, of the whole arena or of the head. allowed:
-    instructions allowed, relative to the source.
+    instructions allowed, relative to the source. bound: what the bytes are.
     """
 
     objective: Literal["arena", "head"]
     allowed: float
     points: tuple[Point, ...]
+    bound: Bound = "exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +238,17 @@ class Report:
         return self.before.arena.arena - self.after.arena.arena
 
     @property
+    def bound(self) -> Bound:
+        """What the arenas are: exact, or "at least" where one of both is."""
+        return bound_of((*self.before.arena.doubts, *self.after.arena.doubts))
+
+    @property
     def within_budget(self) -> bool:
-        """Whether the target's arena is within the budget (true without a budget)."""
+        """Whether the target's arena, as far as it is known, is within the budget (true without a
+        budget). Where the arena is "at least" so large, that does not mean that it fits."""
         return self.budget is None or self.after.arena.arena <= self.budget
+
+    @property
+    def known_to_fit(self) -> bool:
+        """Whether the arena is within the budget, and beyond doubt."""
+        return self.within_budget and self.after.arena.bound != "at least"

@@ -40,6 +40,7 @@ from tflm_planner.proof import Copying
 from tflm_planner.search import Progress, SearchOptions, silent
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.tflm.arena import Apart, apart_of
+from tflm_planner.tflm.doubts import Doubt
 from tflm_planner.tflm.element_types import newly_unsupported
 from tflm_planner.tflm.machine import runners
 from tflm_planner.tflm.targets import Target
@@ -87,6 +88,12 @@ class Streamed:
     def sram(self) -> int:
         """Bytes that both need together."""
         return self.apart.persistent + self.back.inspection.arena.arena
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """Why these bytes are no more than "at least"; of both halves, each reason once."""
+        arenas = self.front.inspection.arena, self.back.inspection.arena
+        return tuple(dict.fromkeys(doubt for arena in arenas for doubt in arena.doubts))
 
     @property
     def overhead(self) -> float:

@@ -23,7 +23,7 @@ from tflm_planner.planning.lifetimes import (
     timeline,
 )
 from tflm_planner.tflm import greedy, ledger
-from tflm_planner.tflm.doubts import doubts, wild_scratch
+from tflm_planner.tflm.doubts import Doubt, doubts, reserved, warnings, wild_scratch
 from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.layout import Layout, layout
 from tflm_planner.tflm.lean_costs import lean_costs
@@ -63,8 +63,10 @@ class Arena:
     planning_temp: temporary memory of the memory planner.
     prepare_temp: the same of the operator whose Prepare needs most. need_plan, need_prepare: what
     the two ask for, with the tail of that moment. tail_parts: tail by class (see PARTS).
-    warnings: what makes the figures an upper bound, or the model crash. cannot_run: what the
-    target's TFLM refuses to run: the figures are then what it would need if it could.
+    doubts: why the figures are no more than "at least" (`tflm.doubts`); empty where they are exact.
+    warnings: those, and what makes the model not run.
+    cannot_run: what the target's TFLM refuses to run: the figures are then what it would need if
+    it could.
     """
 
     head: int
@@ -78,7 +80,13 @@ class Arena:
     alignment_slack: int
     scratch: tuple[ScratchUse, ...]
     warnings: tuple[str, ...]
+    doubts: tuple[Doubt, ...] = ()
     cannot_run: tuple[str, ...] = ()
+
+    @property
+    def reserved(self) -> int:
+        """What firmware should give: `arena`, and a margin where that is in doubt."""
+        return reserved(self.arena, self.doubts)
 
     @property
     def used(self) -> int:
@@ -110,7 +118,8 @@ def arena_of(model: Model, target: Target, offsets: Mapping[int, int] | None = N
         arena=smallest,
         alignment_slack=slack,
         scratch=placed,
-        warnings=tuple(replay.warnings),
+        warnings=(*(doubt.words for doubt in replay.doubts), *replay.warnings),
+        doubts=replay.doubts,
         cannot_run=tuple(cannot_run(model.ops(), target)),
     )
 
@@ -175,7 +184,8 @@ class _Replay:
         # VAR_HANDLE points its output to its own OpData, so the planner never sees it.
         kept = [t for t in line.planned if id(t) not in handles] if handles else line.planned
         self._line: Timeline = replace(line, planned=kept)
-        self.warnings += doubts(self._ops, self._costs, target)
+        self.doubts = tuple(doubts(self._ops, self._costs, target))
+        self.warnings += warnings(self._ops, target)
         self.warnings += wild_scratch(self._ops, self._requests, self._line)
 
     # --- head -----------------------------------------------------------------------------

@@ -1,30 +1,106 @@
-"""What to know beside the figures of an arena: why they are an upper bound, or a model crashes.
+"""What to know beside the figures of an arena: why they are no more than "at least", or why a model
+cannot run.
 
-What the target's TFLM refuses to run is in `element_types`. It must not know bytes.
+    doubt     the figure is a guess: of kernels that nobody has read, of operators without an entry
+    warning   the figure holds, and still something is wrong
+
+One mechanism for all doubts: every report asks `bound_of` how to call a figure, and everything
+that is pasted into firmware asks `reserved` how much to write there. What the target's TFLM refuses
+to run is in `element_types`. It must not know bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from tflm_planner.ir import ETHOS_U, Op
 from tflm_planner.planning.lifetimes import Timeline
 from tflm_planner.tflm.custom_ops import crashing_factor
 from tflm_planner.tflm.declared import misdeclared
+from tflm_planner.tflm.history import day_of, day_of_version
 from tflm_planner.tflm.persistent import Cost
-from tflm_planner.tflm.targets import CONSERVATIVE, Target
+from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.wrong_kernels import wrong_on
+from tflm_planner.units import align_up
 
+Bound = Literal["exact", "enough", "at least"]
+"""How far a figure can be trusted: to the byte; it suffices, though less may do; more may be
+needed."""
+
+_UNREAD = 1.25
+"""Of what is predicted, to be added for kernels that nobody has read: ESP-NN on an ESP32-S3 needed
+up to 2.1 times what the kernels need that are known (keyword spotting, ESP-NN 1.1.2)."""
+_ASSUMED = 0.25
+"""The same for operators without an entry, for which plenty is assumed already."""
+_OTHER_DAY = 0.05
+"""The same for structures of another TFLM, which change by a few bytes each."""
 _CRASHES = "TFLM crashes on a transform whose length has factors other than 2, 3 and 5"
 
 
-def doubts(ops: Sequence[Op], costs: Sequence[Cost], target: Target) -> Iterator[str]:
-    """Warnings about operators on a target, each with what it costs."""
-    for label in sorted({op.label for op, c in zip(ops, costs, strict=True) if not c.known}):
-        yield (
-            f"{label}: no entry for this operator, or its parameters cannot be read; its share "
-            "of the tail and its scratch are assumed: a word for each element it touches"
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a figure is not exact. words: the reason. margin: the share of the arena to be added to
+    what is pasted. in_head: whether the head is in doubt too, or the tail alone. bound: what the
+    figure is then."""
+
+    words: str
+    margin: float
+    in_head: bool = True
+    bound: Bound = "at least"
+
+
+def bound_of(doubts: Iterable[Doubt]) -> Bound:
+    """What a figure is under all these doubts."""
+    bounds = {doubt.bound for doubt in doubts}
+    return "at least" if "at least" in bounds else "enough" if bounds else "exact"
+
+
+def head_bound_of(doubts: Iterable[Doubt]) -> Bound:
+    """The same of the head alone."""
+    return bound_of(doubt for doubt in doubts if doubt.in_head)
+
+
+def reserved(arena: int, doubts: Iterable[Doubt]) -> int:
+    """Bytes to write into firmware: with a margin where the arena is no more than "at least"."""
+    margin = max((doubt.margin for doubt in doubts), default=0.0)
+    return align_up(arena + int(arena * margin)) if margin else arena
+
+
+def doubts(ops: Sequence[Op], costs: Sequence[Cost], target: Target) -> Iterator[Doubt]:
+    """Why the figures of these operators, each with what it costs, are not exact."""
+    if target.kernels == "unknown":
+        yield Doubt(
+            f"kernel library {target.kernels!r}, which nobody has read: it may need twice as much "
+            "(ESP-NN on an ESP32-S3 does); measure the arena on the board",
+            _UNREAD,
         )
+    if target.kernels == "any":
+        yield Doubt(
+            "kernel library 'any': scratch and tail are the largest of the reference kernels and "
+            "CMSIS-NN in current TFLM; others may need more",
+            0.0,
+            bound="enough",
+        )
+    for label in sorted({op.label for op, c in zip(ops, costs, strict=True) if not c.known}):
+        yield Doubt(
+            f"{label}: no entry for this operator, or its parameters cannot be read; its share "
+            "of the tail and its scratch are assumed: a word for each element it touches",
+            _ASSUMED,
+        )
+    built = day_of_version(target.version)
+    if day_of(target) != built:
+        yield Doubt(
+            f"operators are those of TFLM of {day_of(target)}; sizes of its structures, and so the "
+            f"tail, are those of {built}: measure the arena once",
+            _OTHER_DAY,
+            in_head=False,
+        )
+
+
+def warnings(ops: Sequence[Op], target: Target) -> Iterator[str]:
+    """Warnings about operators on a target, whatever they cost."""
     for op in ops:
         if (factor := crashing_factor(op)) is not None:
             yield f"{op.label}: {_CRASHES}; this one has {factor}"
@@ -35,11 +111,6 @@ def doubts(ops: Sequence[Op], costs: Sequence[Cost], target: Target) -> Iterator
         yield (
             "ethos-u: the NPU driver is taken to have its own memory outside the arena, as "
             "Arm's does; what the NPU itself uses of the arena are tensors of the model"
-        )
-    if target.kernels in CONSERVATIVE:
-        yield (
-            f"kernel library {target.kernels!r}: scratch and tail are the largest of the "
-            "reference kernels and CMSIS-NN; other libraries may need more"
         )
 
 
