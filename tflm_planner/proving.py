@@ -19,6 +19,7 @@ from tflm_planner.errors import ModelError, OutputsDifferError
 from tflm_planner.ir import Model
 from tflm_planner.making.make import Made, TilePermission
 from tflm_planner.search import Progress
+from tflm_planner.stopping import Stop
 from tflm_planner.strips.split import Streamed
 from tflm_planner.tflm.persistent import KNOWN
 from tflm_planner.verify import Options, RuntimeCheck, Tolerance, Verdict, verify, why_unable
@@ -69,9 +70,11 @@ def first_proved(
     offered: Generator[Made, str | None, None],
     options: Options | None,
     say: Progress,
+    stop: Stop,
 ) -> tuple[Made, Verdict | None, float]:
     """The first file that computes the same, and what proves it; seconds that proofs took. A tiling
-    that does not is a fault of this tool, and the one that is next best may be none."""
+    that does not is a fault of this tool, and the one that is next best may be none. stop: of the
+    search for what is offered."""
     if options is None:
         return next(offered), None, 0.0
 
@@ -79,7 +82,7 @@ def first_proved(
         tolerance = None if made.exact else options.tolerance or Tolerance()
         return compared(original, made, replace(options, tolerance=tolerance), say)
 
-    made, verdict, spent = _first(offered, proof)
+    made, verdict, spent = _first(offered, proof, stop)
     advice = "Please report this model" if made.exact else _TOO_FAR
     _check_sound(verdict, "planned model", advice, made.twin)
     return made, verdict, spent
@@ -91,6 +94,7 @@ def first_proved_pair(
     options: Options | None,
     elsewhere: str,
     say: Progress,
+    stop: Stop,
 ) -> tuple[Streamed, Verdict | None]:
     """The first split model that computes the same, and what proves it. `elsewhere`: how to have
     another one, should none."""
@@ -101,20 +105,21 @@ def first_proved_pair(
         pair = Pair(found.front.data, found.back.data, found.strips, found.back.twin)
         return compared_pair(original, pair, options, say)
 
-    found, verdict, _ = _first(offered, proof)
+    found, verdict, _ = _first(offered, proof, stop)
     advice = f"Please report this model; {elsewhere}"
     _check_sound(verdict, "split model", advice, found.back.twin)
     return found, verdict
 
 
 def _first(
-    offered: Generator[_Offer, str | None, None], proof: Callable[[_Offer], Verdict]
+    offered: Generator[_Offer, str | None, None], proof: Callable[[_Offer], Verdict], stop: Stop
 ) -> tuple[_Offer, Verdict, float]:
     """The first that does not differ, or else the last; its verdict; seconds that proofs took."""
     spent, made = 0.0, next(offered)
     while True:
         started = time.monotonic()
-        verdict = proof(made)
+        with stop.proving():
+            verdict = proof(made)
         spent += time.monotonic() - started
         if verdict.differs:
             with suppress(StopIteration):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tflm_planner.stopping import Reason
 from tflm_planner.verify.verdict import RuntimeCheck
 
 BlockKind = Literal["input", "output", "activation", "scratch"]
@@ -188,7 +189,8 @@ class Front:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a run of the planner has to say. front: None where nothing was searched."""
+    """Everything a run of the planner has to say. front: None where nothing was searched. stopped:
+    why the search was cut short, if it was."""
 
     version: str
     target: str
@@ -207,6 +209,7 @@ class Report:
     notes: tuple[str, ...]
     seconds: dict[str, float]
     front: Front | None = None
+    stopped: Reason | None = None
 
     @property
     def saved(self) -> int:

@@ -39,6 +39,7 @@ def to_json(report: Report) -> JsonObject:
         },
         "head": {"before": report.before.head, "after": report.after.head},
         "budget": {"bytes": report.budget, "met": report.within_budget},
+        "stopped": report.stopped,
         "verified": report.verified,
         "checks": [_check(check) for check in report.checks],
         "limits": _limits(report.limits),

@@ -143,14 +143,14 @@ class Minimiser:
         return self._attempts.setdefault(capacity, Attempt(self.sections, capacity))
 
     def _run(self, attempt: Attempt, slices: int, enough: Callable[[], bool]) -> bool:
-        nodes, spent = attempt.nodes, attempt.slices
         answered = False
         for _ in range(slices):
+            nodes, spent = attempt.nodes, attempt.slices
             answered = attempt.advance()
+            self.nodes += attempt.nodes - nodes
+            self.slices += attempt.slices - spent
             if answered or enough():
                 break
-        self.nodes += attempt.nodes - nodes
-        self.slices += attempt.slices - spent
         if attempt.offsets is not None:
             self.offsets = attempt.offsets
             heights = self.items.heights
