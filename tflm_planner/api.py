@@ -20,9 +20,11 @@ from tflm_planner.inspection import Inspection, read_any, seen
 from tflm_planner.interrupts import heeding
 from tflm_planner.making.front import with_stock
 from tflm_planner.making.make import Made, TilePermission, offers, with_pool
+from tflm_planner.making.steps import COMPILED
 from tflm_planner.making.versions import version_notes
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.tile import Patch, Scheme
+from tflm_planner.planning.allocators import compiling
 from tflm_planner.planning.lifetimes import (
     placement_requests,
     planning_problem,
@@ -101,8 +103,11 @@ def plan(
     """
     options = options or PlanOptions()
     stop = Stop(options.search.time_limit)
-    with heeding(stop):
-        return _planned(source, destination, options, on_progress or silent, stop)
+    try:
+        with heeding(stop):
+            return _planned(source, destination, options, on_progress or silent, stop)
+    finally:
+        compiling.abandon()
 
 
 def _planned(
@@ -119,6 +124,8 @@ def _planned(
     original = load(source)
     model = read_model(original)
     tiles, asked = options.tiles, time.monotonic()
+    if tiles is not None and not tiles.by_hand:
+        compiling.start(COMPILED)
     if tiles is not None and options.verify is not None:
         tiles = provable(original, model, tiles, options.verify, say)
     proving = time.monotonic() - asked
@@ -180,8 +187,11 @@ def stream_input(
     for path in paths:
         check_writable(path, force=force, inputs=inputs)
     stop = Stop(options.search.time_limit)
-    with heeding(stop):
-        return _split(source, destinations, options, proof, header, say, stop)
+    try:
+        with heeding(stop):
+            return _split(source, destinations, options, proof, header, say, stop)
+    finally:
+        compiling.abandon()
 
 
 def _split(

@@ -375,6 +375,7 @@ def _plan(
             allocators=(options.allocator,),
             stop=stop,
             effort=options.effort,
+            say=say,
             seed=options.seed,
             required=_required(line, model, options),
             on_progress=lambda name, height, bound: say(

@@ -25,8 +25,15 @@ from tflm_planner.choice.search import (
     silent,
     slower_than,
 )
+from tflm_planner.planning.allocators import compiling
 from tflm_planner.stopping import PartOfStop, Stop, StoppedError
 
+COMPILED = (
+    compiling.EXACT,
+    compiling.CLIMBING,
+    compiling.Kernels(("tflm_planner.choice.covering", "tflm_planner.choice.bulges.frontier")),
+)
+"""What a search of tiles needs, each in a child of its own where it is to be compiled."""
 _FIRST_SHARE = 0.4
 """Of a time limit, for the operators that the firmware has."""
 _LARGE = 120
@@ -76,6 +83,8 @@ def search_steps(
     Raises StoppedError where none can be made."""
     say, stop = on_progress or silent, stop or Stop()
     is_all = options.new_kinds == frozenset()
+    if not compiling.ready(COMPILED, stop, say):
+        raise StoppedError
     workers = Workers(data, options)
     try:
         if not is_all:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tflm_planner.errors import UsageError
-from tflm_planner.planning.allocators import greedy, slide
+from tflm_planner.planning.allocators import compiling, greedy, slide
 from tflm_planner.planning.allocators.items import (
     Items,
     alias_sets,
@@ -81,12 +81,14 @@ def best_of(
     on_progress: Progress | None = None,
     required: Sequence[Overlap] = (),
     quick: bool = False,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Solution:
     """The lowest plan that these allocators find.
 
     `stop`: may end the search, which then keeps the best plan so far. `effort`: of the exact
     search, relative to the usual one. `required`: aliases that every plan takes, as far as they
     agree with each other. `quick`: first fits alone, to rank problems against each other.
+    `say`: is told of waiting for what is compiled.
 
     Effort follows what can be won: the exact search of "best" ends sooner where the plan is within
     0.5 % of the bound; "exact" by name goes on for longer. Raises `UsageError` for an unknown
@@ -94,7 +96,9 @@ def best_of(
     """
     wanted = _expand(allocators)
     patient = "exact" in allocators
-    run = _Run(problem, stop or Stop(), seed, on_progress, patient, tuple(required), effort=effort)
+    run = _Run(
+        problem, stop or Stop(), seed, on_progress, patient, tuple(required), effort=effort, say=say
+    )
     if quick:
         run.first()
         return run.solution()
@@ -146,6 +150,7 @@ class _Run:
     bound: int = 0
     proved: bool = False
     effort: float = 1.0
+    say: Callable[[str], None] = lambda _: None
     allocator: str = _STACK
     lanes: list[_Lane] = field(default_factory=list[_Lane])
     free: _Lane | None = None
@@ -284,6 +289,8 @@ class _Run:
 
     def local(self) -> None:
         """Climb from the best plan of each lane, the lowest first."""
+        if not compiling.ready((compiling.CLIMBING,), self.stop, self.say):
+            return
         from tflm_planner.planning.allocators.arrays import Arrays
         from tflm_planner.planning.allocators.climbing import climb
 
