@@ -29,11 +29,12 @@ from tflm_planner.planning.allocators import compiling
 from tflm_planner.stopping import PartOfStop, Stop, StoppedError
 
 COMPILED = (
-    compiling.EXACT,
     compiling.CLIMBING,
     compiling.Kernels(("tflm_planner.choice.covering", "tflm_planner.choice.bulges.frontier")),
+    compiling.EXACT,
 )
-"""What a search of tiles needs, each in a child of its own where it is to be compiled."""
+"""What a search of tiles needs, each in a child of its own where it is to be compiled; the last one
+for its last plan only."""
 _FIRST_SHARE = 0.4
 """Of a time limit, for the operators that the firmware has."""
 _LARGE = 120
@@ -83,7 +84,8 @@ def search_steps(
     Raises StoppedError where none can be made."""
     say, stop = on_progress or silent, stop or Stop()
     is_all = options.new_kinds == frozenset()
-    if not compiling.ready(COMPILED, stop, say):
+    compiling.start(COMPILED)
+    if not compiling.ready(COMPILED[:-1], stop, say):
         raise StoppedError
     workers = Workers(data, options)
     try:
