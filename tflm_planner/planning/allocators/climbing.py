@@ -16,9 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tflm_planner.planning.allocators.arrays import Arrays
-from tflm_planner.planning.allocators.items import bind
 from tflm_planner.planning.allocators.machine_code import Ints, compiled, int64
-from tflm_planner.planning.problem import Buffer, Problem
 
 _STALL = 60
 """Rounds without progress before a restart."""
@@ -83,14 +81,6 @@ def climb_stages(
     return offsets, reached
 
 
-def warm_up() -> None:
-    """Load what is compiled here, and compile it where that was never done on this machine."""
-    items = bind(Problem((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ())
-    arrays, orders = Arrays.of(items), [np.arange(2)]
-    climb(arrays, orders[0], rounds=1)
-    climb_stages(arrays, [[0, 1]], orders, bound=0, rounds=1, work=1)
-
-
 def _workspace(arrays: Arrays) -> tuple[Ints, Ints]:
     """Room for the intervals that are forbidden to one item."""
     degree = int((arrays.starts[1:] - arrays.starts[:-1]).max(initial=0))
@@ -136,7 +126,7 @@ def _placed(
         k = order[p]
         offsets[k] = _lowest(starts, other, low, high, offsets, position, k, bottoms, tops)
         if offsets[k] + heights[k] > height:
-            height = offsets[k] + heights[k]
+            height = int(offsets[k] + heights[k])
     return height
 
 
@@ -268,7 +258,7 @@ def _top(order: Ints, offsets: Ints, heights: Ints) -> int:
     for p in range(order.size):
         k = order[p]
         if offsets[k] + heights[k] > height:
-            height = offsets[k] + heights[k]
+            height = int(offsets[k] + heights[k])
     return height
 
 

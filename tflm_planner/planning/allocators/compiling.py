@@ -45,17 +45,18 @@ class Kernels:
         from tflm_planner.planning.allocators.machine_code import folder_of
 
         told = [numba.__version__, sys.version, str(llvmlite.binding.get_host_cpu_name())]
-        for name in (*self.modules, kernel.__name__):
-            spec = find_spec(name)
-            assert spec is not None and spec.origin is not None
-            state = Path(spec.origin).stat()
-            told += [name, str(state.st_mtime_ns), str(state.st_size)]
+        specs = [find_spec(name) for name in self.modules]
+        others = [Path(spec.origin) for spec in specs if spec is not None and spec.origin]
+        for path in (*others, *sorted(Path(__file__).parent.glob("*.py"))):
+            state = path.stat()
+            told += [path.name, str(state.st_mtime_ns), str(state.st_size)]
+        told += self.modules
         name = hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
         return folder_of(kernel.search) / f"tflm_planner.{name}.compiled"
 
 
 EXACT = Kernels(("tflm_planner.planning.allocators.exact",))
-CLIMBING = Kernels(("tflm_planner.planning.allocators.climbing",))
+CLIMBING = Kernels(("tflm_planner.planning.allocators.packing",))
 
 _known: set[Kernels] = set()
 """What this process knows to be compiled, or has tried to."""
