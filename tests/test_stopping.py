@@ -95,6 +95,27 @@ def test_what_is_compiled_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch)
     assert compiling.ready(groups, Stop())
 
 
+def test_where_nothing_may_be_written_children_share_a_temporary_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import numba
+
+    from tflm_planner.planning.allocators import machine_code
+
+    made, refusals = numba.njit, [RuntimeError("cannot cache function: no locator available")]
+
+    def njit(*given: object, **options: object):
+        if refusals and not given:
+            raise refusals.pop()
+        return made(*given, **options)
+
+    monkeypatch.setattr(numba, "njit", njit)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    assert machine_code.compiled(lambda a: a)(1) == 1
+    assert Path(os.environ["NUMBA_CACHE_DIR"]).is_dir() and not refusals
+
+
 # --- real processes and signals -------------------------------------------------------------------
 
 

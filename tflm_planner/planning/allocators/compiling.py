@@ -17,7 +17,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -71,7 +70,9 @@ def start(groups: Sequence[Kernels]) -> None:
         if group.stamp.exists():
             _known.add(group)
             continue
-        _children[group] = start_module([__name__, *group.modules], subprocess.DEVNULL)
+        _children[group] = start_module(
+            [f"{__package__}.compile_worker", *group.modules], subprocess.DEVNULL
+        )
 
 
 def ready(
@@ -106,15 +107,3 @@ def _end(group: Kernels, *, compiled: bool = True) -> None:
             stream.close()
     if compiled:
         _known.add(group)
-
-
-def main() -> None:
-    """In the child: compile the modules that are named."""
-    group = Kernels(tuple(sys.argv[1:]))
-    for name in group.modules:
-        import_module(name).warm_up()
-    group.stamp.touch()
-
-
-if __name__ == "__main__":
-    main()
