@@ -161,10 +161,10 @@ def test_a_file_is_no_worse_than_its_trial(allowed: str, monkeypatch: pytest.Mon
         for b in problem.buffers:
             offsets.append(top)
             top += b.size
-        return Solution(Plan(tuple(offsets)), top, 0, False, "stack", 0.0, False)
+        return Solution(Plan(tuple(offsets)), top, 0, False, "stack")
 
     monkeypatch.setattr("tflm_planner.search.best_of", stacked)
-    options = SearchOptions(machine=on, time_limit=1e-3)
+    options = SearchOptions(machine=on)
     permission = TilePermission(overhead=2.0, new_kinds=kinds, objective="head")
 
     def head(tiling: Tiling) -> int:

@@ -30,6 +30,7 @@ from tflm_planner.errors import UsageError
 from tflm_planner.passes.stream import Loop
 from tflm_planner.passes.tile import Scheme, band
 from tflm_planner.serde import read_model, write_model
+from tflm_planner.stopping import StoppedError
 
 FAR = 1 << 60
 
@@ -41,7 +42,7 @@ def options(target: str = "cortex-m4/cmsis-nn", **more) -> TileOptions:
 
 def found_in(data: bytes, **more):
     """What a search finds that may use any operator."""
-    given = {"new_kinds": None, "time_limit": 200.0, "overhead": 1.1, **more}
+    given = {"new_kinds": None, "overhead": 1.1, **more}
     return search_tiles(data, options(**given))
 
 
@@ -508,7 +509,7 @@ def test_a_budget_takes_the_fastest_that_fits(cnn):
 
 def test_an_interrupt_keeps_the_best_so_far(cnn, monkeypatch):
     def interrupted(*_):
-        raise KeyboardInterrupt
+        raise StoppedError
 
     monkeypatch.setattr("tflm_planner.choice.regions.RegionSearch._improve", interrupted)
     assert found_in(cnn).best.schemes

@@ -37,7 +37,7 @@ def blocks() -> bytes:
 
 def permitted(target: str = "cortex-m4/cmsis-nn", **more) -> TileOptions:
     on = api.machine(api.load_target(target))
-    wanted = {"overhead": 1.3, "new_kinds": None, "objective": "arena", "time_limit": 120.0}
+    wanted = {"overhead": 1.3, "new_kinds": None, "objective": "arena"}
     return TileOptions(on, on.trails_of, **{**wanted, **more})
 
 

@@ -51,7 +51,7 @@ def low(size: tuple[int, int] = (8, 64)) -> bytes:
 
 def options(**more) -> TileOptions:
     on = api.machine()
-    given = {"objective": "head", "new_kinds": KINDS, "overhead": 1.1, "time_limit": 120.0}
+    given = {"objective": "head", "new_kinds": KINDS, "overhead": 1.1}
     return TileOptions(on, on.trails_of, **{**given, **more})
 
 

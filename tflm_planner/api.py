@@ -17,11 +17,14 @@ from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.files import check_writable, read_file, write_file
 from tflm_planner.inspection import Inspection, arena_in, read_any, seen, shares_by_calls
+from tflm_planner.interrupts import heeding
 from tflm_planner.making.front import with_stock
 from tflm_planner.making.make import Made, TilePermission, offers, with_pool
+from tflm_planner.making.steps import COMPILED
 from tflm_planner.making.versions import refuse_unrunnable, version_notes
 from tflm_planner.passes.place import carried_plan
 from tflm_planner.passes.tile import Patch, Scheme
+from tflm_planner.planning.allocators import compiling
 from tflm_planner.planning.lifetimes import (
     placement_requests,
     planning_problem,
@@ -37,8 +40,9 @@ from tflm_planner.report.document import (
     Report,
     Side,
 )
-from tflm_planner.search import Candidate, SearchOptions, lowest_peak, silent
+from tflm_planner.search import SearchOptions, lowest_peak, silent
 from tflm_planner.serde import read_model
+from tflm_planner.stopping import Reason, Stop
 from tflm_planner.strips.split import Streamed, StripOptions
 from tflm_planner.strips.split import offers as offered_splits
 from tflm_planner.strips.text import header as strips_header
@@ -94,10 +98,26 @@ def plan(
     `source`: a path, or the bytes of a .tflite file. `on_progress` is told what is being done.
     Raises UsageError, ModelError, or OutputsDifferError (then nothing was written); a tiling found
     that is not equal is refused, said to be in the report, and the next best is made. A result
-    over budget is written and returned: ask `report.within_budget`.
+    over budget is written and returned: ask `report.within_budget`. Ctrl-C ends the search: the
+    best so far is proved, and `report.stopped` says so; asked again, the proof ends too, with
+    KeyboardInterrupt.
     """
     options = options or PlanOptions()
-    say = on_progress or silent
+    stop = Stop(options.search.time_limit)
+    try:
+        with heeding(stop):
+            return _planned(source, destination, options, on_progress or silent, stop)
+    finally:
+        compiling.abandon()
+
+
+def _planned(
+    source: Source,
+    destination: str | Path | None,
+    options: PlanOptions,
+    say: Progress,
+    stop: Stop,
+) -> Result:
     started = time.monotonic()
     if destination is not None:
         inputs = () if isinstance(source, bytes) else (Path(source),)
@@ -107,14 +127,16 @@ def plan(
     tiles, asked = options.tiles, time.monotonic()
     if options.verify is not None and (tiles is None or tiles.dialect):
         refuse_unrunnable(model, options.search.machine.target)
+    if tiles is not None and not tiles.by_hand:
+        compiling.start(COMPILED)
     if tiles is not None and options.verify is not None:
         tiles = provable(original, model, tiles, options.verify, say)
     proving = time.monotonic() - asked
     before_search = seen(model, options.search.machine)
     before = _side(before_search, len(original), options.search.machine.target)
     start, model = with_pool(original, model, options.search.machine.target)
-    offered = offers(start, model, options.search, tiles, options.budget, say)
-    made, verdict, spent = first_proved(original, offered, options.verify, say)
+    offered = offers(start, model, options.search, tiles, options.budget, say, stop)
+    made, verdict, spent = first_proved(original, offered, options.verify, say, stop)
     after = _side(made.inspection, len(made.data), options.search.machine.target)
     proving += spent
     seconds = {"plan": time.monotonic() - started - proving, "verify": proving}
@@ -130,7 +152,7 @@ def plan(
         overlap=made.inspection.limits.overlap,
     )
     ran = _Run(source, destination, original, options)
-    report = _report(ran, (before, after), limits, made, verdict, seconds)
+    report = _report(ran, (before, after), limits, made, verdict, seconds, stop)
     if destination is not None:
         write_file(Path(destination), made.data)
     return Result(made.data, report)
@@ -138,11 +160,13 @@ def plan(
 
 @dataclass(frozen=True)
 class SplitResult:
-    """A model split for streamed input. before: bytes of arena of the model as it came."""
+    """A model split for streamed input. before: bytes of arena of the model as it came. stopped:
+    why the search was cut short, if it was."""
 
     found: Streamed
     before: int
     verdict: Verdict | None
+    stopped: Reason | None = None
 
 
 def stream_input(
@@ -167,23 +191,42 @@ def stream_input(
         raise UsageError("front, back and header must be different files")
     for path in paths:
         check_writable(path, force=force, inputs=inputs)
+    stop = Stop(options.search.time_limit)
+    try:
+        with heeding(stop):
+            return _split(source, destinations, options, proof, header, say, stop)
+    finally:
+        compiling.abandon()
+
+
+def _split(
+    source: Source,
+    destinations: tuple[Path, Path] | None,
+    options: StripOptions,
+    proof: VerifyOptions | None,
+    header: Path | None,
+    say: Progress,
+    stop: Stop,
+) -> SplitResult:
+    paths = [*(destinations or ()), *([header] if header is not None else [])]
     data, on = load(source), options.search.machine.target
     model = read_model(data)
     if proof is not None:
         refuse_unrunnable(model, on)
         options = replace(options, tiles=provable(data, model, options.tiles, proof, say))
-    offered = offered_splits(data, options, say)
+    offered = offered_splits(data, options, say, stop)
     elsewhere = (
         "--end names another last operator of the front"
         if options.end is None
         else "without --end the model is split elsewhere"
     )
-    found, verdict = first_proved_pair(data, offered, proof, elsewhere, say)
+    found, verdict = first_proved_pair(data, offered, proof, elsewhere, say, stop)
     name = "model" if isinstance(source, bytes) else Path(source).stem
     files = [found.front.data, found.back.data, strips_header(found, name, on).encode()]
     for path, file in zip(paths, files if destinations else files[2:], strict=False):
         write_file(path, file)
-    return SplitResult(found, arena_of(model, on, carried_plan(model)).arena, verdict)
+    before = arena_of(model, on, carried_plan(model)).arena
+    return SplitResult(found, before, verdict, stop.reason)
 
 
 def inspect(source: Source, options: SearchOptions | None = None) -> Inspection:
@@ -192,7 +235,7 @@ def inspect(source: Source, options: SearchOptions | None = None) -> Inspection:
     `options`: the target, and bounds for the search for the best order, of which only the limit
     is shown.
     """
-    options = options or SearchOptions(time_limit=20.0)
+    options = options or SearchOptions()
     data = load(source)
     model, dialect = read_any(data)
     found = seen(model, options.machine, dialect=dialect)
@@ -250,6 +293,7 @@ def _report(
     made: Made,
     verdict: Verdict | None,
     seconds: dict[str, float],
+    stop: Stop,
 ) -> Report:
     candidate = made.candidate
     order, solution = candidate.order, candidate.solution
@@ -281,7 +325,9 @@ def _report(
         verified=_is_verified(made, verdict),
         cannot_run=made.inspection.cannot_run,
         budget=ran.options.budget,
+        stopped=stop.reason,
         notes=(
+            *stop.notes,
             *made.refused,
             *_inexact(made),
             *made.inspection.warnings,
@@ -289,7 +335,6 @@ def _report(
             *profile_notes(ran.options.search.machine.target, made.inspection.model),
             *candidate.notes,
             *made.notes,
-            *_interruption(candidate),
         ),
         seconds={**seconds, "total": sum(seconds.values())},
         front=None
@@ -313,10 +358,6 @@ def _inexact(made: Made) -> tuple[str, ...]:
     if made.exact:
         return ()
     return ("NOT EXACT: a sum was split, as --allow-inexact permits; see the checks for how far",)
-
-
-def _interruption(candidate: Candidate) -> tuple[str, ...]:
-    return ("interrupted: this is the best plan found until then",) if candidate.interrupted else ()
 
 
 def _side(found: Inspection, file_bytes: int, target: Target) -> Side:

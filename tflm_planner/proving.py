@@ -21,6 +21,7 @@ from tflm_planner.making.make import Made, TilePermission
 from tflm_planner.making.refusals import Refusal
 from tflm_planner.search import Progress
 from tflm_planner.serde import read_model
+from tflm_planner.stopping import Stop
 from tflm_planner.strips.split import Streamed
 from tflm_planner.tflm.element_types import form_of, newly_unsupported
 from tflm_planner.tflm.machine import WHEEL
@@ -75,9 +76,11 @@ def first_proved(
     offered: Generator[Made, Refusal | None, None],
     options: Options | None,
     say: Progress,
+    stop: Stop,
 ) -> tuple[Made, Verdict | None, float]:
     """The first file that computes the same, and what proves it; seconds that proofs took. A tiling
-    that does not is a fault of this tool, and the one that is next best may be none."""
+    that does not is a fault of this tool, and the one that is next best may be none. stop: of the
+    search for what is offered."""
     if options is None:
         return next(offered), None, 0.0
 
@@ -85,7 +88,7 @@ def first_proved(
         tolerance = None if made.exact else options.tolerance or Tolerance()
         return compared(original, made, replace(options, tolerance=tolerance), say)
 
-    made, verdict, spent = _first(offered, proof, _blamed)
+    made, verdict, spent = _first(offered, proof, _blamed, stop)
     advice = "Please report this model" if made.exact else _TOO_FAR
     _check_sound(verdict, "planned model", advice, made.twin)
     return made, verdict, spent
@@ -97,6 +100,7 @@ def first_proved_pair(
     options: Options | None,
     elsewhere: str,
     say: Progress,
+    stop: Stop,
 ) -> tuple[Streamed, Verdict | None]:
     """The first split model that computes the same, and what proves it. `elsewhere`: how to have
     another one, should none."""
@@ -107,7 +111,10 @@ def first_proved_pair(
         pair = Pair(found.front.data, found.back.data, found.strips, found.back.twin)
         return compared_pair(original, pair, options, say)
 
-    found, verdict, _ = _first(offered, proof, lambda _, verdict: Refusal(_difference(verdict)))
+    def blame(_: Streamed, verdict: Verdict) -> Refusal:
+        return Refusal(_difference(verdict))
+
+    found, verdict, _ = _first(offered, proof, blame, stop)
     advice = f"Please report this model; {elsewhere}"
     _check_sound(verdict, "split model", advice, found.back.twin)
     return found, verdict
@@ -117,13 +124,15 @@ def _first(
     offered: Generator[_Offer, Refusal | None, None],
     proof: Callable[[_Offer], Verdict],
     blame: Callable[[_Offer, Verdict], Refusal],
+    stop: Stop,
 ) -> tuple[_Offer, Verdict, float]:
     """The first that does not differ, or else the last; its verdict; seconds that proofs took.
     blame: why one was refused."""
     spent, made = 0.0, next(offered)
     while True:
         started = time.monotonic()
-        verdict = proof(made)
+        with stop.proving():
+            verdict = proof(made)
         spent += time.monotonic() - started
         if verdict.differs:
             with suppress(StopIteration):

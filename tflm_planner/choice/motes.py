@@ -12,7 +12,6 @@ operators can compute their tiles exactly.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -46,11 +45,10 @@ class _State:
 
 
 class BeamSearch:
-    """One search. `found()` is good at any time, also after Ctrl-C in `run()`."""
+    """One search. `found()` is good at any time, also after StoppedError in `run()`."""
 
     def __init__(self, options: TileOptions, workers: Workers) -> None:
         self._options, self._workers = options, workers
-        self._deadline = time.monotonic() + options.time_limit
         model = workers.bench.model
         self._ops = model.main.ops
         self._cells = cells(model.main)
@@ -78,11 +76,11 @@ class BeamSearch:
         return Found(best, front, len(self._seen), slower)
 
     def run(self, say: Progress = silent) -> None:
-        """Algorithm 1, then its best state planned with care."""
+        """Algorithm 1, then its best state planned with care. Raises StoppedError."""
         states = [self._start]
         for _ in range(MOST_STEPS):
             states = self._step(states)
-            if not states or time.monotonic() > self._deadline:
+            if not states:
                 break
             best = self.found().best
             say(f"MOTES: {best.bytes:,} B, {len(self._seen)} states scheduled")

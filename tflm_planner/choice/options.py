@@ -38,7 +38,7 @@ def check_choices(method: str, objective: str) -> None:
 class TileOptions:
     """machine, trails_of: the target. overhead: instructions allowed, relative to the model as it
     was read (delta). method: "regions" or MOTES's beam search. objective: the bytes to lower, of
-    the whole arena or of the head alone. width: of the beam (beta). time_limit: seconds. budget:
+    the whole arena or of the head alone. width: of the beam (beta). budget:
     bytes that are enough: of the candidates that keep it the fastest wins. dialect: whether views
     may cost no operator (`passes.dialect`). new_kinds: operators that may be used although the
     model does not use them, so that the firmware must register them; None for all. workers:
@@ -50,7 +50,6 @@ class TileOptions:
     method: Method = "regions"
     objective: Objective = "arena"
     width: int = 4
-    time_limit: float = 60.0
     budget: int | None = None
     dialect: bool = True
     new_kinds: frozenset[str] | None = frozenset()

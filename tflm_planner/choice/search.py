@@ -10,6 +10,8 @@ of tiles is an interior optimum. Tilings slower than the overhead allows are dro
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from tflm_planner.choice.motes import BeamSearch
 from tflm_planner.choice.options import (
     METHODS,
@@ -27,6 +29,7 @@ from tflm_planner.choice.options import (
 )
 from tflm_planner.choice.regions import RegionSearch
 from tflm_planner.choice.trials.workers import Workers
+from tflm_planner.stopping import Stop, StoppedError
 
 __all__ = [
     "METHODS", "OBJECTIVES", "Found", "Method", "Objective", "Progress", "TileOptions", "Tiling",
@@ -39,22 +42,23 @@ def search_tiles(
     options: TileOptions,
     on_progress: Progress | None = None,
     workers: Workers | None = None,
+    stop: Stop | None = None,
 ) -> Found:
     """The best tiling found of the model in `data`; the empty one when nothing helps.
 
-    Deterministic but for the clock, whatever the number of processes. Ctrl-C keeps the best so
-    far. `workers`: those of another search of the same model, for the same target and objective,
-    that know what it knew; they stay open.
+    Deterministic, whatever the number of processes, unless `stop` ends the search, which then
+    keeps the best so far. `workers`: those of another search of the same model, for the same
+    target and objective, that know what it knew; they stay open. Raises StoppedError where the
+    search is over before it could look at the model as it is.
     """
     say = on_progress or silent
     used = workers or Workers(data, options)
+    used.stop = stop or Stop()
     try:
         kind = RegionSearch if options.method == "regions" else BeamSearch
         search = kind(options, used)
-        try:
+        with suppress(StoppedError):
             search.run(say)
-        except KeyboardInterrupt:
-            say("interrupted: keeping the best tiling so far")
         return search.found()
     finally:
         if workers is None:

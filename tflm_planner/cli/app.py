@@ -151,7 +151,7 @@ def inspect_command(
             if path is not None:
                 check_writable(path, force=True, inputs=(source,))
         on = api.machine(api.load_target(target))
-        options = api.SearchOptions(time_limit=20.0, machine=on)
+        options = api.SearchOptions(machine=on)
         seen = api.inspect(source, options)
         if svg is not None:
             write_file(svg, memory_map_svg(seen.map, title=source.name).encode())

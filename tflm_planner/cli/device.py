@@ -167,7 +167,9 @@ def profile_command(
     export: Annotated[
         Path | None, typer.Option(help="Write the database as .csv or .json.")
     ] = None,
-    time_limit: Annotated[float, typer.Option(help="With --tiles: seconds to search.")] = 20.0,
+    time_limit: Annotated[
+        float | None, typer.Option(help="With --tiles: seconds to search a model at most.")
+    ] = None,
     timeout: Patience = 60.0,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -227,7 +229,11 @@ def _target_of(station: Station, name: str | None) -> Target:
 
 
 def _add_tiles(
-    shapes: Shapes, files: list[bytes], target: Target, seconds: float, say: Callable[[str], None]
+    shapes: Shapes,
+    files: list[bytes],
+    target: Target,
+    seconds: float | None,
+    say: Callable[[str], None],
 ) -> None:
     """The operators that a tile search weighs, whatever it finds."""
     from tflm_planner import api

@@ -66,7 +66,10 @@ class PlanArguments:
     # how
     order: Annotated[str, _option("Operator order: best, exact, beam, rpo or file.")] = "best"
     allocator: Annotated[str, _option("Offsets: best, greedy, local, exact or cpsat.")] = "best"
-    time_limit: Annotated[float, _option("Seconds to search at most.")] = 60.0
+    time_limit: Annotated[
+        float | None,
+        _option("Seconds to search at most; proof on top. Else counted: same bytes everywhere."),
+    ] = None
     seed: Seed = 0
     no_overlap: Annotated[
         bool, _flag("--no-overlap", "Share memory only as every kernel allows.")

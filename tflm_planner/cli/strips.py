@@ -52,7 +52,12 @@ class StripArguments:
         None
     )
     target: TargetName = _DEFAULT_TARGET
-    time_limit: Annotated[float, typer.Option(help="Seconds for each search at most.")] = 60.0
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds to search at most; proof on top. Else counted: same bytes everywhere."
+        ),
+    ] = None
     seed: Seed = 0
     tile: Annotated[bool, typer.Option("--tile", help="Also tile the back.")] = False
     overhead: Annotated[
@@ -128,8 +133,8 @@ def stream_input_command(given: StripArguments) -> None:
             )
         on = options.search.machine.target
         if given.as_json:
-            print_json(streamed_to_json(made.found, made.before, on, made.verdict))
+            print_json(streamed_to_json(made.found, made.before, on, made.verdict, made.stopped))
         elif not given.quiet:
             typer.echo(f"{given.source} -> {given.front} + {given.back}  for {on.id}")
-            for line in render_streamed(made.found, made.before, on, made.verdict):
+            for line in render_streamed(made.found, made.before, on, made.verdict, made.stopped):
                 typer.echo(line)

@@ -41,6 +41,7 @@ from tflm_planner.report.document import Front
 from tflm_planner.rewriter import lend_names
 from tflm_planner.search import Candidate, Progress, SearchOptions, search
 from tflm_planner.serde import read_model, write_model
+from tflm_planner.stopping import Stop, StoppedError
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.element_types import newly_unsupported
 from tflm_planner.tflm.lean import WritePool
@@ -49,9 +50,9 @@ from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 
 REFUSED = "REFUSED, and the next best was made instead; please report this model"
-_FINAL_SHARE = 0.05
-"""Of the time limit, for the last plan of a tiled model: it starts from its trial's, which is
-mostly as low as it gets."""
+_FINAL_EFFORT = 0.05
+"""Of exact packing, for the last plan of a tiled model: it starts from its trial's, which is mostly
+as low as it gets."""
 
 
 @dataclass(frozen=True)
@@ -107,22 +108,29 @@ def offers(
     permission: TilePermission | None,
     budget: int | None,
     say: Progress,
+    stop: Stop | None = None,
 ) -> Generator[Made, Refusal | None, None]:
     """The smallest file: with tiles, if they are allowed and lower the arena; and when the proof
     refuses it, for a reason that is sent here, the next one to fall back on, the plan without
     tiles at last. `model` is the one in `original`, and is changed. `budget`: bytes of arena;
-    tiles that keep it may be fewer. Raises UnsoundPlanError where a guard refuses the last one."""
+    tiles that keep it may be fewer. `stop`: may end all searching; what was found until then is
+    made. Raises UnsoundPlanError where a guard refuses the last one."""
     refuse_plan(model, options.machine.target)
+    stop = stop or Stop(options.time_limit)
     if permission is not None and permission.by_hand:
-        yield _by_hand(original, permission, options, say)
+        yield _by_hand(original, permission, options, say, stop)
         return
-    plain = _written(search(model, options, say), options)
+    plain = _written(search(model, options, say, stop), options)
     if permission is None:
         yield plain
         return
-    steps = search_steps(original, _wanted(permission, budget, options), say)
-    careful = replace(options, time_limit=options.time_limit * _FINAL_SHARE)
-    searched = _Searched(original, plain, permission, careful, budget, say)
+    try:
+        steps = search_steps(original, _wanted(permission, budget, options), say, stop)
+    except StoppedError:
+        yield replace(plain, notes=("no tiles were looked for", *plain.notes))
+        return
+    careful = replace(options, effort=_FINAL_EFFORT)
+    searched = _Searched(original, plain, permission, careful, budget, say, stop)
     refused = list[str]()
     steps = yield from _tilings(searched, steps, refused)
     found = steps.found
@@ -144,6 +152,7 @@ class _Searched:
     options: SearchOptions
     budget: int | None
     say: Progress
+    stop: Stop
 
 
 def _tilings(
@@ -159,7 +168,7 @@ def _tilings(
             suspects.skip()
             continue
         try:
-            tiled = _tiled(job.original, tiling, job.permission, job.options, job.say)
+            tiled = _tiled(job.original, tiling, job.permission, job.options, job.say, job.stop)
         except (UnsoundPlanError, UsageError) as error:
             refused.append(f"passed over: {_named(tiling)}: {error}")
         else:
@@ -217,7 +226,6 @@ def _wanted(permission: TilePermission, budget: int | None, options: SearchOptio
         overhead=permission.overhead,
         method=permission.method,
         objective=permission.objective,
-        time_limit=options.time_limit,
         budget=budget,
         dialect=permission.dialect,
         new_kinds=permission.new_kinds,
@@ -241,7 +249,7 @@ def _front(
 
 
 def _by_hand(
-    original: bytes, permission: TilePermission, options: SearchOptions, say: Progress
+    original: bytes, permission: TilePermission, options: SearchOptions, say: Progress, stop: Stop
 ) -> Made:
     """What was asked for, whether it pays or not. Of both ways to treat views the one that needs
     no operator which the firmware may not have, and then the smaller one."""
@@ -249,7 +257,8 @@ def _by_hand(
     made: list[Made] = []
     for bound in (True, False) if permission.dialect else (False,):
         try:
-            made.append(_tiled(original, replace(tiling, bound=bound), permission, options, say))
+            way = replace(tiling, bound=bound)
+            made.append(_tiled(original, way, permission, options, say, stop))
         except (UnsoundPlanError, UsageError):
             if not made and not bound:
                 raise
@@ -268,6 +277,7 @@ def _tiled(
     permission: TilePermission,
     options: SearchOptions,
     say: Progress,
+    stop: Stop | None = None,
 ) -> Made:
     exact = all(s.exact for s in tiling.schemes if isinstance(s, Scheme))
     source, target = read_model(original), options.machine.target
@@ -278,7 +288,7 @@ def _tiled(
     if not (permission.dialect and has_tiles(tiling.schemes) and exact):
         _check_runs(source, twin, target)
     if not (permission.dialect and has_tiles(tiling.schemes)):
-        made = _written(search(twin, replace(options, recipe=tiling.recipe), say), options)
+        made = _written(search(twin, replace(options, recipe=tiling.recipe), say, stop), options)
         registered = registrations(more)
         notes = [*notes, _speed(tiling), *registered, *made.notes]
         return replace(made, notes=tuple(notes), exact=exact, tiled=bool(tiling.schemes))
@@ -286,7 +296,7 @@ def _tiled(
         original, tiling.schemes, crop=True, order=tiling.order, inexact=permission.inexact
     )
     wanted = replace(options, bind_views=tiling.bound, recipe=tiling.recipe)
-    candidate = search(cropped, wanted, say)
+    candidate = search(cropped, wanted, say, stop)
     _check_legal(candidate.problem, candidate.solution.plan)
     trails = list(taken_trails(candidate.line, candidate.offsets, options.machine))
     aliases = shared_in_place(candidate.line, candidate.offsets)

@@ -25,12 +25,21 @@ from tflm_planner.choice.search import (
     silent,
     slower_than,
 )
+from tflm_planner.planning.allocators import compiling
 from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.text import count
+from tflm_planner.stopping import PartOfStop, Stop, StoppedError
 from tflm_planner.tflm.doubts import Bound
 
+COMPILED = (
+    compiling.CLIMBING,
+    compiling.Kernels(("tflm_planner.choice.covering", "tflm_planner.choice.bulges.frontier")),
+    compiling.EXACT,
+)
+"""What a search of tiles needs, each in a child of its own where it is to be compiled; the last one
+for its last plan only."""
 _FIRST_SHARE = 0.4
-"""Of the time, for the operators that the firmware has."""
+"""Of a time limit, for the operators that the firmware has."""
 _LARGE = 120
 """Operators of a model whose trials are dear."""
 _OWN_WORK, _OWN_WORK_OF_LARGE = 10_000, 5_000
@@ -75,27 +84,33 @@ class Steps:
         return replace(self, found=replace(self.found, slower=slower))
 
 
-def search_steps(data: bytes, options: TileOptions, on_progress: Progress | None = None) -> Steps:
-    """The search of `search_tiles`, step by step."""
-    say = on_progress or silent
-    if options.new_kinds == frozenset():
-        workers = Workers(data, options)
-        try:
-            only = _searched(data, replace(options, most_work=_own_work(workers)), say, workers)
-        finally:
-            workers.close()
-        return Steps(only.best, only)
-    share = options.time_limit * _FIRST_SHARE
+def search_steps(
+    data: bytes,
+    options: TileOptions,
+    on_progress: Progress | None = None,
+    stop: Stop | None = None,
+) -> Steps:
+    """The search of `search_tiles`, step by step; a step that `stop` lets no time for is left out.
+    Raises StoppedError where none can be made."""
+    say, stop = on_progress or silent, stop or Stop()
+    is_all = options.new_kinds == frozenset()
+    compiling.start(COMPILED)
+    if not compiling.ready(COMPILED[:-1], stop, say):
+        raise StoppedError
     workers = Workers(data, options)
     try:
-        say("tiling with the firmware's own operators")
-        as_is = replace(
-            options, new_kinds=frozenset(), time_limit=share, most_work=_own_work(workers)
-        )
-        first = _searched(data, as_is, say, workers)
+        if not is_all:
+            say("tiling with the firmware's own operators")
+        as_is = replace(options, new_kinds=frozenset(), most_work=_own_work(workers))
+        share = stop if is_all else PartOfStop(stop, _FIRST_SHARE)
+        first = _searched(data, as_is, say, workers, share)
+        if is_all:
+            return Steps(first.best, first)
         say("tiling with all operators that are permitted")
-        rest = replace(options, time_limit=options.time_limit - share)
-        more = _searched(data, rest, say, workers)
+        try:
+            more = _searched(data, options, say, workers, stop)
+        except StoppedError:
+            return Steps(first.best, first)
     finally:
         workers.close()
     both = fronts_of((first.best, *first.front, more.best, *more.front))
@@ -119,15 +134,20 @@ def _best(tilings: Sequence[Tiling], budget: int | None) -> Tiling:
     return best
 
 
-def _searched(data: bytes, options: TileOptions, say: Progress, workers: Workers) -> Found:
+def _searched(
+    data: bytes, options: TileOptions, say: Progress, workers: Workers, stop: Stop
+) -> Found:
     """A search, and a short one in the manner of MOTES beside it: its regions need not lie in one
     piece of any order, which intervals do."""
-    found = search_tiles(data, options, say, workers)
+    found = search_tiles(data, options, say, workers, stop)
     few = options.width * len(workers.bench.model.main.ops) > _BEAM_WORK
     if options.method != "regions" or few:  # not even one step's states could be tried
         return found
     beam = replace(options, method="motes", most_work=min(_BEAM_WORK, options.most_work))
-    other = search_tiles(data, beam, say, workers)
+    try:
+        other = search_tiles(data, beam, say, workers, stop)
+    except StoppedError:
+        return found
     best = _best([found.best, other.best], options.budget)
     both = fronts_of((best, *found.front, *other.front))
     slower = slower_than(both, (*found.slower, *other.slower))

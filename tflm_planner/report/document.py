@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tflm_planner.stopping import Reason
 from tflm_planner.tflm.doubts import Bound, Doubt, bound_of, head_bound_of, reserved
 from tflm_planner.verify.verdict import RuntimeCheck
 
@@ -211,7 +212,7 @@ class Front:
 class Report:
     """Everything a run of the planner has to say. front: None where nothing was searched.
     cannot_run: what the target's TFLM refuses to run of the model, which then is not verified,
-    whatever other runtimes say."""
+    whatever other runtimes say. stopped: why the search was cut short, if it was."""
 
     version: str
     target: str
@@ -231,6 +232,7 @@ class Report:
     seconds: dict[str, float]
     front: Front | None = None
     cannot_run: tuple[str, ...] = ()
+    stopped: Reason | None = None
 
     @property
     def saved(self) -> int:

@@ -41,6 +41,7 @@ def to_json(report: Report) -> JsonObject:
         },
         "head": {"before": report.before.head, "after": report.after.head},
         "budget": {"bytes": report.budget, "met": _met(report)},
+        "stopped": report.stopped,
         "verified": report.verified,
         "cannot_run": [_text(reason) for reason in report.cannot_run],
         "checks": [_check(check) for check in report.checks],

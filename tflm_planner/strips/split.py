@@ -39,6 +39,7 @@ from tflm_planner.passes.stream.strip import Strips, add_room, can_split, ends_o
 from tflm_planner.proof import Copying
 from tflm_planner.search import Progress, SearchOptions, silent
 from tflm_planner.serde import read_model, write_model
+from tflm_planner.stopping import Stop
 from tflm_planner.tflm.arena import Apart, apart_of
 from tflm_planner.tflm.doubts import Doubt
 from tflm_planner.tflm.element_types import newly_unsupported
@@ -48,8 +49,8 @@ from tflm_planner.units import align_up
 
 End = tuple[int, tuple[int, ...], int]
 """Bytes that the pair needs at least, operators of the front, rows of the boundary a turn."""
-_QUICK = 2.0
-"""Seconds for a plan that only shows where to split."""
+_QUICK = 0.1
+"""Effort for a plan that only shows where to split."""
 
 
 @dataclass(frozen=True)
@@ -103,17 +104,19 @@ class Streamed:
 
 
 def offers(
-    data: bytes, options: StripOptions, say: Progress = silent
+    data: bytes, options: StripOptions, say: Progress = silent, stop: Stop | None = None
 ) -> Generator[Streamed, Refusal | None, None]:
     """Front and back of the model in `data`, where they need the least SRAM together; and when the
     proof refuses them, for a reason that is sent here, the next best: split elsewhere, or there
-    but with no tiles in the back.
+    but with no tiles in the back. `stop`: may end all searching, for splits too; one is made in
+    any case.
 
     Raises ModelError where the input cannot be streamed, UsageError where it cannot be so, and
     UnsoundPlanError where a guard refuses the only split."""
     model = read_model(data)
     run(model, Cleanup())
-    hunt = _Hunt(model, options, say, _ends(model, options))
+    stop = stop or Stop(options.search.time_limit)
+    hunt = _Hunt(model, options, say, _ends(model, options), stop)
     best, left = hunt.best(), MOST_REFUSED
     if best is None and hunt.fault is not None:
         raise hunt.fault
@@ -131,9 +134,14 @@ class _Hunt:
     then, if that could win, with them."""
 
     def __init__(
-        self, model: Model, options: StripOptions, say: Progress, ends: Sequence[End]
+        self,
+        model: Model,
+        options: StripOptions,
+        say: Progress,
+        ends: Sequence[End],
+        stop: Stop,
     ) -> None:
-        self._model, self._options, self._say = model, options, say
+        self._model, self._options, self._say, self._stop = model, options, say, stop
         self._ends = list(ends)
         self._plain: dict[tuple[int, ...], Streamed] = {}
         self._full: dict[tuple[int, ...], Streamed | None] = {}
@@ -157,6 +165,8 @@ class _Hunt:
             return None
         kept = best.overhead <= self._options.overhead
         for plain in sorted(self._plain.values(), key=_hopeful):
+            if self._stop.is_over:
+                return best
             beyond = kept and plain.overhead > self._options.overhead
             if plain is best or not (beyond or _hopeful(plain) >= best.sram):
                 full = self._planned_in_full(plain)
@@ -172,6 +182,8 @@ class _Hunt:
         self._full[split.ops] = None
 
     def _is_beaten(self, end: End, best: Streamed | None) -> bool:
+        if best is not None and self._stop.is_over:
+            return True
         if best is None or best.overhead > self._options.overhead:
             return False
         return end[0] >= best.sram
@@ -197,7 +209,7 @@ class _Hunt:
     def _planned(self, ops: tuple[int, ...], rows: int, options: StripOptions) -> Streamed | None:
         """The split, planned; None where a guard refuses it."""
         try:
-            return planned_split(self._model, ops, rows, options, self._say)
+            return planned_split(self._model, ops, rows, options, self._say, self._stop)
         except UnsoundPlanError as error:
             self.fault = self.fault or error
             self.refused.append(f"passed over: the split behind operator {ops[-1]}: {error}")
@@ -213,8 +225,7 @@ def _named(split: Streamed) -> str:
 
 def _quick(options: StripOptions) -> StripOptions:
     """For a plan that only shows where to split."""
-    limit = min(_QUICK, options.search.time_limit)
-    return replace(options, search=replace(options.search, time_limit=limit), tiles=None)
+    return replace(options, search=replace(options.search, effort=_QUICK), tiles=None)
 
 
 def _hopeful(found: Streamed) -> int:
@@ -290,11 +301,17 @@ def _turns(model: Model, ops: tuple[int, ...], rows: int | None) -> int:
 
 
 def planned_split(
-    model: Model, ops: tuple[int, ...], rows: int, options: StripOptions, say: Progress = silent
+    model: Model,
+    ops: tuple[int, ...],
+    rows: int,
+    options: StripOptions,
+    say: Progress = silent,
+    stop: Stop | None = None,
 ) -> Streamed:
     """Both halves of a split (see `passes.stream.strip.split`), planned."""
     halves, search, target = split(model, ops, rows), options.search, options.search.machine.target
-    front = _made(halves.front, replace(search, states=halves.strips.states), None, say)
+    stop = stop or Stop(search.time_limit)
+    front = _made(halves.front, replace(search, states=halves.strips.states), None, say, stop)
     _check_states(front, halves.strips.states)
     built = front.inspection.model
     apart = apart_of(built, target, carried_plan(built))
@@ -303,7 +320,7 @@ def planned_split(
     left = (options.overhead * original - turns) / latency_of(halves.back, target).instructions
     tiles = None if options.tiles is None else replace(options.tiles, overhead=max(left, 1.0))
     add_room(halves.back, apart.shared)
-    back = _made(halves.back, search, tiles, say)
+    back = _made(halves.back, search, tiles, say, stop)
     spent = original, turns, _instructions(back, target)
     return Streamed(ops, halves.strips, front, back, apart, spent)
 
@@ -316,9 +333,11 @@ def _instructions(made: Made, target: Target) -> int:
     ).instructions
 
 
-def _made(model: Model, search: SearchOptions, tiles: TilePermission | None, say: Progress) -> Made:
+def _made(
+    model: Model, search: SearchOptions, tiles: TilePermission | None, say: Progress, stop: Stop
+) -> Made:
     data, model = with_pool(write_model(model), model, search.machine.target)
-    return next(offered_files(data, read_model(data), search, tiles, None, say))
+    return next(offered_files(data, read_model(data), search, tiles, None, say, stop))
 
 
 def _check_states(front: Made, states: tuple[tuple[int, int], ...]) -> None:

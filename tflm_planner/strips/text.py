@@ -16,6 +16,7 @@ from tflm_planner.ir import Model, Tensor
 from tflm_planner.passes.stream.readings import row_elements
 from tflm_planner.report.bounds_text import figure, long_figure
 from tflm_planner.report.text import check_sentence, count, safe_text
+from tflm_planner.stopping import SAID, Reason
 from tflm_planner.strips.split import Streamed
 from tflm_planner.tflm.doubts import bound_of, reserved
 from tflm_planner.tflm.resolver_methods import resolver_method
@@ -26,9 +27,14 @@ _TYPES = {"int8": "int8_t", "int16": "int16_t", "float32": "float"}
 
 
 def render_streamed(
-    found: Streamed, before: int, target: Target, verdict: Verdict | None
+    found: Streamed,
+    before: int,
+    target: Target,
+    verdict: Verdict | None,
+    stopped: Reason | None = None,
 ) -> Iterator[str]:
-    """The report, line by line. `before`: bytes of arena of the model as it came."""
+    """The report, line by line. `before`: bytes of arena of the model as it came. `stopped`: why
+    the search was cut short, if it was."""
     strips, front, back = found.strips, found.front.inspection, found.back.inspection
     image, boundary = front.model.main.inputs[0], back.model.main.inputs[0]
     saved = before - found.sram
@@ -57,7 +63,8 @@ def render_streamed(
     yield f"  instructions {100 * (found.overhead - 1):+.1f} % by our model"
     for half, model in (("front", front.model), ("back", back.model)):
         yield f"  {half + ' uses':<12} {', '.join(_methods(model))}"
-    for i, note in enumerate((*found.refused, *_doubts(found))):
+    notes = (*((SAID[stopped],) if stopped else ()), *found.refused, *_doubts(found))
+    for i, note in enumerate(notes):
         yield f"  {'' if i else 'notes':<12} {safe_text(note)}"
     if verdict is None:
         yield "  verified     no"
@@ -69,7 +76,11 @@ def render_streamed(
 
 
 def streamed_to_json(
-    found: Streamed, before: int, target: Target, verdict: Verdict | None
+    found: Streamed,
+    before: int,
+    target: Target,
+    verdict: Verdict | None,
+    stopped: Reason | None = None,
 ) -> dict[str, Any]:
     """The report as a document."""
     strips, arena = found.strips, found.back.inspection.arena
@@ -104,6 +115,7 @@ def streamed_to_json(
         },
         "instructions_relative": found.overhead,
         "refused": list(found.refused),
+        "stopped": stopped,
         "checks": [
             {"runtime": c.runtime, "status": c.status, "inputs": c.inputs, "detail": c.detail}
             for c in (verdict.checks if verdict is not None else ())

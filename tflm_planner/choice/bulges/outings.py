@@ -101,7 +101,7 @@ class Outings:
         most = self._known - self._added(0, self.whole.plain.tail)
         sets = bulge_sets(bench.dag, self.whole.plain.head)
         guesses = self.workers.done([_Guessing(bulges, halos, most) for bulges in sets])
-        promising = sorted((g for found in guesses for g in found or ()), key=lambda g: g.rank)
+        promising = sorted((g for found in guesses for g in found), key=lambda g: g.rank)
         for found in promising[:PROMISING]:
             made = self._trial_of(found.hoped)
             if made is not None:
