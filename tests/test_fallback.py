@@ -47,7 +47,7 @@ class Proof:
 def planned(tmp_path=None, **permission) -> api.Result:
     """A model in tiles of its own operators, proved by whatever the proof is."""
     tiles = api.TilePermission(overhead=1.3, workers=1, **permission)
-    options = api.PlanOptions(api.SearchOptions(time_limit=60.0), tiles=tiles)
+    options = api.PlanOptions(tiles=tiles)
     return api.plan(narrow_rows(), tmp_path and tmp_path / "out.tflite", options)
 
 
@@ -144,7 +144,7 @@ FAT = ((3, 1, 4), (1, 1, 64), (3, 2, 4))
 
 
 def streamed(tmp_path=None, layers=DEEP, tiles=None, **options) -> api.SplitResult:
-    wanted = api.StripOptions(api.SearchOptions(time_limit=4.0), tiles, **options)
+    wanted = api.StripOptions(tiles=tiles, **options)
     paths = tmp_path and (tmp_path / "front.tflite", tmp_path / "back.tflite")
     return api.stream_input(chain(*layers, size=32), paths, wanted, api.VerifyOptions())
 

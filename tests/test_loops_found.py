@@ -47,7 +47,7 @@ def kinds(data: bytes) -> set[str]:
 
 def planned(data: bytes, **permission) -> api.Result:
     tiles = api.TilePermission(**{"overhead": 1.3, "objective": "arena", **permission})
-    options = api.PlanOptions(api.SearchOptions(time_limit=60.0), tiles=tiles)
+    options = api.PlanOptions(tiles=tiles)
     return api.plan(data, options=options)
 
 

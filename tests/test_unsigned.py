@@ -30,9 +30,9 @@ def a_small_budget(monkeypatch):
     monkeypatch.setattr("tflm_planner.choice.motes.MOST_STEPS", 1)
 
 
-def planned(data: bytes, limit: float = 600.0, **permission) -> api.Result:
+def planned(data: bytes, **permission) -> api.Result:
     tiles = api.TilePermission(overhead=1.2, workers=1, **permission)
-    return api.plan(data, None, api.PlanOptions(api.SearchOptions(time_limit=limit), tiles=tiles))
+    return api.plan(data, None, api.PlanOptions(tiles=tiles))
 
 
 def moved_types(data: bytes) -> set[str]:

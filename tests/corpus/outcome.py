@@ -12,7 +12,7 @@ from tflm_planner import api
 from tflm_planner.errors import PlannerError, UnsoundPlanError
 
 SEARCH = api.SearchOptions(time_limit=10.0)
-PROOF = api.VerifyOptions(inputs=2, budget=5.0)
+PROOF = api.VerifyOptions(inputs=2)
 
 
 @dataclass(frozen=True)

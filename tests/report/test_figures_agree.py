@@ -48,7 +48,7 @@ def models() -> dict[str, bytes]:
 
 def search_for(target: str, **more: object) -> api.SearchOptions:
     return api.SearchOptions(
-        time_limit=5.0, machine=api.machine(api.load_target(target)), **more
+        machine=api.machine(api.load_target(target)), **more
     )  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def test_without_tiles_the_plan_is_what_was_chosen() -> None:
 
 def test_a_search_fills_it_in() -> None:
     tiles = api.TilePermission(new_kinds=None, workers=1)
-    search = api.SearchOptions(time_limit=6)
+    search = api.SearchOptions()
     report = api.plan(CNN.read_bytes(), None, api.PlanOptions(search, tiles, verify=None)).report
     assert report.front is not None
     points = report.front.points
