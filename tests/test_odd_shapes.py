@@ -27,6 +27,7 @@ from tflm_planner.ops.macs import macs
 from tflm_planner.schema import unpack
 from tflm_planner.serde import read_model, write_model
 from tflm_planner.tflm.arena import arena_of
+from tflm_planner.tflm.lean import is_lean
 from tflm_planner.tflm.targets import load_target
 
 M4 = load_target("cortex-m4/cmsis-nn")
@@ -156,6 +157,22 @@ def test_a_resize_without_a_size_has_no_axes() -> None:
     patch = api.TilePermission(new_kinds=None, by_hand=(api.Patch(2, 1),))
     with pytest.raises(PlannerError):
         api.plan(packed(model), None, api.PlanOptions(tiles=patch, verify=None))
+
+
+@pytest.mark.parametrize("spoilt", ["rank", "stride"])
+def test_a_convolution_of_no_image_is_not_lean(spoilt: str) -> None:
+    """Lean firmware would read the padding of an image that is none."""
+    net, graph, x = start()
+    graph.outputs(conv(graph, x, IMAGE))
+    if spoilt == "rank":
+        graph.table.tensors[x].shape = [144]
+    else:
+        graph.table.operators[0].builtinOptions.strideH = 0
+    (op,) = read_model(net.finish()).main.ops
+    assert not is_lean(op)
+    lean = api.SearchOptions(machine=api.machine(load_target("cortex-m4/cmsis-nn+lean")))
+    assert api.arena(net.finish(), lean.machine.target).arena > 0
+    api.plan(net.finish(), None, api.PlanOptions(lean, verify=None))
 
 
 # --- operators without results ----------------------------------------------------------------
