@@ -35,7 +35,7 @@ from tflm_planner.tflm.arena.predict import arena_of, split_arena
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.row_loop import NotStreamableError
 from tflm_planner.transforms.row_loop.split_input import can_split, split_model
-from tflm_planner.verify.pairs import verify_pair
+from tflm_planner.verification.pairs import verify_pair
 
 SLOW = settings(
     deadline=None,

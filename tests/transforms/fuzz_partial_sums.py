@@ -12,7 +12,7 @@ import sys
 from tests.models.generator import random_model
 from tests.transforms.tiled import outputs_of_both, tiled
 from tflm_planner.transforms.tile.tile import SUM, TiledRegion
-from tflm_planner.verify.tolerance import Differences, Tolerance
+from tflm_planner.verification.tolerance import Differences, Tolerance
 
 KINDS = {"conv_2d": 4, "fully_connected": 4, "transpose_conv": 1, "mean": 1}
 

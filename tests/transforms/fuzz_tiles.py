@@ -19,7 +19,7 @@ from tests.transforms.tiled import (
     quick_differences,
     tiled,
 )
-from tflm_planner.verify.tolerance import Differences, Tolerance
+from tflm_planner.verification.tolerance import Differences, Tolerance
 
 
 def sum_faults(seed: int, seen: Counter[str]) -> list[str]:

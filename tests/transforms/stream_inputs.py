@@ -18,10 +18,10 @@ from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop import NotStreamableError
 from tflm_planner.transforms.row_loop.split_input import can_split, ends_of
-from tflm_planner.verify.inputs import input_sets
-from tflm_planner.verify.pair_worker import Application
-from tflm_planner.verify.pairs import Pair, describe_pair
-from tflm_planner.verify.worker import load_litert, load_tflm
+from tflm_planner.verification.inputs import input_sets
+from tflm_planner.verification.pair_worker import Application
+from tflm_planner.verification.pairs import Pair, describe_pair
+from tflm_planner.verification.worker import load_litert, load_tflm
 
 Where = tuple[tuple[int, ...], int]
 """Operators of the front, and rows of the boundary a turn."""

@@ -18,7 +18,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.transforms.axis_graph import REDUCE, PartitionScheme, axis_graph, schemes_along
 from tflm_planner.transforms.tile.tile import SUM, TiledRegion
 from tflm_planner.transforms.tile.tiler import region_results
-from tflm_planner.verify.tolerance import Differences, Tolerance
+from tflm_planner.verification.tolerance import Differences, Tolerance
 
 GEOMETRY = (
     "cannot be cut into two", "cannot be split into two", "in the padding", "no padding gives",

@@ -21,7 +21,7 @@ from tflm_planner.tflm.lean.pool import POOL_METADATA
 from tflm_planner.transforms.attach_plan import PLAN_METADATA
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
-from tflm_planner.verify.verdict import EQUAL
+from tflm_planner.verification.verdict import EQUAL
 
 IMAGE = (1, 6, 6, 4)
 

@@ -21,9 +21,9 @@ from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Dialect, scratch_faults
 from tflm_planner.transforms.tile.tile import Tile, TiledRegion
-from tflm_planner.verify import Options, verify
-from tflm_planner.verify.inputs import input_sets
-from tflm_planner.verify.worker import load_litert, load_tflm
+from tflm_planner.verification import Options, verify
+from tflm_planner.verification.inputs import input_sets
+from tflm_planner.verification.worker import load_litert, load_tflm
 
 KINDS = {**ALL_KINDS, "conv_2d": 9, "depthwise_conv_2d": 6, "pad": 3, "max_pool_2d": 2}
 """More of what can be tiled."""

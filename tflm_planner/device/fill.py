@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Tensor
-from tflm_planner.verify.inputs import dtype_of
+from tflm_planner.verification.inputs import dtype_of
 
 _GOLDEN, _MASK = 0x9E3779B9, 0xFFFFFFFF
 _TYPES = frozenset(

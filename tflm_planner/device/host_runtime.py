@@ -16,7 +16,7 @@ from tflm_planner.device.fill import draw, elements
 from tflm_planner.device.responder import Loaded, Ran, Refusal
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.errors import PlannerError
-from tflm_planner.verify.session import Child, RuntimeFailureError
+from tflm_planner.verification.session import Child, RuntimeFailureError
 
 TICK_HZ = 100_000_000
 _NANOSECONDS = 1_000_000_000 // TICK_HZ

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.support.frames import Failure, read_frame, write_frame
-from tflm_planner.verify.worker import allocation, first_line
+from tflm_planner.verification.worker import allocation, first_line
 
 
 class HostInterpreter:

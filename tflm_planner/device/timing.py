@@ -16,7 +16,7 @@ from tflm_planner.device.fill import can_fill, filled
 from tflm_planner.device.measurement import OperatorTime, Spread
 from tflm_planner.model.ir import Model, Op, shown
 from tflm_planner.support.errors import DeviceError, UsageError
-from tflm_planner.verify.inputs import input_sets, supported
+from tflm_planner.verification.inputs import input_sets, supported
 
 
 def timed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tflm_planner.verify.tolerance import Differences, Tolerance
+from tflm_planner.verification.tolerance import Differences, Tolerance
 
 A = np.array([1, -5, 100], np.int8)
 

@@ -17,16 +17,17 @@ from typing import Any
 
 from tflm_planner.model.serde import read_model
 from tflm_planner.transforms.row_loop.split_input import StripSchedule
-from tflm_planner.verify.compare import (
+from tflm_planner.verification.compare import (
     PACKAGES,
     Options,
     SideBySide,
     roomy_arena,
     write_temporary,
 )  # fmt: skip
-from tflm_planner.verify.inputs import dtype_of
-from tflm_planner.verify.session import Child
-from tflm_planner.verify.verdict import NOT_AVAILABLE, RuntimeCheck, Verdict
+from tflm_planner.verification.inputs import dtype_of
+from tflm_planner.verification.locate import Place
+from tflm_planner.verification.session import Child
+from tflm_planner.verification.verdict import NOT_AVAILABLE, RuntimeCheck, Verdict
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def verify_pair(
                 )
                 for worker, *arguments in ways
             ]
-            checks.append(SideBySide(name, model, sessions, options, lambda _: "").compare())
+            checks.append(SideBySide(name, model, sessions, options, lambda _: Place()).compare())
     return Verdict(tuple(checks))
 
 

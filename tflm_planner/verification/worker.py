@@ -1,6 +1,6 @@
 """The child process: one runtime, one model, invoked as often as asked.
 
-`python -m tflm_planner.verify.worker RUNTIME MODEL ARENA OUTPUTS` reads frames of inputs from
+`python -m tflm_planner.verification.worker RUNTIME MODEL ARENA OUTPUTS` reads frames of inputs from
 standard input and answers each with a frame of OUTPUTS arrays; the first frame it writes says
 how loading went. TFLM aborts the process on some models: that is why this is one.
 """

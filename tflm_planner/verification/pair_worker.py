@@ -1,6 +1,6 @@
 """The child process of a split model: front and back on one runtime, from outside one model.
 
-`python -m tflm_planner.verify.pair_worker RUNTIME FRONT BACK ARENA OUTPUTS STRIPS` does what an
+`python -m tflm_planner.verification.pair_worker RUNTIME FRONT BACK ARENA OUTPUTS STRIPS` does what an
 application does, and nothing more (STRIPS: the fields of `transforms.row_loop.split_input.Strips` and the
 shapes, as JSON): fills the halos before each image, feeds strips, appends what comes out to the
 back's input. On TFLM halos are left alone between strips: there the plan must keep them. Strips
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.support.frames import Failure, read_frame, write_frame
-from tflm_planner.verify.worker import LOADERS, Invoke, first_line
+from tflm_planner.verification.worker import LOADERS, Invoke, first_line
 
 
 class Application:
