@@ -2,7 +2,7 @@
 //
 //   tflm-plan export model.tflite arduino_runner/src/models
 //
-// writes model_data.h and .cpp; include the header here and add a line to the list.
+// writes model_model_data.h and .cpp; include the header here and add a line to the list.
 #pragma once
 #include "src/runner/store.h"
 

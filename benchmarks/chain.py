@@ -75,7 +75,7 @@ def searched(blocks: int) -> None:
     """One line: a search."""
     data, on = bottlenecks(blocks), api.machine()
     operators = len(read_model(data).main.ops)
-    options = TilingOptions(on, on.trails_of, new_kinds=None, time_limit=900.0)
+    options = TilingOptions(on, on.trails_of, new_kinds=None)
     started = time.process_time()
     found = search_by_permission(data, options).found
     seconds = time.process_time() - started

@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--table", type=Path)
     parser.add_argument("--target", default="x86-64/wheel")
     parser.add_argument("--latency-overhead", type=float, default=1.05)
-    parser.add_argument("--time-limit", type=float, default=120.0)
+    parser.add_argument("--time-limit", type=float, default=None)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--svg", type=Path)
     given = parser.parse_args()

@@ -66,7 +66,7 @@ def apart(data: bytes, on: Machine) -> tuple[Arena, int]:
 
     def find(dag: Dag) -> OrderResult:
         plain = replace(dag, nodes=tuple(replace(n, absorbs=()) for n in dag.nodes))
-        found = best_order(plain, budget=100_000, time_limit=20.0)
+        found = best_order(plain, budget=100_000)
         peaks.append(found.peak)
         return found
 
@@ -76,7 +76,7 @@ def apart(data: bytes, on: Machine) -> tuple[Arena, int]:
             Reorder(find, on.scratch_of).results(model)
         line = timeline(model, on.scratch_of)
         problem = Problem(planning_problem(line).buffers)
-        plan = best_of(problem, allocators=("local",), time_limit=5.0).plan
+        plan = best_of(problem, allocators=("local",)).plan
         offsets = dict(zip(map(id, line.planned), plan.offsets, strict=False))
         found = arena_of(model, on.target, offsets)
         best = found if best is None or found.arena < best.arena else best
@@ -119,7 +119,7 @@ def row(path: Path, on: Machine, given: argparse.Namespace) -> str:
     data = path.read_bytes()
     stock = inspect_model(fresh(data), on)
     plain, peak = apart(data, on)
-    search = api.MemoryOptions(machine=on, time_limit=20.0)
+    search = api.MemoryOptions(machine=on)
     overlap = api.plan(data, options=api.PlanOptions(search, verify=None)).report.after.arena
     report = tiled(data, on, given)
     after, wheel = report.after, report.after.wheel
@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--objective", choices=("arena", "head"), default="arena")
     parser.add_argument("--search", choices=("regions", "motes"), default="regions")
     parser.add_argument("--latency-overhead", type=float, default=1.10)
-    parser.add_argument("--time-limit", type=float, default=60.0)
+    parser.add_argument("--time-limit", type=float, default=None)
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     for target in given.target or ["cortex-m4/cmsis-nn", "x86-64/wheel"]:

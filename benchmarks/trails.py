@@ -53,7 +53,7 @@ def sources(paths: list[Path], random: int) -> Iterator[tuple[str, bytes]]:
             yield f"random {seed}", random_model(seed)
 
 
-def outcome(data: bytes, target: str, *, overlap: bool, time_limit: float) -> Outcome:
+def outcome(data: bytes, target: str, *, overlap: bool, time_limit: float | None) -> Outcome:
     """Plan a model up to three times, while that is quick."""
     least: Outcome | None = None
     for _ in range(3):
@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("paths", nargs="*", type=Path)
     parser.add_argument("--target", action="append")
     parser.add_argument("--random", type=int, default=0, metavar="N")
-    parser.add_argument("--time-limit", type=float, default=60.0)
+    parser.add_argument("--time-limit", type=float, default=None)
     given = parser.parse_args()
     for target in given.target or TARGETS:
         print(f"\n{target}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")

@@ -6,7 +6,8 @@ Each operator must find, at the moment it reads, every byte of every operand as 
 Written from the meaning of the operators and of TFLM's kernels for control flow; it shares no
 code with the planner. Where a kernel's order of reads and writes could matter, an overlap of a
 result with an operand is an error unless both hold the same bytes there, or the operator computes
-element by element and both lie exactly upon each other.
+element by element and both lie exactly upon each other, or makes other types of elements, one by
+one, and none is written over one that is still to be read.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ _ELEMENT_WISE = {
     "ADD", "SUB", "MUL", "RELU", "RELU6", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU",
     "QUANTIZE", "SOFTMAX",
 }  # fmt: skip
+
+_RETYPING = {"QUANTIZE", "DEQUANTIZE", "CAST"}
+"""They read an element and write it, one after the other."""
+_CHARACTERS = {schema.TensorType.INT8, schema.TensorType.UINT8}
+"""Compilers keep the order of reads and writes only where one of the two is such."""
 
 
 class ClobberedError(Exception):
@@ -186,12 +192,26 @@ class _Run:
             return
         if kind in _ELEMENT_WISE and a == b and self._width(operand) == self._width(out):
             return
+        if kind in _RETYPING and self._reads_in_time(operand, out, a[0], b[0]):
+            return
         if kind == "DYNAMIC_UPDATE_SLICE" and a == b and operand == first:
             return  # nothing of the operand is read or written but for the update's place
         low, high = max(a[0], b[0]), min(a[1], b[1])
         same = np.array_equal(self.memory[low:high], result[low - b[0] : high - b[0]])
         if not (moves and same):
             raise ClobberedError(f"{where} writes {self._name(out)} over {self._name(operand)}")
+
+    def _reads_in_time(self, operand: Place, out: Place, first: int, target: int) -> bool:
+        """Whether an operator that reads and writes element by element reads each, from `first`
+        on, before one that was written, from `target` on, lies over it."""
+        if not {self._tensor(operand).type, self._tensor(out).type} & _CHARACTERS:
+            return False
+        wide, made = self._width(operand), self._width(out)
+        starts = (first + i * wide for i in range(self._size(operand) // wide))
+        return all(
+            start >= target + i * made or start + wide <= target or i == 0
+            for i, start in enumerate(starts)
+        )
 
     def _moved(
         self, kind: str, op: Any, ins: list[Place], outs: list[Place]

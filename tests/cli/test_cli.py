@@ -242,7 +242,7 @@ def test_json_is_one_document_and_nothing_else(model: Path, tmp_path: Path, run)
     done = run("inspect", model, "--json")
     assert json.loads(done.out)
     assert done.err == ""
-    done = run(model, tmp_path / "b.tflite", "--no-verify", "--json", "--verbose", "--quiet")
+    done = run(model, tmp_path / "b.tflite", "--no-verify", "--json", "--verbose")
     assert json.loads(done.out)
 
 

@@ -1,6 +1,7 @@
 """The latency model: right on real models, monotone, the same every time, fast."""
 
 import json
+import random
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tflm_planner.cost import Case, Cost, Operand, case_of, cost_of, cost_of_cas
 from tflm_planner.cost.case import from_row, to_row
 from tflm_planner.cost.loops import turns
 from tflm_planner.cost.profiles import all_profiles
-from tflm_planner.cost.windows import window_counts
+from tflm_planner.cost.windows import taps_inside, window_counts
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.targets import all_targets, load_target
@@ -109,6 +110,19 @@ def test_taps_inside_are_counted_one_by_one() -> None:
         for kx in (-1, 0, 1)
     )
     assert window.inside == inside
+
+
+def test_taps_inside_of_any_window_and_of_millions_of_rows() -> None:
+    def one_by_one(size: int, out: int, kernel: int, stride: int, dilation: int, pad: int) -> int:
+        at = [p * stride - pad + k * dilation for p in range(out) for k in range(kernel)]
+        return sum(0 <= x < size for x in at)
+
+    rng = random.Random(3)
+    for _ in range(500):
+        low = [rng.randrange(n) for n in (20, 20, 9)]
+        window = (*low, rng.randrange(1, 5), rng.randrange(1, 5), rng.randrange(9))
+        assert taps_inside(*window) == one_by_one(*window), window
+    assert taps_inside(1 << 29, 1 << 29, 3, 1, 1, 1) == 3 * (1 << 29) - 2
 
 
 def test_an_unknown_operator_is_an_estimate_that_grows() -> None:

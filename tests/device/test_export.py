@@ -13,6 +13,7 @@ from tests.cli.test_cli import Run
 from tests.conftest import CNN
 from tests.models.build import Net
 from tests.models.handmade import MODELS
+from tests.transforms.row_loops import chain
 from tflm_planner.device.export import export
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.errors import ModelError, UsageError
@@ -21,6 +22,7 @@ from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import load_target
 
 STUB = Path(__file__).parent / "stub_tflm"
+ROOT = Path(__file__).parents[2]
 M4 = load_target("cortex-m4/cmsis-nn")
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -28,9 +30,9 @@ MAIN = """
 #include <cstdint>
 #include <cstdio>
 
-#include "arena.h"
-#include "model_data.h"
-#include "op_resolver.h"
+#include "{snake}_arena.h"
+#include "{snake}_model_data.h"
+#include "{snake}_op_resolver.h"
 
 alignas(16) static std::uint8_t tensor_arena[k{camel}ArenaSize];
 
@@ -54,7 +56,7 @@ def built(
     texts = export(data, name, M4)
     for file, text in texts.items():
         (folder / file).write_text(text)
-    methods = sorted(set(re.findall(r"resolver\.(Add\w+)\(\)", texts["op_resolver.h"])))
+    methods = sorted(set(re.findall(r"resolver\.(Add\w+)\(\)", texts[f"{snake}_op_resolver.h"])))
     (folder / "stub_methods.inc").write_text("\n".join(f"STUB_METHOD({m})" for m in methods))
     main = MAIN.format(
         camel=camel,
@@ -63,12 +65,15 @@ def built(
         arguments=", &none" * custom,
     )
     (folder / "main.cpp").write_text(main)
-    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic"]
-    sources = ["main.cpp", "model_data.cpp"]
-    subprocess.run(
-        ["g++", *flags, "-I", STUB, "-I", ".", *sources, "-o", "program"], cwd=folder, check=True
-    )
+    compiled(folder, ["main.cpp", f"{snake}_model_data.cpp"], STUB)
     return subprocess.run([folder / "program"], capture_output=True, check=False), dict(texts)
+
+
+def compiled(folder: Path, sources: list[str], *headers: Path) -> None:
+    """Builds `program` in the folder, with warnings as errors."""
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+    include = [word for path in (*headers, Path()) for word in ("-I", str(path))]
+    subprocess.run(["g++", *flags, *include, *sources, "-o", "program"], cwd=folder, check=True)
 
 
 @needs_compiler
@@ -77,9 +82,9 @@ def test_a_program_holds_the_model(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stdout == CNN.read_bytes()
     arena = arena_of(read_model(CNN.read_bytes()), M4)
-    assert f"kCnnInt8ArenaSize = {arena.arena};" in texts["arena.h"]
+    assert f"kCnnInt8ArenaSize = {arena.arena};" in texts["cnn_int8_arena.h"]
     for part, size in arena.tail_parts.items():
-        assert not size or f"{part.replace('_', ' '):<20} {size:>9,}" in texts["arena.h"]
+        assert not size or f"{part.replace('_', ' '):<20} {size:>9,}" in texts["cnn_int8_arena.h"]
 
 
 @needs_compiler
@@ -92,18 +97,18 @@ def test_custom_operators_are_parameters_and_names_cannot_break_out(tmp_path: Pa
     for name, a, b in (('evil"\\\n??/', x, y), ("other\\", y, z)):
         graph.op("CUSTOM", [a], [b]).opcodeIndex = net.opcode("CUSTOM", 1, name)
     graph.outputs(z)
-    done, texts = built(tmp_path, net.finish(), "9 evil\\", "Model9Evil", "model_9_evil", custom=2)
+    done, texts = built(tmp_path, net.finish(), "9 evil\\", "Model_9Evil", "model_9_evil", custom=2)
     assert done.returncode == 0
-    assert texts["op_resolver.h"].count("AddCustom(") == 2
+    assert texts["model_9_evil_op_resolver.h"].count("AddCustom(") == 2
 
 
 def test_operators_are_those_used_and_no_others() -> None:
-    for name, model in MODELS.items():
+    for model in MODELS.values():
         data = model.make()
         kinds = {op.kind for op in read_model(data).ops()}
         if any(resolver_method(kind) is None for kind in kinds):
             continue
-        text = export(data, name, M4)["op_resolver.h"]
+        text = export(data, "it", M4)["it_op_resolver.h"]
         assert set(re.findall(r"resolver\.(Add\w+)\(", text)) == {
             resolver_method(kind) for kind in kinds
         }
@@ -112,7 +117,7 @@ def test_operators_are_those_used_and_no_others() -> None:
 
 def test_names() -> None:
     texts = export(CNN.read_bytes(), "class", M4)
-    assert "g_model_class_model_data" in texts["model_data.h"]
+    assert "g_model_class_model_data" in texts["model_class_model_data.h"]
     with pytest.raises(UsageError, match="--name"):
         export(CNN.read_bytes(), "模型", M4)
 
@@ -133,8 +138,111 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     done = Run(["export", CNN, folder, "--target", "nano33ble"], capsys)
     assert done.code == 0
     assert {p.name for p in folder.iterdir()} == {
-        "model_data.h", "model_data.cpp", "op_resolver.h", "arena.h"
+        "cnn_int8_model_data.h", "cnn_int8_model_data.cpp", "cnn_int8_op_resolver.h",
+        "cnn_int8_arena.h",
     }  # fmt: skip
-    assert "exists" in Run(["export", CNN, folder], capsys).refused(2)
-    assert Run(["export", CNN, folder, "--force"], capsys).code == 0
+    assert Run(["export", CNN, folder, "--target", "nano33ble"], capsys).code == 0  # the same
+    line = Run(["export", CNN, folder, "--target", "cortex-m55/cmsis-nn"], capsys).refused(2)
+    assert "another model or target" in line and "--name" in line and "--force" in line
+    again = ["export", CNN, folder, "--target", "cortex-m55/cmsis-nn", "--force"]
+    assert Run(again, capsys).code == 0
     assert "folder" in Run(["export", CNN, CNN / "x"], capsys).refused(2)
+
+
+@needs_compiler
+def test_two_models_share_a_folder_and_a_translation_unit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where their names differ by an underscore before a digit alone."""
+    data = CNN.read_bytes()
+    other = MODELS["chain"].make()
+    (tmp_path / "a_1.tflite").write_bytes(data)
+    (tmp_path / "a1.tflite").write_bytes(other)
+    folder = tmp_path / "out"
+    for name in ("a_1", "a1"):
+        assert Run(["export", tmp_path / f"{name}.tflite", folder], capsys).code == 0
+    written = {p.name for p in folder.iterdir()}
+    assert len(written) == 8
+    (folder / "main.cpp").write_text(
+        "".join(f'#include "{name}"\n' for name in sorted(written) if name.endswith(".h"))
+        + f"int main() {{ return kA_1ModelSize == {len(data)} && kA1ModelSize == {len(other)} "
+        "&& kA_1ArenaSize != kA1ArenaSize && g_a_1_model_data[4] == g_a1_model_data[4] ? 0 : 1; }\n"
+    )
+    texts = "".join((folder / f"{n}_op_resolver.h").read_text() for n in ("a_1", "a1"))
+    methods = sorted(set(re.findall(r"resolver\.(Add\w+)\(\)", texts)))
+    (folder / "stub_methods.inc").write_text("\n".join(f"STUB_METHOD({m})" for m in methods))
+    compiled(folder, ["main.cpp", "a_1_model_data.cpp", "a1_model_data.cpp"], STUB)
+    assert subprocess.run([folder / "program"], check=False).returncode == 0
+
+
+def test_a_model_of_the_same_name_is_not_written_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "CNN-int8.tflite"  # the same identifiers
+    other.write_bytes(MODELS["chain"].make())
+    folder = tmp_path / "out"
+    assert Run(["export", CNN, folder], capsys).code == 0
+    before = {p: p.read_bytes() for p in folder.iterdir()}
+    assert "--name" in Run(["export", other, folder], capsys).refused(2)
+    assert {p: p.read_bytes() for p in folder.iterdir()} == before
+
+
+LEAN_MAIN = """
+#define TF_LITE_ENSURE_STATUS(a) do { if ((a) != kTfLiteOk) return kTfLiteError; } while (0)
+#include "net_arena.h"
+#include "net_model_data.h"
+#include "net_op_resolver.h"
+
+void MicroPrintf(const char*, ...) {}
+static const void* asked = nullptr;
+static tflite::Model model;
+const tflite::Model* tflite::GetModel(const void* data) { asked = data; return &model; }
+TfLiteRegistration tflite::Register_CONV_2D() { return {}; }
+TfLiteRegistration tflite::Register_DEPTHWISE_CONV_2D() { return {}; }
+TfLiteRegistration tflite::Register_FULLY_CONNECTED() { return {}; }
+TfLiteStatus tflite::ParseConv2D(
+    const Operator*, ErrorReporter*, BuiltinDataAllocator*, void**) { return kTfLiteOk; }
+TfLiteStatus tflite::ParseDepthwiseConv2D(
+    const Operator*, ErrorReporter*, BuiltinDataAllocator*, void**) { return kTfLiteOk; }
+
+int main() {
+  NetOpResolver resolver;
+  lean::OpResolver<1>& same = resolver;  // the lean library's, with room for so many
+  if (RegisterNetOperators(resolver) != kTfLiteOk) return 1;
+  if (same.conv.prepare == nullptr) return 2;  // wrapped
+  if (UseNetModel()) return 3;                 // this stub of a model has no pool
+  return asked == g_net_model_data ? 0 : 4;
+}
+"""
+
+
+@needs_compiler
+def test_a_lean_model_gets_the_lean_resolver_and_its_pool(tmp_path: Path) -> None:
+    """Compiled with the lean library itself, and linked."""
+    lean = load_target("cortex-m4/cmsis-nn+lean")
+    data = chain((3, 1, 8), (1, 1, 16))
+    texts = export(data, "net", lean)
+    arena = arena_of(read_model(data), lean)
+    assert f"kNetArenaSize = {arena.arena};" in texts["net_arena.h"]
+    assert "MicroMutableOpResolver" not in texts["net_op_resolver.h"]
+    assert "lean::OpResolver<1>" in texts["net_op_resolver.h"]
+    assert "lean::UseModel(g_net_model_data, kNetModelSize)" in texts["net_op_resolver.h"]
+    assert "lean" not in export(data, "net", M4)["net_op_resolver.h"]
+    for file, text in texts.items():
+        (tmp_path / file).write_text(text)
+    (tmp_path / "main.cpp").write_text(LEAN_MAIN)
+    library = ROOT / "arduino_runner" / "src" / "lean"
+    stub = ROOT / "tests" / "arduino" / "stub"
+    sources = ["main.cpp", "net_model_data.cpp", str(library / "lean.cpp")]
+    compiled(tmp_path, sources, stub, library)
+    assert subprocess.run([tmp_path / "program"], check=False).returncode == 0
+
+
+def test_the_arena_of_unread_kernels_carries_a_margin() -> None:
+    text = export(CNN.read_bytes(), "net", load_target("esp32s3"))["net_arena.h"]
+    arena = arena_of(read_model(CNN.read_bytes()), load_target("esp32s3"))
+    assert arena.reserved > 2 * arena.arena
+    assert f"kNetArenaSize = {arena.reserved};" in text
+    assert "smallest that works" not in text
+    assert f"At least {arena.arena:,} bytes, and a margin" in text and "ESP-NN" in text

@@ -266,3 +266,20 @@ def test_power_of_a_meter(tmp_path: Path) -> None:
             metered_power(path, 3.0)
     with pytest.raises(UsageError):
         stated_power(0, "here")
+
+
+@needs_tflm
+def test_predictions_for_unread_kernels_are_at_least(
+    board: VirtualBoard, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    reports = tmp_path / "r.csv", tmp_path / "r.html"
+    options = [word for path in reports for word in ("--report", path)]
+    asked = ["measure", CNN, "-p", board.port, "--runs", "1", "--target", "esp32s3"]
+    done = Run([*asked, *options], capsys)
+    assert done.code == 0, done.err
+    assert "at least" in done.out and "ESP-NN" in done.out
+    assert "at least" in reports[0].read_text() and "at least" in reports[1].read_text()
+    found = json.loads(Run([*asked, "--json"], capsys).out)
+    assert [size["bound"] for size in found["sizes"]] == ["at least"] * 4
+    schema = Path(__file__).parents[2] / "schema" / "measurement.schema.json"
+    jsonschema.Draft202012Validator(json.loads(schema.read_text())).validate(found)

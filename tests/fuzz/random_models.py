@@ -2,7 +2,9 @@
 
 For each model: replayed byte by byte without a fault; the same bits on LiteRT's reference kernels
 and on TFLM; TFLM's own head is the one predicted, before and after; the head does not grow; the
-same bytes when planned again. Every other model has its operators shuffled first.
+same bytes when planned again. Every other model has its operators shuffled first. `--types`: with
+chains of QUANTIZE, DEQUANTIZE and CAST from type to type, which may run in place: so planned, they
+are replayed too.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import collections
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +23,11 @@ import numpy as np
 
 from tests.fuzz.mutations import packed
 from tests.models.build import schema
-from tests.models.generator import random_model
+from tests.models.generator import KINDS, random_model
 from tests.replay import Place, Ranges, replay
+from tflm_planner.model.ir import Op
+from tflm_planner.tflm.kernels.contracts import InputOverlap
+from tflm_planner.tflm.machine import Machine
 
 SECONDS = 2.0
 """Time limit of the search for one model; the planner rarely needs it."""
@@ -33,6 +40,28 @@ def search_options(seconds: float = SECONDS, *, overlap: bool = False) -> Any:
 
     target = api.load_target("x86-64/reference")
     return api.MemoryOptions(time_limit=seconds, machine=api.machine(target), overlap=overlap)
+
+
+class TypesAlone(Machine):
+    """A machine of which only QUANTIZE, DEQUANTIZE and CAST may trail: the replay knows them."""
+
+    def trails_of(self, op: Op) -> Iterable[InputOverlap]:
+        if op.kind in ("QUANTIZE", "DEQUANTIZE", "CAST"):
+            yield from super().trails_of(op)
+
+
+def types_in_place(data: bytes) -> tuple[list[str], int]:
+    """What is wrong with a plan that lets results of other types trail, and how many do."""
+    from tflm_planner.pipeline import api
+
+    options = search_options(overlap=True)
+    options = replace(
+        options, machine=TypesAlone(options.machine.target, options.machine.libraries)
+    )
+    result = api.plan(data, None, api.PlanOptions(options, verify=None))
+    offsets, scratch = placement(result.data)
+    wrong = [*replay(result.data, scratch=scratch), *replay(result.data, offsets, scratch)]
+    return [f"types: {fault}" for fault in wrong], len(result.report.allocation.trails)
 
 
 def shuffled(data: bytes, seed: int) -> bytes:
@@ -93,6 +122,7 @@ def check(data: bytes, *, runtimes: bool = True) -> list[str]:
         wrong.append(f"head grew from {report.before.head} to {report.after.head}")
     if api.plan(data, None, options).data != result.data:
         wrong.append("planned twice, two results")
+    wrong += types_in_place(data)[0]
     bold = api.plan(data, None, api.PlanOptions(search_options(overlap=True), verify=None))
     if runtimes:
         wrong += _compare(data, result.data, report.before.head, report.after.head)
@@ -127,7 +157,10 @@ def _compare(original: bytes, result: bytes, before: int, after: int) -> list[st
 def _inputs(graph: Any) -> list[list[Any]]:
     """Random, lowest, highest and random values for the inputs of a graph."""
     rng = np.random.default_rng(5)
-    types = {"INT8": np.int8, "INT16": np.int16, "FLOAT32": np.float32}
+    types = {
+        "INT8": np.int8, "INT16": np.int16, "FLOAT32": np.float32, "UINT8": np.uint8,
+        "INT32": np.int32, "BOOL": np.bool_,
+    }  # fmt: skip
     names = {getattr(schema.TensorType, n): t for n, t in types.items()}
 
     def values(tensor: Any, kind: int) -> Any:
@@ -138,6 +171,8 @@ def _inputs(graph: Any) -> list[list[Any]]:
                 if kind in (0, 3)
                 else np.full(shape, -4.0 if kind == 1 else 4.0, dtype)
             )
+        if dtype is np.bool_:
+            return rng.random(shape) < (0.5, 0, 1, 0.5)[kind]
         low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
         if kind in (0, 3):
             return rng.integers(low, high + 1, shape).astype(dtype)
@@ -147,10 +182,11 @@ def _inputs(graph: Any) -> list[list[Any]]:
     return [[values(t, kind) for t in inputs] for kind in range(4)]
 
 
-def model_of(seed: int) -> bytes:
-    """The random model of a seed; odd seeds are shuffled."""
+def model_of(seed: int, *, types: bool = False) -> bytes:
+    """The random model of a seed; odd seeds are shuffled. `types`: of many types."""
     steps = 1 + seed * 7 % 40
-    data = random_model(seed, steps=steps)
+    kinds = {**KINDS, "retype": 12} if types else None
+    data = random_model(seed, steps=steps, kinds=kinds)
     return shuffled(data, seed) if seed % 2 else data
 
 
@@ -159,12 +195,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--types", action="store_true", help="from type to type, in place")
     arguments = parser.parse_args()
     kinds: collections.Counter[str] = collections.Counter()
     started = time.monotonic()
     for seed in range(arguments.first, arguments.first + arguments.count):
         try:
-            wrong = check(model_of(seed))
+            wrong = check(model_of(seed, types=arguments.types))
         except Exception as error:
             wrong = [f"{type(error).__name__}: {error}"]
         for line in wrong:

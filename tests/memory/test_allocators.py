@@ -29,6 +29,7 @@ from tflm_planner.memory.bounds import lower_bound, pairwise_bounds
 from tflm_planner.memory.domains import Pruner
 from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Plan, Problem, validate
 from tflm_planner.support.errors import UsageError
+from tflm_planner.support.stopping import Stop
 
 SLOW = [HealthCheck.too_slow]
 HAS_ORTOOLS = importlib.util.find_spec("ortools") is not None
@@ -62,7 +63,7 @@ def test_every_plan_is_legal_and_none_below_the_bound(problem: Problem) -> None:
 @settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
 @given(problems(most=5, biggest=4))
 def test_best_is_what_brute_force_finds(problem: Problem) -> None:
-    solution = best_of(problem, time_limit=2)
+    solution = best_of(problem)
     least = brute_force(problem, solution.height)
     if solution.optimal:
         assert solution.height == least
@@ -138,8 +139,8 @@ def test_the_exact_search_is_right_about_overlaps_from_a_distance_on(problem: Pr
 @settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
 @given(problems())
 def test_aliases_never_harm(problem: Problem) -> None:
-    plain = best_of(without_aliases(problem), time_limit=1)
-    assert best_of(problem, time_limit=1).height <= plain.height
+    plain = best_of(without_aliases(problem))
+    assert best_of(problem).height <= plain.height
 
 
 @settings(deadline=None, suppress_health_check=SLOW)
@@ -225,7 +226,7 @@ def test_planning_a_chain_is_near_linear() -> None:
 def test_hard_problems_reach_their_bound(seed: int) -> None:
     problem = hard(80, seed)
     first = best_of(problem, allocators=["greedy"])
-    solution = best_of(problem, time_limit=5)
+    solution = best_of(problem)
     assert solution.height <= first.height
     assert solution.optimal
 
@@ -239,9 +240,12 @@ def test_effort_follows_what_can_be_won(monkeypatch: pytest.MonkeyPatch) -> None
         def __init__(self, items: object, *, high: int, bound: int = 0, seed: int = 0) -> None:
             self.low, self.high, self.slices, self.offsets, self.sections = 0, high, 0.0, None, None
 
-        def advance(self, slices: int, enough: object) -> None:
-            self.slices += slices
-            granted[-1] += slices
+        def advance(self, slices: int, enough) -> None:
+            for _ in range(slices):
+                self.slices += 1
+                granted[-1] += 1
+                if enough():
+                    break
 
     monkeypatch.setattr(exact, "Minimiser", Idle)
     monkeypatch.setattr(portfolio, "_CLIMB_ROUNDS", 0)
@@ -250,7 +254,7 @@ def test_effort_follows_what_can_be_won(monkeypatch: pytest.MonkeyPatch) -> None
         for little in (200, 1):
             monkeypatch.setattr(portfolio, "_LITTLE", little)
             granted.append(0)
-            best_of(problem, allocators=allocators, time_limit=100)
+            best_of(problem, allocators=allocators)
     much, small, named, named_small = granted
     assert small < much < named == named_small
 
@@ -270,16 +274,39 @@ def test_an_infeasible_capacity_is_disproved() -> None:
     assert found.offsets is not None
 
 
-def test_interruption_returns_the_best_so_far() -> None:
+def test_a_stop_returns_the_best_so_far() -> None:
     calls: list[str] = []
+    stop = Stop()
 
     def interrupt(name: str, height: int, bound: int) -> None:
         calls.append(name)
-        raise KeyboardInterrupt
+        stop.interrupt()
 
-    solution = best_of(hard(40, 1), on_progress=interrupt)
-    assert solution.interrupted and len(calls) == 1
+    solution = best_of(hard(40, 1), on_progress=interrupt, stop=stop)
+    assert len(calls) == 1
     assert solution.height > 0
+
+
+def test_a_search_that_is_over_has_a_plan_all_the_same() -> None:
+    problem, stop = hard(40, 1), Stop()
+    stop.interrupt()
+    stack = sum(b.size for b in problem.buffers)
+    assert best_of(problem, stop=stop).height < stack
+
+
+def test_no_call_spends_more_slices_than_the_budget_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    spent: list[float] = []
+    search = portfolio._Portfolio._search
+
+    def watched(self, searches, every, budget):
+        search(self, searches, every, budget)
+        spent.append(sum(m.slices for _, m in searches) - budget)
+
+    monkeypatch.setattr(portfolio._Portfolio, "_search", watched)
+    monkeypatch.setattr(portfolio, "_CLIMB_ROUNDS", 0)
+    monkeypatch.setattr(exact, "WORK_PER_SLICE", 600)
+    best_of(hard(80, 0))
+    assert spent and all(over <= len(exact.PREORDERS) for over in spent)
 
 
 def test_progress_falls_to_the_final_height() -> None:
@@ -303,7 +330,7 @@ def test_an_unknown_allocator_is_refused() -> None:
 @settings(deadline=None, max_examples=25, suppress_health_check=SLOW)
 @given(problems(most=5, biggest=4))
 def test_cpsat_agrees_with_brute_force(problem: Problem) -> None:
-    solution = best_of(problem, allocators=["cpsat"], time_limit=5)
+    solution = best_of(problem, allocators=["cpsat"])
     assert solution.optimal
     assert solution.height == brute_force(problem, solution.height)
 

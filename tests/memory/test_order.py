@@ -25,12 +25,12 @@ from tflm_planner.memory.order import (
     peak_lower_bound,
     reverse_post_order,
 )
-from tflm_planner.memory.order import exact as exact_module
 from tflm_planner.memory.order.beam import beam_search, improve, permuted
 from tflm_planner.memory.order.board import BitGraph
 from tflm_planner.memory.order.clock import Clock
 from tflm_planner.memory.order.exact import ExactSearch
 from tflm_planner.memory.order.segments import extract_range, independent_ranges, live_at_boundaries
+from tflm_planner.support.stopping import Stop
 
 ROOT = Path(__file__).parents[2]
 
@@ -139,7 +139,7 @@ def test_search_with_and_without_shortcuts_finds_the_same_peak(dag: Dag, shortcu
         return
     got = best_order(dag)
     search = ExactSearch(BitGraph(dag, shortcuts=shortcuts), level=0, ceiling=1 << 40)
-    found = search.run(1 << 40, Clock(60))
+    found = search.run(1 << 40, Clock())
     assert found.complete
     assert found.bound == got.peak == dynamic_programming(dag)
 
@@ -254,11 +254,11 @@ def test_beam_and_windows_keep_their_promises(dag: Dag) -> None:
     if dag.links.unread:
         return
     board, top = BitGraph(dag), peak(dag, file_order(dag))
-    blocks = beam_search(board, width=4, floor=0, ceiling=top, seed=0, clock=Clock(9))
+    blocks = beam_search(board, width=4, floor=0, ceiling=top, seed=0, clock=Clock())
     if blocks is not None:
         assert is_valid(dag, board.order(blocks))
         assert peak(dag, board.order(blocks)) < top
-    better = improve(dag, file_order(dag), floor=0, windows=(3, 5, 9), budget=100, clock=Clock(9))
+    better = improve(dag, file_order(dag), floor=0, windows=(3, 5, 9), budget=100, clock=Clock())
     assert is_valid(dag, better)
     assert peak(dag, better) <= top
     assert peak(permuted(dag, better), file_order(dag)) == peak(dag, better)
@@ -342,14 +342,11 @@ def test_an_empty_graph_rests_on_its_inputs() -> None:
     assert (got.order, got.peak, got.optimal) == ((), 48, True)
 
 
-def test_an_interrupt_keeps_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(exact_module.ExactSearch, "run", interrupt)
+def test_a_stop_keeps_the_best_so_far() -> None:
+    stop = Stop()
+    stop.interrupt()
     dag = tall_then_small()
-    got = best_order(dag)
-    assert got.interrupted
+    got = best_order(dag, stop=stop)
     assert is_valid(dag, got.order)
     assert got.lower_bound <= got.peak <= peak(dag, file_order(dag))
 
@@ -376,7 +373,7 @@ def states(dag: Dag) -> int:
         part = extract_range(dag, start, end, live[start])
         top = peak(part, file_order(part))
         if end - start > 1 and top > bound:
-            found = ExactSearch(BitGraph(part), level=bound, ceiling=top).run(1 << 20, Clock(60))
+            found = ExactSearch(BitGraph(part), level=bound, ceiling=top).run(1 << 20, Clock())
             assert found.complete
             total += found.states
     return total

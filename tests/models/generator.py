@@ -8,7 +8,7 @@ kernels and on TFLM; the runtimes' outputs differ by at most a few units of int1
 
 import numpy as np
 
-from tests.models.more_operators import MoreOperators
+from tests.models.retyping import Retyping
 
 # Operators with their weight in the draw. Those that join branches are drawn often.
 KINDS = {
@@ -56,14 +56,17 @@ def random_model(
 
     `rng` is a generator or a seed; `steps` is how many operators are tried (default: 1 to 25);
     `dtype` is "int8" (mostly, if drawn), "int16" or "float32"; `kinds` gives operators and weights
-    in place of `KINDS`.
+    in place of `KINDS`. With "retype" among them inputs are mostly of other types too.
     """
     rng = np.random.default_rng(rng)
     drawn = str(rng.choice(["int8", "int16", "float32"], p=[0.76, 0.12, 0.12]))
-    maker = MoreOperators(rng, dtype or drawn)
+    maker = Retyping(rng, dtype or drawn)
     for number in range(maker.integer(1, 2)):
         height, width = maker.integer(3, 13), maker.integer(3, 13)
         batch = int(rng.choice([1, 1, 1, 2, 3]))
+        if "retype" in (kinds or ()) and maker.chance(0.7):
+            maker.foreign_input((batch, height, width, maker.integer(1, 6)))
+            continue
         x = maker.value((batch, height, width, maker.integer(1, 6)), 0.0, 1.0)
         maker.graph.table.tensors[x.index].name = f"input_{number}"
         maker.graph.table.inputs.append(x.index)
@@ -80,10 +83,12 @@ def random_model(
     if not maker.graph.table.operators:
         maker.relu()
     inputs = set(maker.graph.table.inputs)
-    outputs = [
+    outputs = list(dict.fromkeys(maker.ends)) + [
         value.index
         for value in maker.values
-        if value.index not in inputs and (value.index not in maker.used or maker.chance(0.05))
+        if value.index not in inputs
+        and value.index not in maker.ends
+        and (value.index not in maker.used or maker.chance(0.05))
     ]
     maker.graph.outputs(*(int(index) for index in rng.permutation(outputs)))
     return maker.net.finish()

@@ -12,7 +12,8 @@ from tests.pipeline.test_tiles_end_to_end import wide
 from tests.transforms.test_partial_sums import bottleneck
 from tflm_planner.cli.app import app
 from tflm_planner.model.serde import read_model
-from tflm_planner.ops.axes import Slide, axis_map
+from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.macs import macs, total_macs
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.by_hand import parse_loop, parse_patch, parse_split

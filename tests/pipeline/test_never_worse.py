@@ -40,7 +40,7 @@ def small_network(seed: int) -> bytes:
 
 def permitted(**more: object) -> TilingOptions:
     on = api.machine(api.load_target("cortex-m4/cmsis-nn"))
-    wanted = {"overhead": 1.3, "new_kinds": None, "time_limit": 600.0}
+    wanted = {"overhead": 1.3, "new_kinds": None}
     return TilingOptions(on, on.trails_of, **{**wanted, **more})
 
 

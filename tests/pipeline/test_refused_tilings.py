@@ -12,6 +12,7 @@ from tests.transforms.row_loops import chain
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import planned_model as make
 from tflm_planner.pipeline import prove as proving
+from tflm_planner.pipeline.refusals import MOST_REFUSED
 from tflm_planner.pipeline.stream_input import split
 from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
 from tflm_planner.support.errors import OutputsDifferError, UnsoundPlanError
@@ -47,7 +48,7 @@ class Proof:
 def planned(tmp_path=None, **permission) -> api.PlanResult:
     """A model in tiles of its own operators, proved by whatever the proof is."""
     tiles = api.TilePermission(overhead=1.3, workers=1, **permission)
-    options = api.PlanOptions(api.MemoryOptions(time_limit=60.0), tiles=tiles)
+    options = api.PlanOptions(tiles=tiles)
     return api.plan(narrow_rows(), tmp_path and tmp_path / "out.tflite", options)
 
 
@@ -80,9 +81,9 @@ def test_the_next_best_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch
 
 
 def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
-    proof = Proof(monkeypatch, make.MOST_REFUSED)
+    proof = Proof(monkeypatch, MOST_REFUSED)
     found = planned()
-    assert len(refusals(found)) == make.MOST_REFUSED == len(set(proof.files)) - 1
+    assert len(refusals(found)) == MOST_REFUSED == len(set(proof.files)) - 1
     assert any("none that stood the proof lowers" in n for n in found.report.notes)
     Proof(monkeypatch, 0)
     plain = api.plan(narrow_rows(), options=api.PlanOptions(api.MemoryOptions()))
@@ -93,7 +94,7 @@ def test_nothing_is_written_where_nothing_is_equal(tmp_path, monkeypatch):
     proof = Proof(monkeypatch, FAR)
     with pytest.raises(OutputsDifferError, match="byte 7 of 'out'; nothing was written"):
         planned(tmp_path)
-    assert len(proof.files) == make.MOST_REFUSED + 1 and list(tmp_path.iterdir()) == []
+    assert len(proof.files) == MOST_REFUSED + 1 and list(tmp_path.iterdir()) == []
 
 
 def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch):
@@ -144,7 +145,7 @@ FAT = ((3, 1, 4), (1, 1, 64), (3, 2, 4))
 
 
 def streamed(tmp_path=None, layers=DEEP, tiles=None, **options) -> api.SplitResult:
-    wanted = api.StreamOptions(api.MemoryOptions(time_limit=4.0), tiles, **options)
+    wanted = api.StreamOptions(tiles=tiles, **options)
     paths = tmp_path and (tmp_path / "front.tflite", tmp_path / "back.tflite")
     return api.stream_input(chain(*layers, size=32), paths, wanted, api.VerifyOptions())
 
@@ -189,7 +190,7 @@ def test_no_split_is_written_where_none_is_equal(tmp_path, monkeypatch):
     proof = PairProof(monkeypatch, FAR)
     with pytest.raises(OutputsDifferError, match="--end names another"):
         streamed(tmp_path)
-    assert len({p.front for p in proof.pairs}) == len(proof.pairs) == make.MOST_REFUSED + 1
+    assert len({p.front for p in proof.pairs}) == len(proof.pairs) == MOST_REFUSED + 1
     assert list(tmp_path.iterdir()) == []
 
 

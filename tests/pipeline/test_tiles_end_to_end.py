@@ -28,10 +28,9 @@ def wide(*, reshaped: bool = False) -> bytes:
     return net.finish()
 
 
-def tiled(data: bytes, *, seconds: float = 4.0, **permission) -> api.PlanResult:
-    search = api.MemoryOptions(time_limit=seconds)
+def tiled(data: bytes, **permission) -> api.PlanResult:
     tiles = api.TilePermission(**permission)
-    return api.plan(data, options=api.PlanOptions(search, tiles=tiles))
+    return api.plan(data, options=api.PlanOptions(tiles=tiles))
 
 
 @needs_tflm
@@ -51,7 +50,7 @@ def test_a_tiled_model_is_proved(cnn, dialect):
 def test_vww_fits_in_less_on_the_firmware_as_it_is():
     """No new operator to register, about 3 % more instructions, 40 % less arena."""
     path = SHARED / "models" / "vww_96_int8.tflite"
-    result = tiled(path.read_bytes(), seconds=30.0)
+    result = tiled(path.read_bytes())
     report = result.report
     assert report.verified
     assert report.after.arena.arena <= 66_000
@@ -87,7 +86,7 @@ def test_the_dialect_is_understood_by_every_command(tmp_path):
 def test_random_models_survive_tiling(seed):
     data = random_model(seed, steps=8)
     plain = api.plan(data, options=api.PlanOptions(verify=None)).report
-    report = tiled(data, seconds=1.5, new_kinds=None, overhead=2.0).report
+    report = tiled(data, new_kinds=None, overhead=2.0).report
     assert report.verified
     assert report.after.arena.arena <= plain.after.arena.arena
 

@@ -65,7 +65,7 @@ def test_slower_ones_are_smaller_and_not_absurd() -> None:
 def test_the_final_plan_beats_trials_that_it_is_better_than() -> None:
     chosen, small, fast = tiling(57, 1.04), tiling(56, 1.06), tiling(70, 1.01)
     found = TilingResult(chosen, (small, chosen, fast), 9, (tiling(40, 1.3),))
-    front = with_stock(pareto_front(found, "arena", 1.1, 82, chosen, 55), 100)
+    front = with_stock(pareto_front(found, "arena", 1.1, 82, chosen, 55), 100, "exact")
     assert [(p.role, p.size) for p in front.points] == [
         ("stock", 100), ("plan", 82), ("tiled", 70), ("chosen", 55), ("slower", 40),
     ]  # fmt: skip
@@ -79,7 +79,7 @@ def test_without_tiles_the_plan_is_what_was_chosen() -> None:
 
 def test_a_search_fills_it_in() -> None:
     tiles = api.TilePermission(new_kinds=None, workers=1)
-    search = api.MemoryOptions(time_limit=6)
+    search = api.MemoryOptions()
     report = api.plan(CNN.read_bytes(), None, api.PlanOptions(search, tiles, verify=None)).report
     assert report.front is not None
     points = report.front.points

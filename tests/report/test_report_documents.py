@@ -78,7 +78,7 @@ def test_the_schema_refuses_what_it_does_not_know(report: Report) -> None:
 def test_the_json_holds_the_figures(report: Report) -> None:
     document = to_json(report)
     assert document["head"] == {"before": 64512, "after": 55296}
-    assert document["arena"] == {"before": 91492, "after": 82276, "saved": 9216}
+    assert document["arena"] == {"before": 91492, "after": 82276, "saved": 9216, "bound": "exact"}
     assert document["before"]["map"]["steps"][2]["live_bytes"] == 55296
 
 

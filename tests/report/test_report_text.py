@@ -7,10 +7,10 @@ from report_samples import HOSTILE, chain
 
 from tflm_planner.report.document import HeadLimits, MemoryMap, Report, RuntimeCheck
 from tflm_planner.report.html import to_html
+from tflm_planner.report.inspection_text import render_inspection
 from tflm_planner.report.text import (
     display_width,
     limit_sentence,
-    render_inspection,
     render_report,
     safe_text,
     shorten,

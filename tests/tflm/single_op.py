@@ -126,6 +126,56 @@ def transpose_conv_model(side: int, channels: tuple[int, int], *, planned: bool 
     return net.finish()
 
 
+RETYPED = [
+    *(("QUANTIZE", "float32", to) for to in ("int8", "int16")),
+    *(("QUANTIZE", "int32", to) for to in ("int8", "int16")),
+    *(("QUANTIZE", "int16", to) for to in ("int8", "int32")),
+    *(("QUANTIZE", "int8", to) for to in ("uint8", "int16", "int32")),
+    ("QUANTIZE", "uint8", "int8"),
+    *(("DEQUANTIZE", read, "float32") for read in ("int8", "uint8", "int16")),
+    *(
+        ("CAST", read, to)
+        for read in ("bool", "int8", "int16", "int32", "uint32", "float32")
+        for to in ("int8", "int16", "int32", "uint32", "float32")
+        if read != to
+    ),
+]
+"""Every (kind, type of the operand, type of the result) that TFLM computes, but for equal types."""
+
+
+def retyping_model(
+    kind: str, read: str, to: str, shape: tuple[int, ...], *, planned: bool = False
+) -> bytes:
+    """A model of one QUANTIZE, DEQUANTIZE or CAST."""
+    net = Net()
+    graph = net.graph()
+    scales = {"int8": (0.05, -3), "uint8": (0.05, 125), "int16": (0.0002, 0), "int32": (0.0001, 0)}
+    fields: list[dict[str, Any]] = [
+        {} if t not in scales or kind == "CAST" else {"scale": scales[t][0], "zero": scales[t][1]}
+        for t in (read, to)
+    ]
+    x = graph.input("x", shape, read, **fields[0])
+    y = graph.tensor("y", shape, to, **fields[1])
+    graph.op(kind, [x], [y], f"{kind.capitalize()}Options")
+    graph.outputs(y)
+    if planned:
+        _plan(net, [MARK, MARK + 1])
+    return net.finish()
+
+
+def inputs_of_type(shape: tuple[int, ...], name: str, count: int) -> list[np.ndarray]:
+    """Inputs over the range of a type; of wide ones, as far as results of eight bits tell them
+    apart."""
+    rng = np.random.default_rng(7)
+    if name == "float32":
+        return [rng.normal(0, 3, shape).astype(np.float32) for _ in range(count)]
+    if name == "bool":
+        return [rng.integers(0, 2, shape).astype(bool) for _ in range(count)]
+    limits = np.iinfo(name)
+    low, high = max(limits.min, -60_000), min(limits.max, 60_000)
+    return [rng.integers(low, high, shape, name, True) for _ in range(count)]
+
+
 def _plan(net: Net, offsets: list[int]) -> None:
     net.metadata(PLAN, np.array([1, 0, len(offsets), *offsets], np.int64).astype("<i4").tobytes())
 

@@ -10,7 +10,12 @@ import pytest
 from tests.models.build import Net
 from tests.tflm import truth
 from tests.tflm.replay import Shape, columns, depthwise_mve, kernel, safe_distances, smallest_safe
-from tests.tflm.single_op import model_of, op_of, pad_model, transpose_conv_model
+from tests.tflm.single_op import (
+    model_of,
+    op_of,
+    pad_model,
+    transpose_conv_model,
+)
 from tflm_planner.memory.problem import UNBOUNDED
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model

@@ -12,6 +12,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.versions import refuse_plan, version_notes
 from tflm_planner.support.errors import ModelError, UsageError
+from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.kernels.costs import KNOWN
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.targets import Target, load_target
@@ -70,8 +71,9 @@ def test_a_model_that_needs_a_newer_operator_is_told() -> None:
     data = next(m.make() for n, m in MODELS.items() if n == "while_loop" or "while" in n)
     model = read_model(data)
     assert version_notes(model, load_target("arduino-2023")) == []
-    notes = version_notes(model, of("2024-01"))
-    assert len(notes) == 1 and "measure" in notes[0]
+    assert arena_of(model, load_target("arduino-2023")).doubts == ()
+    (doubt,) = arena_of(model, of("2024-01")).doubts
+    assert "measure" in doubt.words and not doubt.in_head
     from tests.tflm.custom_models import MODELS as OPERATORS
 
     needy = read_model(OPERATORS["batch_matmul"]() if "batch_matmul" in OPERATORS else data)

@@ -61,9 +61,7 @@ def test_sketches_know_what_is_made_once(parts):
 def test_attention_is_found_and_needs_no_scores():
     data = attention(ROWS, HEADS, DEPTH, layers=2)
     tiles = api.TilePermission(objective="head", new_kinds=None, overhead=2.0)
-    search = api.MemoryOptions(
-        machine=api.machine(api.load_target("x86-64/reference")), time_limit=120
-    )
+    search = api.MemoryOptions(machine=api.machine(api.load_target("x86-64/reference")))
     report = api.plan(data, options=api.PlanOptions(search, tiles=tiles)).report
     # All scores are 8 inputs large; keys, values, input and what makes the values are four.
     assert report.after.arena.head <= 4 * X + 512

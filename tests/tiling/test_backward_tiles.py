@@ -81,9 +81,7 @@ def test_every_second_region_is_turned_round():
 @needs_tflm
 def test_the_search_finds_it_and_the_file_is_proved():
     data = chain()
-    search = api.MemoryOptions(
-        machine=api.machine(api.load_target("x86-64/reference")), time_limit=60
-    )
+    search = api.MemoryOptions(machine=api.machine(api.load_target("x86-64/reference")))
     tiles = api.TilePermission(objective="head", overhead=1.3)
     report = api.plan(data, options=api.PlanOptions(search, tiles=tiles)).report
     plain = api.plan(data, options=api.PlanOptions(search)).report

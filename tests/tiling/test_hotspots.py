@@ -14,7 +14,7 @@ from tflm_planner.memory.order import Dag, Node, is_valid
 from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model import schema
 from tflm_planner.model.serde import read_model
-from tflm_planner.ops.axes import Slide
+from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_plan import MemoryOptions
 from tflm_planner.pipeline.planned_model import TilePermission, _plan_tiling
@@ -172,10 +172,10 @@ def test_a_file_is_no_worse_than_its_trial(allowed: str, monkeypatch: pytest.Mon
         for b in problem.buffers:
             offsets.append(top)
             top += b.size
-        return Solution(Plan(tuple(offsets)), top, 0, False, "stack", 0.0, False)
+        return Solution(Plan(tuple(offsets)), top, 0, False, "stack")
 
     monkeypatch.setattr("tflm_planner.pipeline.memory_plan.best_of", stacked)
-    options = MemoryOptions(machine=on, time_limit=1e-3)
+    options = MemoryOptions(machine=on)
     permission = TilePermission(overhead=2.0, new_kinds=kinds, objective="head")
 
     def head(tiling: Tiling) -> int:

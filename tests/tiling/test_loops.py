@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.conftest import SHARED, needs_shared, needs_tflm
@@ -12,10 +10,7 @@ from tests.transforms.plans import dialect_plan
 from tests.transforms.tiled import same_bits
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.advice import advice, covered
-from tflm_planner.pipeline.inspection import inspect_model
 from tflm_planner.pipeline.memory_plan import MemoryOptions
-from tflm_planner.report.document import MapBlock
 from tflm_planner.tiling.estimate.loops import LoopEstimator, loops_allowed
 from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
@@ -42,7 +37,7 @@ def blocks() -> bytes:
 
 def permitted(target: str = "cortex-m4/cmsis-nn", **more) -> TilingOptions:
     on = api.machine(api.load_target(target))
-    wanted = {"overhead": 1.3, "new_kinds": None, "objective": "arena", "time_limit": 120.0}
+    wanted = {"overhead": 1.3, "new_kinds": None, "objective": "arena"}
     return TilingOptions(on, on.trails_of, **{**wanted, **more})
 
 
@@ -52,7 +47,7 @@ def kinds(data: bytes) -> set[str]:
 
 def planned(data: bytes, **permission) -> api.PlanResult:
     tiles = api.TilePermission(**{"overhead": 1.3, "objective": "arena", **permission})
-    options = api.PlanOptions(api.MemoryOptions(time_limit=60.0), tiles=tiles)
+    options = api.PlanOptions(tiles=tiles)
     return api.plan(data, options=options)
 
 
@@ -158,23 +153,6 @@ def test_covers_without_a_way():
     assert [c.ways for c in partition.without(70, frozenset(ways[:1]))] == [(ways[1],)]
     assert partition.without(70, frozenset(ways)) == []
     assert [c.ways for c in partition.covers(70)] == [(ways[0],)]
-
-
-def test_bytes_at_the_peak_are_counted_once():
-    def block(offset: int, size: int) -> MapBlock:
-        return MapBlock("b", "activation", size, offset, 0, 1)
-
-    assert covered([block(0, 64), block(16, 16), block(48, 32), block(96, 16)]) == 96
-    assert covered([]) == 0
-
-
-def test_advice_names_what_lies_at_the_peak(cnn):
-    found = inspect_model(read_model(cnn), api.machine(api.load_target("cortex-m4/cmsis-nn")))
-    notes = advice(found)
-    assert f"{found.arena.head:,} B" in notes[0]
-    assert notes[1].startswith("the head is full of ")
-    large = replace(found, limits=replace(found.limits, inputs=found.arena.head))
-    assert any("only a smaller input" in note for note in advice(large))
 
 
 @needs_shared

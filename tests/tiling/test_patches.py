@@ -51,7 +51,7 @@ def low(size: tuple[int, int] = (8, 64)) -> bytes:
 
 def options(**more) -> TilingOptions:
     on = api.machine()
-    given = {"objective": "head", "new_kinds": KINDS, "overhead": 1.1, "time_limit": 120.0}
+    given = {"objective": "head", "new_kinds": KINDS, "overhead": 1.1}
     return TilingOptions(on, on.trails_of, **{**given, **more})
 
 
@@ -67,9 +67,7 @@ def test_patches_are_found_where_bands_keep_too_much(monkeypatch):
         bands = search_tiles(data, options()).best
     assert found.bytes < 0.6 * bands.bytes
     tiles = api.TilePermission(objective="head", new_kinds=KINDS, overhead=1.1)
-    report = api.plan(
-        data, options=api.PlanOptions(api.MemoryOptions(time_limit=30), tiles=tiles)
-    ).report
+    report = api.plan(data, options=api.PlanOptions(tiles=tiles)).report
     assert report.verified
     assert report.after.head <= found.head
     assert report.after.wheel.measured_head == report.after.wheel.predicted_head

@@ -18,6 +18,7 @@ from tflm_planner.model.clone import clone
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import UsageError
+from tflm_planner.support.stopping import StoppedError
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
 from tflm_planner.tiling.evaluate.candidate import (
     CLIMB,
@@ -47,7 +48,7 @@ def options(target: str = "cortex-m4/cmsis-nn", **more) -> TilingOptions:
 
 def found_in(data: bytes, **more):
     """What a search finds that may use any operator."""
-    given = {"new_kinds": None, "time_limit": 200.0, "overhead": 1.1, **more}
+    given = {"new_kinds": None, "overhead": 1.1, **more}
     return search_tiles(data, options(**given))
 
 
@@ -523,7 +524,7 @@ def test_a_budget_takes_the_fastest_that_fits(cnn):
 
 def test_an_interrupt_keeps_the_best_so_far(cnn, monkeypatch):
     def interrupted(*_):
-        raise KeyboardInterrupt
+        raise StoppedError
 
     monkeypatch.setattr("tflm_planner.tiling.segment_search.SegmentSearch._improve", interrupted)
     assert found_in(cnn).best.schemes

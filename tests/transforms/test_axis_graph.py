@@ -12,7 +12,8 @@ from tests.models.build import Net
 from tests.transforms.tiled import tiled
 from tflm_planner.cli.app import app
 from tflm_planner.model.serde import read_model
-from tflm_planner.ops.axes import Same, Scatter, Slide, axis_map
+from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axis_rules import Same, Scatter, Slide
 from tflm_planner.ops.macs import macs, total_macs
 from tflm_planner.pipeline.by_hand import parse_split
 from tflm_planner.report.axes_text import axes_text

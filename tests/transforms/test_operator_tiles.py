@@ -9,7 +9,7 @@ from tests.conftest import needs_tflm
 from tests.models.build import Graph, Net
 from tests.transforms.tiled import quick_differences, tiled
 from tflm_planner.model.serde import read_model
-from tflm_planner.ops.axes import Range
+from tflm_planner.ops.axis_rules import Range
 from tflm_planner.ops.resize import Resize
 from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.resizing import resized

@@ -11,6 +11,10 @@ import pytest
 
 from tests.conftest import CNN, needs_tflm
 from tests.models.handmade import MODELS
+from tests.models.registry import IMAGE, conv, relu, start
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
 from tflm_planner.verification import Options, verify
 from tflm_planner.verification import compare as compare_module
 from tflm_planner.verification.session import RuntimeFailureError, Session
@@ -66,3 +70,22 @@ def test_models_with_other_outputs_are_not_compared() -> None:
 
     with pytest.raises(ModelError, match="different"):
         verify(MODELS["chain"].make(), CNN.read_bytes())
+
+
+@needs_tflm
+def test_a_difference_in_the_dialect_is_located_not_taken_for_damage() -> None:
+    """A view that nothing writes is no damage to a file that is compared."""
+
+    def two(name: str) -> bytes:
+        net, graph, x = start()
+        y = conv(graph, x, IMAGE, name)  # by its length other filters
+        graph.outputs(conv(graph, relu(graph, y, IMAGE), IMAGE, "last"))
+        return net.finish()
+
+    bands = api.TilePermission(by_hand=(TiledRegion((0, 1, 2), ((ROWS, 2),)),))
+    made = api.plan(two("a"), None, api.PlanOptions(tiles=bands, verify=None)).data
+    assert read_model(made, dialect=True).has_views
+    (check,) = verify(two("longer"), made, Options(inputs=2, runtimes=("TFLM",))).checks
+    assert check.status == "different", check
+    (check,) = verify(two("a"), made, Options(inputs=2, runtimes=("TFLM",))).checks
+    assert check.status == "equal", check

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,7 @@ import typer
 from tflm_planner import __version__
 from tflm_planner.cli import device
 from tflm_planner.cli import stream_input as strips
+from tflm_planner.cli.idle import Command, Need, did_you_mean, refuse_both, refuse_idle
 from tflm_planner.cli.plan import DEFAULT_TARGET, PlanArguments
 from tflm_planner.cli.shared import (
     AsJson,
@@ -25,12 +27,15 @@ from tflm_planner.cli.shared import (
     Seed,
     TargetName,
     Verbose,
+    check_reports,
+    fail,
     fields_as_options,
+    refuse_silence,
 )
 from tflm_planner.cli.shared import errors_as_exit_codes as _errors_as_exit_codes
 from tflm_planner.cli.shared import print_json as _print_json
 from tflm_planner.cli.shared import progress as _progress
-from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageError
+from tflm_planner.support.errors import ModelError, OutputsDifferError
 
 if TYPE_CHECKING:
     from tflm_planner.report.document import Report
@@ -49,16 +54,32 @@ app = typer.Typer(
 )
 
 DEFAULT_VERB = "plan"
+_LONGEST = 200
+"""Letters: a longer word is no slip of a verb."""
 _GLOBAL_OPTIONS = {"-h", "--help", "--version"}
 
 
 def main() -> None:
     """Entry point: `tflm-plan in out` means `tflm-plan plan in out`."""
     arguments = sys.argv[1:]
-    verbs = {command.name for command in app.registered_commands}
+    verbs = {command.name for command in app.registered_commands if command.name}
     if arguments and arguments[0] not in verbs | _GLOBAL_OPTIONS:
+        try:
+            _refuse_misspelt(arguments[0], verbs)
+        except typer.Exit as stop:
+            raise SystemExit(stop.exit_code) from None
         arguments.insert(0, DEFAULT_VERB)
     app(arguments, prog_name="tflm-plan")
+
+
+def _refuse_misspelt(word: str, verbs: Collection[str]) -> None:
+    """End where the first word is no file and looks like a verb: the verb may be left out, but not
+    misspelt. What looks like a file's name, or like an option, is left to `plan`."""
+    path = Path(word)
+    if word.startswith("-") or path.suffix or len(word) > _LONGEST or path.name != word:
+        return
+    if not path.exists():
+        fail(f"no verb {word!r}, and no such file; {did_you_mean(word, verbs)}", 2)
 
 
 def _version(wanted: bool) -> None:
@@ -76,27 +97,28 @@ def top(
     """Options before any verb."""
 
 
-@app.command(DEFAULT_VERB)
+@app.command(DEFAULT_VERB, cls=Command)
 @fields_as_options(PlanArguments)
 def plan_command(given: PlanArguments) -> None:
     """Write a model that computes the same bits in less memory, proved before it is written."""
     with _errors_as_exit_codes():
         from tflm_planner.pipeline import api
+        from tflm_planner.report.render import RENDERERS
+        from tflm_planner.support.files import write_file
 
         reports = given.report or []
-        for path in reports:
-            _check_report(path, given.source, given.destination)
+        check_reports(reports, RENDERERS, (given.source, given.destination))
         options = given.options()
         with _progress(given.quiet, given.verbose) as say:
             result = api.plan(given.source, given.destination, options, say)
         for path in reports:
-            _write_report(path, result.report)
+            write_file(path, RENDERERS[path.suffix](result.report).encode("utf-8", "replace"))
         _print_report(result.report, as_json=given.as_json, quiet=given.quiet)
         if not result.report.within_budget:
             raise typer.Exit(3)
 
 
-@app.command("inspect")
+@app.command("inspect", cls=Command)
 def inspect_command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")],
     text: Annotated[
@@ -118,16 +140,20 @@ def inspect_command(
         from tflm_planner.memory.minimalloc_csv import write_csv
         from tflm_planner.model import text as ir_text
         from tflm_planner.pipeline import api
+        from tflm_planner.report.inspection_text import render_inspection
         from tflm_planner.report.json_document import inspection_to_json
         from tflm_planner.report.memory_map_svg import memory_map_svg
-        from tflm_planner.report.text import render_inspection
         from tflm_planner.support.files import check_writable, write_file
 
+        refuse_both("--text", "--axes", "--json")
+        drawn = svg is not None or problem is not None or not (text or axes)
+        why = "the text and the axes of a model are the same everywhere; leave it out"
+        refuse_idle([Need(("--target",), drawn, why)])
         for path in (svg, problem):
             if path is not None:
                 check_writable(path, force=True, inputs=(source,))
         on = api.machine(api.load_target(target))
-        options = api.MemoryOptions(time_limit=20.0, machine=on)
+        options = api.MemoryOptions(machine=on)
         seen = api.inspect(source, options)
         if svg is not None:
             write_file(svg, memory_map_svg(seen.map, title=source.name).encode())
@@ -143,16 +169,21 @@ def inspect_command(
         elif text:
             typer.echo(ir_text.to_text(seen.model), nl=False)
         elif as_json:
-            _print_json(inspection_to_json(seen.map, seen.limits, seen.notes))
+            _print_json(inspection_to_json(seen.map, seen.limits, seen.notes, seen.cannot_run))
         else:
             encoding = sys.stdout.encoding or "utf-8"
             shown = render_inspection(
-                f"{source} on {on.target.id}", seen.map, seen.limits, seen.notes, encoding=encoding
+                f"{source} on {on.target.id}",
+                seen.map,
+                seen.limits,
+                seen.notes,
+                cannot_run=seen.cannot_run,
+                encoding=encoding,
             )
             typer.echo(shown)
 
 
-@app.command("arena")
+@app.command("arena", cls=Command)
 def arena_command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")],
     target: TargetName = DEFAULT_TARGET,
@@ -172,7 +203,7 @@ def arena_command(
             typer.echo(render_arena(source.name, found, on), nl=False)
 
 
-@app.command("targets")
+@app.command("targets", cls=Command)
 def targets_command(as_json: AsJson = False) -> None:
     """List the targets and boards that --target knows."""
     with _errors_as_exit_codes():
@@ -185,7 +216,7 @@ def targets_command(as_json: AsJson = False) -> None:
             typer.echo(render_targets(all_targets(), all_boards()), nl=False)
 
 
-@app.command("verify")
+@app.command("verify", cls=Command)
 def verify_command(
     original: Annotated[Path, typer.Argument(metavar="A", help="The original model.")],
     result: Annotated[Path, typer.Argument(metavar="B", help="The model to compare with it.")],
@@ -205,6 +236,7 @@ def verify_command(
         from tflm_planner.report.json_document import verdict_to_json
         from tflm_planner.report.text import check_sentence
 
+        refuse_silence()
         with _progress(quiet, verbose) as say:
             tolerance = api.Tolerance() if allow_inexact else None
             options = api.VerifyOptions(seed=seed, inputs=inputs, tolerance=tolerance)
@@ -233,19 +265,3 @@ def _print_report(report: Report, *, as_json: bool, quiet: bool) -> None:
         from tflm_planner.report.text import render_report
 
         typer.echo(render_report(report, encoding=sys.stdout.encoding or "utf-8"))
-
-
-def _check_report(path: Path, source: Path, destination: Path) -> None:
-    from tflm_planner.report.render import RENDERERS
-    from tflm_planner.support.files import check_writable
-
-    if path.suffix not in RENDERERS:
-        raise UsageError(f"report {path}: choose a name ending in {', '.join(RENDERERS)}")
-    check_writable(path, force=True, inputs=(source, destination))
-
-
-def _write_report(path: Path, report: Report) -> None:
-    from tflm_planner.report.render import RENDERERS
-    from tflm_planner.support.files import write_file
-
-    write_file(path, RENDERERS[path.suffix](report).encode("utf-8", "replace"))

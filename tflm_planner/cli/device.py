@@ -5,22 +5,25 @@ Heavy modules are imported inside the commands. Exit code 6: no board, or one th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tflm_planner.cli.idle import Command, Need, refuse_both, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
     Quiet,
     Seed,
     TargetName,
     Verbose,
+    check_reports,
     errors_as_exit_codes,
     print_json,
     progress,
+    refuse_silence,
 )
 from tflm_planner.support.errors import OutputsDifferError, UsageError
 
@@ -50,11 +53,11 @@ Runs = Annotated[int, typer.Option(min=1, max=1000, help="Runs to time.")]
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands for boards to the program."""
-    app.command("measure")(measure_command)
-    app.command("profile")(profile_command)
-    app.command("export")(export_command)
-    app.command("virtual-board")(virtual_board_command)
-    app.command("ports")(ports_command)
+    app.command("measure", cls=Command)(measure_command)
+    app.command("profile", cls=Command)(profile_command)
+    app.command("export", cls=Command)(export_command)
+    app.command("virtual-board", cls=Command)(virtual_board_command)
+    app.command("ports", cls=Command)(ports_command)
 
 
 def measure_command(
@@ -88,13 +91,14 @@ def measure_command(
     with errors_as_exit_codes():
         from tflm_planner.device.measurement_report import RENDERERS, render, to_json
         from tflm_planner.device.measuring import MeasureOptions, measure
-        from tflm_planner.support.files import check_writable, read_file, write_file
+        from tflm_planner.support.files import read_file, write_file
         from tflm_planner.tflm.targets import load_target
 
-        for path in report or []:
-            if path.suffix not in RENDERERS:
-                raise UsageError(f"report {path}: choose a name ending in {', '.join(RENDERERS)}")
-            check_writable(path, force=True, inputs=(source,))
+        refuse_silence()
+        refuse_both("--power", "--current")
+        why = "it is the voltage beside a meter's currents; add --current FILE"
+        refuse_idle([Need(("--volts",), current is not None, why)])
+        check_reports(report or [], RENDERERS, (source,))
         data = read_file(source)
         on = None if target is None else load_target(target)
         watts = _power(power, current, volts)
@@ -120,8 +124,6 @@ def _power(milliwatts: float | None, current: Path | None, volts: float) -> Powe
     """The power that was given, by a meter's record or as a figure."""
     from tflm_planner.device.energy import metered_power, stated_power
 
-    if milliwatts is not None and current is not None:
-        raise UsageError("--power and --current are two answers to one question; give one")
     if current is not None:
         return metered_power(current, volts)
     if milliwatts is not None:
@@ -165,7 +167,9 @@ def profile_command(
     export: Annotated[
         Path | None, typer.Option(help="Write the database as .csv or .json.")
     ] = None,
-    time_limit: Annotated[float, typer.Option(help="With --tiles: seconds to search.")] = 20.0,
+    time_limit: Annotated[
+        float | None, typer.Option(help="With --tiles: seconds to search a model at most.")
+    ] = None,
     timeout: Patience = 60.0,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -176,6 +180,8 @@ def profile_command(
         from tflm_planner.device.profiling import Shapes, profile
         from tflm_planner.support.files import check_writable, read_file, write_file
 
+        refuse_silence(with_json=False)
+        refuse_idle(_profile_needs(bool(models), tiles))
         if export is not None:
             if export.suffix not in EXPORTERS:
                 raise UsageError(f"{export}: choose a name ending in {', '.join(EXPORTERS)}")
@@ -187,7 +193,9 @@ def profile_command(
         with ProfileDatabase(database, create=True) as kept:
             for path in merge or []:
                 with ProfileDatabase(path) as other:
-                    typer.echo(f"{path}: {kept.merge(other):,} latencies taken over")
+                    taken = kept.merge(other)
+                if not quiet:
+                    typer.echo(f"{path}: {taken:,} latencies taken over")
             if files:
                 shapes = Shapes()
                 for data in files:
@@ -205,6 +213,14 @@ def profile_command(
                 write_file(export, EXPORTERS[export.suffix](kept).encode("utf-8", "replace"))
 
 
+def _profile_needs(models: bool, tiles: bool) -> Iterator[Need]:
+    """Options of `profile` that do something only beside others."""
+    board = ("--port", "--baud", "--tiles", "--runs", "--again", "--timeout", "--verbose")
+    yield Need(board, models, "nothing is measured; give models")
+    why = "it is for the tiles that a search would try; add --tiles"
+    yield Need(("--target", "--time-limit"), models and tiles, why)
+
+
 def _target_of(station: Station, name: str | None) -> Target:
     from tflm_planner.device.measuring import target_of
     from tflm_planner.tflm.targets import load_target
@@ -213,7 +229,11 @@ def _target_of(station: Station, name: str | None) -> Target:
 
 
 def _add_tiles(
-    shapes: Shapes, files: list[bytes], target: Target, seconds: float, say: Callable[[str], None]
+    shapes: Shapes,
+    files: list[bytes],
+    target: Target,
+    seconds: float | None,
+    say: Callable[[str], None],
 ) -> None:
     """The operators that a tile search weighs, whatever it finds."""
     from tflm_planner.pipeline import api
@@ -243,25 +263,39 @@ def export_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; made if need be.")],
     target: TargetName = "cortex-m4/cmsis-nn",
     name: Annotated[
-        str | None, typer.Option(help="What C++ identifiers begin with; the file's name if not.")
+        str | None,
+        typer.Option(help="What files and C++ identifiers begin with; the model's name if not."),
     ] = None,
+    lean: Annotated[
+        bool, typer.Option("--lean", help="For firmware with the lean library: target+lean.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Write C++ sources of a model: its data, op resolver and arena, for any TFLM project."""
     with errors_as_exit_codes():
         from tflm_planner.device.export import export
-        from tflm_planner.support.files import check_writable, make_folder, read_file, write_file
+        from tflm_planner.support.files import (
+            check_writable,
+            holds,
+            make_folder,
+            read_file,
+            write_file,
+        )
         from tflm_planner.tflm.targets import load_target
 
-        texts = export(read_file(source), name or source.stem, load_target(target))
+        on = load_target(target, lean=lean)
+        texts = export(read_file(source), name or source.stem, on)
+        files = {folder / file: text.encode("utf-8", "replace") for file, text in texts.items()}
         make_folder(folder)
-        for file in texts:
-            check_writable(folder / file, force=force, inputs=(source,))
-        for file, text in texts.items():
-            write_file(folder / file, text.encode("utf-8", "replace"))
+        for path, data in files.items():
+            same = force or holds(path, data)
+            why = "it is of another model or target: give this one another --name"
+            check_writable(path, force=same, inputs=(source,), why=why)
+        for path, data in files.items():
+            write_file(path, data)
             if not quiet:
-                typer.echo(folder / file)
+                typer.echo(path)
 
 
 def virtual_board_command(

@@ -6,6 +6,7 @@ options are made, so that `tflm-plan --help` answers in a blink.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tflm_planner.cli.device import with_profile
-from tflm_planner.cli.shared import AsJson, Inputs, Quiet, Seed, TargetName, Verbose, operator_kinds
+from tflm_planner.cli.idle import Need, refuse_idle
+from tflm_planner.cli.shared import (
+    AsJson,
+    Inputs,
+    Quiet,
+    Seed,
+    TargetName,
+    Verbose,
+    operator_kinds,
+    refuse_silence,
+)
 from tflm_planner.support.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +66,10 @@ class PlanArguments:
     # how
     order: Annotated[str, _option("Operator order: best, exact, beam, rpo or file.")] = "best"
     allocator: Annotated[str, _option("Offsets: best, greedy, local, exact or cpsat.")] = "best"
-    time_limit: Annotated[float, _option("Seconds to search at most.")] = 60.0
+    time_limit: Annotated[
+        float | None,
+        _option("Seconds to search at most; proof on top. Else counted: same bytes everywhere."),
+    ] = None
     seed: Seed = 0
     no_overlap: Annotated[
         bool, _flag("--no-overlap", "Share memory only as every kernel allows.")
@@ -107,29 +121,53 @@ class PlanArguments:
     quiet: Quiet = False
     verbose: Verbose = False
 
+    @property
+    def by_hand(self) -> bool:
+        """Whether tiles or loops are spelled out."""
+        return bool(self.patch or self.split or self.loop)
+
+    def needs(self) -> Iterator[Need]:
+        """Options that do something only beside others."""
+        tiles = self.tile or self.by_hand
+        yield Need(("--tile",), not self.by_hand, "--patch, --split and --loop say what is tiled")
+        search = ("--latency-overhead", "--search", "--objective", "--workers")
+        yield Need(search, self.tile, "it is for the search for tiles; add --tile")
+        yield Need(("--ops",), tiles, "it says what tiles may be made of; add --tile")
+        yield Need(("--profile",), tiles, "it says what tiles cost; add --tile")
+        portable = tiles or self.strip
+        yield Need(("--portable",), portable, "every plan without tiles is; add --tile or --strip")
+        sums = bool(self.split)
+        yield Need(("--allow-inexact",), sums, "it lets sums be split; add --split N-M:sum=K")
+        yield Need(("--inputs",), not self.no_verify, "--no-verify compares nothing; leave it out")
+
     def options(self) -> PlanOptions:
         """What the command line asks for. Raises UsageError."""
         from tflm_planner.pipeline import api
         from tflm_planner.support.units import parse_size
 
-        by_hand = self.patch or self.split or self.loop
+        refuse_idle(self.needs())
+        refuse_silence()
         return api.PlanOptions(
             self._search(),
             budget=None if self.budget is None else parse_size(self.budget),
             verify=None if self.no_verify else api.VerifyOptions(self.seed, self.inputs),
             force=self.force,
-            tiles=self._permission() if self.tile or by_hand else None,
+            tiles=self._permission() if self.tile or self.by_hand else None,
         )
 
     def _search(self) -> MemoryOptions:
         from tflm_planner.pipeline import api
 
+        on = self._target()
+        cmsis = on.kernels in ("cmsis-nn", "any") and not self.no_overlap
+        why = "it is for CMSIS-NN, whose 1x1 convolutions cannot overlap otherwise"
+        refuse_idle([Need(("--dilate",), cmsis, f"{why}, with overlaps allowed")])
         return api.MemoryOptions(
             _one_of("order", self.order),
             self.allocator,
             self.time_limit,
             self.seed,
-            machine=api.machine(self._target()),
+            machine=api.machine(on),
             overlap=not self.no_overlap,
             dilate=self.dilate,
             strip=("unread" if self.portable else "unread by TFLM") if self.strip else "nothing",

@@ -10,14 +10,15 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
 
-from tflm_planner.support.errors import PlannerError
+from tflm_planner.support.errors import PlannerError, UsageError
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is being done.")]
@@ -118,8 +119,39 @@ def print_json(document: Any) -> None:
 
 
 def operator_kinds(text: str) -> frozenset[str] | None:
-    """Operator names of "+SLICE,CONCATENATION"; None for "all"."""
+    """Operator names of "+SLICE,CONCATENATION"; None for "all". UsageError for names that TFLM
+    does not have, which would permit nothing."""
+    from tflm_planner.cli.idle import did_you_mean
+    from tflm_planner.tflm.resolver_methods import BUILTINS
+
     if text.strip().lower() == "all":
         return None
-    names = (name.strip().lstrip("+").upper() for name in text.split(","))
-    return frozenset(name for name in names if name)
+    names = [name.strip().lstrip("+").upper() for name in text.split(",")]
+    if text and not any(names):
+        raise UsageError(f"--ops {text!r} names no operator; write +PAD,SLICE, or all")
+    for name in filter(None, names):
+        if name not in BUILTINS:
+            hint = did_you_mean(name, BUILTINS)
+            raise UsageError(f"--ops {text!r}: TFLM has no operator {name}; {hint}")
+    return frozenset(filter(None, names))
+
+
+def check_reports(paths: Sequence[Path], known: Collection[str], inputs: Iterable[Path]) -> None:
+    """UsageError unless each report can be written: it ends in one of `known`, and is neither named
+    twice nor one of `inputs`."""
+    from tflm_planner.support.files import check_writable
+
+    for i, path in enumerate(paths):
+        if path.suffix not in known:
+            raise UsageError(f"report {path}: choose a name ending in {', '.join(known)}")
+        check_writable(path, force=True, inputs=(*inputs, *paths[:i]))
+
+
+def refuse_silence(*, with_json: bool = True) -> None:
+    """UsageError where --quiet is given with an option that asks for words. with_json: whether the
+    command has --json."""
+    from tflm_planner.cli.idle import refuse_both
+
+    refuse_both("--quiet", "--verbose")
+    if with_json:
+        refuse_both("--quiet", "--json")

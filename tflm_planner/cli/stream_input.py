@@ -5,12 +5,14 @@ The fields of `StripArguments` are the command line: names, types, defaults, hel
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tflm_planner.cli.idle import Command, Need, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
     Inputs,
@@ -23,6 +25,7 @@ from tflm_planner.cli.shared import (
     operator_kinds,
     print_json,
     progress,
+    refuse_silence,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -49,7 +52,12 @@ class StripArguments:
         None
     )
     target: TargetName = _DEFAULT_TARGET
-    time_limit: Annotated[float, typer.Option(help="Seconds for each search at most.")] = 60.0
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds to search at most; proof on top. Else counted: same bytes everywhere."
+        ),
+    ] = None
     seed: Seed = 0
     tile: Annotated[bool, typer.Option("--tile", help="Also tile the back.")] = False
     overhead: Annotated[
@@ -75,10 +83,18 @@ class StripArguments:
     quiet: Quiet = False
     verbose: Verbose = False
 
+    def needs(self) -> Iterator[Need]:
+        """Options that do something only beside others."""
+        tiles = ("--ops", "--portable", "--workers")
+        yield Need(tiles, self.tile, "it is for tiles in the back; add --tile")
+        yield Need(("--inputs",), not self.no_verify, "--no-verify compares nothing; leave it out")
+
     def options(self) -> StreamOptions:
         """What the command line asks for. Raises UsageError."""
         from tflm_planner.pipeline import api
 
+        refuse_idle(self.needs())
+        refuse_silence()
         machine = api.machine(api.load_target(self.target, lean=self.lean))
         search = api.MemoryOptions(time_limit=self.time_limit, seed=self.seed, machine=machine)
         tiles = self._permission() if self.tile else None
@@ -100,7 +116,7 @@ class StripArguments:
 
 def add_to(app: typer.Typer) -> None:
     """Give the application this module's commands."""
-    app.command("stream-input")(stream_input_command)
+    app.command("stream-input", cls=Command)(stream_input_command)
 
 
 @fields_as_options(StripArguments)
@@ -117,8 +133,8 @@ def stream_input_command(given: StripArguments) -> None:
             )
         on = options.search.machine.target
         if given.as_json:
-            print_json(streamed_to_json(made.found, made.before, on, made.verdict))
+            print_json(streamed_to_json(made.found, made.before, on, made.verdict, made.stopped))
         elif not given.quiet:
             typer.echo(f"{given.source} -> {given.front} + {given.back}  for {on.id}")
-            for line in render_streamed(made.found, made.before, on, made.verdict):
+            for line in render_streamed(made.found, made.before, on, made.verdict, made.stopped):
                 typer.echo(line)

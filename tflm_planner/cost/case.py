@@ -57,6 +57,11 @@ class Operand:
         """Bytes of its data."""
         return self.elements * self.width
 
+    def last_axes(self, count: int) -> tuple[int, ...]:
+        """Exactly `count` axes, as kernels extend a shape: a scalar is ones alone, and axes in
+        front of the last `count` are left out."""
+        return (*(1,) * count, *self.shape)[-count:]
+
 
 _WIDTHS = {"float32": 4, "int32": 4, "uint32": 4, "int16": 2, "uint16": 2, "float16": 2,
            "int64": 8, "uint64": 8, "float64": 8}  # fmt: skip

@@ -75,7 +75,7 @@ def reduction(case: Case, family: Family) -> Work:
 
 def element_slice(case: Case, family: Family) -> Work:
     """SLICE: loops over five axes, one element at a time."""
-    shape = (1, 1, 1, 1, *case.result.shape)[-5:]
+    shape = case.result.last_axes(5)
     counts = {"element": case.result.elements, "row": math.prod(shape[:4]),
               "plane": math.prod(shape[:3])}  # fmt: skip
     return Work("slice", counts, 0)
@@ -83,7 +83,7 @@ def element_slice(case: Case, family: Family) -> Work:
 
 def strided_slice(case: Case, family: Family) -> Work:
     """STRIDED_SLICE: the last axis by runs where its stride is 1."""
-    shape = (1, 1, 1, 1, *case.result.shape)[-5:]
+    shape = case.result.last_axes(5)
     steps = case.numbers(3)
     runs = not steps or steps[-1] == 1
     rows = math.prod(shape[:4])
@@ -130,8 +130,7 @@ def split(case: Case, family: Family) -> Work:
 
 def pad(case: Case, family: Family) -> Work:
     """PAD: by runs in CMSIS-NN (int8), element by element in the reference kernels."""
-    shape = (1, 1, 1, 1, *case.result.shape)[-4:]
-    inner = (1, 1, 1, 1, *case.data.shape)[-4:]
+    shape, inner = case.result.last_axes(4), case.data.last_axes(4)
     counts = {"element": case.result.elements, "place": math.prod(shape[:3]),
               "line": math.prod(shape[:2])}  # fmt: skip
     if family != "reference" and case.data.type == "int8" and case.kind == "PAD":

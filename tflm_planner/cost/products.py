@@ -130,7 +130,7 @@ def _times(counts: Counts, factor: int) -> Counts:
 
 def _columns(w: WindowCounts, family: Family) -> Counts:
     """arm_convolve_s8, arm_convolve_s16: columns of two (MVE: four) pixels, then a product."""
-    pixels = w.pixels // w.batch
+    pixels = w.pixels // max(1, w.batch)
     product = _gemm(pixels, w.out_depth // w.groups, w.column, family)
     if family != "mve":
         # Weights are not summed here: the offset is added while columns are widened.
@@ -282,7 +282,7 @@ def transpose_conv(case: Case, family: Family) -> Work:
     """TRANSPOSE_CONV: every input pixel is spread over outputs; deep int8 inputs under CMSIS-NN
     run as a convolution of the turned filter."""
     weights, data, result = case.operand(1), case.data, case.result
-    if weights is None or len(weights.shape) != 4 or len(data.shape) != 4:
+    if weights is None or {len(t.shape) for t in (weights, data, result)} != {4}:
         return Work("other", _sizes(case), 0)
     out, kh, kw, depth = weights.shape
     pixels = data.elements // max(1, depth)

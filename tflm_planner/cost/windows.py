@@ -63,8 +63,8 @@ def window_counts(case: Case) -> WindowCounts | None:
     dw = max(1, case.option("dilationWFactor", 1))
     pad_h = low_padding(height, kernel[0], sh, dh, case.option("padding") == 1)
     pad_w = low_padding(width, kernel[1], sw, dw, case.option("padding") == 1)
-    rows = _inside(height, out_h, kernel[0], sh, dh, pad_h)
-    columns = _inside(width, out_w, kernel[1], sw, dw, pad_w)
+    rows = taps_inside(height, out_h, kernel[0], sh, dh, pad_h)
+    columns = taps_inside(width, out_w, kernel[1], sw, dw, pad_w)
     return WindowCounts(
         batch, height, width, depth, kernel[0], kernel[1], kernel[2], out_w, out_depth,
         sh, sw, dh, dw, pad_h, pad_w, out_h, batch * rows * columns, batch * rows * out_w,
@@ -72,15 +72,20 @@ def window_counts(case: Case) -> WindowCounts | None:
 
 
 @lru_cache(maxsize=8192)
-def _inside(size: int, out: int, kernel: int, stride: int, dilation: int, pad: int) -> int:
-    """Sum over outputs of kernel positions inside: positions k with 0 <= base + k * d < size."""
-    total = 0
-    for position in range(out):
-        base = position * stride - pad
-        first = max(0, -(base // dilation)) if base < 0 else 0
-        last = min(kernel, -(-(size - base) // dilation))
-        total += max(0, last - first)
-    return total
+def taps_inside(size: int, out: int, kernel: int, stride: int, dilation: int, pad: int) -> int:
+    """Sum over outputs of kernel positions inside: positions k with 0 <= base + k * d < size.
+
+    Counted by outputs or by positions, whichever are fewer: there may be millions of either.
+    """
+    if kernel < out:
+        return sum(_reached(size, out, stride, pad - k * dilation) for k in range(kernel))
+    return sum(_reached(size, kernel, dilation, pad - at * stride) for at in range(out))
+
+
+def _reached(size: int, count: int, step: int, before: int) -> int:
+    """How many i < count have 0 <= i * step - before < size."""
+    first = max(0, -(-before // step))
+    return max(0, min(count, -(-(size + before) // step)) - first)
 
 
 def spread_inside(
@@ -93,7 +98,7 @@ def spread_inside(
     for axis, name in ((1, "strideH"), (2, "strideW")):
         stride, size = max(1, case.option(name, 1)), kernel[axis - 1]
         pad = low_padding(result[axis], size, stride, 1, valid)
-        total *= _inside(result[axis], data[axis], size, stride, 1, pad)
+        total *= taps_inside(result[axis], data[axis], size, stride, 1, pad)
     return total
 
 
@@ -102,4 +107,4 @@ def rows_kept(case: Case, kernel: int) -> int:
     stride = max(1, case.option("strideH", 1))
     size = case.result.shape[1]
     pad = low_padding(size, kernel, stride, 1, case.option("padding") == 1)
-    return _inside(size, case.data.shape[1], kernel, stride, 1, pad)
+    return taps_inside(size, case.data.shape[1], kernel, stride, 1, pad)

@@ -1,10 +1,12 @@
 """A model as C++ sources that any TFLM project can take in: data, resolver, arena.
 
-    model_data.h, model_data.cpp   the file, alignas(16), in flash
-    op_resolver.h                  a MicroMutableOpResolver with the operators used, no others
-    arena.h                        the exact arena of the target, its parts in a comment
+    NAME_model_data.h, .cpp   the file, alignas(16), in flash
+    NAME_op_resolver.h        a MicroMutableOpResolver with the operators used, no others; for lean
+                              firmware a lean::OpResolver, and the call that finds the pool
+    NAME_arena.h              the exact arena of the target, its parts in a comment
 
-It must not know files: it returns texts. Same model, name and target: same texts.
+Files, guards and identifiers begin with the model's name, so that models can share a folder and a
+translation unit. It must not know files: it returns texts. Same model, name and target: same texts.
 """
 
 from __future__ import annotations
@@ -16,10 +18,13 @@ from dataclasses import dataclass
 
 from tflm_planner import __version__
 from tflm_planner.model.ir import Model, Op
-from tflm_planner.pipeline.inspection import read_any
+from tflm_planner.pipeline.inspection import arena_in
+from tflm_planner.report.arena_text import margin_remarks
+from tflm_planner.report.bounds_text import meaning
 from tflm_planner.report.text import safe_text
 from tflm_planner.support.errors import ModelError, UsageError
-from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.tflm.arena.uncertainty import bound_of
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.attach_plan import carried_plan
@@ -37,13 +42,16 @@ _RESERVED = frozenset(_WORDS.split())
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """How the model is called in C++. snake: `vww_96`; camel: `Vww96`."""
+    """How the model is called in C++. snake: `vww_a1`; camel: `VwwA1`."""
 
     snake: str
     camel: str
 
-    def guard(self, file: str) -> str:
-        return f"TFLM_PLAN_{self.snake}_{file}_".upper().replace(".", "_")
+    def file(self, kind: str) -> str:
+        return f"{self.snake}_{kind}"
+
+    def guard(self, kind: str) -> str:
+        return f"TFLM_PLAN_{self.file(kind)}_".upper().replace(".", "_")
 
 
 def export(data: bytes, name: str, target: Target) -> Mapping[str, str]:
@@ -52,16 +60,15 @@ def export(data: bytes, name: str, target: Target) -> Mapping[str, str]:
     Raises ModelError for damaged models and operators that no TFLM has, UsageError when `name`
     holds nothing to make an identifier of.
     """
-    model, _ = read_any(data)
+    model, arena = arena_in(data, target)
     names = _names(name)
-    arena = arena_of(model, target, carried_plan(model))
     stamp = f"// Written by tflm-plan {__version__} (export); do not edit."
     head = f"{stamp}\n// {_remark(name)}: {len(data):,} bytes, SHA-256 {_sha(data)}"
     return {
-        "model_data.h": _data_header(head, names, len(data)),
-        "model_data.cpp": _data_source(head, names, data),
-        "op_resolver.h": _resolver(head, names, model),
-        "arena.h": _arena(head, names, arena, model, target),
+        names.file("model_data.h"): _data_header(head, names, len(data)),
+        names.file("model_data.cpp"): _data_source(head, names, data),
+        names.file("op_resolver.h"): _resolver(head, names, model, target),
+        names.file("arena.h"): _arena(head, names, arena, model, target),
     }
 
 
@@ -76,7 +83,13 @@ def _names(name: str) -> _Names:
     snake = "_".join(word.lower() for word in words)
     if snake[0].isdigit() or snake in _RESERVED:
         snake = f"model_{snake}"
-    return _Names(snake, "".join(word[:1].upper() + word[1:] for word in snake.split("_")))
+    return _Names(snake, "".join(map(_capital, snake.split("_"))))
+
+
+def _capital(word: str) -> str:
+    """A word as CamelCase has it. Before a digit there is nothing to capitalise: "a_1" must not
+    become what "a1" is."""
+    return f"_{word}" if word[0].isdigit() else word[0].upper() + word[1:]
 
 
 def _guarded(head: str, guard: str, body: str) -> str:
@@ -98,14 +111,14 @@ def _data_source(head: str, names: _Names, data: bytes) -> str:
     rows = (data[i : i + _PER_LINE] for i in range(0, len(data), _PER_LINE))
     lines = "\n".join("    " + " ".join(f"0x{byte:02x}," for byte in row) for row in rows)
     return (
-        f'{head}\n\n#include "model_data.h"\n\n'
+        f'{head}\n\n#include "{names.file("model_data.h")}"\n\n'
         f"alignas(16) const std::uint8_t g_{names.snake}_model_data[] = {{\n{lines}\n}};\n\n"
         f"static_assert(sizeof(g_{names.snake}_model_data) == k{names.camel}ModelSize,\n"
-        f'              "model_data.h is of another model");\n'
+        f'              "{names.file("model_data.h")} is of another model");\n'
     )
 
 
-def _resolver(head: str, names: _Names, model: Model) -> str:
+def _resolver(head: str, names: _Names, model: Model, target: Target) -> str:
     used = {(op.kind, _is_custom(op)): op for op in reversed(list(model.ops()))}
     ops = [used[kind] for kind in sorted(used)]  # a custom operator may be called ADD
     added: list[str] = []
@@ -129,36 +142,66 @@ def _resolver(head: str, names: _Names, model: Model) -> str:
     return _guarded(
         head,
         names.guard("op_resolver.h"),
-        _resolver_body(names, len(ops), added, (parameters, remarks), model),
+        _resolver_body(names, len(ops), added, (parameters, remarks), _libraries(names, target))
+        + _variables(model),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Library:
+    """What the resolver is made of: lines to include, its class, and what follows it."""
+
+    includes: str
+    resolver: str
+    more: str = ""
+
+
+def _libraries(names: _Names, target: Target) -> _Library:
+    """TFLM's resolver; for lean firmware the one of the lean library (arduino_runner/src/lean)."""
+    if not target.lean:
+        stock = '#include "tensorflow/lite/micro/micro_mutable_op_resolver.h"\n'
+        return _Library(stock, "tflite::MicroMutableOpResolver")
+    used = f"""
+// Lets the lean library find the model's parameters in flash. Call it before AllocateTensors() of
+// this model, and again before that of each other one; without it the arena is too small. False:
+// the file has no pool, and parameters are shared between operators alone.
+inline bool Use{names.camel}Model() {{
+  return lean::UseModel(g_{names.snake}_model_data, k{names.camel}ModelSize);
+}}
+"""
+    data = f'#include "{names.file("model_data.h")}"\n'
+    return _Library(f"#include <lean.h>\n\n{data}", "lean::OpResolver", used)
+
+
+def _variables(model: Model) -> str:
+    """What to give the interpreter for resource variables."""
+    variables = sum(op.kind == "VAR_HANDLE" for op in model.ops())
+    if not variables:
+        return ""
+    return (
+        f"\n// The model has {variables} resource variables: give the interpreter\n"
+        f"// tflite::MicroResourceVariables::Create(allocator, {variables}).\n"
     )
 
 
 def _resolver_body(
-    names: _Names, count: int, added: list[str], custom: tuple[str, str], model: Model
+    names: _Names, count: int, added: list[str], custom: tuple[str, str], library: _Library
 ) -> str:
     parameters, remarks = custom
-    variables = sum(op.kind == "VAR_HANDLE" for op in model.ops())
-    note = (
-        f"// The model has {variables} resource variables: give the interpreter\n"
-        f"// tflite::MicroResourceVariables::Create(allocator, {variables}).\n"
-        if variables
-        else ""
-    )
     lines = "\n".join(added) or "  static_cast<void>(resolver);"
     opening = f"inline TfLiteStatus Register{names.camel}Operators("
     first = f"{names.camel}OpResolver& resolver"
     if parameters or len(opening) + len(first) > _WIDTH - len(") {"):
         first = f"\n    {first}{parameters}"
-    return f"""#include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
-
-{note}using {names.camel}OpResolver = tflite::MicroMutableOpResolver<{max(count, 1)}>;
+    return f"""{library.includes}
+using {names.camel}OpResolver = {library.resolver}<{max(count, 1)}>;
 
 // Registers the operators of the model, and no others.
 {remarks}{opening}{first}) {{
 {lines}
   return kTfLiteOk;
 }}
-"""
+{library.more}"""
 
 
 def _is_custom(op: Op) -> bool:
@@ -182,7 +225,7 @@ def _arena(head: str, names: _Names, arena: Arena, model: Model, target: Target)
     body = f"""#include <cstddef>
 
 {comment}
-constexpr std::size_t k{names.camel}ArenaSize = {arena.arena};
+constexpr std::size_t k{names.camel}ArenaSize = {arena.reserved};
 """
     return _guarded(head, names.guard("arena.h"), body)
 
@@ -198,9 +241,14 @@ def _parts(arena: Arena, model: Model, target: Target) -> Iterator[str]:
             yield f"    {part.replace('_', ' '):<20} {size:>9,}"
     yield f"  planning temp  {arena.planning_temp:>9,}  while AllocateTensors plans"
     yield f"  prepare temp   {arena.prepare_temp:>9,}  while kernels prepare"
-    yield "The size is the smallest that works: max(head + tail, tail of that moment + temp)."
-    yield "It holds for an array whose start is aligned to 16 bytes:"
+    bound = bound_of(arena.doubts)
+    yield f"{arena.arena:,} bytes are max(head + tail, tail of that moment + temp):"
+    yield f"{'at least so much; ' if bound == 'at least' else ''}{meaning(bound)}."
+    yield "The size holds for an array whose start is aligned to 16 bytes:"
     yield "  alignas(16) static std::uint8_t tensor_arena[...];"
     yield f"An array that is not needs {arena.alignment_slack} bytes more."
     for warning in arena.warnings:
-        yield f"Warning: {_remark(warning)}"
+        if warning not in {doubt.words for doubt in arena.doubts}:
+            yield f"Warning: {_remark(warning)}"
+    for line in margin_remarks(arena):
+        yield _remark(line)

@@ -10,15 +10,18 @@ from dataclasses import dataclass, field
 from tflm_planner.device.board import Memory
 from tflm_planner.device.energy import Energy
 from tflm_planner.device.messages import Capabilities
+from tflm_planner.tflm.arena.uncertainty import Bound
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A size in bytes: predicted for the target, measured on the board; None where unknown."""
+    """A size in bytes: predicted for the target, measured on the board; None where unknown. bound:
+    what the predicted one is, exact or "at least" so much."""
 
     name: str
     predicted: int | None
     measured: int | None
+    bound: Bound = "exact"
 
     @property
     def difference(self) -> int | None:

@@ -17,7 +17,7 @@ from tflm_planner.device.measurement import Measurement, OutputCheck, Spread
 from tflm_planner.report.html import page
 from tflm_planner.report.text import safe_text, shorten
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _NAME, _SHOWN = 60, 12
 
 
@@ -29,10 +29,12 @@ def render(found: Measurement) -> str:
 def _lines(found: Measurement) -> Iterator[str]:
     says = found.board
     yield f"{safe_text(found.model)} on {safe_text(_board(found))}"
-    yield f"  {'':<20} {'predicted':>12} {'measured':>12} {'difference':>12}"
-    for row in _sizes(found):
-        yield f"  {row[0]:<20} {row[1]:>12} {row[2]:>12} {row[3]:>12}"
-    yield f"  {'latency':<20} {_rough(found):>12} {_time(found.latency.median):>12}"
+    sizes = list(_sizes(found))
+    wide = max([12, *(len(row[1]) for row in sizes)])
+    yield f"  {'':<20} {'predicted':>{wide}} {'measured':>12} {'difference':>12}"
+    for row in sizes:
+        yield f"  {row[0]:<20} {row[1]:>{wide}} {row[2]:>12} {row[3]:>12}"
+    yield f"  {'latency':<20} {_rough(found):>{wide}} {_time(found.latency.median):>12}"
     for title, value in _facts(found):
         yield f"  {title:<20} {safe_text(value)}"
     if found.operators:
@@ -62,7 +64,8 @@ def _board(found: Measurement) -> str:
 def _sizes(found: Measurement) -> Iterator[tuple[str, str, str, str]]:
     for f in found.sizes:
         signed = "" if f.difference is None else f"{f.difference:+,}"
-        yield f.name, _number(f.predicted), _number(f.measured), signed
+        least = "at least " if f.bound == "at least" else ""
+        yield f.name, least + _number(f.predicted), _number(f.measured), signed
 
 
 def _facts(found: Measurement) -> Iterator[tuple[str, str]]:
@@ -127,8 +130,8 @@ def to_json(found: Measurement) -> dict[str, Any]:
             "clock_hz": says.clock_hz, "virtual": says.virtual, "lean": found.lean,
         },
         "sizes": [
-            {"name": f.name, "predicted": f.predicted, "measured": f.measured,
-             "difference": f.difference}
+            {"name": f.name, "predicted": f.predicted, "bound": f.bound,
+             "measured": f.measured, "difference": f.difference}
             for f in found.sizes
         ],
         "latency": {
@@ -163,16 +166,16 @@ def _spread(time: Spread) -> dict[str, float | int]:
 
 
 def to_csv(found: Measurement) -> str:
-    """One row a figure: what, predicted, measured, difference, unit."""
+    """One row a figure: what, predicted, measured, difference, unit; bound of what is predicted."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("what", "predicted", "measured", "difference", "unit"))
+    writer.writerow(("what", "predicted", "measured", "difference", "unit", "bound"))
     for f in found.sizes:
-        writer.writerow((f.name, f.predicted, f.measured, f.difference, "bytes"))
-    writer.writerow(("latency", found.predicted_seconds, found.latency.median, None, "seconds"))
+        writer.writerow((f.name, f.predicted, f.measured, f.difference, "bytes", f.bound))
+    writer.writerow(("latency", found.predicted_seconds, found.latency.median, None, "seconds", ""))
     for o in found.operators:
         label = f"{o.index} {o.operator} {safe_text(o.name)}"
-        writer.writerow((label, o.predicted, o.measured, o.measured - o.predicted, "share"))
+        writer.writerow((label, o.predicted, o.measured, o.measured - o.predicted, "share", ""))
     return out.getvalue()
 
 

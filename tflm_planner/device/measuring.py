@@ -26,6 +26,7 @@ from tflm_planner.model.ir import Model, shown
 from tflm_planner.pipeline.inspection import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.arena.uncertainty import bound_of, head_bound_of
 from tflm_planner.tflm.machine import WHEEL
 from tflm_planner.tflm.targets import Target, all_boards, all_targets, load_target, with_lean
 from tflm_planner.transforms.attach_plan import carried_plan
@@ -104,7 +105,7 @@ def measure(
         checks,
         board.memory(),
         energy_of(options.power or _stated(target), found.median),
-        (*_virtual(board.says), *notes, *more),
+        (*_virtual(board.says), *predicted.warnings, *notes, *more),
     )  # fmt: skip
 
 
@@ -168,11 +169,12 @@ def smallest(board: BoardClient, predicted: int, *, lean: bool = False) -> Board
 
 
 def _sizes(predicted: Arena, found: BoardAllocation) -> tuple[Figure, ...]:
+    bound, head_bound = bound_of(predicted.doubts), head_bound_of(predicted.doubts)
     return (
-        Figure("arena", predicted.arena, found.smallest),
-        Figure("head", predicted.head, found.head),
-        Figure("tail", predicted.tail, found.tail),
-        Figure("arena_used_bytes()", predicted.used, found.used),
+        Figure("arena", predicted.arena, found.smallest, bound),
+        Figure("head", predicted.head, found.head, head_bound),
+        Figure("tail", predicted.tail, found.tail, bound),
+        Figure("arena_used_bytes()", predicted.used, found.used, bound),
     )
 
 

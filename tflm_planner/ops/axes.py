@@ -14,89 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.axis_rules import SAME, Range, Repeat, Rule, Same, Scatter, Slide, Stretch
 from tflm_planner.ops.constants import integers
-from tflm_planner.ops.resize import Resize, resize_of
+from tflm_planner.ops.resize import resize_of
 from tflm_planner.ops.window import window_of
-
-Range = tuple[int, int]
-"""Half-open: from, to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Same:
-    """Result index i comes from operand index i + shift, where the operand has one."""
-
-    shift: int = 0
-
-    def needs(self, wanted: Range, size: int) -> Range:
-        """The operand's range (of `size`) that a range of the result reads."""
-        return max(wanted[0] + self.shift, 0), min(wanted[1] + self.shift, size)
-
-
-@dataclass(frozen=True, slots=True)
-class Slide:
-    """Result index i reads operand indices i * stride - pad + k * dilation, k < kernel."""
-
-    kernel: int
-    stride: int
-    dilation: int
-    pad: int
-
-    @property
-    def reach(self) -> int:
-        """Operand indices from the first to the last that one window touches."""
-        return (self.kernel - 1) * self.dilation + 1
-
-    def needs(self, wanted: Range, size: int) -> Range:
-        """See `Same.needs`."""
-        low, high = self.unclipped(wanted)
-        return max(low, 0), min(high, size)
-
-    def unclipped(self, wanted: Range) -> Range:
-        """The range with what lies in the padding."""
-        low = wanted[0] * self.stride - self.pad
-        return low, (wanted[1] - 1) * self.stride - self.pad + self.reach
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """Result index i comes from operand index i // times (a depthwise multiplier)."""
-
-    times: int
-
-    def needs(self, wanted: Range, size: int) -> Range:
-        """See `Same.needs`."""
-        return wanted[0] // self.times, -(-wanted[1] // self.times)
-
-
-@dataclass(frozen=True, slots=True)
-class Scatter:
-    """Operand index i adds to result indices i * stride - pad + k, k < kernel."""
-
-    kernel: int
-    stride: int
-    pad: int
-
-    def needs(self, wanted: Range, size: int) -> Range:
-        """See `Same.needs`."""
-        low = -(-(wanted[0] + self.pad - self.kernel + 1) // self.stride)
-        return max(low, 0), min((wanted[1] - 1 + self.pad) // self.stride + 1, size)
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Result indices are computed from operand indices around i * ratio (`ops.resize`)."""
-
-    resize: Resize
-
-    def needs(self, wanted: Range, size: int) -> Range:
-        """See `Same.needs`; at most two more than are read."""
-        ratio = self.resize.ratio
-        low, high = math.floor(wanted[0] * ratio), math.ceil((wanted[1] - 1) * ratio)
-        return max(low - 1, 0), min(high + 3, size)
-
-
-Rule = Same | Slide | Repeat | Scatter | Stretch
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +27,7 @@ class AxisLink:
     operand: int
     axis: int
     out_axis: int
-    rule: Rule = Same()
+    rule: Rule = SAME
     result: int = 0
 
 
@@ -140,7 +61,21 @@ def axis_map(op: Op) -> AxisMap:
     rule = _RULES.get(op.kind)
     if rule is None or not op.outputs or not op.operands() or op.graphs:
         return AxisMap()
-    return rule(op)
+    if len(op.inputs) < _OPERANDS.get(op.kind, 1):
+        return AxisMap()
+    found = rule(op)
+    return found if _refers_to_axes(found, op) else AxisMap()
+
+
+def _refers_to_axes(found: AxisMap, op: Op) -> bool:
+    """Whether the tensors have all axes that are named: not those of an operator whose constants
+    and shapes contradict each other, which no runtime runs."""
+    operands = [len(shape_of(t)) for t in op.inputs]
+    results = [len(shape_of(t)) for t in op.outputs]
+    read = [(k.operand, k.axis) for k in (*found.links, *found.picks)]
+    return all(0 <= a < operands[i] for i, a in (*read, *found.reduces)) and all(
+        0 <= k.out_axis < results[k.result] for k in found.links
+    )
 
 
 def shape_of(tensor: Tensor | None) -> tuple[int, ...]:
@@ -211,6 +146,8 @@ def _joined(op: Op) -> AxisMap:
     at = 0
     for i, operand in enumerate(op.inputs):
         shape = shape_of(operand)
+        if len(shape) != len(out):
+            return AxisMap()
         links += [AxisLink(i, a, a, Same(-at if a == axis else 0)) for a in range(len(shape))]
         at += shape[axis] if shape else 0
     return AxisMap(tuple(links))
@@ -220,7 +157,9 @@ def _split(op: Op) -> AxisMap:
     first = 1 if op.kind == "SPLIT" else 0
     axis = integers(op.inputs[0 if op.kind == "SPLIT" else 2])
     shape = shape_of(op.inputs[first])
-    if axis is None or not shape:
+    if axis is None or len(axis) != 1 or {len(shape_of(t)) for t in op.outputs} != {len(shape)}:
+        return AxisMap()
+    if not -len(shape) <= axis[0] < len(shape):
         return AxisMap()
     at, links = 0, list[AxisLink]()
     for r, result in enumerate(op.outputs):
@@ -328,6 +267,8 @@ def _fully_connected(op: Op) -> AxisMap:
 def _batch_matmul(op: Op) -> AxisMap:
     out = shape_of(op.outputs[0])
     rank = len(out)
+    if any(not 2 <= len(shape_of(t)) <= rank for t in op.inputs[:2]):
+        return AxisMap()
     links: list[AxisLink] = []
     reduces: list[tuple[int, int]] = []
     turned = (_option(op, "adjX"), _option(op, "adjY"))
@@ -345,7 +286,7 @@ def _batch_matmul(op: Op) -> AxisMap:
 
 def _reduced(op: Op) -> AxisMap:
     axes, shape = integers(op.inputs[1]), shape_of(op.inputs[0])
-    if axes is None:
+    if axes is None or any(not -len(shape) <= a < len(shape) for a in axes):
         return AxisMap()
     gone = {a % len(shape) for a in axes}
     keep = bool(_option(op, "keepDims"))
@@ -356,7 +297,7 @@ def _reduced(op: Op) -> AxisMap:
 
 def _transposed_convolution(op: Op) -> AxisMap:
     """Operands: result's shape, filter (Co, Kh, Kw, Ci), data, bias."""
-    if len(op.inputs) < 3 or len(shape_of(op.inputs[1])) != 4 or len(shape_of(op.inputs[2])) != 4:
+    if any(len(shape_of(t)) != 4 for t in (*op.inputs[1:3], op.outputs[0])):
         return AxisMap()
     kernel, out = (shape_of(t) for t in (op.inputs[1], op.outputs[0]))
     links = [AxisLink(2, 0, 0), AxisLink(1, 0, 3), *_bias(op, 3, 3)]
@@ -370,6 +311,8 @@ def _transposed_convolution(op: Op) -> AxisMap:
 
 def _resized(op: Op) -> AxisMap:
     """Batch, channels, and rows and columns where tiles can have the ratio of the whole."""
+    if any(len(shape_of(t)) != 4 for t in (op.inputs[0], op.outputs[0])):
+        return AxisMap()
     links = [AxisLink(0, 0, 0), AxisLink(0, 3, 3)]
     for axis in (1, 2):
         resize = resize_of(op, axis)
@@ -406,3 +349,11 @@ _RULES: dict[str, Callable[[Op], AxisMap]] = {
     "BATCH_MATMUL": _batch_matmul,
     "TRANSPOSE_CONV": _transposed_convolution,
 }
+
+_OPERANDS = {
+    **dict.fromkeys(("PAD", "PADV2", "SPLIT", "SLICE", "STRIDED_SLICE", "TRANSPOSE"), 2),
+    **dict.fromkeys(("MEAN", "SUM", "FULLY_CONNECTED", "BATCH_MATMUL"), 2),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), 2),
+    **dict.fromkeys(("SPLIT_V", "TRANSPOSE_CONV"), 3),
+}
+"""Operands that a rule reads, where it is not one."""

@@ -22,8 +22,8 @@ def macs(op: Op) -> int:
         data = op.inputs[2]
         return 0 if data is None else data.elements * math.prod(weights[:3])
     if op.kind == "BATCH_MATMUL":
-        (operand, axis), *_ = axis_map(op).reduces
-        return out * shape_of(op.inputs[operand])[axis]
+        summed = [shape_of(op.inputs[operand])[axis] for operand, axis in axis_map(op).reduces]
+        return out * summed[0] if summed else 0
     return 0
 
 

@@ -1,91 +1,125 @@
 """What still decides the arena of a model, in a few sentences: where its peak is, what lies there,
-and which part of the arena no plan can lower.
+and what would lower it.
 
     offset |  input 27,648   | 512 |      the moment that fills the head: what lies there, the
                                           largest first, bytes that several share counted once
 
-It reads an `Inspection`; it must not search.
+Nothing is said that was not tried: an input is called streamable if it can be split, lean firmware
+is offered with the arena that this very plan has there. It reads an `Inspection`; it must not
+search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
+from tflm_planner.model.clone import clone
+from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.pipeline.inspection import Inspection
-from tflm_planner.report.document import MapBlock, MemoryMap
+from tflm_planner.report.bounds_text import figure
+from tflm_planner.report.document import ArenaFigures, MemoryMap
+from tflm_planner.report.peak import covered, live_at, parts_of
 from tflm_planner.report.text import shorten
+from tflm_planner.support.units import align_up
+from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tflm.lean.pool import WritePool
+from tflm_planner.tflm.machine import Machine
+from tflm_planner.tflm.targets import Target, can_be_lean, with_lean
+from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.row_loop.split_input import can_stream
 
 _LISTED = 3
 """Buffers named at the peak."""
-_NAME = 28
+_NAME = 24
 """Letters of their names."""
 _LARGE = 0.5
 """A share of the arena above which something is worth a hint."""
 
 
-def advice(found: Inspection) -> list[str]:
-    """Notes on the peak and on what would help next; none for a model without operators."""
+def advice(found: Inspection, original: Model, on: Machine) -> list[str]:
+    """Notes on the peak and on what would help next; none for a model without operators.
+    original: the model that `found` was made of."""
     arena = found.arena
-    notes = [
-        f"the arena of {arena.arena:,} B is a head of {arena.head:,} B and "
-        f"{arena.arena - arena.head:,} B of structures and parameters of operators"
-    ]
+    notes = [_sum(arena)]
     if not found.map.steps or not found.map.blocks:
         return notes
     notes.append(_peak(found.map))
     inputs = found.limits.inputs
     if inputs >= _LARGE * arena.head:
         notes.append(
-            f"the input is {inputs:,} of {arena.head:,} bytes of head, which no order, tile or "
-            "loop lowers: only a smaller input would"
+            f"the input is {inputs:,} of {figure(arena.head, arena.head_bound)} of head: no order, "
+            "tile or loop goes below it"
         )
+        notes += _on_input(original)
     elif arena.arena - arena.head >= _LARGE * arena.arena:
-        notes.append("more than half of the arena is no head: fewer operators or channels help")
+        notes += _on_tail(found, on.target)
     return notes
+
+
+def _sum(arena: ArenaFigures) -> str:
+    """What the arena is made of; the parts add up to it."""
+    rest = arena.arena - arena.head - arena.tail
+    total, head = figure(arena.arena, arena.bound), figure(arena.head, arena.head_bound)
+    if 0 <= rest < 16:
+        return (
+            f"the arena of {total} is a head of {head} and {arena.arena - arena.head:,} B of "
+            "structures and parameters of operators"
+        )
+    return (
+        f"the arena of {total} is a head of {head} and {arena.arena - arena.head:,} B of "
+        "structures, parameters, and temporary memory of AllocateTensors, which decides"
+    )
 
 
 def _peak(drawn: MemoryMap) -> str:
     """The operator that fills the head, and what lies there."""
     top = max(drawn.blocks, key=lambda b: b.offset + b.size)
     moments = [s for s in drawn.steps if top.start <= s.index < top.end] or list(drawn.steps)
-    live = {s.index: [b for b in drawn.blocks if b.start <= s.index < b.end] for s in moments}
+    live = {s.index: live_at(drawn, s) for s in moments}
     step = max(moments, key=lambda s: (covered(live[s.index]), -s.index))
-    parts = _parts(live[step.index])
-    said = [f"{size:,} B of {b.kind} {shorten(b.name, _NAME)!r}" for b, size in parts[:_LISTED]]
-    more = f" and {len(parts) - _LISTED} more" if len(parts) > _LISTED else ""
-    return f"the head is full of {', '.join(said)}{more}, while {step.operator} runs"
+    parts = [part for part in parts_of(live[step.index]) if part.own]
+    said = [f"{p.own:,} B of {p.block.kind} {shorten(p.block.name, _NAME)!r}" for p in parts]
+    more = [f"{sum(p.own for p in parts[_LISTED:]):,} B more"] if len(parts) > _LISTED else []
+    taken = sum(part.own for part in parts)
+    whole = f"all {taken:,} B" if taken == drawn.head else f"{taken:,} of {drawn.head:,} B"
+    return (
+        f"{whole} of the head are taken while {step.operator} runs: "
+        f"{', '.join([*said[:_LISTED], *more])}"
+    )
 
 
-def covered(blocks: Sequence[MapBlock]) -> int:
-    """Bytes that blocks take together, those that several share counted once."""
-    return sum(size for _, size in _parts(blocks))
+def _on_input(model: Model) -> Iterator[str]:
+    """What makes the input smaller, or keeps it out of SRAM."""
+    for tensor in model.main.inputs:
+        small = _quantized_at_once(model, tensor)
+        if small is not None:
+            yield (
+                f"it is of {tensor.type_name}, and only QUANTIZE reads it: converted with inputs "
+                f"of {small.type_name}, the model takes {align_up(small.nbytes):,} B there"
+            )
+    cleaned = clone(model)
+    run(cleaned, Normalize())
+    if can_stream(cleaned):
+        yield "`tflm-plan stream-input` splits the model, so that its input comes row by row"
 
 
-def _parts(blocks: Sequence[MapBlock]) -> list[tuple[MapBlock, int]]:
-    """Blocks, the largest first, with the bytes that no earlier one lies on; none of those that
-    have no such bytes."""
-    free: list[tuple[MapBlock, int]] = []
-    taken: list[tuple[int, int]] = []
-    for block in sorted(blocks, key=lambda b: (-b.size, b.offset, b.name)):
-        low, high = block.offset, block.offset + block.size
-        own, at = 0, low
-        for start, end in taken:
-            if end > at and start < high:
-                own += max(start - at, 0)
-                at = max(at, end)
-        own += max(high - at, 0)
-        taken = _joined([*taken, (low, high)])
-        if own:
-            free.append((block, own))
-    return sorted(free, key=lambda part: -part[1])
+def _quantized_at_once(model: Model, tensor: Tensor) -> Tensor | None:
+    """What an input becomes before anything else is done with it, if that is smaller."""
+    readers = [op for op in model.main.ops if any(t is tensor for t in op.operands())]
+    made = [op.outputs[0] for op in readers if op.kind == "QUANTIZE" and op.outputs]
+    if not made or len(made) < len(readers) or len({(t.type, t.nbytes) for t in made}) > 1:
+        return None
+    return made[0] if made[0].nbytes < tensor.nbytes else None
 
 
-def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same bytes as spans that do not meet, in order."""
-    made: list[tuple[int, int]] = []
-    for low, high in sorted(spans):
-        if made and low <= made[-1][1]:
-            made[-1] = made[-1][0], max(made[-1][1], high)
-        else:
-            made.append((low, high))
-    return made
+def _on_tail(found: Inspection, target: Target) -> Iterator[str]:
+    """What the same plan takes on lean firmware, where that can be predicted and is less."""
+    if not can_be_lean(target):
+        return
+    model = clone(found.model)
+    run(model, WritePool())
+    lean = arena_of(model, with_lean(target), carried_plan(model)).arena
+    if lean < found.arena.arena:
+        yield f"on lean firmware (--lean) the same plan takes {lean:,} B of arena"

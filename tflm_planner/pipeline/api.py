@@ -14,10 +14,17 @@ from pathlib import Path
 
 from tflm_planner import __version__
 from tflm_planner.cost import latency_of, profile_notes
+from tflm_planner.memory.allocators import compiling
 from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.inspection import Inspection, inspect_model, read_any
-from tflm_planner.pipeline.memory_plan import MemoryOptions, MemoryPlan, lowest_peak, silent
+from tflm_planner.pipeline.inspection import (
+    Inspection,
+    arena_in,
+    inspect_model,
+    read_any,
+    shares_by_calls,
+)
+from tflm_planner.pipeline.memory_plan import MemoryOptions, lowest_peak, silent
 from tflm_planner.pipeline.pareto import with_stock
 from tflm_planner.pipeline.planned_model import (
     PlannedModel,
@@ -29,7 +36,7 @@ from tflm_planner.pipeline.prove import check_provable, prove_first, prove_first
 from tflm_planner.pipeline.stream_input.render import header as strips_header
 from tflm_planner.pipeline.stream_input.split import StreamedPair, StreamOptions
 from tflm_planner.pipeline.stream_input.split import streamed_pairs as offered_splits
-from tflm_planner.pipeline.versions import version_notes
+from tflm_planner.pipeline.versions import refuse_unrunnable, version_notes
 from tflm_planner.report.document import (
     AllocationSummary,
     HeadLimits,
@@ -40,8 +47,11 @@ from tflm_planner.report.document import (
 )
 from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.support.files import check_writable, read_file, write_file
+from tflm_planner.support.interrupts import heeding
+from tflm_planner.support.stopping import Reason, Stop
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.arena.uncertainty import bound_of
 from tflm_planner.tflm.liveness import (
     placement_requests,
     planning_problem,
@@ -50,6 +60,7 @@ from tflm_planner.tflm.liveness import (
 from tflm_planner.tflm.machine import machine
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.tflm.versions import with_tflm
+from tflm_planner.tiling.permissions import COMPILED
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
 from tflm_planner.verification import HostAllocation, Tolerance, Verdict, verify
@@ -119,10 +130,26 @@ def plan(
     `source`: a path, or the bytes of a .tflite file. `on_progress` is told what is being done.
     Raises UsageError, ModelError, or OutputsDifferError (then nothing was written); a tiling found
     that is not equal is refused, said to be in the report, and the next best is made. A result
-    over budget is written and returned: ask `report.within_budget`.
+    over budget is written and returned: ask `report.within_budget`. Ctrl-C ends the search: the
+    best so far is proved, and `report.stopped` says so; asked again, the proof ends too, with
+    KeyboardInterrupt.
     """
     options = options or PlanOptions()
-    say = on_progress or silent
+    stop = Stop(options.search.time_limit)
+    try:
+        with heeding(stop):
+            return _planned(source, destination, options, on_progress or silent, stop)
+    finally:
+        compiling.abandon()
+
+
+def _planned(
+    source: Source,
+    destination: str | Path | None,
+    options: PlanOptions,
+    say: Progress,
+    stop: Stop,
+) -> PlanResult:
     started = time.monotonic()
     if destination is not None:
         inputs = () if isinstance(source, bytes) else (Path(source),)
@@ -130,14 +157,18 @@ def plan(
     original = load(source)
     model = read_model(original)
     tiles, asked = options.tiles, time.monotonic()
+    if options.verify is not None and (tiles is None or tiles.dialect):
+        refuse_unrunnable(model, options.search.machine.target)
+    if tiles is not None and not tiles.by_hand:
+        compiling.start(COMPILED)
     if tiles is not None and options.verify is not None:
         tiles = check_provable(original, model, tiles, options.verify, say)
     proving = time.monotonic() - asked
     before_search = inspect_model(model, options.search.machine)
     before = _side(before_search, len(original), options.search.machine.target)
     start, model = add_lean_pool(original, model, options.search.machine.target)
-    offered = planned_models(start, model, options.search, tiles, options.budget, say)
-    made, verdict, spent = prove_first(original, offered, options.verify, say)
+    offered = planned_models(start, model, options.search, tiles, options.budget, say, stop)
+    made, verdict, spent = prove_first(original, offered, options.verify, say, stop)
     after = _side(made.inspection, len(made.data), options.search.machine.target)
     proving += spent
     seconds = {"plan": time.monotonic() - started - proving, "verify": proving}
@@ -147,11 +178,13 @@ def plan(
     limits = HeadLimits(
         inputs=before_search.limits.inputs,
         order=before_search.limits.order,
-        best_order=made.candidate.order.lower_bound,
+        best_order=None
+        if shares_by_calls(made.inspection.model)
+        else made.candidate.order.lower_bound,
         overlap=made.inspection.limits.overlap,
     )
     ran = _Run(source, destination, original, options)
-    report = _report(ran, (before, after), limits, made, verdict, seconds)
+    report = _report(ran, (before, after), limits, made, verdict, seconds, stop)
     if destination is not None:
         write_file(Path(destination), made.data)
     return PlanResult(made.data, report)
@@ -159,11 +192,13 @@ def plan(
 
 @dataclass(frozen=True)
 class SplitResult:
-    """A model split for streamed input. before: bytes of arena of the model as it came."""
+    """A model split for streamed input. before: bytes of arena of the model as it came. stopped:
+    why the search was cut short, if it was."""
 
     found: StreamedPair
     before: int
     verdict: Verdict | None
+    stopped: Reason | None = None
 
 
 def stream_input(
@@ -188,22 +223,42 @@ def stream_input(
         raise UsageError("front, back and header must be different files")
     for path in paths:
         check_writable(path, force=force, inputs=inputs)
+    stop = Stop(options.search.time_limit)
+    try:
+        with heeding(stop):
+            return _split(source, destinations, options, proof, header, say, stop)
+    finally:
+        compiling.abandon()
+
+
+def _split(
+    source: Source,
+    destinations: tuple[Path, Path] | None,
+    options: StreamOptions,
+    proof: VerifyOptions | None,
+    header: Path | None,
+    say: Progress,
+    stop: Stop,
+) -> SplitResult:
+    paths = [*(destinations or ()), *([header] if header is not None else [])]
     data, on = load(source), options.search.machine.target
     model = read_model(data)
     if proof is not None:
+        refuse_unrunnable(model, on)
         options = replace(options, tiles=check_provable(data, model, options.tiles, proof, say))
-    offered = offered_splits(data, options, say)
+    offered = offered_splits(data, options, say, stop)
     elsewhere = (
         "--end names another last operator of the front"
         if options.end is None
         else "without --end the model is split elsewhere"
     )
-    found, verdict = prove_first_pair(data, offered, proof, elsewhere, say)
+    found, verdict = prove_first_pair(data, offered, proof, elsewhere, say, stop)
     name = "model" if isinstance(source, bytes) else Path(source).stem
     files = [found.front.data, found.back.data, strips_header(found, name, on).encode()]
     for path, file in zip(paths, files if destinations else files[2:], strict=False):
         write_file(path, file)
-    return SplitResult(found, arena_of(model, on, carried_plan(model)).arena, verdict)
+    before = arena_of(model, on, carried_plan(model)).arena
+    return SplitResult(found, before, verdict, stop.reason)
 
 
 def inspect(source: Source, options: MemoryOptions | None = None) -> Inspection:
@@ -212,12 +267,14 @@ def inspect(source: Source, options: MemoryOptions | None = None) -> Inspection:
     `options`: the target, and bounds for the search for the best order, of which only the limit
     is shown.
     """
-    options = options or MemoryOptions(time_limit=20.0)
+    options = options or MemoryOptions()
     data = load(source)
     model, dialect = read_any(data)
     found = inspect_model(model, options.machine, dialect=dialect)
     if dialect:
         return replace(found, notes=(*found.notes, "the model is in the TFLM dialect"))
+    if shares_by_calls(model):
+        return found
     limits = replace(found.limits, best_order=lowest_peak(read_model(data), options))
     return replace(found, limits=limits)
 
@@ -235,8 +292,7 @@ def problem(source: Source, options: MemoryOptions | None = None) -> tuple[Probl
 def arena(source: Source, target: Target | None = None) -> Arena:
     """The arena that a model needs on a target (Cortex-M4 with CMSIS-NN if none is given), with
     the plan that the model carries, if it does."""
-    model, _ = read_any(load(source))
-    return arena_of(model, target or machine().target, carried_plan(model))
+    return arena_in(load(source), target or machine().target)[1]
 
 
 def check_equal(
@@ -269,10 +325,12 @@ def _report(
     made: PlannedModel,
     verdict: Verdict | None,
     seconds: dict[str, float],
+    stop: Stop,
 ) -> Report:
     candidate = made.candidate
     order, solution = candidate.order, candidate.solution
     name = "model" if isinstance(ran.source, bytes) else str(ran.source)
+    doubts = [doubt for side in sides for doubt in side.arena.doubts]
     return Report(
         version=__version__,
         target=ran.options.search.machine.target.id,
@@ -296,19 +354,31 @@ def _report(
             made.replayed,
         ),
         checks=() if verdict is None else verdict.checks,
-        verified=verdict is not None and verdict.proved and verdict.exact,
+        verified=_is_verified(made, verdict),
+        cannot_run=made.inspection.cannot_run,
         budget=ran.options.budget,
+        stopped=stop.reason,
         notes=(
+            *stop.notes,
             *made.refused,
             *_inexact(made),
+            *made.inspection.warnings,
             *version_notes(made.inspection.model, ran.options.search.machine.target),
             *profile_notes(ran.options.search.machine.target, made.inspection.model),
             *candidate.notes,
             *made.notes,
-            *_interruption(candidate),
         ),
         seconds={**seconds, "total": sum(seconds.values())},
-        front=None if made.front is None else with_stock(made.front, _stock(sides[0], made.front)),
+        front=None
+        if made.front is None
+        else with_stock(made.front, _stock(sides[0], made.front), bound_of(doubts)),
+    )
+
+
+def _is_verified(made: PlannedModel, verdict: Verdict | None) -> bool:
+    """Whether the bits are known to be equal where the file will run."""
+    return (
+        verdict is not None and verdict.proved and verdict.exact and not made.inspection.cannot_run
     )
 
 
@@ -320,10 +390,6 @@ def _inexact(made: PlannedModel) -> tuple[str, ...]:
     if made.exact:
         return ()
     return ("NOT EXACT: a sum was split, as --allow-inexact permits; see the checks for how far",)
-
-
-def _interruption(candidate: MemoryPlan) -> tuple[str, ...]:
-    return ("interrupted: this is the best plan found until then",) if candidate.interrupted else ()
 
 
 def _side(found: Inspection, file_bytes: int, target: Target) -> Side:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from tflm_planner.memory.bounds import live_bytes
 from tflm_planner.memory.problem import Plan, Problem, validate
@@ -12,15 +13,16 @@ from tflm_planner.report.document import ArenaFigures, HeadLimits, HostRuntime, 
 from tflm_planner.report.memory_map import live_between_operators, memory_map
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm import greedy
-from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.arena.uncertainty import head_bound_of
 from tflm_planner.tflm.liveness import (
     Timeline,
     placement_requests,
     planning_problem,
     timeline,
 )
-from tflm_planner.tflm.machine import WHEEL, Machine
-from tflm_planner.tflm.targets import load_target
+from tflm_planner.tflm.machine import WHEEL, Machine, machine
+from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.normalize import entry_graphs
 
@@ -28,7 +30,9 @@ from tflm_planner.transforms.normalize import entry_graphs
 @dataclass(frozen=True)
 class Inspection:
     """A model as it is: its map and arena on a target, what this machine should say, and the
-    floors of its head."""
+    floors of its head. warnings: doubts in the figures, and what makes the model not run. notes:
+    those, and what there is to say of a plan that it carries. cannot_run: what the target's TFLM
+    refuses to run."""
 
     model: Model
     map: MemoryMap
@@ -36,6 +40,8 @@ class Inspection:
     wheel: HostRuntime
     limits: HeadLimits
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    cannot_run: tuple[str, ...] = ()
 
 
 def read_any(data: bytes) -> tuple[Model, bool]:
@@ -46,6 +52,16 @@ def read_any(data: bytes) -> tuple[Model, bool]:
     if dialect and carried_plan(model) is None:
         return read_model(data), False  # which says what is wrong with it
     return model, dialect
+
+
+def arena_in(data: bytes, target: Target) -> tuple[Model, Arena]:
+    """The model in a file, and the arena that it needs with the plan that it carries; that this
+    plan is none for the target is among the warnings."""
+    model, dialect = read_any(data)
+    offsets = carried_plan(model)
+    found = arena_of(model, target, offsets)
+    faults = plan_faults(model, offsets, machine(target)) if offsets and not dialect else ()
+    return model, replace(found, warnings=(*found.warnings, *faults))
 
 
 def inspect_model(model: Model, on: Machine, *, dialect: bool = False) -> Inspection:
@@ -59,7 +75,7 @@ def inspect_model(model: Model, on: Machine, *, dialect: bool = False) -> Inspec
     notes = _notes_on_plan(model, offsets, on) if offsets and not dialect else ()
     return Inspection(
         model,
-        memory_map(model, line, placed, figures.head),
+        memory_map(model, line, placed, figures.head, head_bound_of(figures.doubts)),
         ArenaFigures(
             figures.head,
             figures.tail,
@@ -67,23 +83,32 @@ def inspect_model(model: Model, on: Machine, *, dialect: bool = False) -> Inspec
             figures.prepare_temp,
             figures.arena,
             figures.alignment_slack,
+            figures.doubts,
         ),
         HostRuntime(here.head, here.tail),
         _limits(model, line, dialect=dialect),
         (*figures.warnings, *notes),
+        figures.warnings,
+        figures.cannot_run,
     )
+
+
+def shares_by_calls(model: Model) -> bool:
+    """Whether operators call graphs. What a body shares with its call is not among the floors, so
+    that plans go below them: they are not known then."""
+    return any(op.graphs for op in model.ops())
 
 
 def _limits(model: Model, line: Timeline, *, dialect: bool) -> HeadLimits:
     """Floors of the head. Views count beside their parents, so of the dialect little is known."""
-    whole = Problem(planning_problem(line).buffers)
+    posed = planning_problem(line)
+    whole = Problem(posed.buffers)
     inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if id(t) in line.spans)
     if dialect:
         return HeadLimits(inputs=inputs, order=None, best_order=None, overlap=None)
     peak = max((size for _, size in live_bytes(whole)), default=0)
-    return HeadLimits(
-        inputs=inputs, order=peak, best_order=None, overlap=live_between_operators(line)
-    )
+    overlap = None if shares_by_calls(model) else live_between_operators(line, posed.overlaps)
+    return HeadLimits(inputs=inputs, order=peak, best_order=None, overlap=overlap)
 
 
 def _distinct(tensors: list[Tensor]) -> list[Tensor]:
@@ -92,11 +117,17 @@ def _distinct(tensors: list[Tensor]) -> list[Tensor]:
 
 def _notes_on_plan(model: Model, offsets: dict[int, int], on: Machine) -> tuple[str, ...]:
     """Warnings about a plan that a model already carries."""
+    return plan_faults(model, offsets, on) or ("the model carries an offline plan; it is shown",)
+
+
+def plan_faults(model: Model, offsets: Mapping[int, int], on: Machine) -> tuple[str, ...]:
+    """That a plan which a model carries is none for this target: made for other kernels, say. Of
+    models in the TFLM dialect nothing can be told so."""
     line = timeline(model, on.scratch_of, entries=entry_graphs(model))
     placed = greedy.place(placement_requests(line, offsets))
     wrong = validate(planning_problem(line, on.trails_of), Plan(tuple(placed)))
     if not wrong:
-        return ("the model carries an offline plan; it is shown",)
+        return ()
     return (
         f"the plan that the model carries shares memory in {len(wrong)} places beyond what the "
         f"kernels of {on.target.id} allow, for example: {wrong[0]}",

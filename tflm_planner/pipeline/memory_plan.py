@@ -7,7 +7,6 @@ the operators then stay as they were.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
@@ -21,6 +20,7 @@ from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.garbage import no_collection
+from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.liveness import (
     InputOverlapRule,
@@ -45,9 +45,6 @@ Progress = Callable[[str], None]
 Stripping = Literal["nothing", "unread", "unread by TFLM"]
 """What is dropped from a file: nothing, what no runtime reads, or what TFLM does not read."""
 
-_LEAST = 0.001
-"""Seconds of packing for each buffer, however late it is: a model in thousands of tiles, searched
-for until time was up, must still come to the head that it was chosen for."""
 _LARGE = 1_500
 """Operators of a model that was planned before, beyond which nothing else is looked for: minutes
 of search for an order and a packing found nothing in models of thousands of tiles."""
@@ -59,7 +56,9 @@ ALLOCATORS = NAMES
 
 @dataclass(frozen=True)
 class MemoryOptions:
-    """order: one of ORDERS. allocator: one of ALLOCATORS. time_limit: seconds for all searching.
+    """order: one of ORDERS. allocator: one of ALLOCATORS. time_limit: seconds for all searching,
+    tiles included; None: until everything is tried, which is counted, so that the same comes out
+    on any machine. effort: of exact packing, relative to the usual one.
     seed: of every random choice. machine: the target; its scratch and contracts. overlap:
     whether results may trail operands where the target's contracts allow it. dilate: whether
     1x1 convolutions may be dilated for that (`transforms.dilate`). bind_views: whether views must
@@ -71,7 +70,7 @@ class MemoryOptions:
 
     order: Method = "best"
     allocator: str = "best"
-    time_limit: float = 60.0
+    time_limit: float | None = None
     seed: int = 0
     machine: Machine = field(default_factory=machine)
     overlap: bool = True
@@ -80,6 +79,7 @@ class MemoryOptions:
     states: tuple[tuple[int, int], ...] = ()
     strip: Stripping = "nothing"
     recipe: PlanRecipe | None = None
+    effort: float = 1.0
 
     @property
     def trails_of(self) -> InputOverlapRule:
@@ -93,7 +93,7 @@ class MemoryOptions:
             raise UsageError(
                 f"allocator {self.allocator!r} is unknown; choose from {', '.join(ALLOCATORS)}"
             )
-        if not self.time_limit > 0:
+        if self.time_limit is not None and not self.time_limit > 0:
             raise UsageError(f"time limit {self.time_limit} is not a positive number of seconds")
 
 
@@ -102,7 +102,7 @@ class ChosenOrder:
     """The order of one candidate: what the searches of all graphs said, the main graph's last.
 
     changed: whether any graph runs in another order than its file. peak, lower_bound: live bytes
-    of the main graph, bodies and scratch included. interrupted: whether Ctrl-C ended the search.
+    of the main graph, bodies and scratch included.
     """
 
     method: str
@@ -110,7 +110,6 @@ class ChosenOrder:
     peak: int
     lower_bound: int
     optimal: bool
-    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,6 @@ class MemoryPlan:
     order: ChosenOrder
     head: int
     notes: tuple[str, ...]
-    interrupted: bool
 
     @property
     def is_least(self) -> bool:
@@ -143,32 +141,35 @@ def silent(_: str) -> None:
 
 
 def plan_memory(
-    model: Model, options: MemoryOptions, on_progress: Progress | None = None
+    model: Model,
+    options: MemoryOptions,
+    on_progress: Progress | None = None,
+    stop: Stop | None = None,
 ) -> MemoryPlan:
     """The best candidate found. Changes `model` (cleans it up and orders it).
 
-    Ctrl-C ends the step under way and keeps the best so far.
+    `stop`: of a search that this is a step of; by itself it ends after `options.time_limit`.
     """
     with no_collection():
-        return _plan_memory(model, options, on_progress or silent)
+        stop = stop or Stop(options.time_limit)
+        return _plan_memory(model, options, on_progress or silent, stop)
 
 
-def _plan_memory(model: Model, options: MemoryOptions, say: Progress) -> MemoryPlan:
-    deadline = time.monotonic() + options.time_limit
+def _plan_memory(model: Model, options: MemoryOptions, say: Progress, stop: Stop) -> MemoryPlan:
     notes = tuple(run(model, Normalize()))
     file_order = _orders(model)
     frames = order_problems(model, options.machine.scratch_of)
     begun = _from_recipe(model, options, frames, notes) if options.recipe else None
-    if begun is not None and (begun[0].is_least or len(model.main.ops) > _LARGE):
+    if begun is not None and (begun[0].is_least or len(model.main.ops) > _LARGE or stop.is_over):
         best, wanted = begun
     else:
         _apply(model, file_order)
-        best, wanted = _best_order(model, options, frames, notes, deadline, say)
+        best, wanted = _best_order(model, options, frames, notes, say, stop)
     if begun is not None and begun[0].head < best.head:
         best, wanted = begun
     _apply(model, wanted)
     if options.dilate and options.overlap:
-        best = _try_dilation(best, options, deadline, say)
+        best = _try_dilation(best, options, say, stop)
     if options.states:
         return _check_states(best, options)
     return best if options.bind_views else _no_worse(best, file_order, options)
@@ -183,20 +184,15 @@ def _from_recipe(
     model: Model, options: MemoryOptions, frames: dict[int, OrderProblem], notes: tuple[str, ...]
 ) -> tuple[MemoryPlan, dict[int, list[Op]]]:
     """What the recipe comes to, with its order. Puts the model into it."""
-    recipe, started = options.recipe, time.perf_counter()
+    recipe = options.recipe
     assert recipe is not None
     found = _order(model, options, frames, quick_order(recipe.schedule))
     line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
     problem = planning_problem(line, options.trails_of)
     plan = pack(problem, _required(line, model, options), recipe.rounds)
-    height, bound, seconds = (
-        plan.height(problem),
-        live_bound(problem),
-        time.perf_counter() - started,
-    )
-    solution = Solution(plan, height, bound, height <= bound, "local", seconds, False)
-    head = _head(line, plan)
-    made = MemoryPlan(model, line, problem, solution, found, head, notes, found.interrupted)
+    height, bound = plan.height(problem), live_bound(problem)
+    solution = Solution(plan, height, bound, height <= bound, "local")
+    made = MemoryPlan(model, line, problem, solution, found, _head(line, plan), notes)
     return made, _orders(model)
 
 
@@ -205,26 +201,26 @@ def _best_order(
     options: MemoryOptions,
     frames: dict[int, OrderProblem],
     notes: tuple[str, ...],
-    deadline: float,
     say: Progress,
+    stop: Stop,
 ) -> tuple[MemoryPlan, dict[int, list[Op]]]:
     """The best of the order asked for and its rivals, with that order."""
     file_order = _orders(model)
     say("ordering operators")
-    found = _order(model, options, frames)
+    found = _order(model, options, frames, stop=stop)
     wanted = _orders(model)
     tried = [wanted]
-    best = _plan(model, options, found, notes, deadline, say)
-    for rival_options in _rivals(best, options, deadline):
+    best = _plan(model, options, found, notes, say, stop)
+    for rival_options in _rivals(best, options, stop):
         if _is_known(rival_options, frames, file_order in tried):
             continue
         _apply(model, file_order)
-        result = _order(model, rival_options, frames)
+        result = _order(model, rival_options, frames, stop=stop)
         ordered = _orders(model)
         if ordered in tried:
             continue
         tried.append(ordered)
-        rival = _plan(model, options, result, notes, deadline, say)
+        rival = _plan(model, options, result, notes, say, stop)
         if rival.head < best.head or (rival.head == best.head and not result.changed):
             outcome = replace(result, lower_bound=found.lower_bound, optimal=False)
             best = replace(rival, order=outcome)
@@ -285,18 +281,18 @@ def _no_worse(
 
 
 def _try_dilation(
-    best: MemoryPlan, options: MemoryOptions, deadline: float, say: Progress
+    best: MemoryPlan, options: MemoryOptions, say: Progress, stop: Stop
 ) -> MemoryPlan:
     """The best candidate with 1x1 convolutions dilated where that lowers the head: all at first,
     then only those that use the freedom they got."""
     model = best.model
     everyone = {id(op): op for op in model.ops() if dilatable(op)}
     run(model, Dilate(everyone.keys()))
-    bold = _plan(model, options, best.order, best.notes, deadline, say)
+    bold = _plan(model, options, best.order, best.notes, say, stop)
     trailing = {id(s.op) for s in taken_input_overlaps(bold.line, bold.offsets, options.machine)}
     idle = everyone.keys() - trailing
     run(model, Undilate(idle))
-    frugal = _plan(model, options, best.order, best.notes, deadline, say)
+    frugal = _plan(model, options, best.order, best.notes, say, stop)
     if frugal.head >= best.head:
         run(model, Undilate(everyone.keys()))
         note = "dilating 1x1 convolutions would save nothing; left as they were"
@@ -323,14 +319,14 @@ def lowest_peak(model: Model, options: MemoryOptions) -> int:
     return _order(model, options).lower_bound
 
 
-def _rivals(best: MemoryPlan, options: MemoryOptions, deadline: float) -> Iterator[MemoryOptions]:
+def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[MemoryOptions]:
     """Searches for other orders, while the best one is not what its order promised: file order,
     in case packing undoes the gain, and the best order for a plan without trails, unless a trial
     has left one that is good."""
     plain = () if options.recipe else (replace(options, overlap=False),)
     for rival in (replace(options, order="file"), *plain):
         unkept = best.head > best.order.lower_bound
-        if options.order == "best" and unkept and time.monotonic() < deadline:
+        if options.order == "best" and unkept and not stop.is_over:
             yield rival
 
 
@@ -344,15 +340,14 @@ def _order(
     options: MemoryOptions,
     frames: dict[int, OrderProblem] | None = None,
     quick: OrderSearch | None = None,
+    stop: Stop | None = None,
 ) -> ChosenOrder:
     """Order every graph. `frames`: of the present order, if they are known. `quick`: in place of
-    the search that `options` ask for."""
+    the search that `options` ask for, which `stop` may end."""
     before = [op for g in model.graphs for op in g.ops]
 
     def find(dag: Dag) -> OrderResult:
-        return best_order(
-            dag, method=options.order, time_limit=options.time_limit / 2, seed=options.seed
-        )
+        return best_order(dag, method=options.order, stop=stop, seed=options.seed)
 
     if options.recipe is not None and options.order == "best":
         quick = quick or quick_order("best", _STATES)
@@ -362,8 +357,7 @@ def _order(
     changed = any(a is not b for a, b in zip(before, after, strict=True))
     main = results[id(model.main)]
     optimal = all(r.optimal for r in results.values())
-    stopped = any(r.interrupted for r in results.values())
-    return ChosenOrder(main.method, changed, main.peak, main.lower_bound, optimal, stopped)
+    return ChosenOrder(main.method, changed, main.peak, main.lower_bound, optimal)
 
 
 def _plan(
@@ -371,8 +365,8 @@ def _plan(
     options: MemoryOptions,
     order: ChosenOrder,
     notes: tuple[str, ...],
-    deadline: float,
     say: Progress,
+    stop: Stop,
 ) -> MemoryPlan:
     line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
     best: MemoryPlan | None = None
@@ -383,7 +377,9 @@ def _plan(
         solution = best_of(
             problem,
             allocators=(options.allocator,),
-            time_limit=max((deadline - time.monotonic()) / 2, _LEAST * len(problem.buffers), 0.5),
+            stop=stop,
+            effort=options.effort,
+            say=say,
             seed=options.seed,
             required=_required(line, model, options),
             on_progress=lambda name, height, bound: say(
@@ -392,19 +388,18 @@ def _plan(
         )
         head = _head(line, solution.plan)
         if best is None or head < best.head:
-            stop = solution.interrupted or order.interrupted
-            best = MemoryPlan(model, line, problem, solution, order, head, notes, stop)
-        if best.head == best.solution.lower_bound or best.interrupted:
+            best = MemoryPlan(model, line, problem, solution, order, head, notes)
+        if best.head == best.solution.lower_bound or stop.is_over:
             break  # else freedom may have led the heuristics astray: try without trails
     assert best is not None
-    return _join_loop_variables(best, options)
+    return best if stop.is_over else _join_loop_variables(best, options)
 
 
 def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
     """As low, but with the variables of loops in one place, if that is possible: they are copied
     at every turn otherwise."""
     wanted = loop_aliases(best.line)
-    if not wanted or options.bind_views or best.interrupted:
+    if not wanted or options.bind_views:
         return best
     found = best_of(best.problem, allocators=("greedy",), seed=options.seed, required=wanted)
     head = _head(best.line, found.plan)

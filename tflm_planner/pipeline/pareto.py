@@ -13,8 +13,10 @@ This module must not know how anything is drawn, nor how candidates are made.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tflm_planner.report.document import ParetoFront, ParetoPoint, Role
+from tflm_planner.tflm.arena.uncertainty import Bound
 from tflm_planner.tiling.search import Objective, Tiling, TilingResult
 from tflm_planner.transforms.row_loop import LoopedRegion
 
@@ -40,11 +42,9 @@ def pareto_front(
     return ParetoFront(objective, allowed, _without_dominated(points))
 
 
-def with_stock(front: ParetoFront, stock: int) -> ParetoFront:
-    """The front with the source as its first point."""
-    return ParetoFront(
-        front.objective, front.allowed, (ParetoPoint("stock", stock, 1.0), *front.points)
-    )
+def with_stock(front: ParetoFront, stock: int, bound: Bound) -> ParetoFront:
+    """The front with the source as its first point. bound: what the bytes of all points are."""
+    return replace(front, points=(ParetoPoint("stock", stock, 1.0), *front.points), bound=bound)
 
 
 def _point(role: Role, tiling: Tiling, size: int) -> ParetoPoint:

@@ -18,14 +18,18 @@ from tflm_planner.pipeline.by_hand import tiling_by_hand
 from tflm_planner.pipeline.inspection import Inspection, inspect_model
 from tflm_planner.pipeline.memory_plan import MemoryOptions, MemoryPlan, Progress, plan_memory
 from tflm_planner.pipeline.pareto import pareto_front
+from tflm_planner.pipeline.refusals import Refusal, Suspects
 from tflm_planner.pipeline.tiled_model import into_dialect, new_kinds, tiled_model
 from tflm_planner.pipeline.versions import refuse_plan
 from tflm_planner.pipeline.write import write_planned
 from tflm_planner.report.document import ParetoFront
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
+from tflm_planner.support.stopping import Stop, StoppedError
 from tflm_planner.tflm import greedy
+from tflm_planner.tflm.element_types import newly_unsupported
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.liveness import placement_requests, planning_problem, timeline
+from tflm_planner.tflm.machine import runners
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.sharing import replay_all, shared_in_place, taken_input_overlaps
 from tflm_planner.tflm.targets import Target
@@ -37,6 +41,7 @@ from tflm_planner.tiling.search import (
     Tiling,
     TilingOptions,
     TilingResult,
+    check_choices,
 )
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
@@ -44,12 +49,10 @@ from tflm_planner.transforms.normalize import entry_graphs
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
 
-MOST_REFUSED = 3
-"""Tilings that the proof refused, after which the plan without tiles is fallen back on."""
 REFUSED = "REFUSED, and the next best was made instead; please report this model"
-_FINAL_SHARE = 0.05
-"""Of the time limit, for the last plan of a tiled model: it starts from its trial's, which is
-mostly as low as it gets."""
+_FINAL_EFFORT = 0.05
+"""Of exact packing, for the last plan of a tiled model: it starts from its trial's, which is mostly
+as low as it gets."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class TilePermission:
     def __post_init__(self) -> None:
         if not self.overhead >= 1:
             raise UsageError(f"latency overhead {self.overhead} is below 1")
+        check_choices(self.method, self.objective)
 
 
 @dataclass(frozen=True)
@@ -104,28 +108,38 @@ def planned_models(
     permission: TilePermission | None,
     budget: int | None,
     say: Progress,
-) -> Generator[PlannedModel, str | None, None]:
+    stop: Stop | None = None,
+) -> Generator[PlannedModel, Refusal | None, None]:
     """The smallest file: with tiles, if they are allowed and lower the arena; and when the proof
     refuses it, for a reason that is sent here, the next one to fall back on, the plan without
     tiles at last. `model` is the one in `original`, and is changed. `budget`: bytes of arena;
-    tiles that keep it may be fewer. Raises UnsoundPlanError where a guard refuses the last one."""
+    tiles that keep it may be fewer. `stop`: may end all searching; what was found until then is
+    made. Raises UnsoundPlanError where a guard refuses the last one."""
     refuse_plan(model, options.machine.target)
+    stop = stop or Stop(options.time_limit)
     if permission is not None and permission.by_hand:
-        yield _by_hand(original, permission, options, say)
+        yield _by_hand(original, permission, options, say, stop)
         return
-    plain = _write_and_check(plan_memory(model, options, say), options)
+    plain = _write_and_check(plan_memory(model, options, say, stop), options)
     if permission is None:
         yield plain
         return
-    steps = search_by_permission(original, _tiling_options(permission, budget, options), say)
-    careful = replace(options, time_limit=options.time_limit * _FINAL_SHARE)
-    searched = _TilingJob(original, plain, permission, careful, budget, say)
+    try:
+        steps = search_by_permission(
+            original, _tiling_options(permission, budget, options), say, stop
+        )
+    except StoppedError:
+        yield replace(plain, notes=("no tiles were looked for", *plain.notes))
+        return
+    careful = replace(options, effort=_FINAL_EFFORT)
+    searched = _TilingJob(original, plain, permission, careful, budget, say, stop)
     refused = list[str]()
     steps = yield from _tiled_models(searched, steps, refused)
     found = steps.found
     tried = f"{found.tried} ways to tile and to stream were tried; none"
     proof = " that stood the proof" if refused else ""
-    said = (f"{tried}{proof} lowers the arena within what is allowed", *advice(plain.inspection))
+    hints = advice(plain.inspection, read_model(original), options.machine)
+    said = (f"{tried}{proof} lowers the arena within what is allowed", *hints)
     front = _pareto_front(found, permission, plain, None, plain)
     yield replace(plain, notes=(*said, *plain.notes), front=front, refused=tuple(refused))
 
@@ -140,43 +154,62 @@ class _TilingJob:
     options: MemoryOptions
     budget: int | None
     say: Progress
+    stop: Stop
 
 
 def _tiled_models(
     job: _TilingJob, steps: PermissionResults, refused: list[str]
-) -> Generator[PlannedModel, str | None, PermissionResults]:
+) -> Generator[PlannedModel, Refusal | None, PermissionResults]:
     """Files of the tilings that lower what is to be lowered, each should those before be refused;
-    what was is noted in `refused`. Returns what is left of the search."""
-    left = MOST_REFUSED
+    what was is noted in `refused`, and what shares the cause is not tried. Returns what is left of
+    the search."""
+    suspects = Suspects(job.original)
     for tiling in steps.found.finalists:
+        if suspects.shares(tiling):
+            steps = steps.without(tiling, job.budget)
+            suspects.skip()
+            continue
         try:
-            tiled = _plan_tiling(job.original, tiling, job.permission, job.options, job.say)
-        except UnsoundPlanError as error:
+            tiled = _plan_tiling(
+                job.original, tiling, job.permission, job.options, job.say, job.stop
+            )
+        except (UnsoundPlanError, UsageError) as error:
             refused.append(f"passed over: {_describe_tiling(tiling)}: {error}")
         else:
             if _objective_bytes(tiled, job.permission) >= _objective_bytes(
                 job.plain, job.permission
             ):
                 continue
-            reason = yield replace(
-                _with_search_notes(job, steps, tiling, tiled), refused=tuple(refused)
-            )
+            if suspects.holds(tiled.data, tiled.twin):
+                steps = steps.without(tiling, job.budget)
+                suspects.skip()
+                continue
+            told = (*refused, *_skipped(suspects))
+            reason = yield replace(_with_search_notes(job, steps, tiling, tiled), refused=told)
+            suspects.note(tiling, reason)
             refused.append(f"{REFUSED}: {_describe_tiling(tiling)}: {reason}")
-            left -= 1
         job.say(refused[-1])
-        steps = steps.without(tiling, job.budget)
-        if not left:
-            break
+        steps = steps.without(tiling, job.budget).unlike(suspects.shares)
+    refused += _skipped(suspects)
     return steps
+
+
+def _skipped(suspects: Suspects) -> list[str]:
+    """What was not tried for what was refused before."""
+    if not suspects.skipped:
+        return []
+    return [f"not tried, as they share the cause: {suspects.skipped} more ways to tile"]
 
 
 def _with_search_notes(
     job: _TilingJob, steps: PermissionResults, tiling: Tiling, tiled: PlannedModel
 ) -> PlannedModel:
     """A tiled model with what a report says of the search that led to it."""
-    more = new_kinds(read_model(job.original), tiled.candidate.model)
+    original = read_model(job.original)
+    more = new_kinds(original, tiled.candidate.model)
     sizes = _objective_bytes(job.plain, job.permission), _objective_bytes(tiled, job.permission)
-    notes = (*steps.notes(*sizes, more), *advice(tiled.inspection), *tiled.notes)
+    said = steps.notes(*sizes, more, tiled.inspection.arena.bound)
+    notes = (*said, *advice(tiled.inspection, original, job.options.machine), *tiled.notes)
     front = _pareto_front(steps.found, job.permission, job.plain, tiling, tiled)
     return replace(tiled, notes=notes, front=front)
 
@@ -203,7 +236,6 @@ def _tiling_options(
         overhead=permission.overhead,
         method=permission.method,
         objective=permission.objective,
-        time_limit=options.time_limit,
         budget=budget,
         dialect=permission.dialect,
         new_kinds=permission.new_kinds,
@@ -231,7 +263,7 @@ def _pareto_front(
 
 
 def _by_hand(
-    original: bytes, permission: TilePermission, options: MemoryOptions, say: Progress
+    original: bytes, permission: TilePermission, options: MemoryOptions, say: Progress, stop: Stop
 ) -> PlannedModel:
     """What was asked for, whether it pays or not. Of both ways to treat views the one that needs
     no operator which the firmware may not have, and then the smaller one."""
@@ -239,10 +271,9 @@ def _by_hand(
     made: list[PlannedModel] = []
     for bound in (True, False) if permission.dialect else (False,):
         try:
-            made.append(
-                _plan_tiling(original, replace(tiling, bound=bound), permission, options, say)
-            )
-        except UnsoundPlanError:
+            way = replace(tiling, bound=bound)
+            made.append(_plan_tiling(original, way, permission, options, say, stop))
+        except (UnsoundPlanError, UsageError):
             if not made and not bound:
                 raise
     used, more = read_model(original), permission.new_kinds
@@ -260,15 +291,19 @@ def _plan_tiling(
     permission: TilePermission,
     options: MemoryOptions,
     say: Progress,
+    stop: Stop | None = None,
 ) -> PlannedModel:
     exact = all(s.exact for s in tiling.schemes if isinstance(s, TiledRegion))
+    source, target = read_model(original), options.machine.target
     twin, notes = tiled_model(
         original, tiling.schemes, crop=False, order=tiling.order, inexact=permission.inexact
     )
-    more = new_kinds(read_model(original), twin)
+    more = new_kinds(source, twin)
+    if not (permission.dialect and has_tiles(tiling.schemes) and exact):
+        _check_runs(source, twin, target)
     if not (permission.dialect and has_tiles(tiling.schemes)):
         made = _write_and_check(
-            plan_memory(twin, replace(options, recipe=tiling.recipe), say), options
+            plan_memory(twin, replace(options, recipe=tiling.recipe), say, stop), options
         )
         registered = registration_notes(more)
         notes = [*notes, _slowdown_note(tiling), *registered, *made.notes]
@@ -277,7 +312,7 @@ def _plan_tiling(
         original, tiling.schemes, crop=True, order=tiling.order, inexact=permission.inexact
     )
     wanted = replace(options, bind_views=tiling.bound, recipe=tiling.recipe)
-    candidate = plan_memory(cropped, wanted, say)
+    candidate = plan_memory(cropped, wanted, say, stop)
     _check_legal(candidate.problem, candidate.solution.plan)
     trails = list(taken_input_overlaps(candidate.line, candidate.offsets, options.machine))
     aliases = shared_in_place(candidate.line, candidate.offsets)
@@ -286,11 +321,12 @@ def _plan_tiling(
     written = write_planned(candidate, options)
     back = read_model(written.data, dialect=True)
     lend_names(back, written.names)
+    _check_runs(source, back, target)
     if _offsets_in_file_order(back, carried_plan(back)) != _offsets_in_file_order(
         candidate.model, candidate.offsets
     ):
         raise UnsoundPlanError("the plan in the file that was made is another; please report it")
-    registered = registration_notes(new_kinds(read_model(original), back))
+    registered = registration_notes(new_kinds(source, back))
     return PlannedModel(
         written.data,
         candidate,
@@ -303,6 +339,13 @@ def _plan_tiling(
         exact=exact,
         tiled=True,
     )
+
+
+def _check_runs(source: Model, made: Model, target: Target) -> None:
+    """Raise UsageError where TFLM could not run what was made of a model that it does run."""
+    why = newly_unsupported(source.ops(), made.ops(), runners(target))
+    if why is not None:
+        raise UsageError(f"TFLM could not run the result: {why}; leave out what has this type")
 
 
 def add_lean_pool(data: bytes, model: Model, target: Target) -> tuple[bytes, Model]:

@@ -16,12 +16,19 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tflm_planner.model.ir import Model
+from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.memory_plan import Progress
 from tflm_planner.pipeline.planned_model import PlannedModel, TilePermission
+from tflm_planner.pipeline.refusals import Refusal
 from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.support.errors import ModelError, OutputsDifferError
+from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.element_types import form_of, newly_unsupported
 from tflm_planner.tflm.kernels.costs import KNOWN
+from tflm_planner.tflm.machine import WHEEL
+from tflm_planner.tflm.targets import load_target
 from tflm_planner.verification import Options, RuntimeCheck, Tolerance, Verdict, verify, why_unable
+from tflm_planner.verification.compare import named_in
 from tflm_planner.verification.pairs import Pair, verify_pair
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
 
@@ -66,12 +73,14 @@ def check_provable(
 
 def prove_first(
     original: bytes,
-    offered: Generator[PlannedModel, str | None, None],
+    offered: Generator[PlannedModel, Refusal | None, None],
     options: Options | None,
     say: Progress,
+    stop: Stop,
 ) -> tuple[PlannedModel, Verdict | None, float]:
     """The first file that computes the same, and what proves it; seconds that proofs took. A tiling
-    that does not is a fault of this tool, and the one that is next best may be none."""
+    that does not is a fault of this tool, and the one that is next best may be none. stop: of the
+    search for what is offered."""
     if options is None:
         return next(offered), None, 0.0
 
@@ -79,7 +88,7 @@ def prove_first(
         tolerance = None if made.exact else options.tolerance or Tolerance()
         return compare_with_twin(original, made, replace(options, tolerance=tolerance), say)
 
-    made, verdict, spent = _first_equal(offered, proof)
+    made, verdict, spent = _first_equal(offered, proof, _blamed, stop)
     advice = "Please report this model" if made.exact else _TOO_FAR
     _check_sound(verdict, "planned model", advice, made.twin)
     return made, verdict, spent
@@ -87,10 +96,11 @@ def prove_first(
 
 def prove_first_pair(
     original: bytes,
-    offered: Generator[StreamedPair, str | None, None],
+    offered: Generator[StreamedPair, Refusal | None, None],
     options: Options | None,
     elsewhere: str,
     say: Progress,
+    stop: Stop,
 ) -> tuple[StreamedPair, Verdict | None]:
     """The first split model that computes the same, and what proves it. `elsewhere`: how to have
     another one, should none."""
@@ -101,26 +111,49 @@ def prove_first_pair(
         pair = Pair(found.front.data, found.back.data, found.strips, found.back.twin)
         return compare_pair(original, pair, options, say)
 
-    found, verdict, _ = _first_equal(offered, proof)
+    def blame(_: StreamedPair, verdict: Verdict) -> Refusal:
+        return Refusal(_difference(verdict))
+
+    found, verdict, _ = _first_equal(offered, proof, blame, stop)
     advice = f"Please report this model; {elsewhere}"
     _check_sound(verdict, "split model", advice, found.back.twin)
     return found, verdict
 
 
 def _first_equal(
-    offered: Generator[_Offer, str | None, None], proof: Callable[[_Offer], Verdict]
+    offered: Generator[_Offer, Refusal | None, None],
+    proof: Callable[[_Offer], Verdict],
+    blame: Callable[[_Offer, Verdict], Refusal],
+    stop: Stop,
 ) -> tuple[_Offer, Verdict, float]:
-    """The first that does not differ, or else the last; its verdict; seconds that proofs took."""
+    """The first that does not differ, or else the last; its verdict; seconds that proofs took.
+    blame: why one was refused."""
     spent, made = 0.0, next(offered)
     while True:
         started = time.monotonic()
-        verdict = proof(made)
+        with stop.proving():
+            verdict = proof(made)
         spent += time.monotonic() - started
         if verdict.differs:
             with suppress(StopIteration):
-                made = offered.send(_difference(verdict))
+                made = offered.send(blame(made, verdict))
                 continue
         return made, verdict, spent
+
+
+def _blamed(made: PlannedModel, verdict: Verdict) -> Refusal:
+    """Why a file was refused, with the operator at fault as far as the runtime named one."""
+    check = next(c for c in verdict.checks if c.status == DIFFERENT)
+    file = made.twin if made.twin is not None and "twin" in check.runtime else made.data
+    said = _difference(verdict)
+    if check.culprit is None:
+        return Refusal(said)
+    ops = read_model(file, dialect=True).main.ops
+    op = ops[check.culprit] if check.culprit < len(ops) else None
+    if op is None or op.kind not in check.detail or not op.outputs:
+        return Refusal(said)
+    fails = named_in(check.detail) is not None
+    return Refusal(said, op.outputs[0].name, form_of(op) if fails else None)
 
 
 def _difference(verdict: Verdict) -> str:
@@ -147,10 +180,12 @@ def compare_with_twin(
     original: bytes, made: PlannedModel, options: Options, say: Progress
 ) -> Verdict:
     """The result against the original. A result in the TFLM dialect runs on TFLM only: its
-    portable twin is compared as well, on every runtime, and must not differ either."""
+    portable twin is compared as well, on every runtime that runs it, and must not differ either.
+    TFLM need not run the twin: what the dialect leaves out (SLICE of uint8, say) no kernel may
+    know."""
     if made.twin is None:
         return verify(original, made.data, options, say)
-    checks = verify(original, made.twin, options, say).checks
+    checks = verify(original, made.twin, _as_it_runs(original, made.twin, options), say).checks
     verdict = verify(original, made.data, replace(options, runtimes=("TFLM",)), say)
     if made.exact:
         return _with_twin(verdict, checks)
@@ -158,6 +193,14 @@ def compare_with_twin(
     strict = replace(options, runtimes=("TFLM",), tolerance=None)
     same = verify(made.twin, made.data, strict, say).checks
     return _with_twin(verdict, checks, same)
+
+
+def _as_it_runs(original: bytes, twin: bytes, options: Options) -> Options:
+    """The options, without TFLM where it cannot run the twin of an original that it runs."""
+    ops = read_model(original).ops(), read_model(twin).ops()
+    if newly_unsupported(*ops, (load_target(WHEEL),)) is None:
+        return options
+    return replace(options, runtimes=tuple(r for r in options.runtimes if r != "TFLM"))
 
 
 def compare_pair(original: bytes, pair: Pair, options: Options, say: Progress) -> Verdict:

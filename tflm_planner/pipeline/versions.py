@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from tflm_planner.model.ir import Model
 from tflm_planner.support.errors import ModelError
+from tflm_planner.tflm.declared_shapes import misdeclared
+from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.kernels.costs import lacks
 from tflm_planner.tflm.targets import Target
-from tflm_planner.tflm.versions import can, day_of, day_of_version, since
+from tflm_planner.tflm.versions import can, day_of, since
 
 
 def refuse_plan(model: Model, target: Target) -> None:
-    """Raise ModelError where TFLM would take the plan for another one."""
+    """Raise ModelError where TFLM would take the plan for another one, or the model."""
+    if (wrong := misdeclared(model.ops())) is not None:
+        raise ModelError(wrong)
     if len(model.graphs) > 1 and not can(target, "plans_of_subgraphs"):
         raise ModelError(
             f"the model has {len(model.graphs)} sub-graphs, and TFLM of {day_of(target)} confuses "
@@ -22,15 +26,20 @@ def refuse_plan(model: Model, target: Target) -> None:
         )
 
 
+def refuse_unrunnable(model: Model, target: Target) -> None:
+    """Raise ModelError where the target's TFLM does not run the model, planned or not."""
+    reasons = cannot_run(model.ops(), target)
+    if reasons:
+        more = f" (and {len(reasons) - 1} more reasons: `tflm-plan arena`)" if reasons[1:] else ""
+        raise ModelError(
+            f"TFLM cannot run the model: {reasons[0]}{more}. Nothing was searched for; "
+            "--no-verify plans it all the same, for firmware with kernels of its own, and with "
+            "--tile --portable LiteRT proves it"
+        )
+
+
 def version_notes(model: Model, target: Target) -> list[str]:
     """What to know about the target's TFLM and this model."""
     day = day_of(target)
     missing = sorted({op.kind for op in model.ops() if lacks(op.kind, target)})
-    notes = [f"TFLM of {day} has no {kind}, which the model needs (since {since(kind)})" for kind in missing]  # noqa: E501  # fmt: skip
-    built = day_of_version(target.version)
-    if day != built:
-        notes.append(
-            f"operators are those of TFLM of {day}; sizes of its structures, and so the tail, are "
-            f"those of {built}: measure the arena once"
-        )
-    return notes
+    return [f"TFLM of {day} has no {kind}, which the model needs (since {since(kind)})" for kind in missing]  # noqa: E501  # fmt: skip

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tflm_planner.report.text import count, percent, safe_text
+from tflm_planner.report.bounds_text import fits_words, long_figure, meaning
+from tflm_planner.report.document import ArenaFigures
+from tflm_planner.report.safe import safe_text
+from tflm_planner.report.text import count, percent
 from tflm_planner.support.units import human_size
 from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.tflm.arena.uncertainty import Bound, bound_of
 from tflm_planner.tflm.targets import Board, Target
 
 _SCRATCH_SHOWN = 6
@@ -19,7 +23,10 @@ def render_arena(name: str, arena: Arena, target: Target) -> str:
 
 def _lines(name: str, arena: Arena, target: Target) -> Iterator[str]:
     yield f"{name} on {target.id} ({target.name})"
-    yield f"  arena          {human_size(arena.arena)}: the smallest that works"
+    for reason in arena.cannot_run:
+        yield f"  CANNOT RUN     {safe_text(reason)}"
+    bound = bound_of(arena.doubts)
+    yield f"  arena          {long_figure(arena.arena, bound)}: {_meaning(arena, bound)}"
     yield f"  head           {arena.head:>9,}  tensors and scratch, as TFLM's planner places them"
     yield f"  tail           {arena.tail:>9,}  what stays: {_parts(arena)}"
     yield f"  planning temp  {arena.planning_temp:>9,}  while AllocateTensors plans{_rules(arena)}"
@@ -33,10 +40,31 @@ def _lines(name: str, arena: Arena, target: Target) -> Iterator[str]:
         yield f"  warning        {safe_text(warning)}"
     if target.board is not None:
         yield f"  board          {_fits(arena, target.board)}"
+    if arena.cannot_run:
+        return
     yield ""
-    yield f"constexpr int kTensorArenaSize = {arena.arena};"
+    for line in margin_remarks(arena):
+        yield f"// {line}"
+    yield f"constexpr int kTensorArenaSize = {arena.reserved};"
     yield "alignas(16) uint8_t tensor_arena[kTensorArenaSize];"
-    yield f"// Without alignas(16): {arena.arena + arena.alignment_slack}."
+    yield f"// Without alignas(16): {arena.reserved + arena.alignment_slack}."
+
+
+def margin_remarks(arena: Arena | ArenaFigures) -> Iterator[str]:
+    """Why a size that is pasted into firmware is not what was predicted; nothing where it is."""
+    if arena.reserved == arena.arena:
+        return
+    yield f"At least {arena.arena:,} bytes, and a margin of {arena.reserved - arena.arena:,}:"
+    for doubt in arena.doubts:
+        yield safe_text(doubt.words)
+    yield "Whether this is enough, only the board can tell; lower it to what it measures."
+
+
+def _meaning(arena: Arena, bound: Bound) -> str:
+    """What the figure is worth."""
+    if arena.cannot_run:
+        return "what TFLM would need, if it could run the model"
+    return meaning(bound)
 
 
 def _parts(arena: Arena) -> str:
@@ -52,8 +80,11 @@ def _rules(arena: Arena) -> str:
 
 
 def _fits(arena: Arena, board: Board) -> str:
-    share = percent(arena.arena, board.sram)
-    verdict = "fits" if arena.arena <= board.sram else "DOES NOT FIT"
+    if arena.cannot_run:
+        return f"{board.name}: TFLM cannot run the model"
+    bound = bound_of(arena.doubts)
+    share = f"{'at least ' if bound == 'at least' else ''}{percent(arena.arena, board.sram)}"
+    verdict = fits_words(arena.arena, board.sram, bound)
     return (
         f"{board.name}: {share} of {human_size(board.sram)} SRAM, {verdict} (stack and data apart)"
     )

@@ -14,6 +14,7 @@ It must not know files. Columns (sizes in bytes):
     shared_bytes     counted twice in the columns before, as two tensors share them
     live_bytes       input + output + other + workspace - shared
     peak             1 at the first operator of most live bytes, else 0
+    bound            what the bytes are: exact, enough, or at least so many
     overhead         instructions relative to the source     (of the front only)
 
 Rows of the front are ways to run the model: operator is its role (see `Point`), name what the
@@ -44,6 +45,7 @@ HEADER = (
     "shared_bytes",
     "live_bytes",
     "peak",
+    "bound",
 )
 """Columns of a memory map; those of a report have "side" before them."""
 
@@ -61,7 +63,7 @@ def to_csv(subject: Report | MemoryMap) -> str:
         writer.writerows((name, *row, "") for row in _rows(side.map))
     for place, point in enumerate(() if subject.front is None else subject.front.points):
         added = " ".join(point.added)
-        bytes_of = ("", "", "", "", "", point.size, int(point.role == "chosen"))
+        bytes_of = ("", "", "", "", "", point.size, int(point.role == "chosen"), subject.bound)
         row = ("front", place, "", "", point.role, _cell(added), *bytes_of)
         writer.writerow((*row, f"{point.overhead:.4f}"))
     return out.getvalue()
@@ -83,6 +85,7 @@ def _rows(memory_map: MemoryMap) -> list[tuple[int | str, ...]]:
             step.shared_bytes,
             step.live_bytes,
             int(step is peak),
+            memory_map.bound,
         )
         for place, step in enumerate(memory_map.steps)
     ]

@@ -8,6 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tflm_planner.support.stopping import Reason
+from tflm_planner.tflm.arena.uncertainty import (
+    Bound,
+    Uncertainty,
+    bound_of,
+    head_bound_of,
+    reserved,
+)
 from tflm_planner.verification.verdict import RuntimeCheck
 
 BlockKind = Literal["input", "output", "activation", "scratch"]
@@ -55,11 +63,13 @@ class MapStep:
 
 @dataclass(frozen=True, slots=True)
 class MemoryMap:
-    """Where every buffer lies, over the operators in execution order."""
+    """Where every buffer lies, over the operators in execution order. bound: what the head is, and
+    with it all that holds scratch: exact, or "at least" where scratch is in doubt."""
 
     steps: tuple[MapStep, ...]
     blocks: tuple[MapBlock, ...]
     head: int
+    bound: Bound = "exact"
 
     @property
     def peak_step(self) -> MapStep | None:
@@ -83,8 +93,9 @@ class HeadLimits:
 
 @dataclass(frozen=True, slots=True)
 class ArenaFigures:
-    """The arena of a target, predicted. arena: the smallest that works; an array whose start is
-    not aligned to 16 needs `alignment_slack` more. See `tflm.arena`."""
+    """The arena of a target, predicted. arena: the smallest that works, or no more than "at least"
+    where there are doubts; an array whose start is not aligned to 16 needs `alignment_slack` more.
+    See `tflm.arena`."""
 
     head: int
     tail: int
@@ -92,6 +103,22 @@ class ArenaFigures:
     prepare_temp: int
     arena: int
     alignment_slack: int
+    doubts: tuple[Uncertainty, ...] = ()
+
+    @property
+    def bound(self) -> Bound:
+        """What `arena` is, and with it the tail."""
+        return bound_of(self.doubts)
+
+    @property
+    def head_bound(self) -> Bound:
+        """What `head` is."""
+        return head_bound_of(self.doubts)
+
+    @property
+    def reserved(self) -> int:
+        """What firmware should give: `arena`, and a margin where that is in doubt."""
+        return reserved(self.arena, self.doubts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,17 +205,20 @@ class ParetoFront:
     does not need; there may be better ones that the search did not find.
 
     objective: the bytes that were to be lowered, of the whole arena or of the head. allowed:
-    instructions allowed, relative to the source.
+    instructions allowed, relative to the source. bound: what the bytes are.
     """
 
     objective: Literal["arena", "head"]
     allowed: float
     points: tuple[ParetoPoint, ...]
+    bound: Bound = "exact"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a run of the planner has to say. front: None where nothing was searched."""
+    """Everything a run of the planner has to say. front: None where nothing was searched.
+    cannot_run: what the target's TFLM refuses to run of the model, which then is not verified,
+    whatever other runtimes say. stopped: why the search was cut short, if it was."""
 
     version: str
     target: str
@@ -207,6 +237,8 @@ class Report:
     notes: tuple[str, ...]
     seconds: dict[str, float]
     front: ParetoFront | None = None
+    cannot_run: tuple[str, ...] = ()
+    stopped: Reason | None = None
 
     @property
     def saved(self) -> int:
@@ -214,6 +246,17 @@ class Report:
         return self.before.arena.arena - self.after.arena.arena
 
     @property
+    def bound(self) -> Bound:
+        """What the arenas are: exact, or "at least" where one of both is."""
+        return bound_of((*self.before.arena.doubts, *self.after.arena.doubts))
+
+    @property
     def within_budget(self) -> bool:
-        """Whether the target's arena is within the budget (true without a budget)."""
+        """Whether the target's arena, as far as it is known, is within the budget (true without a
+        budget). Where the arena is "at least" so large, that does not mean that it fits."""
         return self.budget is None or self.after.arena.arena <= self.budget
+
+    @property
+    def known_to_fit(self) -> bool:
+        """Whether the arena is within the budget, and beyond doubt."""
+        return self.within_budget and self.after.arena.bound != "at least"

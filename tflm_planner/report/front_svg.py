@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from html import escape
 
 from tflm_planner.report import svg
+from tflm_planner.report.bounds_text import long_figure
 from tflm_planner.report.document import ParetoFront, ParetoPoint
 from tflm_planner.report.front_text import overhead_text, point_words
 from tflm_planner.report.text import shorten
-from tflm_planner.support.units import human_size
 
 WIDTH, HEIGHT = 1000, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 40.0, 58.0, 62.0
@@ -104,12 +104,13 @@ def front_svg(front: ParetoFront, *, inputs: int, budget: int | None, title: str
         *_level(plane, inputs, "floor", f"the inputs alone: {inputs:,} B", "soft"),
         *(() if budget is None else _level(plane, budget, "budget", f"budget {budget:,} B", "cap")),
         *_stairs(plane, front),
-        *(_dot(plane, p) for p in sorted(front.points, key=lambda p: p.role == "chosen")),
+        *(_dot(plane, p, front) for p in sorted(front.points, key=lambda p: p.role == "chosen")),
         *_labels(plane, front.points),
         *_footer(plane, front),
     ]
     least = min((p.size for p in front.points), default=0)
-    label = escape(shorten(f"{title}: down to {human_size(least)} of {front.objective}", 300))
+    down = long_figure(least, front.bound)
+    label = escape(shorten(f"{title}: down to {down} of {front.objective}", 300))
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="tff" viewBox="0 0 {WIDTH} {HEIGHT}" '
@@ -195,12 +196,13 @@ def _step(plane: _Plane, point: ParetoPoint) -> str:
     return f"H{svg.number(plane.x(point.overhead))}V{svg.number(plane.y(point.size))}"
 
 
-def _dot(plane: _Plane, point: ParetoPoint) -> str:
+def _dot(plane: _Plane, point: ParetoPoint, front: ParetoFront) -> str:
     radius = 8 if point.role == "chosen" else 5
     x, y = svg.number(plane.x(point.overhead)), svg.number(plane.y(point.size))
     added = shorten(f"registers {', '.join(point.added) or 'nothing'}", 300)
     speed = overhead_text(point) or "0 %"
-    hover = f"{human_size(point.size)}\n{speed} instructions\n{point_words(point)}\n{added}"
+    size = long_figure(point.size, front.bound)
+    hover = f"{size}\n{speed} instructions\n{point_words(point)}\n{added}"
     return (
         f'<circle class="{_tone(point)}" cx="{x}" cy="{y}" r="{radius}">'
         f"<title>{escape(hover)}</title></circle>"
@@ -234,6 +236,7 @@ def _labels(plane: _Plane, points: Sequence[ParetoPoint]) -> Iterator[str]:
 def _footer(plane: _Plane, front: ParetoFront) -> Iterator[str]:
     y = HEIGHT - 16
     what = "bytes of arena" if front.objective == "arena" else "bytes of head"
+    what = f"{what}, at least" if front.bound == "at least" else what
     yield svg.text(_LEFT, y, f"{what}, against instructions beside the source's", "")
     shown = {_tone(p) for p in front.points}
     entries = [e for e in _LEGEND if e[0] in shown]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tflm_planner.report.bars import CELLS, bars
+from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.document import ParetoFront, ParetoPoint
 
 MOST_POINTS = 9
@@ -21,9 +22,10 @@ def front_rows(front: ParetoFront | None, encoding: str) -> Iterator[tuple[str, 
         return
     bar, points = bars(encoding), shown_points(front, MOST_POINTS)
     most = max((p.size for p in points), default=1) or 1
+    width = max([12, *(len(figure(p.size, front.bound)) for p in points)])
     for i, p in enumerate(points):
         label = _TITLES[i] if i < len(_TITLES) else ""
-        figures = f"{p.size:>10,} B {overhead_text(p):>8}"
+        figures = f"{figure(p.size, front.bound):>{width}} {overhead_text(p):>8}"
         yield label, f"{figures}  {bar(p.size, most):<{CELLS}}  {point_words(p)}".rstrip()
 
 

@@ -7,34 +7,41 @@ goes through `_e`, which spells out what is not printable and escapes the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import PurePath
 
+from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.document import MapStep, MemoryMap, Report
 from tflm_planner.report.front_svg import front_svg
 from tflm_planner.report.front_text import overhead_text, point_words
 from tflm_planner.report.memory_map_svg import before_after_svg, memory_map_svg
+from tflm_planner.report.peak import Part, peak_parts
 from tflm_planner.report.text import (
+    HERE,
     arena_sentence,
+    arenas_sentence,
     budget_sentence,
     check_sentence,
     count,
+    heads_sentence,
     limit_rows,
     limit_sentence,
     macs_sentence,
     order_sentence,
-    peak_tensors,
     percent,
     plan_sentence,
     real_sentence,
     safe_text,
+    saved_sentence,
     seconds_sentence,
     shorten,
     verdict_sentence,
 )
 
 _NAME = 160
+_LISTED = 20
+"""Tensors named at the peak."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 _STYLE = """
@@ -79,6 +86,7 @@ def to_html(report: Report) -> str:
         f"<h1>{_e(title)}</h1>",
         f'<p class="soft">{_e(shorten(report.source, 200))} → '
         f"{_e(shorten(report.destination, 200))}, tflm-plan {_e(shorten(report.version, 40))}</p>",
+        *(_section("TFLM cannot run it", [_list(report.cannot_run)]) if report.cannot_run else ()),
         before_after_svg(report.before.map, report.after.map, title="Memory over time"),
         *_cards(report),
         *_section("What was done", _rows(_done(report))),
@@ -112,23 +120,24 @@ def page(title: str, body: Iterable[str]) -> str:
 def _cards(report: Report) -> Iterator[str]:
     """The figures that count, large."""
     allocation = report.allocation
-    was = report.before.arena.arena
-    saved = f"of arena saved: {percent(report.saved, was)} of {was:,}, for {report.target}"
+    arenas = arenas_sentence(report).replace("->", "→")
+    saved = f"saved: {saved_sentence(report)}, {arenas}, for {report.target}"
     yield '<div class="cards">'
     yield _card(f"{report.saved:,} B", saved, "good" * (report.saved > 0))
-    if allocation.optimal and report.after.head <= allocation.height:
-        yield _card("optimal", "no plan of this order can be lower: proved", "good")
+    gap = report.after.head - allocation.lower_bound
+    if gap <= 0:
+        words = "no plan of these operators in this order, shared as was allowed, has a lower head"
+        yield _card("optimal", f"{words}: proved", "good")
     else:
-        head = max(report.after.head, allocation.height)
-        gap = percent(head - allocation.lower_bound, allocation.lower_bound)
-        yield _card(f"{gap} above", limit_sentence(report), "")
+        above = percent(gap, allocation.lower_bound)
+        yield _card(f"{above} above", limit_sentence(report), "")
     verdict = "verified" if report.verified else "not verified"
     runs = "; ".join(f"{shorten(c.runtime, 40)}: {c.status}" for c in report.checks)
     yield _card(verdict, runs or "no runtime was asked", "good" if report.verified else "hot")
     if report.budget is not None:
-        met = report.within_budget
-        word = "within budget" if met else "over budget"
-        yield _card(word, budget_sentence(report), "good" if met else "hot")
+        word = "within budget" if report.within_budget else "over budget"
+        word = word if report.known_to_fit or not report.within_budget else "not known to fit"
+        yield _card(word, budget_sentence(report), "good" if report.known_to_fit else "hot")
     yield "</div>"
 
 
@@ -145,8 +154,9 @@ def _done(report: Report) -> Iterator[tuple[str, str]]:
     yield "budget", budget_sentence(report)
     yield "arena before", arena_sentence(before.arena)
     yield "arena after", arena_sentence(after.arena)
-    yield "TFLM here, before", real_sentence(before)
-    yield "TFLM here, after", real_sentence(after)
+    yield "heads", heads_sentence(report, "→")
+    yield f"{HERE} (x86-64), before", real_sentence(before)
+    yield f"{HERE} (x86-64), after", real_sentence(after)
     yield "operators", f"{before.operators:,} → {after.operators:,}"
     yield "MACs", macs_sentence(before.macs, after.macs).replace("->", "→")
     yield "tensors", f"{before.tensors:,} → {after.tensors:,}"
@@ -183,17 +193,20 @@ def _front(report: Report) -> Iterator[str]:
 
 def _limits(report: Report) -> Iterator[str]:
     head = report.after.head
-    yield '<p class="soft">No plan of the kind can have a lower head.</p>'
+    yield '<p class="soft">No head is lower than a limit by what the limit says alone. What it '
+    yield "leaves out goes below it: other sharing, other orders, operators in tiles.</p>"
     yield '<div class="wide"><table><thead><tr><th>limit</th><th class="n">bytes</th>'
     yield '<th class="n">of the head</th><th>what it is</th></tr></thead><tbody>'
     for short, title, size, meaning in limit_rows(report.limits):
         number = "not known" if size is None else f"{size:,}"
         share = "" if size is None else percent(size, head)
+        below = "; this plan is below it" if size is not None and size > head else ""
         yield (
             f'<tr><th>{short} {_e(title)}</th><td class="n">{number}</td>'
-            f'<td class="n">{share}</td><td>{_e(meaning)}</td></tr>'
+            f'<td class="n">{share}</td><td>{_e(meaning + below)}</td></tr>'
         )
-    yield f'<tr><th>head, after</th><td class="n">{head:,}</td><td class="n">100.0 %</td>'
+    least = figure(head, report.after.arena.head_bound).removesuffix(" B")
+    yield f'<tr><th>head, after</th><td class="n">{least}</td><td class="n">100.0 %</td>'
     yield "<td>what the plan needs</td></tr></tbody></table></div>"
 
 
@@ -204,15 +217,24 @@ def _peak(report: Report) -> Iterator[str]:
         if peak is None:
             continue
         where = f"operator {peak.index:,} {shorten(peak.operator, 40)}"
-        yield f'<p class="lead">{word}: {peak.live_bytes:,} B live at {_e(where)}</p>'
-        tensors = peak_tensors(side.map)
-        rows = [(n, "?" if b is None else f"{b:,} B") for n, b in tensors[:20]]
-        if len(tensors) > 20:
-            rows.append((f"and {len(tensors) - 20:,} more", ""))
-        yield '<div class="wide"><table><tbody>'
-        for name, size in rows:
-            yield f'<tr><td>{_e(shorten(name, _NAME))}</td><td class="n">{size}</td></tr>'
-        yield "</tbody></table></div>"
+        live = figure(peak.live_bytes, side.map.bound)
+        yield f'<p class="lead">{word}: {live} live at {_e(where)}</p>'
+        yield from _peak_table(peak_parts(side.map), peak.workspace_bytes)
+
+
+def _peak_table(parts: Sequence[Part], scratch: int) -> Iterator[str]:
+    """Tensors with the bytes that are their own, which add up to those live, and with their sizes,
+    which add up to more where tensors share memory."""
+    rows = [(shorten(p.block.name, _NAME), p.own, f"{p.block.size:,}") for p in parts[:_LISTED]]
+    if left := parts[_LISTED:]:
+        rows.append((f"and {len(left):,} more", sum(p.own for p in left), ""))
+    if scratch:
+        rows.append(("scratch of the kernel", scratch, f"{scratch:,}"))
+    yield '<div class="wide"><table><thead><tr><th>tensor</th><th class="n">bytes of its own</th>'
+    yield '<th class="n">size</th></tr></thead><tbody>'
+    for name, own, size in rows:
+        yield f'<tr><td>{_e(name)}</td><td class="n">{own:,}</td><td class="n">{size}</td></tr>'
+    yield "</tbody></table></div>"
 
 
 def _details(report: Report) -> Iterator[str]:

@@ -18,10 +18,11 @@ from tflm_planner.report.document import (
     Side,
 )
 from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.tflm.arena.uncertainty import bound_of
 from tflm_planner.tflm.targets import Target
 from tflm_planner.verification.verdict import RuntimeCheck, Verdict
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """The version of the document; `schema_version` in the JSON."""
 
 JsonObject = dict[str, Any]
@@ -43,10 +44,13 @@ def to_json(report: Report) -> JsonObject:
             "before": report.before.arena.arena,
             "after": report.after.arena.arena,
             "saved": report.saved,
+            "bound": report.bound,
         },
         "head": {"before": report.before.head, "after": report.after.head},
-        "budget": {"bytes": report.budget, "met": report.within_budget},
+        "budget": {"bytes": report.budget, "met": _met(report)},
+        "stopped": report.stopped,
         "verified": report.verified,
+        "cannot_run": [_text(reason) for reason in report.cannot_run],
         "checks": [_check(check) for check in report.checks],
         "limits": _limits(report.limits),
         "order": {
@@ -73,12 +77,18 @@ def to_json(report: Report) -> JsonObject:
     }
 
 
+def _met(report: Report) -> bool | None:
+    """None: within the budget as far as the arena is known, which is not to the end."""
+    return None if report.within_budget and not report.known_to_fit else report.within_budget
+
+
 def inspection_to_json(
-    memory_map: MemoryMap, limits: HeadLimits, notes: Sequence[str]
+    memory_map: MemoryMap, limits: HeadLimits, notes: Sequence[str], cannot_run: Sequence[str] = ()
 ) -> JsonObject:
     """What `inspect` shows of a model: its map on stock TFLM, and the floors of its head."""
     return {
         "schema_version": SCHEMA_VERSION,
+        "cannot_run": [_text(reason) for reason in cannot_run],
         "limits": _limits(limits),
         "notes": [_text(note) for note in notes],
         "map": map_to_json(memory_map),
@@ -98,6 +108,7 @@ def _front(front: ParetoFront) -> JsonObject:
     return {
         "objective": front.objective,
         "allowed_overhead": front.allowed,
+        "bound": front.bound,
         "points": [
             {
                 "role": point.role,
@@ -150,7 +161,7 @@ def _side(side: Side) -> JsonObject:
 
 def arena_to_json(arena: Arena, target: Target) -> JsonObject:
     """What `arena` says of a model on a target. All sizes are bytes; `arena` is the smallest that
-    works, its start aligned to 16."""
+    works, its start aligned to 16, if `exact`."""
     return {
         "schema_version": SCHEMA_VERSION,
         "target": target.id,
@@ -162,17 +173,23 @@ def arena_to_json(arena: Arena, target: Target) -> JsonObject:
             for s in arena.scratch
         ],
         "warnings": [_text(warning) for warning in arena.warnings],
+        "cannot_run": [_text(reason) for reason in arena.cannot_run],
     }
 
 
 def arena_figures(arena: Arena | ArenaFigures) -> JsonObject:
-    """An arena and its parts."""
+    """An arena and its parts. exact, bound: how far it is known. reserved: what firmware should
+    give, with a margin where it is not."""
+    bound = bound_of(arena.doubts)
     return {
         "head": arena.head,
         "tail": arena.tail,
         "planning_temp": arena.planning_temp,
         "prepare_temp": arena.prepare_temp,
         "arena": arena.arena,
+        "exact": bound == "exact",
+        "bound": bound,
+        "reserved": arena.reserved,
         "alignment_slack": arena.alignment_slack,
     }
 
@@ -181,6 +198,7 @@ def map_to_json(memory_map: MemoryMap) -> JsonObject:
     """A memory map alone, as it stands under `before.map` and `after.map`."""
     return {
         "head": memory_map.head,
+        "bound": memory_map.bound,
         "steps": [
             {
                 "index": step.index,

@@ -9,15 +9,20 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 
+from tflm_planner.memory.problem import Overlap
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.report.document import BlockKind, MapBlock, MapStep, MemoryMap
+from tflm_planner.report.peak import covered
 from tflm_planner.support.units import align_up
+from tflm_planner.tflm.arena.uncertainty import Bound
 from tflm_planner.tflm.liveness import LifeSpan, Timeline, planned_bytes
 
 
-def memory_map(model: Model, line: Timeline, offsets: Sequence[int], head: int) -> MemoryMap:
+def memory_map(
+    model: Model, line: Timeline, offsets: Sequence[int], head: int, bound: Bound = "exact"
+) -> MemoryMap:
     """The map of a placement: `offsets` of the timeline's planned tensors, then of its scratch
-    (bytes from the head's start)."""
+    (bytes from the head's start). bound: what the head is."""
     run = sorted((op for op in line.ops if id(op) in line.scopes), key=lambda op: _start(op, line))
     scopes = [_start(op, line) for op in run]
     blocks = _blocks(model, line, offsets, scopes)
@@ -42,22 +47,24 @@ def memory_map(model: Model, line: Timeline, offsets: Sequence[int], head: int) 
                 output_bytes=outs,
                 other_bytes=sizes - ins - outs,
                 workspace_bytes=scratch.get(id(op), 0),
-                shared_bytes=sizes - _covered(live),
+                shared_bytes=sizes - covered(live),
                 live=tuple(b.name for b in live),
             )
         )
-    return MemoryMap(tuple(steps), tuple(blocks), head)
+    return MemoryMap(tuple(steps), tuple(blocks), head, bound)
 
 
-def live_between_operators(line: Timeline) -> int:
+def live_between_operators(line: Timeline, overlaps: Sequence[Overlap]) -> int:
     """Bytes that no overlap inside an operator can save: the most that is live across a
-    boundary between two scopes, and the largest tensor."""
+    boundary between two scopes, and the largest tensor. overlaps: what may share memory; of two
+    that may beyond an operator, as views and their parents, the larger one counts alone."""
     change: dict[int, int] = {}
+    covered_by_others = _shared_for_long(line, overlaps)
     largest = 0
     for tensor in line.planned:
         span, size = line.span(tensor), align_up(planned_bytes(tensor))
         largest = max(largest, size)
-        if span.last > span.first:
+        if span.last > span.first and id(tensor) not in covered_by_others:
             change[span.first] = change.get(span.first, 0) + size
             change[span.last] = change.get(span.last, 0) - size
     live = peak = 0
@@ -65,6 +72,19 @@ def live_between_operators(line: Timeline) -> int:
         live += change[scope]
         peak = max(peak, live)
     return max(peak, largest)
+
+
+def _shared_for_long(line: Timeline, overlaps: Sequence[Overlap]) -> set[int]:
+    """Tensors that may lie in a larger one while both are needed by later operators."""
+    found: set[int] = set()
+    for overlap in overlaps:
+        if max(overlap.first, overlap.second) >= len(line.planned):
+            continue  # scratch
+        pair = line.planned[overlap.first], line.planned[overlap.second]
+        spans = [line.span(t) for t in pair]
+        if min(s.last for s in spans) > max(s.first for s in spans):
+            found.add(id(min(pair, key=lambda t: line.sizes[id(t)])))
+    return found
 
 
 def _start(op: Op, line: Timeline) -> int:
@@ -84,6 +104,8 @@ def _blocks(
     def block(name: str, kind: BlockKind, size: int, offset: int, span: LifeSpan) -> MapBlock:
         start = bisect.bisect_left(scopes, span.first)
         end = max(bisect.bisect_right(scopes, span.last), start + 1)
+        if span.last < 0:  # of a graph that nothing calls: it has a place, and no time
+            start = end = 0
         return MapBlock(name, kind, size, offset, start, end)
 
     blocks: list[MapBlock] = []
@@ -101,7 +123,7 @@ def _live_at(blocks: Sequence[MapBlock], steps: int) -> list[list[MapBlock]]:
     """For each step the blocks live during it."""
     starting: list[list[MapBlock]] = [[] for _ in range(steps)]
     for b in blocks:
-        if b.start < steps:
+        if b.start < min(b.end, steps):
             starting[b.start].append(b)
     live: list[MapBlock] = []
     found: list[list[MapBlock]] = []
@@ -109,12 +131,3 @@ def _live_at(blocks: Sequence[MapBlock], steps: int) -> list[list[MapBlock]]:
         live = [b for b in live if b.end > i] + starting[i]
         found.append(list(live))
     return found
-
-
-def _covered(blocks: Sequence[MapBlock]) -> int:
-    """Bytes covered by the blocks' address ranges, each byte once."""
-    total = end = 0
-    for b in sorted(blocks, key=lambda b: b.offset):
-        total += max(b.offset + b.size - max(end, b.offset), 0)
-        end = max(end, b.offset + b.size)
-    return total

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from html import escape
 
 from tflm_planner.report import svg
+from tflm_planner.report.bounds_text import long_figure
 from tflm_planner.report.document import MapBlock, MemoryMap
 from tflm_planner.report.text import shorten
 from tflm_planner.support.units import human_size
@@ -118,7 +119,7 @@ def memory_map_svg(
     top = max(1, scale or 0, memory_map.head)
     hatch = _hatch(title)
     frame = _PlotArea(58, 52, width - 58 - 20, height - 52 - 66, _steps(memory_map), top, hatch)
-    line = f"head {human_size(memory_map.head)}"
+    line = f"head {long_figure(memory_map.head, memory_map.bound)}"
     body = [
         svg.text(20, 30, shorten(title, int((width - 240) / 9)), "h1"),
         svg.text(width - 20, 30, line, "headt", "end"),
@@ -151,8 +152,8 @@ def before_after_svg(
     second = _PlotArea(left + each + gap, top, each, tall, _steps(after), scale, hatch)
     body = [
         svg.text(20, 32, shorten(title, int((width - 40) / 9)), "h1"),
-        *_figure(first, "before", before.head),
-        *_figure(second, "after", after.head),
+        *_figure(first, "before", before),
+        *_figure(second, "after", after),
         *_gain(second, before.head, after.head),
         *_panel(first, before, ticks=True),
         *_panel(second, after, ticks=False),
@@ -162,7 +163,8 @@ def before_after_svg(
         *_saving(second, before.head, after.head),
         *_footer(first, width, height, _colours(before, after)),
     ]
-    line = f"head {human_size(before.head)} before, {human_size(after.head)} after"
+    heads = [long_figure(side.head, side.bound) for side in (before, after)]
+    line = f"head {heads[0]} before, {heads[1]} after"
     return _document(width, height, f"{title}: {line}", hatch, body)
 
 
@@ -187,8 +189,10 @@ def _document(width: int, height: int, label: str, hatch: str, body: Sequence[st
     )
 
 
-def _figure(frame: _PlotArea, caption: str, head: int) -> Iterator[str]:
+def _figure(frame: _PlotArea, caption: str, memory_map: MemoryMap) -> Iterator[str]:
     """The head over a panel: caption, large number, bytes."""
+    head = memory_map.head
+    caption += ", at least" if memory_map.bound == "at least" else ""
     number = f"{head / 1024:,.1f} KiB" if head >= 1024 else f"{head:,} B"
     yield svg.text(frame.left, 66, caption, "cap")
     yield svg.text(frame.left, 94, number, "big")
@@ -241,7 +245,8 @@ def _peak(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[str]:
         return
     place = next(i for i, step in enumerate(memory_map.steps) if step is peak)
     x, y = frame.x(place + 0.5), frame.bottom + 1.5
-    hover = f"peak: {human_size(peak.live_bytes)} live at {place} {shorten(peak.operator, 40)}"
+    live = long_figure(peak.live_bytes, memory_map.bound)
+    hover = f"peak: {live} live at {place} {shorten(peak.operator, 40)}"
     tip = f'<path class="peak" d="M{svg.number(x)} {svg.number(y)}l4 6h-8z">'
     yield f"{tip}<title>{escape(hover)}</title></path>"
 

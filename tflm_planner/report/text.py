@@ -9,41 +9,30 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from tflm_planner.report.bars import CELLS, bars
+from tflm_planner.report.bounds_text import budget_words, long_figure, meaning
 from tflm_planner.report.document import (
     ArenaFigures,
     HeadLimits,
-    MapStep,
-    MemoryMap,
     Report,
     RuntimeCheck,
     Side,
 )
 from tflm_planner.report.front_text import front_rows
+from tflm_planner.report.safe import cannot_run_lines, safe_text
 from tflm_planner.support.units import human_size
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
 
 _NOTES_SHOWN = 10
 _CHECKS_SHOWN = 4
-_PEAK_TENSORS_SHOWN = 16
 _NAME_LIMIT = 4096
 _LABEL = 13
-
-
-def safe_text(text: str) -> str:
-    r"""`text` with every character that is not printable spelled out, as in `\x1b`.
-
-    Control characters, line breaks, bidirectional overrides and lone surrogates can move the
-    cursor, forge lines, reorder text or break an encoder; printable Unicode stays as it is.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
+_MOST_LINES = 4
+"""Lines of one note."""
+HERE = "TFLM here"
+"""What the rows of TFLM on this machine are called: they are of another target."""
 
 
 def display_width(text: str) -> int:
@@ -83,23 +72,29 @@ def limit_rows(limits: HeadLimits) -> tuple[tuple[str, str, int | None, str], ..
     """The floors L0 to L3: short name, title, bytes (None: not known), what it means."""
     return (
         ("L0", "inputs", limits.inputs, "all model inputs together"),
-        ("L1", "file order", limits.order, "live bytes at the peak, operators in file order"),
+        ("L1", "file order", limits.order, "as the file came, in its order, nothing shared"),
         ("L2", "best order", limits.best_order, "any order, all sharing that the target allows"),
         ("L3", "overlap", limits.overlap, "this order, whatever operands and results may share"),
     )
 
 
 def limit_sentence(report: Report) -> str:
-    """How far from the lower bound of its order and operators the plan is."""
-    allocation = report.allocation
+    """How far from the lower bound of its order and operators the head is."""
+    allocation, head = report.allocation, report.after.head
+    above = head - allocation.height
     if allocation.optimal:
         reached = f"{human_size(allocation.height)}, reached: proved optimal for this order"
-        above = report.after.head - allocation.height
-        more = f", but scratch that TFLM places ends {above:,} B above" if above > 0 else ""
-        return f"{reached}{more}"
-    gap = allocation.height - allocation.lower_bound
+        return f"{reached}, but {_scratch_above(above)}" if above > 0 else reached
+    gap = head - allocation.lower_bound
     bound = f"lower bound {human_size(allocation.lower_bound)}"
-    return f"{bound}, gap {gap:,} B ({percent(gap, allocation.lower_bound)}), not proved"
+    if gap <= 0:
+        return f"{bound}, reached"
+    why = f"; {_scratch_above(above)}" if above > 0 else ""
+    return f"{bound}, gap {gap:,} B ({percent(gap, allocation.lower_bound)}), not proved{why}"
+
+
+def _scratch_above(above: int) -> str:
+    return f"scratch that TFLM places ends {above:,} B above"
 
 
 def macs_sentence(before: int, after: int) -> str:
@@ -113,7 +108,8 @@ def order_sentence(report: Report) -> str:
     order = report.order
     bound = "proved best" if order.optimal else f"lower bound {order.lower_bound:,} B"
     what = "changed" if order.changed else "kept"
-    return f"{what} ({safe_text(order.method)}), peak {order.peak:,} B, {bound}"
+    shared = " before sharing" if order.peak > report.after.head else ""
+    return f"{what} ({safe_text(order.method)}), peak {order.peak:,} B{shared}, {bound}"
 
 
 def plan_sentence(report: Report) -> str:
@@ -130,8 +126,8 @@ def budget_sentence(report: Report) -> str:
     """Whether the target's arena is within the budget, and by how much."""
     if report.budget is None:
         return "none given"
-    spare = report.budget - report.after.arena.arena
-    verdict = f"met, {spare:,} B to spare" if report.within_budget else f"MISSED by {-spare:,} B"
+    after = report.after.arena
+    verdict = budget_words(after.arena, report.budget, after.bound)
     return f"{human_size(report.budget)}: {verdict}"
 
 
@@ -148,6 +144,9 @@ def check_sentence(check: RuntimeCheck) -> str:
 
 def verdict_sentence(report: Report) -> str:
     """The verdict over all runtimes."""
+    if report.cannot_run:
+        where = " and ".join(c.runtime for c in report.checks if c.status == EQUAL)
+        return f"NO: the target's TFLM cannot run the model{where and f' (equal on {where})'}"
     if report.verified:
         return "yes, the outputs are equal"
     if any(check.status == CLOSE for check in report.checks):
@@ -158,7 +157,8 @@ def verdict_sentence(report: Report) -> str:
 
 
 def real_sentence(side: Side) -> str:
-    """What TFLM used on this machine (x86-64, reference kernels), beside the prediction."""
+    """What TFLM used on this machine (x86-64, reference kernels), beside the prediction for it.
+    It is another target than that of the report: structures of 64 bits, other scratch."""
     wheel = side.wheel
     if wheel.measured_head is None or wheel.measured_tail is None:
         return "not measured"
@@ -174,10 +174,29 @@ def _against(measured: int, predicted: int) -> str:
 
 def arena_sentence(arena: ArenaFigures) -> str:
     """The arena and what it is made of."""
-    return (
-        f"{human_size(arena.arena)}: head {arena.head:,} + tail {arena.tail:,}; "
-        f"temporary {max(arena.planning_temp, arena.prepare_temp):,}"
-    )
+    temporary = max(arena.planning_temp, arena.prepare_temp)
+    parts = f"head {arena.head:,} + tail {arena.tail:,}; temporary {temporary:,}"
+    said = "" if arena.bound == "exact" else f" ({meaning(arena.bound)})"
+    return f"{long_figure(arena.arena, arena.bound)}: {parts}{said}"
+
+
+def saved_sentence(report: Report) -> str:
+    """Bytes of arena saved; by what is known of it, where that is not all."""
+    saved = f"{report.saved:,} B, {percent(report.saved, report.before.arena.arena)} of the arena"
+    return f"{saved}, as far as it is known" if report.bound == "at least" else saved
+
+
+def heads_sentence(report: Report, arrow: str = "->") -> str:
+    """The heads before and after."""
+    before, after = (long_figure(s.head, s.arena.head_bound) for s in (report.before, report.after))
+    return f"{before} {arrow} {after}"
+
+
+def arenas_sentence(report: Report) -> str:
+    """The arenas before and after."""
+    arenas = report.before.arena, report.after.arena
+    before, after = (long_figure(a.arena, a.bound) for a in arenas)
+    return f"{before} -> {after}"
 
 
 def seconds_sentence(seconds: dict[str, float]) -> str:
@@ -197,14 +216,14 @@ def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") 
     paths = [p for p in (report.source, report.destination) if p]
     names = [shorten(PurePath(p).name or p, 40) for p in paths]
     rows = [
-        ("arena", f"{human_size(before.arena.arena)} -> {human_size(after.arena.arena)}"),
-        ("saved", f"{report.saved:,} B, {percent(report.saved, before.arena.arena)} of the arena"),
-        ("head", f"{human_size(before.head)} -> {human_size(after.head)}"),
+        ("arena", arenas_sentence(report)),
+        ("saved", saved_sentence(report)),
+        ("head", heads_sentence(report)),
         ("limit", limit_sentence(report)),
         ("order", order_sentence(report)),
         ("plan", plan_sentence(report)),
-        ("TFLM before", real_sentence(before)),
-        ("TFLM after", real_sentence(after)),
+        (HERE, f"on x86-64, before: {real_sentence(before)}"),
+        ("", f"after: {real_sentence(after)}"),
         ("verified", verdict_sentence(report)),
         *_some([f"{c.runtime}: {check_sentence(c)}" for c in report.checks], _CHECKS_SHOWN),
         ("budget", budget_sentence(report)),
@@ -217,125 +236,10 @@ def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") 
     ]
     title = f"{' -> '.join(names)}  for {shorten(report.target, 40)}"
     lines = [f"{title}  (tflm-plan {shorten(report.version, 20)})"]
+    lines += cannot_run_lines(report.cannot_run, width)
     for label, text in rows:
         lines += _row(label, text, width)
-    return _encodable("\n".join(lines) + "\n", encoding)
-
-
-def render_inspection(
-    title: str,
-    memory_map: MemoryMap,
-    limits: HeadLimits,
-    notes: Sequence[str],
-    *,
-    width: int = 110,
-    encoding: str = "utf-8",
-) -> str:
-    """One operator a line with its live bytes as a bar, then the peak, the limits, the notes.
-
-    Lines are about `width` cells (at least 80). Operators of sub-graphs other than the first
-    are indented. Bars are of block characters, or of "#" where `encoding` has none. Takes
-    time linear in the operators, and in the buffers once.
-    """
-    steps, blocks = len(memory_map.steps), len(memory_map.blocks)
-    lines = [
-        f"{shorten(title, 60)}: {steps:,} operators, {blocks:,} buffers, "
-        f"head {human_size(memory_map.head)}",
-        "",
-        *_operator_lines(memory_map, max(80, width), bars(encoding)),
-        *_peak_lines(memory_map, max(80, width)),
-        "",
-        "Limits of the head (no plan of the kind can be lower)",
-        *_limit_lines(limits, memory_map.head),
-    ]
-    if notes:
-        lines += ["", "Notes"]
-    for note in notes:
-        body = textwrap.wrap(safe_text(" ".join(note.split())), max(80, width) - 4)
-        lines += [f"{'    ' if i else '  - '}{line}" for i, line in enumerate(body)]
-    return _encodable("\n".join(lines) + "\n", encoding)
-
-
-def _operator_lines(memory_map: MemoryMap, width: int, bar: Callable[[int, int], str]) -> list[str]:
-    """The table of operators. Columns of which every number is zero are left out."""
-    steps = memory_map.steps
-    if not steps:
-        return ["  (no operators)", ""]
-    columns = [
-        (title, numbers)
-        for title, numbers, always in (
-            ("input", [s.input_bytes for s in steps], True),
-            ("output", [s.output_bytes for s in steps], True),
-            ("other", [s.other_bytes for s in steps], True),
-            ("scratch", [s.workspace_bytes for s in steps], False),
-            ("shared", [-s.shared_bytes for s in steps], False),
-            ("live", [s.live_bytes for s in steps], True),
-        )
-        if always or any(numbers)
-    ]
-    cells = [_right(title, numbers) for title, numbers in columns]
-    operators = [_indent(s) + shorten(s.operator, 26) for s in steps]
-    index = max(5, len(f"{max(s.index for s in steps):,}") + 2)
-    kind = max(8, *map(display_width, operators))
-    used = index + kind + sum(len(c[0]) + 2 for c in cells) + 6 + CELLS + 8
-    name = max(12, min(width - used, max(min(len(s.name), 200) for s in steps)))
-    peak, most = memory_map.peak_step, max(1, *(s.live_bytes for s in steps))
-    lines = [
-        f"{'#':>{index}}  {_pad('operator', kind)}  {_pad('name', name)}  "
-        + "  ".join(c[0] for c in cells)
-    ]
-    for row, step in enumerate(steps):
-        numbers = "  ".join(c[row + 1] for c in cells)
-        mark = (">", " <- peak") if step is peak else ("", "")
-        lines.append(
-            f"{mark[0] + f'{step.index:,}':>{index}}  {_pad(operators[row], kind)}  "
-            f"{_pad(shorten(step.name, name), name)}  {numbers}  "
-            f"{bar(step.live_bytes, most)}{mark[1]}"
-        )
-    return [line.rstrip() for line in lines] + [""]
-
-
-def peak_tensors(memory_map: MemoryMap) -> list[tuple[str, int | None]]:
-    """Buffers live at the peak, largest first: name and bytes (None: no block of that name).
-
-    A name that several blocks have means the one that lives at the peak.
-    """
-    peak = memory_map.peak_step
-    if peak is None:
-        return []
-    time = next(i for i, step in enumerate(memory_map.steps) if step is peak)
-    wanted, sizes = set(peak.live), dict[str, int]()
-    for block in memory_map.blocks:
-        if block.name in wanted and (block.start <= time < block.end or block.name not in sizes):
-            sizes[block.name] = block.size
-    rows = [(name, sizes.get(name)) for name in peak.live]
-    return sorted(rows, key=lambda row: (-(row[1] or 0), row[0]))
-
-
-def _peak_lines(memory_map: MemoryMap, width: int) -> Iterator[str]:
-    peak = memory_map.peak_step
-    if peak is None:
-        return
-    where = f"operator {peak.index:,} {shorten(peak.operator, 26)}"
-    yield f"Peak: {human_size(peak.live_bytes)} live at {where}"
-    rows = peak_tensors(memory_map)
-    for name, size in rows[:_PEAK_TENSORS_SHOWN]:
-        number = "?" if size is None else f"{size:,} B"
-        share = "" if size is None else percent(size, peak.live_bytes)
-        yield f"  {number:>14}  {share:>7}  {shorten(name, width - 27)}"
-    if len(rows) > _PEAK_TENSORS_SHOWN:
-        rest = sum(size or 0 for _, size in rows[_PEAK_TENSORS_SHOWN:])
-        yield f"  {f'{rest:,} B':>14}  {'':>7}  in {len(rows) - _PEAK_TENSORS_SHOWN:,} more"
-    if peak.workspace_bytes:
-        share = percent(peak.workspace_bytes, peak.live_bytes)
-        yield f"  {f'{peak.workspace_bytes:,} B':>14}  {share:>7}  scratch of the kernel"
-
-
-def _limit_lines(limits: HeadLimits, head: int) -> Iterator[str]:
-    for short, title, size, meaning in limit_rows(limits):
-        number = "not known" if size is None else f"{size:,} B"
-        above = "" if size is None or not head else f"{percent(size, head)} of the head"
-        yield f"  {short}  {title:<11}{number:>14}  {above:<20}  {meaning}"
+    return encodable("\n".join(lines) + "\n", encoding)
 
 
 def _titled(label: str, items: Sequence[str], shown: int) -> Iterator[tuple[str, str]]:
@@ -351,27 +255,14 @@ def _some(items: Sequence[str], shown: int) -> Iterator[tuple[str, str]]:
         yield "", f"and {len(items) - len(kept):,} more"
 
 
-def _right(title: str, numbers: Iterable[int]) -> list[str]:
-    """A column: the title, then the numbers, all right-aligned."""
-    cells = [title, *(f"{n:,}" for n in numbers)]
-    width = max(map(len, cells))
-    return [cell.rjust(width) for cell in cells]
-
-
-def _indent(step: MapStep) -> str:
-    return "  " if step.graph > 0 else ""
-
-
 def _row(label: str, text: str, width: int) -> list[str]:
-    """A labelled line and, where the text is long, one more; the middle of the rest is lost."""
+    """A labelled line and, where the text is long, a few more; of what is longer still the middle
+    is lost."""
     room = max(20, width - 2 - _LABEL)
-    text = shorten(text, 2 * room - 20)
-    lines = textwrap.wrap(text, room) if text.isascii() else [shorten(text, room)]
+    text = shorten(text, _MOST_LINES * room - 20)
+    even = text.isascii() or display_width(text) == len(text)
+    lines = textwrap.wrap(text, room) if even else [shorten(text, room)]
     return [f"  {label if i == 0 else '':<{_LABEL}}{line}" for i, line in enumerate(lines)]
-
-
-def _pad(text: str, width: int) -> str:
-    return text + " " * (width - display_width(text))
 
 
 def _take(text: str, width: int) -> str:
@@ -390,7 +281,8 @@ def _cells(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _encodable(text: str, encoding: str) -> str:
+def encodable(text: str, encoding: str) -> str:
+    """`text` with what `encoding` cannot hold written as a backslash escape."""
     try:
         return text.encode(encoding, "backslashreplace").decode(encoding)
     except LookupError:

@@ -30,16 +30,31 @@ def read_file(path: Path) -> bytes:
         raise UsageError(f"cannot read {path}: {_reason(error)}") from error
 
 
-def check_writable(path: Path, *, force: bool, inputs: tuple[Path, ...] = ()) -> None:
-    """UsageError unless a file may be written at `path`: its folder is there and writable, it
-    is none of `inputs`, and it does not exist yet or `force` is given."""
+def holds(path: Path, data: bytes) -> bool:
+    """Whether a regular file with just these bytes is at `path`."""
     try:
-        _check_destination(path, force=force, inputs=inputs)
+        return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
+    except OSError:
+        return False
+
+
+def check_writable(
+    path: Path,
+    *,
+    force: bool,
+    inputs: tuple[Path, ...] = (),
+    why: str = "choose another name",
+) -> None:
+    """UsageError unless a file may be written at `path`: its folder is there and writable, it
+    is none of `inputs`, and it does not exist yet or `force` is given. why: what to do, or what
+    the file is, where it exists."""
+    try:
+        _check_destination(path, force=force, inputs=inputs, why=why)
     except OSError as error:  # a name too long, a folder that may not be searched
         raise UsageError(f"cannot write {path}: {_reason(error)}") from error
 
 
-def _check_destination(path: Path, *, force: bool, inputs: tuple[Path, ...]) -> None:
+def _check_destination(path: Path, *, force: bool, inputs: tuple[Path, ...], why: str) -> None:
     if path.is_dir():
         raise UsageError(f"{path} is a directory; give the name of the file to write")
     if not path.parent.is_dir():
@@ -54,7 +69,7 @@ def _check_destination(path: Path, *, force: bool, inputs: tuple[Path, ...]) -> 
     if exists and not path.is_file():  # replacing it by a file would destroy a device
         raise UsageError(f"{path} is not a regular file; choose another name")
     if exists and not force:
-        raise UsageError(f"{path} exists; choose another name, or add --force to replace it")
+        raise UsageError(f"{path} exists; {why}, or add --force to replace it")
     if not os.access(path.parent, os.W_OK):
         raise UsageError(f"cannot write {path}: no permission to write in {path.parent}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 from tflm_planner.support.errors import UsageError
 
@@ -10,6 +11,8 @@ ALIGNMENT = 16
 """Alignment of every buffer that TFLM's memory planner places, in bytes."""
 
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(B|K|KB|KIB|M|MB|MIB)?\s*", re.IGNORECASE)
+_MOST = 1 << 48
+"""Bytes: beyond that a size is a slip."""
 _FACTOR = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20}
 
 
@@ -24,7 +27,11 @@ def parse_size(text: str) -> int:
     if match is None:
         raise UsageError(f"size {text!r} is not understood; write bytes (262144) or 256K, 1.5M")
     number, unit = match.groups()
-    return int(float(number) * _FACTOR[(unit or "").upper()[:1]])
+    factor = _FACTOR[(unit or "").upper()[:1]]
+    size = Fraction(number) * factor
+    if (factor == 1 and size.denominator != 1) or not 1 <= size <= _MOST:
+        raise UsageError(f"size {text!r}: no memory has so many bytes; write 262144, 256K or 1.5M")
+    return int(size)
 
 
 def human_size(size: int) -> str:

@@ -107,6 +107,12 @@ def _place(tensors: Sequence[Tensor | None], tensor: Tensor) -> int:
     return next(i for i, t in enumerate(tensors) if t is tensor)
 
 
+def runners(target: Target) -> tuple[Target, ...]:
+    """The targets that must run what is made for `target`: itself, and the TFLM of this machine,
+    which proves it."""
+    return tuple(dict.fromkeys((target, load_target(WHEEL))))
+
+
 def machine(target: Target | None = None) -> Machine:
     """The machine of a target; of the default one if none is given."""
     target = target or load_target(DEFAULT_TARGET)

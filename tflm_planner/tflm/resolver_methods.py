@@ -50,6 +50,8 @@ _CUSTOM = {
     "ethos-u": "AddEthosU",
 }
 """Custom operators that come with TFLM, by the name in the file."""
+BUILTINS = _REGULAR | frozenset(_OTHERS)
+"""Operators of the schema that TFLM has."""
 
 
 def resolver_method(kind: str, *, custom: bool = False) -> str | None:

@@ -109,12 +109,17 @@ def with_lean(target: Target) -> Target:
     """The same target with the lean library. Raises UsageError where that cannot be predicted."""
     if target.lean:
         return target
-    if target.kernels in CONSERVATIVE or target.recording:
+    if not can_be_lean(target):
         raise UsageError(
             f"target {target.id!r} cannot be lean: which parameters stay in RAM is known for "
             "CMSIS-NN and the reference kernels; name a target with one of these"
         )
     return replace(target, id=target.id + LEAN_SUFFIX, name=f"{target.name}, lean", lean=True)
+
+
+def can_be_lean(target: Target) -> bool:
+    """Whether it is known which parameters stay in RAM with the lean library, and not lean yet."""
+    return not (target.lean or target.kernels in CONSERVATIVE or target.recording)
 
 
 @cache

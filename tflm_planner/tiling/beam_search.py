@@ -12,7 +12,6 @@ operators can compute their tiles exactly.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -52,11 +51,10 @@ class _BeamState:
 
 
 class BeamSearch:
-    """One search. `found()` is good at any time, also after Ctrl-C in `run()`."""
+    """One search. `found()` is good at any time, also after StoppedError in `run()`."""
 
     def __init__(self, options: TilingOptions, workers: Workers) -> None:
         self._options, self._workers = options, workers
-        self._deadline = time.monotonic() + options.time_limit
         model = workers.bench.model
         self._ops = model.main.ops
         self._cells = cells(model.main)
@@ -84,11 +82,11 @@ class BeamSearch:
         return TilingResult(best, front, len(self._seen), slower)
 
     def run(self, say: Progress = silent) -> None:
-        """Algorithm 1, then its best state planned with care."""
+        """Algorithm 1, then its best state planned with care. Raises StoppedError."""
         states = [self._start]
         for _ in range(MOST_STEPS):
             states = self._step(states)
-            if not states or time.monotonic() > self._deadline:
+            if not states:
                 break
             best = self.found().best
             say(f"MOTES: {best.bytes:,} B, {len(self._seen)} states scheduled")

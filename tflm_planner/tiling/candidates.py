@@ -10,7 +10,7 @@ one: only what a partition chooses is ever tried. It must not make models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tflm_planner.tiling.options import Progress, Tiling
 from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
@@ -37,12 +37,10 @@ _REFINED = 4
 
 class PromisingSegmentations:
     """Of one mode of a search. partition: of all its items. bound: whether views lie in their
-    parents. over: whether time is up."""
+    parents."""
 
-    def __init__(
-        self, partition: Segmenter, tried: SegmentEvaluations, bound: bool, over: Callable[[], bool]
-    ) -> None:
-        self._partition, self._tried, self._bound, self._over = partition, tried, bound, over
+    def __init__(self, partition: Segmenter, tried: SegmentEvaluations, bound: bool) -> None:
+        self._partition, self._tried, self._bound = partition, tried, bound
         self._whole, self._options = tried.whole, tried.options
         caps = partition.caps()
         self._caps = caps[:: max(len(caps) // _CAPS, 1)]
@@ -52,7 +50,7 @@ class PromisingSegmentations:
     def true(self, say: Progress) -> Iterator[list[Segmentation]]:
         """Covers of which every item was tried, the most promising first, a few at a time."""
         seen: set[tuple[SegmentKey, ...]] = set()
-        while len(seen) < MOST_WHOLE and not self._over():
+        while len(seen) < MOST_WHOLE:
             fresh = [c for c in self._promising() if c.items and c.ways not in seen]
             if self._tried.count >= MOST_TRIALS or self._whole.work.is_spent:
                 fresh = [c for c in fresh if c.tried]

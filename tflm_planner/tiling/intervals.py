@@ -9,7 +9,7 @@ Only what may lower the bytes that are to be lowered becomes an item. It must no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -89,13 +89,12 @@ class IntervalsEndingAt:
 
 @dataclass(frozen=True)
 class Intervals:
-    """used: kinds of operators that the model has. over: whether time is up."""
+    """used: kinds of operators that the model has."""
 
     reach: IntervalLimits
     workers: Workers
     options: TilingOptions
     used: frozenset[str]
-    over: Callable[[], bool]
 
     def tiled(self, bound: bool) -> Iterator[Segment]:
         """All intervals in tiles that may help. bound: views lie in their parents, so that no
@@ -110,27 +109,21 @@ class Intervals:
         """All intervals in loops that may help: the same whether views are bound or not."""
         if loops_allowed(self.options, self.used):
             for found in self._asked(None):
-                yield from map(looped_segment, cast("list[LoopEstimate]", found or []))
+                yield from map(looped_segment, cast("list[LoopEstimate]", found))
 
     def _sketched(self, kept: HaloPolicy) -> list[TileEstimate]:
         """Sketches that may help, whatever may be used; the same for all searches of a line."""
         known = self.workers.bench.sketched(self.reach.order)
         if kept in known:
             return known[kept]
-        found = cast("list[list[TileEstimate] | None]", self._asked(kept))
-        made = [sketch for sketches in found for sketch in sketches or ()]
-        if None not in found:  # else these are not all
-            known[kept] = made
-        return made
+        found = cast("list[list[TileEstimate]]", self._asked(kept))
+        known[kept] = [sketch for sketches in found for sketch in sketches]
+        return known[kept]
 
-    def _asked(
-        self, kept: HaloPolicy | None
-    ) -> list[list[TileEstimate] | list[LoopEstimate] | None]:
-        """By ends; None where time was up."""
+    def _asked(self, kept: HaloPolicy | None) -> list[list[TileEstimate] | list[LoopEstimate]]:
+        """By ends."""
         ends = range(1, len(self.reach.order) + 1)
-        return self.workers.done(
-            [IntervalsEndingAt(self.reach, end, kept) for end in ends], self.over
-        )
+        return self.workers.done([IntervalsEndingAt(self.reach, end, kept) for end in ends])
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,20 @@ MAX_REPORTED_SLOWDOWN = 1.5
 """Instructions, relative to the original, beyond which nothing is worth a word."""
 
 
+def check_choices(method: str, objective: str) -> None:
+    """UsageError for a search or an objective that there is not."""
+    if method not in METHODS:
+        raise UsageError(f"search {method!r} is unknown; choose from {', '.join(METHODS)}")
+    if objective not in OBJECTIVES:
+        known = ", ".join(OBJECTIVES)
+        raise UsageError(f"objective {objective!r} is unknown; choose from {known}")
+
+
 @dataclass(frozen=True)
 class TilingOptions:
     """machine, trails_of: the target. overhead: instructions allowed, relative to the model as it
     was read (delta). method: "regions" or MOTES's beam search. objective: the bytes to lower, of
-    the whole arena or of the head alone. width: of the beam (beta). time_limit: seconds. budget:
+    the whole arena or of the head alone. width: of the beam (beta). budget:
     bytes that are enough: of the candidates that keep it the fastest wins. dialect: whether views
     may cost no operator (`transforms.dialect`). new_kinds: operators that may be used although the
     model does not use them, so that the firmware must register them; None for all. workers:
@@ -41,7 +50,6 @@ class TilingOptions:
     method: Method = "regions"
     objective: Objective = "arena"
     width: int = 4
-    time_limit: float = 60.0
     budget: int | None = None
     dialect: bool = True
     new_kinds: frozenset[str] | None = frozenset()
@@ -49,11 +57,7 @@ class TilingOptions:
     most_work: int = 1 << 40
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise UsageError(f"search {self.method!r} is unknown; choose from {', '.join(METHODS)}")
-        if self.objective not in OBJECTIVES:
-            known = ", ".join(OBJECTIVES)
-            raise UsageError(f"objective {self.objective!r} is unknown; choose from {known}")
+        check_choices(self.method, self.objective)
 
     def allows(self, kind: str, used: frozenset[str]) -> bool:
         """Whether an operator of this kind may be in the result of a model that uses `used`: none

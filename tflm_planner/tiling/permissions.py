@@ -11,9 +11,14 @@ module must not know how candidates are made.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tflm_planner.memory.allocators import compiling
+from tflm_planner.report.bounds_text import figure
+from tflm_planner.report.text import count
+from tflm_planner.support.stopping import PartOfStop, Stop, StoppedError
+from tflm_planner.tflm.arena.uncertainty import Bound
 from tflm_planner.tiling.search import (
     Progress,
     Tiling,
@@ -26,8 +31,17 @@ from tflm_planner.tiling.search import (
     slower_front,
 )
 
+COMPILED = (
+    compiling.CLIMBING,
+    compiling.Kernels(
+        ("tflm_planner.tiling.segmentation_kernel", "tflm_planner.tiling.hotspots.min_cut")
+    ),
+    compiling.EXACT,
+)
+"""What a search of tiles needs, each in a child of its own where it is to be compiled; the last one
+for its last plan only."""
 _FIRST_SHARE = 0.4
-"""Of the time, for the operators that the firmware has."""
+"""Of a time limit, for the operators that the firmware has."""
 _LARGE = 120
 """Operators of a model whose trials are dear."""
 _OWN_WORK, _OWN_WORK_OF_LARGE = 10_000, 5_000
@@ -46,15 +60,17 @@ class PermissionResults:
     own: Tiling | None
     found: TilingResult
 
-    def notes(self, plain: int, best: int, registered: Sequence[str]) -> list[str]:
+    def notes(self, plain: int, best: int, registered: Sequence[str], bound: Bound) -> list[str]:
         """What each step comes to. plain: bytes with order and plan alone. best: of the model
-        that was made. registered: what it makes the firmware register."""
+        that was made. registered: what it makes the firmware register. bound: what bytes are."""
         own = best
         if registered:
             own = plain if self.own is None else min(self.own.bytes, plain)
-        said = [f"operators as they are: {plain:,} B; in tiles, same firmware: {own:,} B"]
+        sizes = figure(plain, bound), figure(own, bound)
+        said = [f"operators as they are: {sizes[0]}; in tiles, same firmware: {sizes[1]}"]
         if registered and best < own:
-            said.append(f"with {len(registered)} more operators in the firmware: {best:,} B")
+            more = count(len(registered), "more operator", "more operators")
+            said.append(f"with {more} in the firmware: {figure(best, bound)}")
         return said
 
     def without(self, refused: Tiling, budget: int | None) -> PermissionResults:
@@ -64,35 +80,41 @@ class PermissionResults:
         own = self.own if self.own != refused else _best_tiling(rest, budget) if rest else None
         return PermissionResults(own, replace(self.found, front=front))
 
+    def unlike(self, shares: Callable[[Tiling], bool]) -> PermissionResults:
+        """The same, with nothing slower than allowed that shares a cause of refusals."""
+        slower = tuple(t for t in self.found.slower if not shares(t))
+        return replace(self, found=replace(self.found, slower=slower))
+
 
 def search_by_permission(
-    data: bytes, options: TilingOptions, on_progress: Progress | None = None
+    data: bytes,
+    options: TilingOptions,
+    on_progress: Progress | None = None,
+    stop: Stop | None = None,
 ) -> PermissionResults:
-    """The search of `search_tiles`, step by step."""
-    say = on_progress or silent
-    if options.new_kinds == frozenset():
-        workers = Workers(data, options)
-        try:
-            only = _search_with_beam(
-                data, replace(options, most_work=_work_without_new_operators(workers)), say, workers
-            )
-        finally:
-            workers.close()
-        return PermissionResults(only.best, only)
-    share = options.time_limit * _FIRST_SHARE
+    """The search of `search_tiles`, step by step; a step that `stop` lets no time for is left out.
+    Raises StoppedError where none can be made."""
+    say, stop = on_progress or silent, stop or Stop()
+    is_all = options.new_kinds == frozenset()
+    compiling.start(COMPILED)
+    if not compiling.ready(COMPILED[:-1], stop, say):
+        raise StoppedError
     workers = Workers(data, options)
     try:
-        say("tiling with the firmware's own operators")
+        if not is_all:
+            say("tiling with the firmware's own operators")
         as_is = replace(
-            options,
-            new_kinds=frozenset(),
-            time_limit=share,
-            most_work=_work_without_new_operators(workers),
+            options, new_kinds=frozenset(), most_work=_work_without_new_operators(workers)
         )
-        first = _search_with_beam(data, as_is, say, workers)
+        share = stop if is_all else PartOfStop(stop, _FIRST_SHARE)
+        first = _search_with_beam(data, as_is, say, workers, share)
+        if is_all:
+            return PermissionResults(first.best, first)
         say("tiling with all operators that are permitted")
-        rest = replace(options, time_limit=options.time_limit - share)
-        more = _search_with_beam(data, rest, say, workers)
+        try:
+            more = _search_with_beam(data, options, say, workers, stop)
+        except StoppedError:
+            return PermissionResults(first.best, first)
     finally:
         workers.close()
     both = pareto_fronts((first.best, *first.front, more.best, *more.front))
@@ -117,16 +139,19 @@ def _best_tiling(tilings: Sequence[Tiling], budget: int | None) -> Tiling:
 
 
 def _search_with_beam(
-    data: bytes, options: TilingOptions, say: Progress, workers: Workers
+    data: bytes, options: TilingOptions, say: Progress, workers: Workers, stop: Stop
 ) -> TilingResult:
     """A search, and a short one in the manner of MOTES beside it: its regions need not lie in one
     piece of any order, which intervals do."""
-    found = search_tiles(data, options, say, workers)
+    found = search_tiles(data, options, say, workers, stop)
     few = options.width * len(workers.bench.model.main.ops) > _BEAM_WORK
     if options.method != "regions" or few:  # not even one step's states could be tried
         return found
     beam = replace(options, method="motes", most_work=min(_BEAM_WORK, options.most_work))
-    other = search_tiles(data, beam, say, workers)
+    try:
+        other = search_tiles(data, beam, say, workers, stop)
+    except StoppedError:
+        return found
     best = _best_tiling([found.best, other.best], options.budget)
     both = pareto_fronts((best, *found.front, *other.front))
     slower = slower_front(both, (*found.slower, *other.slower))

@@ -10,6 +10,9 @@ of tiles is an interior optimum. Tilings slower than the overhead allows are dro
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from tflm_planner.support.stopping import Stop, StoppedError
 from tflm_planner.tiling.beam_search import BeamSearch
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import (
@@ -21,6 +24,7 @@ from tflm_planner.tiling.options import (
     Tiling,
     TilingOptions,
     TilingResult,
+    check_choices,
     pareto_fronts,
     silent,
     slower_front,
@@ -37,6 +41,7 @@ __all__ = [
     "TilingOptions",
     "TilingResult",
     "Workers",
+    "check_choices",
     "pareto_fronts",
     "search_tiles",
     "silent",
@@ -49,22 +54,23 @@ def search_tiles(
     options: TilingOptions,
     on_progress: Progress | None = None,
     workers: Workers | None = None,
+    stop: Stop | None = None,
 ) -> TilingResult:
     """The best tiling found of the model in `data`; the empty one when nothing helps.
 
-    Deterministic but for the clock, whatever the number of processes. Ctrl-C keeps the best so
-    far. `workers`: those of another search of the same model, for the same target and objective,
-    that know what it knew; they stay open.
+    Deterministic, whatever the number of processes, unless `stop` ends the search, which then
+    keeps the best so far. `workers`: those of another search of the same model, for the same
+    target and objective, that know what it knew; they stay open. Raises StoppedError where the
+    search is over before it could look at the model as it is.
     """
     say = on_progress or silent
     used = workers or Workers(data, options)
+    used.stop = stop or Stop()
     try:
         kind = SegmentSearch if options.method == "regions" else BeamSearch
         search = kind(options, used)
-        try:
+        with suppress(StoppedError):
             search.run(say)
-        except KeyboardInterrupt:
-            say("interrupted: keeping the best tiling so far")
         return search.found()
     finally:
         if workers is None:

@@ -8,12 +8,11 @@
 
 Intervals act on each other at their borders, which no sum shows; so whole models decide. Budgets
 are counts: the same model and options give the same tiling, however many processes work, unless
-the clock ends the search.
+the search is stopped (`workers.stop`).
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -85,11 +84,10 @@ class _Mode(NamedTuple):
 
 
 class SegmentSearch:
-    """One search. `found()` is good at any time, also after Ctrl-C in `run()`."""
+    """One search. `found()` is good at any time, also after StoppedError in `run()`."""
 
     def __init__(self, options: TilingOptions, workers: Workers) -> None:
         self._options, self._workers = options, workers
-        self._deadline = time.monotonic() + options.time_limit
         bench = workers.bench
         self._order = bench.order
         self._line: LinearSchedule = bench.line(self._order)
@@ -103,7 +101,7 @@ class SegmentSearch:
         plain = self._plain = self._whole.plain
         self._allowed = int((options.overhead - 1) * plain.instructions)
         reach = IntervalLimits(self._order, plain.arena, plain.tail, self._allowed)
-        self._intervals = Intervals(reach, workers, options, self._used, self._is_over)
+        self._intervals = Intervals(reach, workers, options, self._used)
         self._looped: list[Segment] | None = None
 
     # --- what was found ---
@@ -114,19 +112,16 @@ class SegmentSearch:
         tried = self._tried.count + self._bulges + self._whole.count
         return TilingResult(self._whole.best, front, tried, slower_front(front, self._whole.slower))
 
-    def _is_over(self) -> bool:
-        return time.monotonic() > self._deadline
-
     # --- the search ---
 
     def run(self, say: Progress = silent) -> None:
-        """Search until nothing is left to try, or time is up."""
+        """Search until nothing is left to try. Raises StoppedError."""
         modes = self._modes()
         for share, mode in zip(self._shares(len(modes)), modes, strict=True):
             say("tiling: sketching intervals")
             partition = self._partition(mode)
             self._work.open(share, _COVERS_SHARE)
-            covers = PromisingSegmentations(partition, self._tried, mode.bound, self._is_over)
+            covers = PromisingSegmentations(partition, self._tried, mode.bound)
             self._try_covers(covers, mode, say)
             self._turn_round(mode)
             self._cut_patches(mode)
@@ -187,7 +182,7 @@ class SegmentSearch:
             patience.note(self._whole.best.bytes)
             self._bulges = outings.tried
             say(f"tiling: {self._whole.best.bytes:,} B, {self._bulges} bulges tried")
-            if self._is_over() or patience.is_over:
+            if patience.is_over:
                 return
 
     def _turn_round(self, mode: _Mode) -> None:
@@ -202,7 +197,7 @@ class SegmentSearch:
     def _cut_patches(self, mode: _Mode) -> None:
         """Try patch stages before what the best model so far has behind them: with copies, as
         patches need them."""
-        if mode.bound or self._is_over() or not self._copies:
+        if mode.bound or not self._copies:
             return
         border = self._options.borders(self._used)[-1]
         most = self._whole.best.bytes - self._whole.beside
@@ -256,7 +251,7 @@ class SegmentSearch:
         """Change one scheme of the best whole model at a time, while that helps."""
         done: set[tuple[TiledRegion | LoopedRegion, ...]] = set()
         patience = EarlyStop(_STARTS_IN_VAIN, _GAIN, self._whole.best.bytes)
-        while not (self._work.is_spent or self._is_over() or patience.is_over):
+        while not (self._work.is_spent or patience.is_over):
             ranked = self._whole.ranked(mode.bound)
             near = [trial for _, trial in ranked[:2]]
             near += [trial for _, trial in ranked if not trial.has_loops][:1]
@@ -271,19 +266,13 @@ class SegmentSearch:
             for k in range(0, len(moves), BATCH):
                 fitting = self._whole.fitting(moves[k : k + BATCH])
                 self._whole.add(fitting)
-                if (
-                    self._is_over()
-                    or self._work.is_spent
-                    or len(fitting) < len(moves[k : k + BATCH])
-                ):
+                if self._work.is_spent or len(fitting) < len(moves[k : k + BATCH]):
                     return
             patience.note(self._whole.best.bytes)
             say(f"tiling: {self._whole.best.bytes:,} B, {self._whole.count} models planned")
 
     def _finish(self, say: Progress) -> None:
         """Plan the best few with care, as they are and in orders of their own."""
-        if self._is_over():
-            return
         left = _CAREFUL_WORK
         chosen: list[Candidate] = []
         for _, trial in self._whole.ranked()[:FINALISTS]:

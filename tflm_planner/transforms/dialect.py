@@ -23,7 +23,8 @@ from tflm_planner.model.draft import reshape_output
 from tflm_planner.model.edit import drop_views, resize
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.ops import sharings
-from tflm_planner.ops.axes import Slide, axis_map
+from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
 from tflm_planner.tflm import greedy

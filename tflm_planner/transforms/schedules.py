@@ -17,8 +17,6 @@ Schedule = Literal["file", "rpo", "best"]
 _STATES = 1_500
 """States of the search for an order of tiles: those that end later are rare, and a trial takes
 milliseconds."""
-_CLOCK = 60.0
-"""Seconds of it at most: states are to end it, so that a slow machine finds the same order."""
 
 
 @dataclass(frozen=True)
@@ -31,4 +29,4 @@ class PlanRecipe:
 
 def quick_order(schedule: Schedule, states: int = _STATES) -> OrderSearch:
     """The search for such an order."""
-    return partial(best_order, method=schedule, budget=states, time_limit=_CLOCK)
+    return partial(best_order, method=schedule, budget=states)

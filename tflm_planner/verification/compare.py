@@ -7,8 +7,8 @@ interpreter each (so that state shows), and must answer with the same bytes.
 from __future__ import annotations
 
 import importlib.util
+import re
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,11 +17,17 @@ from typing import Any
 
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.macs import total_macs
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.support.units import align_up
 from tflm_planner.verification.inputs import Array, input_sets, supported
-from tflm_planner.verification.locate import first_difference
-from tflm_planner.verification.session import Child, RuntimeFailureError, Session
+from tflm_planner.verification.locate import Place, first_difference
+from tflm_planner.verification.session import (
+    Child,
+    RuntimeFailureError,
+    RuntimeTimeoutError,
+    Session,
+)
 from tflm_planner.verification.tolerance import Differences, Tolerance
 from tflm_planner.verification.verdict import (
     CANNOT_RUN,
@@ -36,20 +42,22 @@ from tflm_planner.verification.verdict import (
 
 PACKAGES = {"LiteRT": "ai_edge_litert", "TFLM": "tflite_micro"}
 _MINIMUM_INPUTS = 2
+MOST_MACS = 3_000_000_000
+"""Some 20 s of reference kernels, at 150 million a second."""
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Options:
-    """seed: of the random inputs. inputs: how many to compare. budget: seconds for a runtime
-    after which no further input is started (two at least are compared). time_limit: seconds
-    that a runtime may take for one answer. arena: bytes for TFLM, 0 to choose. runtimes: those
-    that take part (a result in the TFLM dialect runs on TFLM only). tolerance: how far outputs
-    may be apart; None: not at all."""
+    """seed: of the random inputs. inputs: how many to compare. most_macs: multiply-accumulates of
+    all inputs together, beyond which fewer are compared (two at least). time_limit: seconds
+    that a runtime may take for one answer, after which it is taken to hang. arena: bytes for TFLM,
+    0 to choose. runtimes: those that take part (a result in the TFLM dialect runs on TFLM only).
+    tolerance: how far outputs may be apart; None: not at all."""
 
     seed: int = 0
     inputs: int = 8
-    budget: float = 20.0
+    most_macs: int = MOST_MACS
     time_limit: float = 300.0
     arena: int = 0
     runtimes: tuple[str, ...] = tuple(PACKAGES)
@@ -99,7 +107,7 @@ def verify(
             if on_progress is not None:
                 on_progress(f"comparing on {name}")
 
-            def where(values: list[Array], name: str = name) -> str:
+            def where(values: list[Array], name: str = name) -> Place:
                 return first_difference(name, original, result, values, arena)
 
             pair = SideBySide(name, models[0], pairs[name], options, where)
@@ -178,10 +186,10 @@ class SideBySide:
         model: Model,
         sessions: Sequence[Child],
         options: Options,
-        where: Callable[[list[Array]], str],
+        where: Callable[[list[Array]], Place],
     ) -> None:
         """`model`: the original. `sessions`: of both. `where`: for inputs on which they differ,
-        what to add to the message."""
+        the place of the difference."""
         self._runtime, self._where = runtime, where
         self._model = model
         self._sessions = sessions
@@ -189,7 +197,7 @@ class SideBySide:
         self.arenas: list[HostAllocation | None] = [None, None]
 
     def compare(self) -> RuntimeCheck:
-        """Run both until they differ, the inputs end or the budget is spent."""
+        """Run both until they differ, or the inputs end."""
         unfit = why_unfit(self._model, self._runtime)
         if unfit is not None:
             return self._check(CANNOT_RUN, 0, False, unfit)
@@ -197,21 +205,19 @@ class SideBySide:
             try:
                 answer: dict[str, int] = self._sessions[side].receive()
             except RuntimeFailureError as failure:
+                self._check_answered(failure, side)
                 what = "" if status == CANNOT_RUN else "the result does not load: "
-                return self._check(status, 0, False, f"{what}{failure}")
+                return self._check(status, 0, False, f"{what}{failure}", named_in(str(failure)))
             if "head" in answer:
                 self.arenas[side] = HostAllocation(answer["head"], answer["tail"])
         return self._invoke_all()
 
     def _invoke_all(self) -> RuntimeCheck:
-        started = time.monotonic()
         seen: set[bytes] = set()
         done = 0
         found = Differences(self._options.tolerance)
-        sets = input_sets(self._model.main, self._options.seed, count=self._options.inputs)
+        sets = input_sets(self._model.main, self._options.seed, count=self._count())
         for label, values in sets:
-            if done >= _MINIMUM_INPUTS and time.monotonic() - started > self._options.budget:
-                break
             try:
                 wanted, got = self._invoke(values)
             except RuntimeFailureError as failure:
@@ -220,21 +226,37 @@ class SideBySide:
                 reason = f"stopped at {label} input: {failure}"
                 return self._check(CLOSE if found.any else EQUAL, done, len(seen) > 1, reason)
             if isinstance(got, RuntimeFailureError):
+                self._check_answered(got, 1)
                 crash = self._sessions[0].crash()
                 if crash is not None:
                     detail = f"the runtime damages its own memory on it ({crash})"
                     return self._check(CANNOT_RUN, done, len(seen) > 1, detail)
                 detail = f"{label} input: the result fails where the original runs: {got}"
-                return self._check(DIFFERENT, done, len(seen) > 1, detail)
+                return self._check(DIFFERENT, done, len(seen) > 1, detail, named_in(str(got)))
             done += 1
             seen.add(b"".join(a.tobytes() for a in wanted))
             wrong, why = _first_unequal(wanted, got, found)
             if wrong is not None:
                 name = self._model.main.outputs[wrong].name
                 detail = f"{label} input: output {wrong} ({name!r}) differs{why}"
-                detail += self._where(values)
-                return self._check(DIFFERENT, done, len(seen) > 1, detail)
+                place = self._where(values)
+                detail += place.said
+                return self._check(DIFFERENT, done, len(seen) > 1, detail, place.culprit)
         return self._check(CLOSE if found.any else EQUAL, done, len(seen) > 1, str(found))
+
+    def _check_answered(self, failure: RuntimeFailureError, side: int) -> None:
+        """Raise ModelError where the result did not answer in time: it may hang, or the machine may
+        be slow, and that must decide nothing."""
+        if side and isinstance(failure, RuntimeTimeoutError):
+            raise ModelError(
+                f"the planned model gave {failure} on {self._runtime}, so that nothing is proved; "
+                "nothing was written. Try again when the machine has less to do"
+            )
+
+    def _count(self) -> int:
+        """Inputs to compare: counted, so that any machine proves the same."""
+        fitting = self._options.most_macs // max(total_macs(self._model.ops()), 1)
+        return min(self._options.inputs, max(fitting, _MINIMUM_INPUTS))
 
     def _invoke(self, values: list[Array]) -> tuple[list[Any], list[Any] | RuntimeFailureError]:
         original, result = self._sessions
@@ -249,8 +271,16 @@ class SideBySide:
         except RuntimeFailureError as failure:
             return wanted, failure
 
-    def _check(self, status: str, inputs: int, vary: bool, detail: str) -> RuntimeCheck:
-        return RuntimeCheck(self._runtime, status, inputs, vary, detail)
+    def _check(
+        self, status: str, inputs: int, vary: bool, detail: str, culprit: int | None = None
+    ) -> RuntimeCheck:
+        return RuntimeCheck(self._runtime, status, inputs, vary, detail, culprit)
+
+
+def named_in(failure: str) -> int | None:
+    """The position of the operator that a runtime's message names: "Node SLICE (number 3) ..."."""
+    found = re.search(r"\bnode [A-Z0-9_]+ \(number (\d+)\b", failure, re.IGNORECASE)
+    return None if found is None else int(found[1])
 
 
 def _first_unequal(wanted: list[Any], got: list[Any], found: Differences) -> tuple[int | None, str]:

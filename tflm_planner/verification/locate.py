@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model, write_model
@@ -18,12 +18,20 @@ from tflm_planner.verification.session import RuntimeFailureError, Session
 _TIME_LIMIT = 60.0
 
 
+class Place(NamedTuple):
+    """Where a result first differs: to append to a message, and the operator's position in the
+    main graph. Empty and None when it cannot be told."""
+
+    said: str = ""
+    culprit: int | None = None
+
+
 def first_difference(
     runtime: str, original: bytes, result: bytes, values: list[Any], arena: int
-) -> str:
-    """ " first at operator ..." to append to a message; empty when it cannot be told."""
-    ops = read_model(result).main.ops
-    partner = _partners(read_model(original), ops)
+) -> Place:
+    """The first operator that computes something else."""
+    ops = _read(result).main.ops
+    partner = _partners(_read(original), ops)
     known = [k for k, op in enumerate(ops) if k in partner and op.outputs]
 
     def differs(k: int) -> bool | None:
@@ -36,14 +44,16 @@ def first_difference(
 
     low, high = 0, len(known) - 1
     if high < 0 or not differs(known[high]):
-        return ""
+        return Place()
     while low < high:
         middle = (low + high) // 2
         if differs(known[middle]):
             high = middle
         else:
             low = middle + 1
-    return f", first at operator {known[low]} of the result ({ops[known[low]].label})"
+    culprit = known[low]
+    said = f", first at operator {culprit} of the result ({ops[culprit].label})"
+    return Place(said, culprit)
 
 
 def cut_after(data: bytes, last: int) -> bytes:
@@ -51,12 +61,17 @@ def cut_after(data: bytes, last: int) -> bytes:
 
     All tensors stay listed: an offline plan has one entry for each.
     """
-    model = read_model(data)
+    model = _read(data)
     graph = model.main
     graph.outputs = list(graph.ops[last].outputs)
     graph.ops = graph.ops[: last + 1]
     model.signatures = []
     return write_model(model)
+
+
+def _read(data: bytes) -> Model:
+    """Also one in the TFLM dialect, whose views no operator writes."""
+    return read_model(data, dialect=True)
 
 
 def _partners(original: Model, ops: list[Op]) -> dict[int, int]:
@@ -75,7 +90,7 @@ def _describe(tensor: Tensor) -> str:
 
 
 def _run(runtime: str, data: bytes, values: list[Any], arena: int) -> list[bytes]:
-    outputs = len(read_model(data).main.outputs)
+    outputs = len(_read(data).main.outputs)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cut.tflite"
         path.write_bytes(data)

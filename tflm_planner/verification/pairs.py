@@ -25,6 +25,7 @@ from tflm_planner.verification.compare import (
     write_temporary,
 )  # fmt: skip
 from tflm_planner.verification.inputs import dtype_of
+from tflm_planner.verification.locate import Place
 from tflm_planner.verification.session import Child
 from tflm_planner.verification.verdict import NOT_AVAILABLE, RuntimeCheck, Verdict
 
@@ -75,7 +76,7 @@ def verify_pair(
                 )
                 for worker, *arguments in ways
             ]
-            checks.append(SideBySide(name, model, sessions, options, lambda _: "").compare())
+            checks.append(SideBySide(name, model, sessions, options, lambda _: Place()).compare())
     return Verdict(tuple(checks))
 
 

@@ -20,14 +20,10 @@ from tflm_planner.verification.compare import (
 from tflm_planner.verification.inputs import input_sets
 from tflm_planner.verification.session import RuntimeFailureError, RuntimeTimeoutError, Session
 
-_PATIENCE = 3.0
-"""Seconds for loading, and for the input: whatever computes for longer was not refused so far, and
-the proof has all the time it needs."""
-
 
 def why_unable(data: bytes, runtime: str, options: Options | None = None) -> str | None:
-    """Why `runtime` cannot run the model in `data`; None where it can, or has not refused it in
-    time."""
+    """Why `runtime` cannot run the model in `data`; None where it can, or does not answer: a
+    machine that is busy decides nothing, and the proof says what hangs."""
     options = options or Options()
     if runtime not in options.runtimes:
         return "not asked"
@@ -39,10 +35,11 @@ def why_unable(data: bytes, runtime: str, options: Options | None = None) -> str
         return unfit
     label, values = next(input_sets(model.main, options.seed))
     arena, outputs = options.arena or roomy_arena(data, model), len(model.main.outputs)
+    limit = options.time_limit
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "original.tflite"
         write_temporary([path], [data])
-        session = Session(runtime, path, arena=arena, outputs=outputs, time_limit=_PATIENCE)
+        session = Session(runtime, path, arena=arena, outputs=outputs, time_limit=limit)
         with session:
             doing = ""
             try:

@@ -6,12 +6,12 @@ import contextlib
 import queue
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from pathlib import Path
 from typing import Any, Self
 
+from tflm_planner.support.children import start_module
 from tflm_planner.support.frames import Failure, read_frame, write_frame
 
 
@@ -30,12 +30,7 @@ class Child:
         """Start `python -m ARGUMENTS`. `time_limit`: seconds for any answer."""
         self._limit = time_limit
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-        )
+        self._process = start_module(arguments, self._errors)
         self._answers: queue.Queue[Any] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 

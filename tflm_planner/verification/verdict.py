@@ -27,6 +27,8 @@ class RuntimeCheck:
     declared. inputs: invokes compared, in a row on
     one interpreter. outputs_vary: whether the original's outputs differ between inputs at all;
     equality proves nothing when they do not. detail: why, or where the first difference is.
+    culprit: the operator of the result that is the first to differ, or that the runtime does not
+    run, by its position in the main graph, if that is known.
     """
 
     runtime: str
@@ -34,6 +36,7 @@ class RuntimeCheck:
     inputs: int
     outputs_vary: bool
     detail: str
+    culprit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from itertools import chain
 import numpy as np
 
 from tflm_planner.memory.allocators.items import Items
-from tflm_planner.memory.allocators.kernel import Ints, compiled
+from tflm_planner.memory.allocators.machine_code import Ints, compiled
 from tflm_planner.memory.domains import forbidden
 from tflm_planner.memory.problem import Problem
 
@@ -125,7 +125,8 @@ def _entries(
     low, high = np.concatenate((low[left], table[:, 1])), np.concatenate((high[left], table[:, 2]))
     order = np.lexsort((low, seen[at]))
     at, low, high = at[order], low[order], high[order]
-    kept, high = _united(seen[at], low, high)
+    kept, tops = np.empty(len(low), np.int64), high.copy()
+    kept, high = kept[: _united(seen[at], low, high, kept, tops)], tops
     at, low, high = at[kept], low[kept], high[kept]
     row = np.concatenate((owner[i[at]], owner[j[at]]))
     other = np.concatenate((owner[j[at]], owner[i[at]]))
@@ -136,21 +137,21 @@ def _entries(
 
 
 @compiled
-def _united(pair: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
-    """Which intervals begin a stretch of those that overlap, and where stretches end, noted at
-    their first interval. Two that only touch leave their common point free. Sorted by pair and
-    low."""
-    kept, tops = np.empty(len(low), np.int64), high.copy()
+def _united(pair: Ints, low: Ints, high: Ints, kept: Ints, tops: Ints) -> int:
+    """How many stretches there are of intervals that overlap; which begin one (kept), and where it
+    ends, noted at its first interval (tops, which are `high` at first). Two that only touch leave
+    their common point free. Sorted by pair and low."""
     count = 0
     for e in range(len(low)):
         if count:
             first = kept[count - 1]
             if pair[first] == pair[e] and low[e] < tops[first]:
-                tops[first] = max(tops[first], high[e])
+                if high[e] > tops[first]:
+                    tops[first] = high[e]
                 continue
         kept[count] = e
         count += 1
-    return kept[:count], tops
+    return count
 
 
 __all__ = ["Arrays"]

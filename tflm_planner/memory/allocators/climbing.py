@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tflm_planner.memory.allocators.arrays import Arrays
-from tflm_planner.memory.allocators.kernel import Ints, compiled
+from tflm_planner.memory.allocators.machine_code import Ints, compiled, int64
 
 _STALL = 60
 """Rounds without progress before a restart."""
@@ -37,12 +37,15 @@ def climb(
     """The best offsets found in at most `rounds` rounds from a first order; those of the first
     fit in that order at worst. Stops at `bound`. given: offsets of items that stay where they
     are, -1 of all others; those that are in no order have none in the end. seed: of its chances."""
-    a = arrays
-    given = np.full(len(a.heights), -1, np.int64) if given is None else given
-    first = np.asarray(order, np.int64)
-    return _climbed(
-        a.starts, a.other, a.low, a.high, a.heights, first, given, bound, rounds, seed & _MASK
+    a, size = arrays, len(arrays.heights)
+    offsets = np.full(size, -1, np.int64) if given is None else given.copy()
+    first = np.array(order, np.int64)
+    position = np.where(offsets >= 0, -1, _FAR)  # what is placed comes before all others
+    _climbed(
+        a.starts, a.other, a.low, a.high, a.heights, first, np.sort(first), offsets, position,
+        bound, rounds, seed & _MASK, *_workspace(a),
     )  # fmt: skip
+    return offsets
 
 
 def climb_stages(
@@ -64,12 +67,24 @@ def climb_stages(
     a = arrays
     ends = np.cumsum([0, *map(len, stages)])
     items = np.array([k for stage in stages for k in stage], np.int64)
-    ranks = np.empty((len(orders), len(a.heights)), np.int64)
-    for rank, order in zip(ranks, orders, strict=True):
+    size = len(a.heights)
+    numbers = np.arange(size)
+    ranks = np.empty((len(orders) + 1, size), np.int64)
+    for rank, order in zip(ranks, (*orders, numbers), strict=True):
         rank[order] = np.arange(len(order))
-    return _climbed_stages(
-        a.starts, a.other, a.low, a.high, a.heights, items, ends, ranks, bound, rounds, work
-    )
+    offsets, reached = np.full(size, -1, np.int64), np.zeros(len(stages), np.int64)
+    position = np.full(size, _FAR, np.int64)
+    _climbed_stages(
+        a.starts, a.other, a.low, a.high, a.heights, items, ends, ranks, bound, rounds, work,
+        offsets, reached, position, *_workspace(a),
+    )  # fmt: skip
+    return offsets, reached
+
+
+def _workspace(arrays: Arrays) -> tuple[Ints, Ints]:
+    """Room for the intervals that are forbidden to one item."""
+    degree = int((arrays.starts[1:] - arrays.starts[:-1]).max(initial=0))
+    return np.empty(degree, np.int64), np.empty(degree, np.int64)
 
 
 @compiled
@@ -85,7 +100,7 @@ def _lowest(
             bottoms[count] = base - high[e]
             tops[count] = base - low[e]
             count += 1
-    offset, moved = 0, True
+    offset, moved = int64(0), True
     while moved:  # until no interval holds it; those below are dropped on the way
         moved, left = False, 0
         for e in range(count):
@@ -106,10 +121,12 @@ def _placed(
     order: Ints, position: Ints, offsets: Ints, bottoms: Ints, tops: Ints,
 ) -> int:  # fmt: skip
     """First fit of all items of the order; the height."""
-    height = 0
-    for k in order:
+    height = int64(0)
+    for p in range(order.size):
+        k = order[p]
         offsets[k] = _lowest(starts, other, low, high, offsets, position, k, bottoms, tops)
-        height = max(height, int(offsets[k] + heights[k]))
+        if offsets[k] + heights[k] > height:
+            height = int(offsets[k] + heights[k])
     return height
 
 
@@ -123,17 +140,19 @@ def _drawn(chance: Ints, count: int) -> int:
 @compiled
 def _peak(heights: Ints, offsets: Ints, height: int, movable: Ints, chance: Ints) -> int:
     """One of the movable items that reach the top."""
-    count = 0
-    for k in movable:
+    count = int64(0)
+    for p in range(movable.size):
+        k = movable[p]
         if offsets[k] + heights[k] == height:
             count += 1
     pick = _drawn(chance, count)
-    for k in movable:
+    for p in range(movable.size):
+        k = movable[p]
         if offsets[k] + heights[k] == height:
             if pick == 0:
                 return k
             pick -= 1
-    return 0
+    return movable[0]
 
 
 @compiled
@@ -142,19 +161,19 @@ def _beneath(
 ) -> int:  # fmt: skip
     """One of an item's neighbours with a rank from 0 to less than `below`; -1 where there is
     none."""
-    count = 0
+    count = int64(0)
     for e in range(starts[item], starts[item + 1]):
         if 0 <= rank[other[e]] < below:
             count += 1
     if count == 0:
-        return -1
+        return int64(-1)
     pick = _drawn(chance, count)
     for e in range(starts[item], starts[item + 1]):
         if 0 <= rank[other[e]] < below:
             if pick == 0:
                 return other[e]
             pick -= 1
-    return -1
+    return int64(-1)
 
 
 @compiled
@@ -164,14 +183,16 @@ def _chosen(
 ) -> tuple[int, int]:  # fmt: skip
     """Which place of the order is to move, and where to."""
     item = _peak(heights, offsets, height, movable, chance)
-    for _ in range(_drawn(chance, 3)):
+    for _ in range(_drawn(chance, int64(3))):
         lower = _beneath(starts, other, offsets, item, offsets[item], chance)
         if lower < 0 or position[lower] < 0:  # it stays where it is
             break
         item = lower
     at = position[item]
     earlier = _beneath(starts, other, position, item, at, chance)
-    return at, position[earlier] if earlier >= 0 else _drawn(chance, len(movable))
+    if earlier >= 0:
+        return at, position[earlier]
+    return at, _drawn(chance, movable.size)
 
 
 @compiled
@@ -190,14 +211,13 @@ def _move(order: Ints, position: Ints, at: int, target: int) -> None:
 def _replaced(
     starts: Ints, other: Ints, low: Ints, high: Ints, heights: Ints,
     order: Ints, position: Ints, offsets: Ints, stop: int,
-    at: int, target: int, state: tuple[Ints, Ints, Ints], bottoms: Ints, tops: Ints,
+    at: int, target: int, marks: Ints, changed: Ints, before: Ints, bottoms: Ints, tops: Ints,
 ) -> int:  # fmt: skip
     """First fit again after a move from `at` to `target`, of those alone that may lie elsewhere
     now: the item itself, neighbours that it changed sides with, and neighbours behind whatever
-    did move. state: marks of items, and what was changed (items, and their offsets before). The
+    did move. marks: of items. changed, before: items, and their offsets before. The
     number of changes; -1 - number as soon as an item reaches `stop`."""
-    marks, changed, before = state
-    begin, end = min(at, target), max(at, target)
+    begin, end = (at, target) if at < target else (target, at)
     waiting, changes = 1, 0
     marks[order[target]] = 1
     for e in range(starts[order[target]], starts[order[target] + 1]):
@@ -205,7 +225,7 @@ def _replaced(
             marks[other[e]] = 1
             waiting += 1
     reached = False
-    for p in range(begin, len(order)):
+    for p in range(begin, order.size):
         if not waiting:
             break
         k = order[p]
@@ -234,39 +254,59 @@ def _replaced(
 @compiled
 def _top(order: Ints, offsets: Ints, heights: Ints) -> int:
     """The highest end of an item of the order."""
-    height = 0
-    for k in order:
-        height = max(height, int(offsets[k] + heights[k]))
+    height = int64(0)
+    for p in range(order.size):
+        k = order[p]
+        if offsets[k] + heights[k] > height:
+            height = int(offsets[k] + heights[k])
     return height
+
+
+@compiled
+def _copied(source: Ints, target: Ints) -> None:
+    for k in range(source.size):
+        target[k] = source[k]
+
+
+@compiled
+def _sorted(items: Ints, keys: Ints) -> None:
+    """Sort items by their keys; of equal keys, what comes first stays first."""
+    for p in range(items.size):
+        item, at = items[p], p
+        while at > 0 and keys[items[at - 1]] > keys[item]:
+            items[at] = items[at - 1]
+            at -= 1
+        items[at] = item
 
 
 @compiled
 def _climbed(
     starts: Ints, other: Ints, low: Ints, high: Ints, heights: Ints,
-    first: Ints, given: Ints, bound: int, rounds: int, seed: int,
-) -> Ints:  # fmt: skip
-    count, degree = len(first), 0
-    order, movable, offsets = first.copy(), np.sort(first), given.copy()
-    position, chance = np.full(len(heights), _FAR, np.int64), np.full(1, seed, np.int64)
-    for k in range(len(heights)):
-        if given[k] >= 0:
-            position[k] = -1  # before all others
+    order: Ints, movable: Ints, offsets: Ints, position: Ints, bound: int, rounds: int, seed: int,
+    bottoms: Ints, tops: Ints,
+) -> int:  # fmt: skip
+    """Climb from an order, which is changed; the height, and in `offsets` the best ones. movable:
+    its items, sorted. offsets: of all others, where they stay; position: -1 of those that do."""
+    count, size = order.size, heights.size
+    chance = np.empty(1, np.int64)
+    chance[0] = seed
     for p in range(count):
         position[order[p]] = p
-        degree = max(degree, int(starts[order[p] + 1] - starts[order[p]]))
-    bottoms, tops = np.empty(degree, np.int64), np.empty(degree, np.int64)
     height = _placed(starts, other, low, high, heights, order, position, offsets, bottoms, tops)
-    limit, stall = height, 0
-    best, best_order, best_offsets = height, order.copy(), offsets.copy()
-    size = len(heights)
-    state = np.zeros(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    limit, stall, best = height, 0, height
+    best_order, best_offsets = np.empty(count, np.int64), np.empty(size, np.int64)
+    _copied(order, best_order)
+    _copied(offsets, best_offsets)
+    marks, changed, before = (
+        np.zeros(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    )  # fmt: skip
     for _ in range(rounds):
         if best <= bound or count < 2:
             break
         shaken = stall >= _STALL
         if shaken:
-            order[:] = best_order
-            for _ in range(1 + _drawn(chance, 4)):
+            _copied(best_order, order)
+            for _ in range(1 + _drawn(chance, int64(4))):
                 i, j = _drawn(chance, count), _drawn(chance, count)
                 order[i], order[j] = order[j], order[i]
             for p in range(count):
@@ -281,11 +321,11 @@ def _climbed(
         else:
             changes = _replaced(
                 starts, other, low, high, heights, order, position, offsets, limit + 1,
-                at, target, state, bottoms, tops,
+                at, target, marks, changed, before, bottoms, tops,
             )  # fmt: skip
             if changes < 0:
                 for c in range(-1 - changes):
-                    offsets[state[1][c]] = state[2][c]
+                    offsets[changed[c]] = before[c]
                 _move(order, position, target, at)
                 stall += 1
                 continue
@@ -293,46 +333,66 @@ def _climbed(
             stall = 0 if reached < limit else stall + 1
         limit = reached
         if reached < best:
-            best, best_order, best_offsets = reached, order.copy(), offsets.copy()
-    return best_offsets
+            best = reached
+            _copied(order, best_order)
+            _copied(offsets, best_offsets)
+    _copied(best_offsets, offsets)
+    return best
 
 
 @compiled
 def _climbed_stages(
     starts: Ints, other: Ints, low: Ints, high: Ints, heights: Ints,
     items: Ints, ends: Ints, ranks: Ints, bound: int, rounds: int, work: int,
-) -> tuple[Ints, Ints]:  # fmt: skip
-    size = len(heights)
-    offsets, tops = np.full(size, -1, np.int64), np.zeros(len(ends) - 1, np.int64)
-    position, enough = np.full(size, _FAR, np.int64), bound
-    degree = int((starts[1:] - starts[:-1]).max())
-    bottoms, upper = np.empty(degree, np.int64), np.empty(degree, np.int64)
-    for s in range(len(ends) - 1):
-        listed = items[ends[s] : ends[s + 1]]
-        fresh = np.sort(listed[offsets[listed] < 0])
-        if len(fresh) == 0:
+    offsets: Ints, reached: Ints, position: Ints, bottoms: Ints, tops: Ints,
+) -> None:  # fmt: skip
+    """See `climb_stages`; what comes out is in `offsets` and `reached`. ranks: of items in each
+    order; the last ones are their numbers."""
+    last, enough = ranks.shape[0] - 1, bound
+    for s in range(ends.size - 1):
+        count, conflicts = int64(0), int64(0)
+        for p in range(ends[s], ends[s + 1]):
+            count += 1 if offsets[items[p]] < 0 else 0
+        if count == 0:
             continue
-        least, best = _FAR, np.empty(len(fresh), np.int64)
-        for r in range(len(ranks)):
-            order = fresh[np.argsort(ranks[r][fresh])]
-            for p in range(len(order)):
+        fresh, order, found = (
+            np.empty(count, np.int64), np.empty(count, np.int64), np.empty(heights.size, np.int64)
+        )  # fmt: skip
+        count = int64(0)
+        for p in range(ends[s], ends[s + 1]):
+            k = items[p]
+            if offsets[k] < 0:
+                fresh[count] = k
+                count += 1
+                conflicts += starts[k + 1] - starts[k] + 1
+        _sorted(fresh, ranks[last])
+        least = int64(_FAR)
+        for r in range(last):
+            _copied(fresh, order)
+            _sorted(order, ranks[r])
+            for p in range(count):
                 position[order[p]] = p
             top = _placed(
-                starts, other, low, high, heights, order, position, offsets, bottoms, upper
+                starts, other, low, high, heights, order, position, offsets, bottoms, tops
             )
             if top < least:
-                least, best[:] = top, offsets[fresh]
+                least = top
+                for p in range(count):
+                    found[fresh[p]] = offsets[fresh[p]]
             if least <= enough:
                 break
-        offsets[fresh] = best
+        for p in range(count):
+            offsets[fresh[p]] = found[fresh[p]]
         if rounds > 0 and least > enough:
-            conflicts = int((starts[fresh + 1] - starts[fresh] + 1).sum())
-            order = fresh[np.argsort(best, kind="mergesort")]
-            offsets[fresh] = -1
-            most = min(rounds, work // conflicts + 1)
-            offsets = _climbed(starts, other, low, high, heights, order, offsets, enough, most, 0)
-            least = (offsets[fresh] + heights[fresh]).max()
-        position[fresh] = -1
-        tops[s] = least
-        enough = tops.max()
-    return offsets, tops
+            _copied(fresh, order)
+            _sorted(order, found)
+            most = work // conflicts + 1
+            least = _climbed(
+                starts, other, low, high, heights, order, fresh, offsets, position, enough,
+                most if most < rounds else rounds, int64(0), bottoms, tops,
+            )  # fmt: skip
+        for p in range(count):
+            position[fresh[p]] = -1
+        reached[s] = least
+        if least > enough:
+            enough = least

@@ -15,6 +15,9 @@ from tflm_planner.memory.domains import forbidden
 from tflm_planner.memory.problem import Plan, Problem, concurrent_pairs
 from tflm_planner.support.errors import UsageError
 
+_WORK = 30.0
+"""In CP-SAT's own measure, of which one is about a second."""
+
 
 @dataclass(frozen=True)
 class CpsatResult:
@@ -34,8 +37,11 @@ def load() -> Any:
         ) from error
 
 
-def solve(problem: Problem, hint: Plan, bound: int, *, time_limit: float, seed: int) -> CpsatResult:
-    """Minimise the height, starting from a legal plan. One worker, so that runs repeat.
+def solve(
+    problem: Problem, hint: Plan, bound: int, *, time_limit: float | None, seed: int
+) -> CpsatResult:
+    """Minimise the height, starting from a legal plan. One worker, and a limit on work that counts
+    steps, so that runs repeat; `time_limit`: seconds, if there is one.
 
     Each pair live together must keep its distance out of the open intervals that are forbidden
     to it: one Boolean for each of the stretches that are left. Raises `UsageError` without
@@ -59,7 +65,9 @@ def solve(problem: Problem, hint: Plan, bound: int, *, time_limit: float, seed: 
         _keep_apart(model, offsets[j] - offsets[i], forbidden(problem, i, j), unit)
     model.minimize(height)
     solver: Any = library.CpSolver()
-    solver.parameters.max_time_in_seconds = max(0.1, time_limit)
+    solver.parameters.max_deterministic_time = _WORK
+    if time_limit is not None:
+        solver.parameters.max_time_in_seconds = max(0.1, time_limit)
     solver.parameters.random_seed = seed
     solver.parameters.num_workers = 1
     status = solver.solve(model)

@@ -19,7 +19,7 @@ from tflm_planner.memory.allocators.sections import Sections, sections_of
 from tflm_planner.memory.problem import Buffer, Problem
 
 if TYPE_CHECKING:
-    from tflm_planner.memory.allocators import kernel
+    from tflm_planner.memory.allocators import kernel, machine_code
 
 LIMIT = 3000
 """More items than this are not searched: the stacks would grow with the square."""
@@ -42,8 +42,8 @@ def slice_nodes(sections: Sections) -> int:
     return max(64, WORK_PER_SLICE // (len(a["height"]) + len(a["loads"]) + 1))
 
 
-def load() -> None:
-    """Import the compiled search, and compile it where that was never done on this machine."""
+def warm_up() -> None:
+    """Load the compiled search, and compile it where that was never done on this machine."""
     solve_at(bind(Problem((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ()), 2, 1)
 
 
@@ -58,8 +58,8 @@ class Attempt:
     slices: float = 0.0
     offsets: list[int] | None = None
     impossible: bool = False
-    _states: list[tuple[kernel.SearchState, kernel.Ints]] = field(
-        default_factory=list["tuple[kernel.SearchState, kernel.Ints]"]
+    _states: list[tuple[kernel.SearchState, machine_code.Ints]] = field(
+        default_factory=list["tuple[kernel.SearchState, machine_code.Ints]"]
     )
     _shape: kernel.SearchShape | None = None
 
@@ -74,7 +74,7 @@ class Attempt:
         shape, ordered, budget = self._shape, self.sections.ordered, slice_nodes(self.sections)
         for turn, keys in enumerate(self.preorders):
             if turn == len(self._states):
-                self._states.append(kernel.fresh(shape, self.capacity, keys, ordered))
+                self._states.append(kernel.fresh(shape, keys))
             state, order = self._states[turn]
             before = int(state.scalars[kernel.NODES])
             status = kernel.search(shape, state, self.capacity, order, ordered, budget)
@@ -143,14 +143,14 @@ class Minimiser:
         return self._attempts.setdefault(capacity, Attempt(self.sections, capacity))
 
     def _run(self, attempt: Attempt, slices: int, enough: Callable[[], bool]) -> bool:
-        nodes, spent = attempt.nodes, attempt.slices
         answered = False
         for _ in range(slices):
+            nodes, spent = attempt.nodes, attempt.slices
             answered = attempt.advance()
+            self.nodes += attempt.nodes - nodes
+            self.slices += attempt.slices - spent
             if answered or enough():
                 break
-        self.nodes += attempt.nodes - nodes
-        self.slices += attempt.slices - spent
         if attempt.offsets is not None:
             self.offsets = attempt.offsets
             heights = self.items.heights

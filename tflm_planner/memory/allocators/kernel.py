@@ -22,11 +22,11 @@ items passed over and the twins rule are ours.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
-import numba
 import numpy as np
+
+from tflm_planner.memory.allocators.machine_code import Ints, compiled, int64
 
 SUSPENDED, FOUND, IMPOSSIBLE = 0, 1, 2
 
@@ -34,14 +34,6 @@ DEPTH, NODES, TRAIL_TOP, LIST_TOP, CHOICE_TOP, STATUS, STAMP = range(7)
 """Places in `State.scalars`."""
 
 FAR = 1 << 60
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def compiled(function: _F) -> _F:
-    """`numba.njit` with the machine code kept on disk, and with the function's own type."""
-    return cast(_F, numba.njit(cache=True)(function))
 
 
 class SearchShape(NamedTuple):
@@ -81,6 +73,7 @@ class SearchState(NamedTuple):
     lists: Ints  # stack of the item lists of partitions, in the partition's preorder
     choices: Ints  # stack of the choices of frames: positions in the partition's list
     frames: Ints  # (columns below, depth)
+    key: Ints  # item's place in the list being sorted -> what it is sorted by
     scalars: Ints
 
 
@@ -164,9 +157,10 @@ def room(
     lowest item to come of a section must start low enough for the section's load: one item that
     does (the witness) is proof enough until it is placed or lifted.
     """
-    heaviest = np.int64(0)
+    heaviest = int64(0)
     for s in range(low, high):
-        heaviest = max(heaviest, state.load[s])
+        if state.load[s] > heaviest:
+            heaviest = state.load[s]
     if last + heaviest > capacity:
         return -1
     for s in range(low, high):
@@ -204,11 +198,13 @@ def lift(shape: SearchShape, state: SearchState, capacity: int, f: int) -> bool:
         m = state.minimum[y]
         if state.offset[y] >= 0 or m > last or (m == last and p > position):
             continue
-        level = np.int64(FAR)
+        level = int64(FAR)
         for e in range(shape.near[y], shape.near[y + 1]):
             z = shape.near_item[e]
             if state.offset[z] < 0:
-                level = min(level, max(state.level[z], last) + shape.near_under[e])
+                under = shape.near_under[e] + (last if last > state.level[z] else state.level[z])
+                if under < level:
+                    level = under
         if level + shape.height[y] > capacity:
             return False
         state.level[y] = level
@@ -223,18 +219,19 @@ def choose(shape: SearchShape, state: SearchState, capacity: int, ordered: bool,
     frames[CHOICE_START, f] = frames[CURSOR, f] = frames[CHOICE_END, f] = start
     frames[LIST_MARK, f], frames[TRAIL_MARK, f] = scalars[LIST_TOP], scalars[TRAIL_TOP]
     frames[ITEM, f] = -1
-    ceiling, left = np.int64(FAR), False
+    ceiling, left = int64(FAR), False
     for p in range(frames[LIST_START, f], frames[LIST_END, f]):
         y = state.lists[p]
         if state.offset[y] < 0:
             left = True
-            ceiling = min(ceiling, minimum[y] + shape.height[y])
+            if minimum[y] + shape.height[y] < ceiling:
+                ceiling = minimum[y] + shape.height[y]
             state.level[y] = minimum[y]
     if not left:
         return False
     if ordered and not lift(shape, state, capacity, f):
         return True
-    before = int(frames[LAST_OFFSET, f]) if ordered else 0
+    before = frames[LAST_OFFSET, f] if ordered else int64(0)
     limit = room(shape, state, capacity, frames[LOW, f], frames[HIGH, f], before)
     if limit < 0:
         return True
@@ -266,23 +263,24 @@ def preorder(
     shape: SearchShape, state: SearchState, keys: Ints, capacity: int, start: int, end: int
 ) -> None:
     """Sort a partition's list by the three keys: 0 life span, 1 area, 2 noise, 3 load."""
-    size = end - start
-    key = np.zeros(size, np.int64)
-    for i in range(size):
-        x = state.lists[start + i]
-        for k in keys:
-            if k < 3:
-                value = shape.ranks[k, x]
+    key, lists, most = state.key, state.lists, (1 << 21) - 1
+    for p in range(start, end):
+        x, made = lists[p], int64(0)
+        for k in range(keys.size):
+            value = int64(0)
+            if keys[k] < 3:
+                value = shape.ranks[keys[k], x]
             else:
-                heaviest = np.int64(0)
                 for s in range(shape.first[x], shape.last[x]):
-                    heaviest = max(heaviest, state.load[s])
-                value = (heaviest << 20) // max(capacity, 1)
-            key[i] = (key[i] << 21) + min(value, (1 << 21) - 1)
-    order = np.argsort(-key, kind="mergesort")
-    items = state.lists[start:end].copy()
-    for i in range(size):
-        state.lists[start + i] = items[order[i]]
+                    if state.load[s] > value:
+                        value = state.load[s]
+                value = (value << 20) // capacity if capacity > 0 else value << 20
+            made = (made << 21) + (value if value < most else most)
+        at = p  # those before are sorted; most come sorted from the list that they are taken of
+        while at > start and key[at - 1 - start] < made:
+            key[at - start], lists[at] = key[at - 1 - start], lists[at - 1]
+            at -= 1
+        key[at - start], lists[at] = made, x
 
 
 @compiled
@@ -354,27 +352,6 @@ def descend(
 
 
 @compiled
-def begin(shape: SearchShape, state: SearchState, capacity: int, keys: Ints, ordered: bool) -> None:
-    """Set up a fresh state. Frame 0 places nothing: it owns the partitions of the whole."""
-    items = shape.height.size
-    state.load[:] = shape.loads
-    state.cuts[:] = shape.crossing
-    state.offset[:] = -1
-    state.lists[:items] = np.arange(items)
-    state.frames[:, 0] = 0
-    state.frames[HIGH, 0] = shape.loads.size
-    state.frames[LIST_END, 0] = state.frames[LIST_MARK, 0] = items
-    state.frames[BACK, 0] = state.frames[OWNER, 0] = state.frames[ITEM, 0] = -1
-    state.scalars[:] = 0
-    state.scalars[LIST_TOP] = items
-    state.scalars[DEPTH] = 1
-    if split(shape, state, capacity, keys, ordered, 1, 0, 0, shape.loads.size):
-        state.scalars[DEPTH] = 2
-    else:
-        state.scalars[STATUS] = FOUND
-
-
-@compiled
 def search(
     shape: SearchShape, state: SearchState, capacity: int, keys: Ints, ordered: bool, budget: int
 ) -> int:  # fmt: skip
@@ -387,6 +364,12 @@ def search(
     frames, scalars = state.frames, state.scalars
     if scalars[STATUS] != SUSPENDED:
         return scalars[STATUS]
+    if scalars[DEPTH] == 1:
+        root, first = int64(0), int64(1)
+        if not split(shape, state, capacity, keys, ordered, first, root, root, shape.loads.size):
+            scalars[STATUS] = FOUND
+            return FOUND
+        scalars[DEPTH] = 2
     stop = scalars[NODES] + budget
     while scalars[NODES] < stop:
         f = scalars[DEPTH] - 1
@@ -416,10 +399,9 @@ def search(
     return SUSPENDED
 
 
-def fresh(
-    shape: SearchShape, capacity: int, keys: tuple[int, ...], ordered: bool
-) -> tuple[SearchState, Ints]:  # fmt: skip
-    """The state at the start of a search, and the preorder's keys as an array."""
+def fresh(shape: SearchShape, keys: tuple[int, ...]) -> tuple[SearchState, Ints]:
+    """The state at the start of a search, and the preorder's keys as an array. Frame 0 places
+    nothing: it owns the partitions of the whole."""
     items, sections = shape.height.size, shape.loads.size
 
     def zeros(*size: int) -> Ints:
@@ -427,12 +409,17 @@ def fresh(
 
     stack = items * (items + 1) // 2 + 2 * items + 2
     state = SearchState(
-        offset=zeros(items), minimum=zeros(items), floor=zeros(sections), load=zeros(sections),
-        cuts=zeros(sections), witness=zeros(sections), level=zeros(items), seen=zeros(items),
+        offset=zeros(items) - 1, minimum=zeros(items), floor=zeros(sections),
+        load=shape.loads.copy(), cuts=shape.crossing.copy(), witness=zeros(sections),
+        level=zeros(items), seen=zeros(items),
         trail=zeros(2, shape.near_item.size + shape.weight.size + 1),
         lists=zeros(stack), choices=zeros(stack), frames=zeros(COLUMNS, items + 2),
-        scalars=zeros(7),
+        key=zeros(items), scalars=zeros(7),
     )  # fmt: skip
-    order = np.array(keys, np.int64)
-    begin(shape, state, capacity, order, ordered)
-    return state, order
+    state.lists[:items] = np.arange(items)
+    frames = state.frames
+    frames[HIGH, 0] = sections
+    frames[LIST_END, 0] = frames[LIST_MARK, 0] = state.scalars[LIST_TOP] = items
+    frames[BACK, 0] = frames[OWNER, 0] = frames[ITEM, 0] = -1
+    state.scalars[DEPTH] = 1
+    return state, np.array(keys, np.int64)

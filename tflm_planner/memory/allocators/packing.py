@@ -16,7 +16,7 @@ from tflm_planner.memory.allocators.arrays import Arrays
 from tflm_planner.memory.allocators.climbing import climb
 from tflm_planner.memory.allocators.items import Items, bind, choose_all
 from tflm_planner.memory.bounds import live_bound
-from tflm_planner.memory.problem import Overlap, Plan, Problem
+from tflm_planner.memory.problem import Buffer, Overlap, Plan, Problem
 
 ROUNDS = 2_000
 _WORK = 4_000_000
@@ -25,6 +25,13 @@ _NEAR = 100
 """One part in so many above the bound is near enough to try no other aliases."""
 _MANY = 400
 """Buffers that are placed stage by stage where they are more."""
+
+
+def warm_up() -> None:
+    """Load what is compiled for this, and compile it where that was never done on this machine."""
+    items = bind(Problem((Buffer("a", 1, 0, 1), Buffer("b", 1, 0, 1))), ())
+    climb(Arrays.of(items), (0, 1), rounds=1)
+    stages.place_stages(items, 0, 1)
 
 
 def pack(problem: Problem, required: Sequence[Overlap], rounds: int = ROUNDS) -> Plan:

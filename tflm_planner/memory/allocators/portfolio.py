@@ -1,21 +1,20 @@
-"""The allocators in turn, cheapest first, until the lower bound is reached or time is up.
+"""The allocators in turn, cheapest first, until the lower bound is reached or budgets are spent.
 
-Knows problems, plans and the clock. It must not know TFLite, nor how any allocator works.
+Knows problems and plans. It must not know TFLite, nor how any allocator works.
 
 Aliases are never a duty: the plan without any is made first, and only a lower one replaces it.
 Budgets are counted in rounds and nodes, so that the same problem and seed give the same plan;
-the clock is the outer limit only.
+no clock is read but for a `Stop` with a time limit.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tflm_planner.memory.allocators import greedy, slide
+from tflm_planner.memory.allocators import compiling, greedy, slide
 from tflm_planner.memory.allocators.items import (
     Items,
     alias_sets,
@@ -29,6 +28,7 @@ from tflm_planner.memory.bounds import Needs, live_bound, pairwise_bounds, prune
 from tflm_planner.memory.domains import Pruner
 from tflm_planner.memory.problem import Overlap, Plan, Problem, validate
 from tflm_planner.support.errors import UsageError
+from tflm_planner.support.stopping import Stop
 
 if TYPE_CHECKING:
     from tflm_planner.memory.allocators.exact import Minimiser
@@ -45,14 +45,15 @@ _CLIMB_WORK = 6_000_000
 _CLIMB_ROUNDS = 16_000
 _CLIMBS = 4
 """Lanes that are climbed, the lowest ones."""
-_SLICES_PER_SECOND = 14
-"""Budget of the exact search: less than a slow core does, so that the clock rarely decides."""
-_PATIENCE, _LITTLE_PATIENCE = 10.0, 2.0
-"""Seconds of exact search that nobody asked for by name, and those for little gain."""
+_SLICES, _FEW_SLICES, _ALL_SLICES = 140, 28, 420
+"""Of the exact search: where nobody asked for it by name, for little gain, and asked for by name.
+A slice takes a slow core some 70 ms."""
 _LITTLE = 200
 """One part in so many, 0.5 %, is a little gain."""
 _LITTLE_CLIMB = 4
 """Local search for little gain does one round in so many."""
+_STACK = "stack"
+"""Makes the first plan, of which nothing is expected: all buffers on top of each other."""
 _ALIAS_SETS = 64
 _LANES = 12
 """Alias sets that are searched when there are too many to search all."""
@@ -68,48 +69,47 @@ class Solution:
     optimal: bool
     """No legal plan is lower: the bound is reached, or the search space is exhausted."""
     allocator: str
-    seconds: float
-    interrupted: bool
 
 
 def best_of(
     problem: Problem,
     *,
     allocators: Sequence[str] = ("best",),
-    time_limit: float = 10.0,
+    stop: Stop | None = None,
+    effort: float = 1.0,
     seed: int = 0,
     on_progress: Progress | None = None,
     required: Sequence[Overlap] = (),
     quick: bool = False,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Solution:
-    """The lowest plan that these allocators find within `time_limit` seconds.
+    """The lowest plan that these allocators find.
 
-    `required`: aliases that every plan takes, as far as they agree with each other. `quick`:
-    first fits alone, to rank problems against each other.
+    `stop`: may end the search, which then keeps the best plan so far. `effort`: of the exact
+    search, relative to the usual one. `required`: aliases that every plan takes, as far as they
+    agree with each other. `quick`: first fits alone, to rank problems against each other.
+    `say`: is told of waiting for what is compiled.
 
-    Effort follows what can be won: the exact search of "best" ends after some 10 s, or 2 s where
-    the plan is within 0.5 % of the bound; "exact" by name runs to the limit. The time to load
-    (or, once, to compile) the exact search is not counted. Ctrl-C returns the
-    best plan so far. Raises `UsageError` for an unknown allocator.
+    Effort follows what can be won: the exact search of "best" ends sooner where the plan is within
+    0.5 % of the bound; "exact" by name goes on for longer. Raises `UsageError` for an unknown
+    allocator.
     """
     wanted = _expand(allocators)
     patient = "exact" in allocators
-    run = _Portfolio(problem, time_limit, seed, on_progress, patient, tuple(required))
-    interrupted = False
-    try:
-        if quick:
-            run.first()
-            return run.solution(interrupted)
-        run.greedy()
-        if "local" in wanted and not run.over:
-            run.local()
-        if "exact" in wanted and not run.over:
-            run.exact()
-        if "cpsat" in wanted and not run.over:
-            run.cpsat()
-    except KeyboardInterrupt:
-        interrupted = True
-    return run.solution(interrupted)
+    run = _Portfolio(
+        problem, stop or Stop(), seed, on_progress, patient, tuple(required), effort=effort, say=say
+    )
+    if quick:
+        run.first()
+        return run.solution()
+    run.greedy()
+    if "local" in wanted and not run.over:
+        run.local()
+    if "exact" in wanted and not run.over:
+        run.exact()
+    if "cpsat" in wanted and not run.over:
+        run.cpsat()
+    return run.solution()
 
 
 def _expand(allocators: Sequence[str]) -> set[str]:
@@ -141,22 +141,22 @@ class _Portfolio:
     """One call of `best_of`: the best plan so far, and what is left of the budget."""
 
     problem: Problem
-    time_limit: float
+    stop: Stop
     seed: int
     on_progress: Progress | None
     patient: bool
-    """Search to the time limit, however little there is to gain."""
+    """Search for long, however little there is to gain."""
     required: tuple[Overlap, ...] = ()
     bound: int = 0
     proved: bool = False
-    allocator: str = "stack"
+    effort: float = 1.0
+    say: Callable[[str], None] = lambda _: None
+    allocator: str = _STACK
     lanes: list[_Lane] = field(default_factory=list[_Lane])
     free: _Lane | None = None
     """The one that leaves every overlap open."""
 
     def __post_init__(self) -> None:
-        self.started = time.perf_counter()
-        self.deadline: float = self.started + self.time_limit
         self.aliases = any(o.is_alias for o in self.problem.overlaps)
         self.loose = any(not o.is_alias for o in self.problem.overlaps)
         top, offsets = 0, list[int]()
@@ -172,8 +172,9 @@ class _Portfolio:
 
     @property
     def over(self) -> bool:
-        """Nothing is left to gain, or no time to gain it."""
-        return self.height <= self.bound or self.proved or time.perf_counter() > self.deadline
+        """Nothing is left to gain, or the search was stopped and has a plan."""
+        placed = self.allocator != _STACK
+        return self.height <= self.bound or self.proved or (placed and self.stop.is_over)
 
     @property
     def little(self) -> bool:
@@ -190,16 +191,13 @@ class _Portfolio:
             if self.on_progress is not None:
                 self.on_progress(name, height, self.bound)
 
-    def solution(self, interrupted: bool) -> Solution:
+    def solution(self) -> Solution:
         """The result, validated."""
         violations = validate(self.problem, self.plan)
         if violations:
             raise AssertionError(f"allocator {self.allocator!r}: {violations[0]}")
         optimal = self.proved or self.height <= self.bound
-        seconds = time.perf_counter() - self.started
-        return Solution(
-            self.plan, self.height, self.bound, optimal, self.allocator, seconds, interrupted
-        )
+        return Solution(self.plan, self.height, self.bound, optimal, self.allocator)
 
     def first(self) -> None:
         """First fits: without overlaps, with all left open, with all aliases that agree."""
@@ -291,6 +289,8 @@ class _Portfolio:
 
     def local(self) -> None:
         """Climb from the best plan of each lane, the lowest first."""
+        if not compiling.ready((compiling.CLIMBING,), self.stop, self.say):
+            return
         from tflm_planner.memory.allocators.arrays import Arrays
         from tflm_planner.memory.allocators.climbing import climb
 
@@ -319,9 +319,6 @@ class _Portfolio:
         if not lanes:
             self.proved = every
             return
-        begun = time.perf_counter()
-        exact.load()
-        self.deadline += time.perf_counter() - begun
         searches: list[tuple[_Lane, Minimiser]] = []
         for lane in lanes:
             if self.over:
@@ -330,12 +327,8 @@ class _Portfolio:
                 lane.items, high=self.height, bound=lane.bound, seed=self.seed
             )
             searches.append((lane, minimiser))
-        patience = _LITTLE_PATIENCE if self.little else _PATIENCE
-        seconds = self.time_limit if self.patient else min(self.time_limit, patience)
-        kept = self.deadline
-        self.deadline = min(kept, time.perf_counter() + seconds)
-        self._search(searches, every, seconds * _SLICES_PER_SECOND)
-        self.deadline = kept
+        slices = _FEW_SLICES if self.little else _SLICES
+        self._search(searches, every, _ALL_SLICES if self.patient else slices * self.effort)
 
     def _search(
         self, searches: list[tuple[_Lane, Minimiser]], every: bool, budget: float
@@ -344,20 +337,24 @@ class _Portfolio:
         slices = 1
         while budget > 0 and not self.over:
             for lane, minimiser in searches:
-                budget -= self._advance(lane, minimiser, slices)
+                budget -= self._advance(lane, minimiser, slices, budget)
             if every and all(self.height <= m.low and m.sections.complete for _, m in searches):
                 self.proved = True
             if all(m.low >= self.height for _, m in searches):
                 return
             slices *= 2
 
-    def _advance(self, lane: _Lane, minimiser: Minimiser, slices: int) -> float:
-        """Let one search go on; the slices that it took."""
+    def _advance(self, lane: _Lane, minimiser: Minimiser, slices: int, budget: float) -> float:
+        """Let one search go on, for as many slices as the budget has; the slices that it took."""
         minimiser.high = min(minimiser.high, self.height)
-        if self.over:
+        if self.over or budget <= 0:
             return 0.0
         before, seen = minimiser.slices, minimiser.offsets
-        minimiser.advance(slices, lambda: time.perf_counter() > self.deadline)
+
+        def enough() -> bool:
+            return minimiser.slices - before >= budget or self.stop.is_over
+
+        minimiser.advance(slices, enough)
         if minimiser.offsets is not None and minimiser.offsets is not seen:
             self.offer("exact", lane, minimiser.offsets)
         return minimiser.slices - before
@@ -385,8 +382,9 @@ class _Portfolio:
         """A second opinion by OR-Tools on the whole problem, aliases included."""
         from tflm_planner.memory.allocators import cpsat
 
-        left = self.deadline - time.perf_counter()
-        result = cpsat.solve(self.problem, self.plan, self.bound, time_limit=left, seed=self.seed)
+        result = cpsat.solve(
+            self.problem, self.plan, self.bound, time_limit=self.stop.left, seed=self.seed
+        )
         lane = _Lane(bind(self.problem, ()), self.bound)
         self.offer("cpsat", lane, list(result.offsets))
         self.proved = self.proved or result.optimal

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from tflm_planner.memory.allocators.arrays import Arrays
 from tflm_planner.memory.allocators.climbing import climb_stages
 from tflm_planner.memory.allocators.items import Items
-from tflm_planner.memory.allocators.kernel import Ints
+from tflm_planner.memory.allocators.machine_code import Ints
 
 _FEW = 8
 """Items that live at the border of a stage at most."""

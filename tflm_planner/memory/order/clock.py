@@ -1,27 +1,22 @@
-"""The outer limit of a search in seconds. Budgets of states come first: they repeat."""
+"""Asks whether a search was stopped, at some questions only. Budgets of states end most searches:
+they repeat."""
 
 from __future__ import annotations
 
-import time
+from tflm_planner.support.stopping import Stop
 
 
 class Clock:
-    """Says when the time is spent; reads the real clock at every 256th question only."""
+    """Says when a search is to end; asks `stop` at every 64th question only."""
 
-    def __init__(self, seconds: float) -> None:
-        self.begin = time.perf_counter()
-        self.end = self.begin + seconds
+    def __init__(self, stop: Stop | None = None) -> None:
+        self._stop = stop or Stop()
         self._questions = 0
-        self._spent = seconds <= 0
+        self._spent = self._stop.is_over
 
     def spent(self) -> bool:
-        """Whether the limit has passed; once true it stays true."""
+        """Whether the search is over; once true it stays true."""
         self._questions += 1
-        if not self._questions & 255:
-            self._spent = self._spent or time.perf_counter() >= self.end
+        if not self._questions & 63:
+            self._spent = self._spent or self._stop.is_over
         return self._spent
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the clock was made."""
-        return time.perf_counter() - self.begin

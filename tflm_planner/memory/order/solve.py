@@ -18,6 +18,7 @@ from tflm_planner.memory.order.clock import Clock
 from tflm_planner.memory.order.dag import Dag, peak
 from tflm_planner.memory.order.exact import ExactSearch
 from tflm_planner.memory.order.segments import bound_of, live_at_boundaries, segments
+from tflm_planner.support.stopping import Stop
 
 Method = Literal["best", "file", "rpo", "beam", "exact"]
 Progress = Callable[[int, int], None]
@@ -27,8 +28,11 @@ PROBE = 20_000
 """States of the first exact dive, before any heuristic runs."""
 BUDGET = 1_000_000
 """States of the exact search of one segment; about 10 s and 400 MB."""
-EXACT_BUDGET = 12_000_000
-"""The same for the method "exact": memory is its limit, some 5 GB, if time is not."""
+SEGMENTS = 3
+"""Hard segments of one graph, and first steps of a segment, that may spend their whole budget: all
+together spend no more than these."""
+EXACT_BUDGET = 4_000_000
+"""Instead of `BUDGET`, for the method "exact": some 40 s and 1.6 GB."""
 BEAM_WIDTHS = (16, 256)
 STATES_PER_WIDTH = 1_000
 """A beam is run when the budget is this many times its width."""
@@ -46,16 +50,13 @@ class OrderResult:
     optimal: bool
     method: str
     """What made the order: "file", "rpo", "beam" or "exact" (the boldest over all segments)."""
-    seconds: float
-    interrupted: bool
-    """Ctrl-C ended the search; the order is the best until then."""
 
 
 def best_order(
     dag: Dag,
     *,
     method: Method = "best",
-    time_limit: float = 20.0,
+    stop: Stop | None = None,
     seed: int = 0,
     budget: int = BUDGET,
     on_progress: Progress | None = None,
@@ -63,30 +64,35 @@ def best_order(
     """The order of operators with the smallest peak of live bytes that the method finds.
 
     "best" searches exactly up to `budget` states for each segment, with beams where a first dive
-    does not settle it; "exact" goes on to the time limit, without beams; "beam" proves nothing
+    does not settle it; "exact" goes on for longer, without beams; "beam" proves nothing
     but what bounds show. Never worse than file order; file order itself where none is better.
-    Same graph, method, seed and budget give the same order unless `time_limit` (seconds) cuts the
-    search short. Ctrl-C ends it and keeps the best so far. A budget of 20,000 suits a caller who
+    Same graph, method, seed and budget give the same order unless `stop` ends the search, which
+    then keeps the best so far. A budget of 20,000 suits a caller who
     asks often (some 0.2 s for a segment that is hard).
 
     Raises ValueError when the graph is unsound (see `Dag.links`) or the method is unknown.
     """
     if method not in get_args(Method):
         raise ValueError(f"no method {method!r}: choose best, file, rpo, beam or exact")
-    clock = Clock(time_limit)
-    solver = _Solver(dag, method, seed, budget, clock, on_progress)
-    interrupted = False
-    try:
-        solver.run()
-    except KeyboardInterrupt:
-        interrupted = True
+    budget = EXACT_BUDGET if method == "exact" else budget
+    purse = _Purse(budget, SEGMENTS * budget)
+    solver = _Solver(dag, method, seed, purse, Clock(stop), on_progress)
+    solver.run()
     order, made_by = solver.order()
     height, bound = peak(dag, order), solver.bound
     in_file = peak(dag, file_order(dag)) if order != file_order(dag) else height
     if height >= in_file:
         order, made_by, height = file_order(dag), "file", in_file
     bound = min(bound, height)
-    return OrderResult(order, height, bound, bound == height, made_by, clock.seconds, interrupted)
+    return OrderResult(order, height, bound, bound == height, made_by)
+
+
+@dataclass
+class _Purse:
+    """States that exact searches may look at. each: of one segment. left: of all of them."""
+
+    each: int
+    left: int
 
 
 class _OrderedSegment:
@@ -106,18 +112,18 @@ class _OrderedSegment:
 
 
 class _Solver:
-    """Holds the best order of every segment at any time, so that an interrupt loses nothing."""
+    """Holds the best order of every segment at any time, so that a stop loses nothing."""
 
     def __init__(
         self,
         dag: Dag,
         method: str,
         seed: int,
-        budget: int,
+        purse: _Purse,
         clock: Clock,
         on_progress: Progress | None = None,
     ) -> None:
-        self.dag, self.method, self.seed, self.budget = dag, method, seed, budget
+        self.dag, self.method, self.seed, self.purse = dag, method, seed, purse
         self.clock, self.on_progress = clock, on_progress
         self.parts: list[_OrderedSegment] = []
         self.free = segments(dag)
@@ -155,15 +161,15 @@ class _Solver:
             return
         board = BitGraph(part.dag)
         search = ExactSearch(board, level=self.bound, ceiling=part.peak)
-        if self.method != "beam" and self._explore(part, search, min(PROBE, self.budget)):
+        if self.method != "beam" and self._explore(part, search, min(PROBE, self.purse.each)):
             return
         if self.method != "exact":
             self._approximate(part, board)
             search.ceiling = part.peak
-        if self.method == "best":
-            self._explore(part, search, self.budget)
-        elif self.method == "exact":
-            self._explore(part, search, EXACT_BUDGET)
+        if self.method != "beam":
+            left = search.states + self.purse.left
+            self._explore(part, search, min(self.purse.each, left))
+            self.purse.left -= search.states
 
     def _explore(self, part: _OrderedSegment, search: ExactSearch, budget: int) -> bool:
         """Searches exactly up to `budget` states in all; True when the segment is solved."""
@@ -178,7 +184,7 @@ class _Solver:
 
     def _approximate(self, part: _OrderedSegment, board: BitGraph) -> None:
         for width in BEAM_WIDTHS:
-            if width * STATES_PER_WIDTH > self.budget:
+            if width * STATES_PER_WIDTH > self.purse.each:
                 return
             blocks = beam_search(
                 board,
@@ -219,7 +225,7 @@ class _Solver:
                 for i, n in enumerate(tied.nodes)
             )
             fixed = replace(tied, nodes=nodes)
-            solver = _Solver(fixed, self.method, self.seed, self.budget, self.clock)
+            solver = _Solver(fixed, self.method, self.seed, self.purse, self.clock)
             solver.run()
             order, made_by = solver.order()
             part.offer(tuple((first, *rest)[i] for i in order), made_by)

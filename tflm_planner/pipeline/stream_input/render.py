@@ -13,9 +13,11 @@ from typing import Any
 from tflm_planner import __version__
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.pipeline.stream_input.split import StreamedPair
+from tflm_planner.report.bounds_text import figure, long_figure
 from tflm_planner.report.text import check_sentence, count, safe_text
 from tflm_planner.support.errors import UsageError
-from tflm_planner.support.units import human_size
+from tflm_planner.support.stopping import SAID, Reason
+from tflm_planner.tflm.arena.uncertainty import bound_of, reserved
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.row_loop.operand_rows import row_elements
@@ -25,14 +27,22 @@ _TYPES = {"int8": "int8_t", "int16": "int16_t", "float32": "float"}
 
 
 def render_streamed(
-    found: StreamedPair, before: int, target: Target, verdict: Verdict | None
+    found: StreamedPair,
+    before: int,
+    target: Target,
+    verdict: Verdict | None,
+    stopped: Reason | None = None,
 ) -> Iterator[str]:
-    """The report, line by line. `before`: bytes of arena of the model as it came."""
+    """The report, line by line. `before`: bytes of arena of the model as it came. `stopped`: why
+    the search was cut short, if it was."""
     strips, front, back = found.strips, found.front.inspection, found.back.inspection
     image, boundary = front.model.main.inputs[0], back.model.main.inputs[0]
     saved = before - found.sram
-    yield f"  SRAM         {human_size(before)} -> {human_size(found.sram)}, both halves"
-    yield f"  saved        {saved:,} B, {100 * saved / max(before, 1):.1f} %"
+    bound = bound_of(found.doubts)
+    sizes = long_figure(before, bound), long_figure(found.sram, bound)
+    known = ", as far as it is known" if bound == "at least" else ""
+    yield f"  SRAM         {sizes[0]} -> {sizes[1]}, both halves"
+    yield f"  saved        {saved:,} B, {100 * saved / max(before, 1):.1f} %{known}"
     if saved <= 0:
         yield "               splitting does not pay: what the front costs is more than the input"
     yield (
@@ -41,18 +51,20 @@ def render_streamed(
         f"({image.nbytes:,} B) of {strips.height}"
     )
     yield (
-        f"               {found.apart.persistent:,} B persistent; {found.apart.shared:,} B in the "
-        f"back's room, {count(len(strips.fills), 'halo', 'halos')} among them"
+        f"               {figure(found.apart.persistent, bound)} persistent; "
+        f"{figure(found.apart.shared, bound)} in the back's room, "
+        f"{count(len(strips.fills), 'halo', 'halos')} among them"
     )
     yield (
-        f"  back         arena {back.arena.arena:,} B: head {back.arena.head:,}, tail "
-        f"{back.arena.tail:,}; its input is {safe_text(boundary.name)} "
+        f"  back         arena {figure(back.arena.arena, back.arena.bound)}: head "
+        f"{back.arena.head:,}, tail {back.arena.tail:,}; its input is {safe_text(boundary.name)} "
         f"{list(boundary.shape or ())}, {boundary.nbytes:,} B"
     )
     yield f"  instructions {100 * (found.overhead - 1):+.1f} % by our model"
     for half, model in (("front", front.model), ("back", back.model)):
         yield f"  {half + ' uses':<12} {', '.join(_methods(model))}"
-    for i, note in enumerate(found.refused):
+    notes = (*((SAID[stopped],) if stopped else ()), *found.refused, *_doubts(found))
+    for i, note in enumerate(notes):
         yield f"  {'' if i else 'notes':<12} {safe_text(note)}"
     if verdict is None:
         yield "  verified     no"
@@ -64,7 +76,11 @@ def render_streamed(
 
 
 def streamed_to_json(
-    found: StreamedPair, before: int, target: Target, verdict: Verdict | None
+    found: StreamedPair,
+    before: int,
+    target: Target,
+    verdict: Verdict | None,
+    stopped: Reason | None = None,
 ) -> dict[str, Any]:
     """The report as a document."""
     strips, arena = found.strips, found.back.inspection.arena
@@ -72,13 +88,21 @@ def streamed_to_json(
         "target": target.id,
         "sram_before": before,
         "sram": found.sram,
+        "bound": bound_of(found.doubts),
         "front": {
             "operators": list(found.ops),
             "persistent": found.apart.persistent,
             "shared": found.apart.shared,
+            "reserved": front_reserved(found),
             "arena_alone": found.front.inspection.arena.arena,
         },
-        "back": {"arena": arena.arena, "head": arena.head, "tail": arena.tail},
+        "back": {
+            "arena": arena.arena,
+            "head": arena.head,
+            "tail": arena.tail,
+            "reserved": arena.reserved,
+        },
+        "doubts": _doubts(found),
         "strips": {
             "height": strips.height,
             "rows": strips.rows,
@@ -91,12 +115,27 @@ def streamed_to_json(
         },
         "instructions_relative": found.overhead,
         "refused": list(found.refused),
+        "stopped": stopped,
         "checks": [
             {"runtime": c.runtime, "status": c.status, "inputs": c.inputs, "detail": c.detail}
             for c in (verdict.checks if verdict is not None else ())
         ],
         "verified": verdict is not None and verdict.proved,
     }
+
+
+def _doubts(found: StreamedPair) -> list[str]:
+    """Why the figures are no more than "at least", and what that means for the front's room."""
+    words = [doubt.words for doubt in found.doubts]
+    if bound_of(found.doubts) != "at least":
+        return words
+    room = f"the front's room of {found.apart.shared:,} B is fixed in the back's file"
+    return [*words, f"{room}: where kernels need more, AllocateTensors of the front fails"]
+
+
+def front_reserved(found: StreamedPair) -> int:
+    """Bytes to give for what persists of the front: with a margin where that is in doubt."""
+    return reserved(found.apart.persistent, found.front.inspection.arena.doubts)
 
 
 def _methods(model: Model) -> list[str]:
@@ -124,6 +163,7 @@ def header(found: StreamedPair, name: str, target: Target) -> str:
         "GUARD": guard,
         "SPACE": space,
         "CONSTANTS": _constants(found, back),
+        "DOUBTS": "".join(f"// {safe_text(words)}\n" for words in _doubts(found)),
         "FILLS": fills or "  static_cast<void>(front);",
         "CLOCK": clock,
     }.items():
@@ -143,13 +183,17 @@ def _constants(found: StreamedPair, back: Model) -> str:
         ("kResultRows", strips.result_height, "rows of back.input(0)"),
         ("kResultRowBytes", row, ""),
         *((("kClock", strips.clock, ""),) if strips.clock else ()),
-        ("kFrontPersistent", found.apart.persistent, "bytes, alignas(16)"),
-        ("kBackArena", found.back.inspection.arena.arena, "bytes, alignas(16)"),
+        ("kFrontPersistent", front_reserved(found), f"bytes, alignas(16){_margin(found)}"),
+        ("kBackArena", found.back.inspection.arena.reserved, f"bytes, alignas(16){_margin(found)}"),
     )
     return "\n".join(
         f"constexpr int {key} = {value};{f'  // {what}' if what else ''}"
         for key, value, what in values
     )
+
+
+def _margin(found: StreamedPair) -> str:
+    return ", with a margin: what the board needs is not known" if found.doubts else ""
 
 
 def _identifier(name: str) -> str:
@@ -203,7 +247,7 @@ _TEMPLATE = """// Written by tflm-plan @VERSION@ (stream-input) for @TARGET@; do
 
 namespace @SPACE@ {
 
-@CONSTANTS@
+@DOUBTS@@CONSTANTS@
 
 // Memory for the front: what persists, and an input of the back that nothing reads. The back must
 // be allocated. Whatever the front leaves there is gone when the back has run.

@@ -23,16 +23,20 @@ from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.memory_plan import MemoryOptions, Progress, silent
 from tflm_planner.pipeline.planned_model import (
-    MOST_REFUSED,
     REFUSED,
     PlannedModel,
     TilePermission,
     add_lean_pool,
 )  # fmt: skip
 from tflm_planner.pipeline.planned_model import planned_models as offered_files
+from tflm_planner.pipeline.refusals import MOST_REFUSED, Refusal
 from tflm_planner.support.errors import ModelError, UnsoundPlanError, UsageError
+from tflm_planner.support.stopping import Stop
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.predict import SplitArena, split_arena
+from tflm_planner.tflm.arena.uncertainty import Uncertainty
+from tflm_planner.tflm.element_types import newly_unsupported
+from tflm_planner.tflm.machine import runners
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.attach_plan import carried_plan
@@ -51,8 +55,8 @@ from tflm_planner.transforms.row_loop.split_input import (
 
 End = tuple[int, tuple[int, ...], int]
 """Bytes that the pair needs at least, operators of the front, rows of the boundary a turn."""
-_QUICK = 2.0
-"""Seconds for a plan that only shows where to split."""
+_QUICK = 0.1
+"""Effort for a plan that only shows where to split."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,12 @@ class StreamedPair:
         return self.apart.persistent + self.back.inspection.arena.arena
 
     @property
+    def doubts(self) -> tuple[Uncertainty, ...]:
+        """Why these bytes are no more than "at least"; of both halves, each reason once."""
+        arenas = self.front.inspection.arena, self.back.inspection.arena
+        return tuple(dict.fromkeys(doubt for arena in arenas for doubt in arena.doubts))
+
+    @property
     def overhead(self) -> float:
         """Instructions of both, relative to the original."""
         original, front, back = self.instructions
@@ -100,17 +110,19 @@ class StreamedPair:
 
 
 def streamed_pairs(
-    data: bytes, options: StreamOptions, say: Progress = silent
-) -> Generator[StreamedPair, str | None, None]:
+    data: bytes, options: StreamOptions, say: Progress = silent, stop: Stop | None = None
+) -> Generator[StreamedPair, Refusal | None, None]:
     """Front and back of the model in `data`, where they need the least SRAM together; and when the
     proof refuses them, for a reason that is sent here, the next best: split elsewhere, or there
-    but with no tiles in the back.
+    but with no tiles in the back. `stop`: may end all searching, for splits too; one is made in
+    any case.
 
     Raises ModelError where the input cannot be streamed, UsageError where it cannot be so, and
     UnsoundPlanError where a guard refuses the only split."""
     model = read_model(data)
     run(model, Normalize())
-    hunt = _SplitSearch(model, options, say, _ends(model, options))
+    stop = stop or Stop(options.search.time_limit)
+    hunt = _SplitSearch(model, options, say, _ends(model, options), stop)
     best, left = hunt.best(), MOST_REFUSED
     if best is None and hunt.fault is not None:
         raise hunt.fault
@@ -128,9 +140,14 @@ class _SplitSearch:
     then, if that could win, with them."""
 
     def __init__(
-        self, model: Model, options: StreamOptions, say: Progress, ends: Sequence[End]
+        self,
+        model: Model,
+        options: StreamOptions,
+        say: Progress,
+        ends: Sequence[End],
+        stop: Stop,
     ) -> None:
-        self._model, self._options, self._say = model, options, say
+        self._model, self._options, self._say, self._stop = model, options, say, stop
         self._ends = list(ends)
         self._plain: dict[tuple[int, ...], StreamedPair] = {}
         self._full: dict[tuple[int, ...], StreamedPair | None] = {}
@@ -154,6 +171,8 @@ class _SplitSearch:
             return None
         kept = best.overhead <= self._options.overhead
         for plain in sorted(self._plain.values(), key=_optimistic_sram):
+            if self._stop.is_over:
+                return best
             beyond = kept and plain.overhead > self._options.overhead
             if plain is best or not (beyond or _optimistic_sram(plain) >= best.sram):
                 full = self._planned_in_full(plain)
@@ -169,6 +188,8 @@ class _SplitSearch:
         self._full[split.ops] = None
 
     def _is_beaten(self, end: End, best: StreamedPair | None) -> bool:
+        if best is not None and self._stop.is_over:
+            return True
         if best is None or best.overhead > self._options.overhead:
             return False
         return end[0] >= best.sram
@@ -196,7 +217,7 @@ class _SplitSearch:
     ) -> StreamedPair | None:
         """The split, planned; None where a guard refuses it."""
         try:
-            return planned_split(self._model, ops, rows, options, self._say)
+            return planned_split(self._model, ops, rows, options, self._say, self._stop)
         except UnsoundPlanError as error:
             self.fault = self.fault or error
             self.refused.append(f"passed over: the split behind operator {ops[-1]}: {error}")
@@ -212,8 +233,7 @@ def _describe_split(split: StreamedPair) -> str:
 
 def _quick_options(options: StreamOptions) -> StreamOptions:
     """For a plan that only shows where to split."""
-    limit = min(_QUICK, options.search.time_limit)
-    return replace(options, search=replace(options.search, time_limit=limit), tiles=None)
+    return replace(options, search=replace(options.search, effort=_QUICK), tiles=None)
 
 
 def _optimistic_sram(found: StreamedPair) -> int:
@@ -245,6 +265,10 @@ def _ends(model: Model, options: StreamOptions) -> list[End]:
         except NotStreamableError as error:
             reasons.append(str(error))
             continue
+        why = _unrunnable(model, ops, made, target)
+        if why is not None:
+            reasons.append(f"TFLM could not run the halves: {why}")
+            continue
         found.append((persistent + shape.result.nbytes + _front_bytes(shape), ops, made))
     if found:
         return sorted(found)
@@ -253,6 +277,13 @@ def _ends(model: Model, options: StreamOptions) -> list[End]:
         raise UsageError(f"the front cannot end with operator {options.end}: {why}")
     why = f": {reasons[0]}" if reasons else ""
     raise ModelError(f"the input cannot be streamed{why}")
+
+
+def _unrunnable(model: Model, ops: tuple[int, ...], rows: int, target: Target) -> str | None:
+    """Why TFLM could not run the halves of a split, by the types of their operators."""
+    halves = split_model(model, ops, rows)
+    made = (*halves.front.ops(), *halves.back.ops())
+    return newly_unsupported(model.ops(), made, runners(target))
 
 
 def _front_bytes(shape: Geometry) -> int:
@@ -278,7 +309,12 @@ def _turns(model: Model, ops: tuple[int, ...], rows: int | None) -> int:
 
 
 def planned_split(
-    model: Model, ops: tuple[int, ...], rows: int, options: StreamOptions, say: Progress = silent
+    model: Model,
+    ops: tuple[int, ...],
+    rows: int,
+    options: StreamOptions,
+    say: Progress = silent,
+    stop: Stop | None = None,
 ) -> StreamedPair:
     """Both halves of a split (see `transforms.row_loop.split_input.split`), planned."""
     halves, search, target = (
@@ -286,7 +322,8 @@ def planned_split(
         options.search,
         options.search.machine.target,
     )
-    front = _plan_half(halves.front, replace(search, states=halves.strips.states), None, say)
+    stop = stop or Stop(search.time_limit)
+    front = _plan_half(halves.front, replace(search, states=halves.strips.states), None, say, stop)
     _check_states(front, halves.strips.states)
     built = front.inspection.model
     apart = split_arena(built, target, carried_plan(built))
@@ -295,7 +332,7 @@ def planned_split(
     left = (options.overhead * original - turns) / latency_of(halves.back, target).instructions
     tiles = None if options.tiles is None else replace(options.tiles, overhead=max(left, 1.0))
     add_room(halves.back, apart.shared)
-    back = _plan_half(halves.back, search, tiles, say)
+    back = _plan_half(halves.back, search, tiles, say, stop)
     spent = original, turns, _instructions(back, target)
     return StreamedPair(ops, halves.strips, front, back, apart, spent)
 
@@ -309,10 +346,10 @@ def _instructions(made: PlannedModel, target: Target) -> int:
 
 
 def _plan_half(
-    model: Model, search: MemoryOptions, tiles: TilePermission | None, say: Progress
+    model: Model, search: MemoryOptions, tiles: TilePermission | None, say: Progress, stop: Stop
 ) -> PlannedModel:
     data, model = add_lean_pool(write_model(model), model, search.machine.target)
-    return next(offered_files(data, read_model(data), search, tiles, None, say))
+    return next(offered_files(data, read_model(data), search, tiles, None, say, stop))
 
 
 def _check_states(front: PlannedModel, states: tuple[tuple[int, int], ...]) -> None:

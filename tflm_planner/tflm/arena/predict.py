@@ -22,7 +22,14 @@ from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena import allocation_log as ledger
 from tflm_planner.tflm.arena.allocation_log import Log
 from tflm_planner.tflm.arena.struct_sizes import StructSizes, struct_sizes
-from tflm_planner.tflm.arena.warnings import arena_warnings, wild_scratch
+from tflm_planner.tflm.arena.uncertainty import (
+    Uncertainty,
+    reserved,
+    uncertainties,
+    warnings,
+    wild_scratch,
+)
+from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.kernels.costs import operator_allocations
 from tflm_planner.tflm.kernels.prepare import (
     Keeps,
@@ -69,7 +76,10 @@ class Arena:
     planning_temp: temporary memory of the memory planner.
     prepare_temp: the same of the operator whose Prepare needs most. need_plan, need_prepare: what
     the two ask for, with the tail of that moment. tail_parts: tail by class (see PARTS).
-    warnings: what makes the figures an upper bound, or the model not run.
+    doubts: why the figures are no more than "at least" (`tflm.doubts`); empty where they are exact.
+    warnings: those, and what makes the model not run.
+    cannot_run: what the target's TFLM refuses to run: the figures are then what it would need if
+    it could.
     """
 
     head: int
@@ -83,6 +93,13 @@ class Arena:
     alignment_slack: int
     scratch: tuple[ScratchUse, ...]
     warnings: tuple[str, ...]
+    doubts: tuple[Uncertainty, ...] = ()
+    cannot_run: tuple[str, ...] = ()
+
+    @property
+    def reserved(self) -> int:
+        """What firmware should give: `arena`, and a margin where that is in doubt."""
+        return reserved(self.arena, self.doubts)
 
     @property
     def used(self) -> int:
@@ -114,7 +131,9 @@ def arena_of(model: Model, target: Target, offsets: Mapping[int, int] | None = N
         arena=smallest,
         alignment_slack=slack,
         scratch=placed,
-        warnings=tuple(replay.warnings),
+        warnings=(*(doubt.words for doubt in replay.doubts), *replay.warnings),
+        doubts=replay.doubts,
+        cannot_run=tuple(cannot_run(model.ops(), target)),
     )
 
 
@@ -180,7 +199,8 @@ class _AllocationReplay:
         # VAR_HANDLE points its output to its own OpData, so the planner never sees it.
         kept = [t for t in line.planned if id(t) not in handles] if handles else line.planned
         self._line: Timeline = replace(line, planned=kept)
-        self.warnings += arena_warnings(self._ops, self._costs, target)
+        self.doubts = tuple(uncertainties(self._ops, self._costs, target))
+        self.warnings += warnings(self._ops, target)
         self.warnings += wild_scratch(self._ops, self._requests, self._line)
 
     # --- head -----------------------------------------------------------------------------

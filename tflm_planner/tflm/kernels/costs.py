@@ -63,13 +63,8 @@ def operator_allocations(op: Op, target: Target) -> OperatorAllocations:
     )
 
 
-def is_missing(op: Op, target: Target) -> bool:
-    """Whether TFLM registers the operator today, but not in the target's version."""
-    return lacks(op.kind, target)
-
-
 def lacks(kind: str, target: Target) -> bool:
-    """The same of all operators of a kind."""
+    """Whether TFLM registers operators of a kind today, but not in the target's version."""
     return not has_operator(kind, target)
 
 

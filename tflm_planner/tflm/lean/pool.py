@@ -53,7 +53,9 @@ def is_lean(op: Op) -> bool:
         return False
     if op.kind == "FULLY_CONNECTED":
         return len(known.shape or ()) == 2 and scale_count_of(known) > 1
-    return len(known.shape or ()) == 4 and len(result.shape or ()) == 4 and channels(op) > 0
+    strides = getattr(op.options, "strideH", 0), getattr(op.options, "strideW", 0)
+    images = {len(t.shape or ()) for t in (data, known, result)} == {4}
+    return images and channels(op) > 0 and min(strides) > 0
 
 
 def channels(op: Op) -> int:

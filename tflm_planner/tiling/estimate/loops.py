@@ -16,6 +16,8 @@ from functools import cached_property
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.support.units import align_up
+from tflm_planner.tflm.element_types import moves
+from tflm_planner.tflm.machine import runners
 from tflm_planner.tflm.versions import can
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.options import TilingOptions
@@ -116,12 +118,19 @@ class _LoopInterval:
 
     @cached_property
     def closed(self) -> bool:
-        """Whether one tensor enters and one leaves."""
+        """Whether one tensor enters and one leaves, of types whose rows TFLM can take and put."""
         line, result = self.line, self.ops[-1].outputs
         leaving = [
             id(t) for op in self.ops for t in op.outputs if line.last.get(id(t), -1) >= self.end
         ]
-        return len(self.entering) == 1 and len(result) == 1 and leaving == [id(result[0])]
+        if not (len(self.entering) == 1 and len(result) == 1 and leaving == [id(result[0])]):
+            return False
+        (source,) = self.entering.values()
+        return all(
+            (moves("GATHER", source.type_name, on) or moves("SLICE", source.type_name, on))
+            and moves("DYNAMIC_UPDATE_SLICE", result[0].type_name, on)
+            for on in runners(self.line.options.machine.target)
+        )
 
     @cached_property
     def beside(self) -> int:

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Tensor
-from tflm_planner.ops.axes import AxisLink, Repeat, Rule, Same, Slide
+from tflm_planner.ops.axes import AxisLink
+from tflm_planner.ops.axis_rules import Repeat, Rule, Same, Slide
 from tflm_planner.support.units import ALIGNMENT
 
 Vector = npt.NDArray[np.int64]

@@ -17,6 +17,7 @@ from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Model
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tflm.element_types import Form, forms_of, refused_beyond
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.liveness import (
     Timeline,
@@ -25,6 +26,7 @@ from tflm_planner.tflm.liveness import (
     timeline,
     view_aliases,
 )
+from tflm_planner.tflm.machine import runners
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.versions import can
 from tflm_planner.tiling.options import Tiling, TilingOptions
@@ -132,16 +134,17 @@ _Orders = tuple[tuple[int, ...], ...]
 @dataclass(frozen=True)
 class _TiledModel:
     """model: in tiles. index: its operators that are those of the model given -> their places
-    there. used: kinds of operators that the model given had."""
+    there. used: kinds of operators that the model given had. forms: these with their types."""
 
     model: Model
     index: dict[int, int]
     used: frozenset[str]
+    forms: frozenset[Form]
 
     @staticmethod
     def of(model: Model, trial: Candidate, options: TilingOptions) -> _TiledModel | None:
         """What the regions of a trial make of a model; None where one of them is impossible."""
-        used = frozenset(op.kind for op in model.ops())
+        used, forms = frozenset(op.kind for op in model.ops()), forms_of(model.ops())
         made = clone(model)
         if trial.order is not None:
             reorder(made.main, [made.main.ops[i] for i in trial.order])
@@ -152,14 +155,14 @@ class _TiledModel:
                 return None
             if options.dialect and trial.is_tiled:
                 Crop().apply(made)  # checked where the file is made, as what follows
-        return _TiledModel(made, index, used)
+        return _TiledModel(made, index, used, forms)
 
     def copy(self) -> _TiledModel:
         """The same of a copy of the model."""
         made = clone(self.model)
         pairs = zip(self.model.main.ops, made.main.ops, strict=True)
         places = {id(new): self.index[id(old)] for old, new in pairs if id(old) in self.index}
-        return _TiledModel(made, places, self.used)
+        return _TiledModel(made, places, self.used, self.forms)
 
     def ordered(self, how: Schedule, known: _Orders | None, options: TilingOptions) -> _Orders:
         """Put the operators in the order of a schedule; `known`: if it is."""
@@ -178,7 +181,8 @@ class _TiledModel:
 def _plan_and_count(
     tiled: _TiledModel, trial: Candidate, options: TilingOptions
 ) -> Evaluation | None:
-    """Plan the model, as it is ordered, and count. Changes it."""
+    """Plan the model, as it is ordered, and count; None where TFLM could not run it, by the types
+    of what is no view. Changes it."""
     made, target, scratch_of = tiled.model, options.machine.target, options.machine.scratch_of
     dialect = options.dialect and trial.is_tiled
     line = timeline(made, scratch_of, entries=entry_graphs(made))
@@ -196,6 +200,8 @@ def _plan_and_count(
         careful = trial.effort >= CAREFUL
         if careful and scratch_faults(line, made, offsets, scratch_of, options.trails_of)[1]:
             return None
+    if refused_beyond(tiled.forms, forms_of(made.ops()), runners(target)) is not None:
+        return None
     kinds = frozenset(op.kind for op in made.ops()) - tiled.used
     if target.lean:
         run(made, WritePool())

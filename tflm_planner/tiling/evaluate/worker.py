@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 
 from tflm_planner.support.frames import read_frame, write_frame
@@ -13,7 +12,6 @@ from tflm_planner.tiling.evaluate.evaluator import Evaluator
 
 def main() -> None:
     """Do the jobs from standard input until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whoever prints must not disturb the answers
     with contextlib.suppress(EOFError, BrokenPipeError):

@@ -2,7 +2,8 @@
 
 Every process reads the model by itself and takes the next job when it is free; answers are put in
 the order of the questions, so that the number of processes changes nothing but the time. What was
-answered once is known from then on, to all searches that share the workers. Children are started
+answered once is known from then on, to all searches that share the workers. Where a search is
+stopped nothing more is begun, and nobody waits for what is. Children are started
 as `python -m tflm_planner.tiling.evaluate.worker`, never forked and never by importing the caller's
 script; nobody waits for one that is still starting.
 """
@@ -12,14 +13,15 @@ from __future__ import annotations
 import contextlib
 import pickle
 import subprocess
-import sys
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import Any, Generic, Protocol, TypeVar
 
+from tflm_planner.support.children import start_module
 from tflm_planner.support.frames import read_frame, write_frame
+from tflm_planner.support.stopping import Stop
 from tflm_planner.tiling.evaluate.candidate import Evaluation
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator, RequestFamily
 from tflm_planner.tiling.options import TilingOptions
@@ -53,6 +55,8 @@ class Workers:
         self._children: list[_Child] = []
         self._asked, self._more = 0, options.workers - 1
         self._known: dict[Hashable, Evaluation | None] = {}
+        self.stop = Stop()
+        """Of the search under way."""
         if len(self.bench.model.main.ops) > _LARGE:
             self._start()
 
@@ -83,18 +87,17 @@ class Workers:
         jobs = [RequestFamily(tuple(questions[at] for at in of)) for of in families.values()]
         merged: list[Evaluation | None] = [None] * len(questions)
         for places, found in zip(families.values(), self.done(jobs), strict=True):
-            for at, answer in zip(places, found or (), strict=True):
+            for at, answer in zip(places, found, strict=True):
                 merged[at] = answer
         return merged
 
-    def done(
-        self, jobs: Sequence[Job[T]], over: Callable[[], bool] = lambda: False
-    ) -> list[T | None]:
-        """What each of the jobs came to; None for those that were not begun when it was over."""
+    def done(self, jobs: Sequence[Job[T]]) -> list[T]:
+        """What each of the jobs came to. Raises StoppedError where the search is over before."""
+        self.stop.check()
         self._asked += len(jobs)
         if self._asked > _WORTH_STARTING and self._more > 0:
             self._start()
-        shared = _JobQueue[T](jobs, over)
+        shared = _JobQueue[T](jobs, self.stop)
         threads = [Thread(target=_feed_child, args=(child, shared)) for child in self._children]
         try:
             for thread in threads:
@@ -103,26 +106,25 @@ class Workers:
                 shared.found[taken] = jobs[taken].on(self.bench)
             shared.ended = True
             for thread in threads:
-                thread.join()
+                while thread.is_alive():
+                    self.stop.check_all()
+                    thread.join(_MOMENT)
         except BaseException:  # answers are under way that nobody waits for
             shared.ended = True
             self.close()
             raise
         for lost in shared.lost():
+            self.stop.check()
             shared.found[lost] = jobs[lost].on(self.bench)
-        return [shared.found.get(k) for k in range(len(jobs))]
+        return [shared.found[k] for k in range(len(jobs))]
 
     def _start(self) -> None:
         while self._more > 0:
             self._more -= 1
             with contextlib.suppress(OSError):
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "tflm_planner.tiling.evaluate.worker"],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
+                child = _Child(
+                    start_module(["tflm_planner.tiling.evaluate.worker"], subprocess.DEVNULL)
                 )
-                child = _Child(process)
                 self._children.append(child)
                 given = self._data, self._options
                 Thread(target=child.greet, args=(given,), daemon=True).start()
@@ -176,11 +178,11 @@ class _Child:
 
 @dataclass
 class _JobQueue(Generic[T]):
-    """Jobs that several processes do, each the next one when it is free. found: by number.
-    ended: whether there is nothing left to begin."""
+    """Jobs that several processes do, each the next one when it is free. stop: after which none
+    is begun. found: by number. ended: whether there is nothing left to begin."""
 
     jobs: Sequence[Job[T]]
-    over: Callable[[], bool]
+    stop: Stop
     found: dict[int, T] = field(default_factory=dict[int, T])
     ended: bool = False
     _next: int = 0
@@ -189,14 +191,14 @@ class _JobQueue(Generic[T]):
     def take(self, least: int) -> int | None:
         """The next job that nobody has; None where fewer than `least` are left."""
         with self._lock:
-            if self._next + least > len(self.jobs) or self.over():
+            if self._next + least > len(self.jobs) or self.stop.is_over:
                 return None
             self._next += 1
             return self._next - 1
 
     def lost(self) -> list[int]:
-        """Jobs that were begun, and are not done."""
-        return [k for k in range(self._next) if k not in self.found]
+        """Jobs that are not done."""
+        return [k for k in range(len(self.jobs)) if k not in self.found]
 
 
 def _feed_child(child: _Child, shared: _JobQueue[Any]) -> None:

@@ -14,8 +14,8 @@ from functools import cached_property
 
 from tflm_planner.memory.order import Absorb, Dag, Node, OrderResult, best_order
 
-_STATES, _SECONDS = 5_000, 30.0
-"""Of the search for an order; states are few enough to end it long before."""
+_STATES = 5_000
+"""Of the search for an order."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def best_contracted_order(dag: Dag, regions: Sequence[ContractedRegion]) -> Cont
     """The order with the lowest peak known in which each region runs in one piece. `regions`: as
     `closed` gives them."""
     small = _ContractedGraph(dag, tuple(regions))
-    found: OrderResult = best_order(small.dag, budget=_STATES, time_limit=_SECONDS)
+    found: OrderResult = best_order(small.dag, budget=_STATES)
     order: list[int] = []
     spans: dict[int, tuple[int, int]] = {}
     for place in found.order:

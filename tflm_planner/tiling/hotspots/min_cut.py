@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tflm_planner.memory.allocators.kernel import Ints, compiled
+from tflm_planner.memory.allocators.machine_code import Ints, compiled
 from tflm_planner.memory.order import Dag
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
@@ -123,13 +123,13 @@ class _Network:
         operator, and from each to the sink."""
         room = self.room.copy()
         room[: 4 * self.count : 2] = np.concatenate((given, taken))
-        _max_flow(self.starts, self.out, self.to, room)
+        _max_flow(self.starts, self.out, self.to, room, len(self.starts) - 3, len(self.starts) - 2)
         return room
 
     def near_source(self, room: Ints) -> frozenset[int]:
         """Operators that the source still reaches: the smallest least cut."""
         levels = np.empty(len(self.starts) - 1, np.int64)
-        _levels_from_source(self.starts, self.out, self.to, room, levels)
+        _reached(self.starts, self.out, self.to, room, len(levels) - 2, levels)
         return frozenset(np.flatnonzero(levels[: self.count] >= 0).tolist())
 
     def near_sink(self, room: Ints) -> frozenset[int]:
@@ -140,14 +140,22 @@ class _Network:
         return frozenset(np.flatnonzero(seen[: self.count] >= 0).tolist())
 
 
+def warm_up() -> None:
+    """Load what is compiled here, and compile it where that was never done on this machine."""
+    none = np.zeros(0, np.int64)
+    _max_flow(np.zeros(3, np.int64), none, none, none, 0, 1)
+    _reached(np.zeros(3, np.int64), none, none, none, 0, np.zeros(2, np.int64))
+
+
 @compiled
 def _reached(
     starts: Ints, out: Ints, to: Ints, room: Ints, root: int, levels: Ints
 ) -> None:  # fmt: skip
     """Steps from a vertex to every other one along edges with room; -1 where none leads."""
-    levels[:] = -1
+    for n in range(levels.size):
+        levels[n] = -1
     levels[root] = 0
-    queue = np.empty(len(levels), np.int64)
+    queue = np.empty(levels.size, np.int64)
     queue[0] = root
     first, end = 0, 1
     while first < end:
@@ -162,26 +170,23 @@ def _reached(
 
 
 @compiled
-def _levels_from_source(starts: Ints, out: Ints, to: Ints, room: Ints, levels: Ints) -> None:
-    """Steps from the source."""
-    _reached(starts, out, to, room, len(levels) - 2, levels)
-
-
-@compiled
-def _max_flow(starts: Ints, out: Ints, to: Ints, room: Ints) -> None:
+def _max_flow(starts: Ints, out: Ints, to: Ints, room: Ints, source: int, sink: int) -> None:
     """Let as much flow as can, along shortest paths first (Dinitz 1970)."""
-    count = len(starts) - 1
-    source, sink = count - 2, count - 1
-    levels, at, path = np.empty(count, np.int64), starts[:-1].copy(), np.empty(count, np.int64)
-    _levels_from_source(starts, out, to, room, levels)
+    count = starts.size - 1
+    levels, at, path = (
+        np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    )  # fmt: skip
+    _reached(starts, out, to, room, source, levels)
     while levels[sink] >= 0:
-        at[:] = starts[:-1]
+        for n in range(count):
+            at[n] = starts[n]
         n, steps = source, 0
         while True:
             if n == sink:
                 least = room[path[0]]
                 for k in range(steps):
-                    least = min(least, room[path[k]])
+                    if room[path[k]] < least:
+                        least = room[path[k]]
                 cut = steps
                 for k in range(steps):
                     room[path[k]] -= least
@@ -205,7 +210,7 @@ def _max_flow(starts: Ints, out: Ints, to: Ints, room: Ints) -> None:
             levels[n] = -1
             steps -= 1
             n = to[path[steps] ^ 1]
-        _levels_from_source(starts, out, to, room, levels)
+        _reached(starts, out, to, room, source, levels)
 
 
 __all__ = ["MinimumCuts"]

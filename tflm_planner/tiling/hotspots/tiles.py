@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 from tflm_planner.cost import cost_of_case
 from tflm_planner.cost.case import Case, Operand
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops.axes import Slide, axis_map
+from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, Evaluation
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
@@ -100,7 +101,7 @@ class HotspotTiles:
         most = self._known - self._added(0, self.whole.plain.tail)
         sets = hotspot_sets(bench.dag, self.whole.plain.head)
         guesses = self.workers.done([_EstimateOrderJob(bulges, halos, most) for bulges in sets])
-        promising = sorted((g for found in guesses for g in found or ()), key=lambda g: g.rank)
+        promising = sorted((g for found in guesses for g in found), key=lambda g: g.rank)
         for found in promising[:PROMISING]:
             made = self._trial_of(found.hoped)
             if made is not None:

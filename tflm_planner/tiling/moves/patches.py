@@ -39,8 +39,8 @@ def patch_stages(
     promising first."""
     found: list[tuple[int, int, tuple[int, int]]] = []
     for end in line.narrows[1:]:
-        shape = line.ops[end - 1].outputs[0].shape or ()
-        if len(shape) == 4 and len(line.ops[end - 1].outputs) == 1:
+        made = line.ops[end - 1].outputs
+        if len(made) == 1 and len(made[0].shape or ()) == 4:
             stages = _PatchStages(line, end, allowed)
             found += [(n, end, s) for s in SIDES if (n := stages.bytes(s, most)) is not None]
     return [

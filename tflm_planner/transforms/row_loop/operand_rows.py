@@ -16,7 +16,8 @@ import numpy as np
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops import has_side_effects
-from tflm_planner.ops.axes import ELEMENT_WISE, Same, Slide, axis_map
+from tflm_planner.ops.axes import ELEMENT_WISE, axis_map
+from tflm_planner.ops.axis_rules import Same, Slide
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import Window, window_of
 from tflm_planner.tflm.kernels.single_rows import is_right_alone

@@ -16,6 +16,7 @@ the front has its memory, which is free again when the back begins. It must not 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tflm_planner.model.clone import clone
@@ -87,6 +88,17 @@ def ends_of(model: Model) -> list[tuple[int, ...]]:
             needed[id(t)] = region
         found.append(tuple(sorted(region)))
     return found
+
+
+def can_stream(model: Model) -> bool:
+    """Whether the input of `model`, cleaned up, could come row by row at all."""
+    if len(model.main.inputs) != 1:
+        return False
+    for ops in ends_of(model):
+        with suppress(NotStreamableError):
+            can_split(model, ops, 1)
+            return True
+    return False
 
 
 def can_split(model: Model, ops: Sequence[int], rows: int) -> Geometry:

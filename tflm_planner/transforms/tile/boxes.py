@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tflm_planner.model.ir import Tensor
-from tflm_planner.ops.axes import Range
+from tflm_planner.ops.axis_rules import Range
 from tflm_planner.support.units import ALIGNMENT
 from tflm_planner.transforms.base import TransformRefusedError
 

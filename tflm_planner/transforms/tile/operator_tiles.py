@@ -17,17 +17,8 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops.axes import (
-    ELEMENT_WISE,
-    AxisMap,
-    Range,
-    Repeat,
-    Scatter,
-    Slide,
-    Stretch,
-    axis_map,
-    strides_of,
-)
+from tflm_planner.ops.axes import ELEMENT_WISE, AxisMap, axis_map, strides_of
+from tflm_planner.ops.axis_rules import Range, Repeat, Scatter, Slide, Stretch
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
 from tflm_planner.tflm.kernels.single_rows import is_right_alone

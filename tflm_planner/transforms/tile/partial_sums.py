@@ -23,7 +23,8 @@ import numpy as np
 
 from tflm_planner.model.draft import Draft, scales
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
-from tflm_planner.ops.axes import Range, axis_map
+from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axis_rules import Range
 from tflm_planner.transforms.axis_graph import REDUCE, Axis, Vertex, axis_graph, schemes_along
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, along, cuts, full_box
 from tflm_planner.transforms.tile.operator_tiles import OperatorTile

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from tflm_planner.ops.axes import Range
+from tflm_planner.ops.axis_rules import Range
 from tflm_planner.ops.resize import Resize
 from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.windows import Form

@@ -20,7 +20,8 @@ from typing import Literal
 
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
-from tflm_planner.ops.axes import Range, axis_map
+from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axis_rules import Range
 from tflm_planner.transforms.tile.boxes import (
     Box,
     NotTileableError,

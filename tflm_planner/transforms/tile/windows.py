@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from tflm_planner.ops.axes import Range, Scatter, Slide
+from tflm_planner.ops.axis_rules import Range, Scatter, Slide
 from tflm_planner.transforms.tile.boxes import NotTileableError
 
 Border = Literal["pad", "waste", "ahead", "once"]

@@ -6,7 +6,8 @@ So the result of an operator may share memory with its data operand only where t
 of CMSIS-NN. What holds in every library (exact aliases) is in `ops`; here is the rest:
 
     exact in place      `ops.sharings`: element-wise operators, views
-    trails from D on    convolutions, pools, PAD: the result starts at least D bytes below
+    trails from D on    convolutions, pools, PAD, QUANTIZE, DEQUANTIZE and CAST from one type to
+                        another: the result starts at least D bytes below (D may be 0)
     disjoint only       everything that is not yielded
 
 The contracts hold for kernels built as their projects build them. A build that promises the

@@ -1,4 +1,5 @@
-"""PAD, GATHER and TRANSPOSE_CONV: kernels that read their operand once, in their own order.
+"""PAD, GATHER, QUANTIZE, DEQUANTIZE, CAST and TRANSPOSE_CONV: kernels that read their operand once,
+in their own order.
 
     PAD       | pad | row | pad | row | pad |    result, written from the left
               :     ^     :
@@ -7,6 +8,13 @@
 
     GATHER    |     |     | r2  | r3  |        operand, rows 2 and 3 wanted: one copy each, so
               | r2  | r3  |                    that rows may move down, or above all that are read
+
+    QUANTIZE  |     operand, wider      |        element after element, read and then written: a
+              |result|                           narrower result may start where its operand does,
+
+    DE-       | 0       | 1       | 2       |    and the operand of a wider one may lie at its end;
+    QUANTIZE                    |0 |1 |2 |       here the last element but one ends where the last
+                                                 one of the operand begins
 
 The reference TRANSPOSE_CONV sums up in scratch and writes its result when all input is read.
 """
@@ -26,10 +34,16 @@ from tflm_planner.tflm.kernels.contracts.access_orders import KernelBuild
 
 Times = npt.NDArray[np.int64]
 
-MOVERS = frozenset(("PAD", "PADV2", "TRANSPOSE_CONV"))
+BETWEEN_TYPES = frozenset(("QUANTIZE", "DEQUANTIZE", "CAST"))
+"""The kinds whose result may be of another type than their operand, element by element."""
+MOVERS = BETWEEN_TYPES | {"PAD", "PADV2", "TRANSPOSE_CONV"}
 """The kinds that may be a movement."""
 _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 """The most axes that the PAD kernels understand."""
+_BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "int32": 4, "uint32": 4, "float32": 4}
+"""The types that TFLM's QUANTIZE, DEQUANTIZE and CAST know: bytes of an element."""
+_CHARACTERS = ("int8", "uint8")
+"""The types that GCC and Clang take for characters, which may lie over anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +71,37 @@ def movement_of(op: Op, library: KernelBuild) -> Movement | None:
         return _padding(op, library)
     if op.kind == "GATHER":
         return _gathering(op)
+    if op.kind in BETWEEN_TYPES:
+        return _retyping(op)
     if op.kind == "TRANSPOSE_CONV" and library is KernelBuild.REFERENCE:
         return _transposed(op)
     return None
+
+
+def _retyping(op: Op) -> Movement | None:
+    """From type to type: the same loop, of TFLM's own, in every library that was read.
+
+    Compilers must keep its order of reads and writes only where one of the two types is a
+    character. Of an int16 and a float, say, they may assume that the two never overlap, and may
+    read elements of the one after they wrote later elements of the other.
+    """
+    if len(op.inputs) != 1 or op.inputs[0] is None:
+        return None
+    data, result = op.inputs[0], op.outputs[0]
+    types = data.type_name, result.type_name
+    if data.is_constant or data.type == result.type or not set(types) <= _BYTES.keys():
+        return None
+    if not set(types) & set(_CHARACTERS) or (data.shape or ()) != (result.shape or ()):
+        return None
+    read, written = (_BYTES[t] for t in types)
+    count = data.elements
+
+    def times() -> tuple[Times, Times]:
+        clock = 2 * np.arange(count, dtype=np.int64)
+        return np.repeat(clock, read), np.repeat(clock + 1, written)
+
+    # When the last element is written nothing is left to be read.
+    return Movement(data, result, (count - 1) * max(written - read, 0), result.nbytes, times)
 
 
 def _gathering(op: Op) -> Movement | None:

@@ -1,0 +1,142 @@
+"""Options that would do nothing are refused, and say why; so are verbs that are misspelt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import Run
+from tests.models.handmade import MODELS
+from tflm_planner.cli.app import app
+from tflm_planner.support.errors import UsageError
+from tflm_planner.support.units import parse_size
+
+IDLE = [
+    ("plan", ["--ops", "all"], "--tile"),
+    ("plan", ["--latency-overhead", "1.1"], "--tile"),  # with the value that it has anyway
+    ("plan", ["--search", "motes"], "--tile"),
+    ("plan", ["--objective", "head"], "--tile"),
+    ("plan", ["--workers", "1"], "--tile"),
+    ("plan", ["--profile", "none.db"], "--tile"),
+    ("plan", ["--portable"], "--strip"),
+    ("plan", ["--allow-inexact"], "--split"),
+    ("plan", ["--inputs", "3", "--no-verify"], "--no-verify"),
+    ("plan", ["--tile", "--split", "0-1:rows=2"], "--split"),
+    ("plan", ["--split", "0-1:rows=2", "--latency-overhead", "1.2"], "--tile"),
+    ("plan", ["--dilate", "--target", "x86-64/reference"], "CMSIS-NN"),
+    ("plan", ["--dilate", "--target", "esp32s3"], "CMSIS-NN"),
+    ("plan", ["--dilate", "--no-overlap"], "overlaps allowed"),
+    ("stream-input", ["--ops", "all"], "--tile"),
+    ("stream-input", ["--portable"], "--tile"),
+    ("stream-input", ["--workers", "1"], "--tile"),
+    ("stream-input", ["--inputs", "3", "--no-verify"], "--no-verify"),
+    ("inspect", ["--text", "--target", "esp32s3"], "everywhere"),
+    ("inspect", ["--axes", "--target", "esp32s3"], "everywhere"),
+    ("measure", ["--volts", "3"], "--current"),
+]
+CONTRARY = [
+    ("plan", ["--quiet", "--json"]),
+    ("plan", ["-q", "-v"]),
+    ("stream-input", ["--quiet", "--json"]),
+    ("inspect", ["--text", "--axes"]),
+    ("inspect", ["--text", "--json"]),
+    ("measure", ["--power", "3", "--current", "x.csv"]),
+    ("verify", ["-q", "--json"]),
+]
+WRONG = [
+    (["--tile", "--ops", "SLICES"], "did you mean SLICE"),
+    (["--tile", "--ops", "all,PAD"], "no operator ALL"),
+    (["--tile", "--ops", ","], "names no operator"),
+    (["--tile", "--search", "fast"], "regions, motes"),
+    (["--tile", "--objective", "tail"], "arena, head"),
+    (["--budget", "0"], "no memory"),
+    (["--budget", "1.5"], "no memory"),
+    (["--budget", "9" * 400 + "K"], "no memory"),
+    (["--budget", "plenty"], "not understood"),
+    (["--report", "a.pdf"], ".html"),
+    (["--report", "a.json", "--report", "a.json"], "named twice"),
+]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "in.tflite"
+    path.write_bytes(MODELS["branches_of_different_depth"].make())
+    return path
+
+
+def refused(verb: str, options: list[str], model: Path, capsys) -> str:
+    out, back = model.parent / "out", model.parent / "back"
+    paths = {"plan": [model, out], "stream-input": [model, out, back], "verify": [model, model]}
+    line = Run([verb, *paths.get(verb, [model]), *options], capsys).refused(2)
+    assert {p.name for p in model.parent.iterdir()} == {"in.tflite"}
+    return line
+
+
+@pytest.mark.parametrize(("verb", "options", "hint"), IDLE)
+def test_an_option_that_does_nothing(verb, options, hint, model: Path, capsys) -> None:
+    line = refused(verb, options, model, capsys)
+    assert "does nothing here" in line and hint in line
+
+
+@pytest.mark.parametrize(("verb", "options"), CONTRARY)
+def test_options_that_contradict_each_other(verb, options, model: Path, capsys) -> None:
+    assert "contradict" in refused(verb, options, model, capsys)
+
+
+@pytest.mark.parametrize(("options", "hint"), WRONG)
+def test_values_that_nobody_knows(options, hint, model: Path, capsys) -> None:
+    assert hint in refused("plan", options, model, capsys)
+
+
+def test_profile_without_models(tmp_path: Path, capsys) -> None:
+    merge = ["--merge", tmp_path / "x.db", "--db", tmp_path / "y.db"]
+    for option in (["--runs", "3"], ["--tiles"], ["--again"], ["--time-limit", "3"]):
+        assert "does nothing here" in Run(["profile", *merge, *option], capsys).refused(2)
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("inpect", "did you mean inspect?"), ("Plan", "did you mean plan?"), ("frobnicate", "known")],
+)
+def test_a_misspelt_verb_is_not_taken_for_a_file(word, hint, model: Path, capsys) -> None:
+    line = Run([word, model], capsys).refused(2)
+    assert f"no verb {word!r}" in line and hint in line
+
+
+def test_a_file_may_be_called_like_a_verb_almost(model: Path, capsys) -> None:
+    """What is there is taken, whatever it is called; what looks like a file is not corrected."""
+    (model.parent / "inpect").write_bytes(model.read_bytes())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(model.parent)
+        assert Run(["inpect", "out.tflite", "--no-verify"], capsys).code == 0
+    assert "no such file" in Run(["inspect.tflite", "out"], capsys).refused(2)
+    assert "no such file" in Run(["below/inspec", "out"], capsys).refused(2)
+
+
+def test_what_does_something_is_taken(model: Path, capsys) -> None:
+    fine = [
+        ["--tile", "--ops", "+pad,SLICE", "--latency-overhead", "1.2", "--workers", "1"],
+        ["--strip", "--portable"],
+        ["--budget", "0.3M"],
+        ["--verbose", "--json"],
+    ]
+    for options in fine:
+        done = Run([model, model.parent / "out", "--force", "--no-verify", *options], capsys)
+        assert done.code == 0, done.err
+
+
+def test_every_command_remembers_what_was_given() -> None:
+    """Else its rules would be idle themselves."""
+    from tflm_planner.cli.idle import Command
+
+    assert all(command.cls is Command for command in app.registered_commands)
+
+
+def test_sizes() -> None:
+    assert parse_size("1.5K") == 1536
+    assert parse_size("0.3M") == 314572
+    for text in ("0", "0.0K", "1.5", "1e9", "-1", ""):
+        with pytest.raises(UsageError):
+            parse_size(text)

@@ -1,0 +1,93 @@
+"""The corpus as a document: nothing in it depends on the machine or its load."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tests.corpus.outcome import Reached
+
+
+@dataclass(frozen=True)
+class Row:
+    """A network in a type. unconverted: why the converter makes no file of it, or ""."""
+
+    network: str
+    kind: str
+    unconverted: str
+    reached: dict[str, Reached]
+
+
+def line(row: Row) -> str:
+    """One row for the terminal."""
+    told = [f"{name} {_cell(r)}{_why(r)}" for name, r in row.reached.items()]
+    return f"{row.network} {row.kind}: {'; '.join(told) or 'not converted: ' + row.unconverted}"
+
+
+def document(rows: Sequence[Row], commands: Sequence[str]) -> str:
+    """The page `docs/corpus.md`."""
+    made = [row for row in rows if not row.unconverted]
+    unmade = [row for row in rows if row.unconverted]
+    networks = len({row.network for row in rows})
+    head = (
+        "# Models as people make them\n\n"
+        "Small networks, converted by TensorFlow's documented recipes in seven types, and what the "
+        "tool made of\neach: bytes of arena on Cortex-M4 with CMSIS-NN, as the file is, planned, "
+        "and in tiles with the operators\nthat it has. Every planned file was proved equal on real "
+        "runtimes; why one was refused is said below.\nMade by "
+        "`python -m tests.corpus --write docs/corpus.md`.\n\n"
+        f"{networks} networks; {len(made)} files, {len(unmade)} more that the converter itself "
+        "makes no file of.\n"
+    )
+    return "\n".join((head, _summary(made, commands), _full(made, commands), _reasons(made)))
+
+
+def _summary(rows: Sequence[Row], commands: Sequence[str]) -> str:
+    found = ["| type | files | " + " | ".join(f"{c}: done" for c in commands) + " |"]
+    found.append("|---" * (2 + len(commands)) + "|")
+    for kind in dict.fromkeys(row.kind for row in rows):
+        of = [row for row in rows if row.kind == kind]
+        done = [sum(row.reached[c].arena is not None for row in of) for c in commands]
+        found.append(f"| {kind} | {len(of)} | " + " | ".join(map(str, done)) + " |")
+    return "\n".join(found) + "\n"
+
+
+def _full(rows: Sequence[Row], commands: Sequence[str]) -> str:
+    found = ["| network | type | " + " | ".join(commands) + " |"]
+    found.append("|---" * (2 + len(commands)) + "|")
+    for row in rows:
+        cells = " | ".join(_cell(row.reached[c]) for c in commands)
+        found.append(f"| {row.network} | {row.kind} | {cells} |")
+    return "\n".join(found) + "\n"
+
+
+def _cell(reached: Reached) -> str:
+    if reached.fault:
+        return "FAULT"
+    if reached.arena is None:
+        return "refused"
+    unproved = reached.proof not in ("", "verified")
+    return f"{reached.arena:,}{' (' + reached.proof + ')' if unproved else ''}"
+
+
+def _why(reached: Reached) -> str:
+    return f" ({reached.fault or reached.refused})" if reached.fault or reached.refused else ""
+
+
+def _reasons(rows: Sequence[Row]) -> str:
+    """What was refused, by reason, names left out."""
+    counted: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    for row in rows:
+        for name, reached in row.reached.items():
+            if told := reached.fault or reached.refused:
+                reason = re.sub(r"'[^']*'", "'...'", told).replace("|", "/")
+                counted[reason] += 1
+                first.setdefault(reason, f"{row.network} in {row.kind}, {name}")
+    if not counted:
+        return "Nothing was refused.\n"
+    found = ["| refused | times | first |", "|---|---|---|"]
+    found += [f"| {reason} | {n} | {first[reason]} |" for reason, n in counted.most_common()]
+    return "\n".join(found) + "\n"

@@ -1,0 +1,55 @@
+"""Small models made the way people make them: planned and proved, or refused for a reason.
+
+Each network in one of the seven types, which take turns; `python -m tests.corpus` does them all.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import needs_tflm
+from tests.corpus.convert import TYPES, ConversionError
+from tests.corpus.networks import NETWORKS
+from tests.corpus.outcome import UNHELPFUL, reached
+from tests.corpus.workshop import Workshop
+
+pytestmark = [
+    needs_tflm,
+    pytest.mark.skipif(
+        importlib.util.find_spec("tensorflow") is None, reason="needs TensorFlow (.[zoo])"
+    ),
+]
+
+CASES = [(name, TYPES[at % len(TYPES)]) for at, name in enumerate(NETWORKS)]
+
+
+@pytest.fixture(scope="session")
+def workshop() -> Iterator[Workshop]:
+    with Workshop() as made:
+        yield made
+
+
+def test_the_corpus_is_large_and_of_every_type() -> None:
+    assert len(NETWORKS) >= 60
+    assert {kind for _, kind in CASES} == set(TYPES)
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_a_model_as_people_make_it(workshop: Workshop, name: str, kind: str) -> None:
+    try:
+        data = workshop.converted(name, kind)
+    except ConversionError as error:
+        pytest.skip(f"the converter makes no file of it: {error}")
+    stock = reached(data, "arena")
+    assert stock.arena is not None, stock
+    for command in ("plan", "tiles"):
+        made = reached(data, command)
+        assert not made.fault, (command, made)
+        if made.arena is None:
+            assert len(made.refused) > 20 and not UNHELPFUL.search(made.refused), made
+        else:
+            assert made.proof == "verified", (command, made)
+            assert made.arena <= stock.arena, (command, made, stock)

@@ -1,0 +1,113 @@
+"""Models whose ends are of other types: the memory of an input or an output that no other type
+needs any more is used again, in the plan and in what tiles are thought to need."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import needs_tflm
+from tests.fuzz.random_models import check, model_of, types_in_place
+from tests.models.build import Net
+from tests.replay import replay
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.report.document import Report
+from tflm_planner.tflm.machine import machine
+from tflm_planner.tiling.estimate.schedule import LinearSchedule
+from tflm_planner.tiling.options import TilingOptions
+
+STUDIED = ["x86-64/reference", "cortex-m4/cmsis-nn", "cortex-m55/cmsis-nn", "cortex-m/any"]
+SHAPE = (1, 16, 16, 4)
+BYTES = 1024
+
+
+def chain(*types: str, extra_output: int | None = None) -> bytes:
+    """A model that changes its input's type again and again; `extra_output`: a tensor on the way
+    that is an output too."""
+    net = Net()
+    graph = net.graph()
+    at = graph.input("x0", SHAPE, types[0], **_scale(types[0]))
+    made = [at]
+    for number, to in enumerate(types[1:], 1):
+        kind = "DEQUANTIZE" if to == "float32" else "QUANTIZE"
+        made.append(graph.tensor(f"x{number}", SHAPE, to, **_scale(to)))
+        graph.op(kind, [at], [made[-1]], f"{kind.capitalize()}Options")
+        at = made[-1]
+    graph.outputs(at, *(() if extra_output is None else (made[extra_output],)))
+    return net.finish()
+
+
+def _scale(dtype: str) -> dict[str, float]:
+    scales = {"int8": 0.05, "uint8": 0.05, "int16": 0.0002}
+    return {"scale": scales[dtype], "zero": 128 * (dtype == "uint8")} if dtype in scales else {}
+
+
+def planned(data: bytes, target: str, *, overlap: bool = True, prove: bool = False) -> Report:
+    on = machine(api.load_target(target))
+    options = api.MemoryOptions(time_limit=5.0, machine=on, overlap=overlap)
+    verify = api.VerifyOptions(inputs=4) if prove else None
+    return api.plan(data, None, api.PlanOptions(options, verify=verify)).report
+
+
+@needs_tflm
+@pytest.mark.parametrize(
+    ("types", "widest"),
+    [
+        (("uint8", "int8", "uint8"), 1),
+        (("float32", "int8"), 4),
+        (("int8", "float32"), 4),
+        (("float32", "int8", "uint8", "float32"), 4),
+        (("int16", "int8", "float32"), 4),
+    ],
+)
+def test_all_tensors_of_a_chain_fit_into_the_widest(types: tuple[str, ...], widest: int) -> None:
+    data = chain(*types)
+    for target in STUDIED:
+        report = planned(data, target, prove=target == STUDIED[-1])
+        assert report.verified == (target == STUDIED[-1])
+        assert report.after.head == widest * BYTES < report.before.head
+        assert 0 < len(report.allocation.trails) == report.allocation.replayed
+        assert not planned(data, target, overlap=False).allocation.trails
+    unknown = planned(data, "cortex-m4/unknown")
+    assert unknown.after.head > widest * BYTES and not unknown.allocation.trails
+
+
+def test_types_over_which_compilers_keep_no_order_stay_apart() -> None:
+    report = planned(chain("float32", "int16", "float32"), "cortex-m4/cmsis-nn")
+    assert report.after.head == 6 * BYTES and not report.allocation.trails
+
+
+@needs_tflm
+def test_an_operand_that_is_needed_stays() -> None:
+    data = chain("int8", "float32", extra_output=0)
+    report = planned(data, "cortex-m4/cmsis-nn", prove=True)
+    assert report.verified and report.after.head == 5 * BYTES
+
+
+def test_sketches_know_what_a_result_takes_over() -> None:
+    model = read_model(chain("float32", "int8", "float32"))
+    for target, gains in (("cortex-m4/cmsis-nn", [BYTES, BYTES]), ("cortex-m4/unknown", [0, 0])):
+        on = machine(api.load_target(target))
+        line = LinearSchedule(model, range(2), TilingOptions(on, on.trails_of))
+        assert [max(saved.values(), default=0) for saved in line.saved] == gains
+        assert line.needs == [5 * BYTES - gain for gain in gains]
+
+
+def test_the_replay_sees_an_operand_in_the_wrong_place() -> None:
+    data = chain("int8", "float32")
+    right = {(0, 0): 3 * BYTES, (0, 1): 0}
+    assert replay(data, right) == []
+    assert replay(data, {**right, (0, 0): 3 * BYTES - 16})
+    assert replay(data, dict.fromkeys(right, 0))
+    assert replay(chain("int16", "float32"), {(0, 0): 2 * BYTES, (0, 1): 0})
+
+
+@needs_tflm
+def test_random_models_of_many_types() -> None:
+    """Planned, replayed byte by byte, run on both runtimes."""
+    in_place = 0
+    for seed in range(5):
+        data = model_of(seed, types=True)
+        assert check(data) == []
+        in_place += types_in_place(data)[1]
+    assert in_place > 2

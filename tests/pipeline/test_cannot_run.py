@@ -1,0 +1,129 @@
+"""A model that the target's TFLM cannot run is said to be one first: no "smallest that works", no
+"fits", no "verified"."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.models.build import Net
+from tests.pipeline.test_unprovable_models import one_operator
+from tflm_planner.cli.app import app
+from tflm_planner.pipeline import api
+from tflm_planner.report.arena_text import render_arena
+from tflm_planner.report.html import to_html
+from tflm_planner.report.json_document import to_json
+from tflm_planner.report.text import render_report
+from tflm_planner.support.errors import ModelError
+from tflm_planner.tflm.targets import load_target
+from tflm_planner.tflm.versions import with_tflm
+
+BOARD = load_target("nano33ble")
+CLAIMS = ("smallest that works", "fits", "verified     yes", "constexpr")
+
+
+def hybrid() -> bytes:
+    """Float activations, int8 weights: what dynamic range quantisation writes."""
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, 8, 8, 2), "float32")
+    weights = graph.constant("w", np.ones((4, 1, 1, 2)), "int8", scale=np.full(4, 0.01))
+    bias = graph.constant("b", np.zeros(4), "float32")
+    y = graph.tensor("conv", (1, 8, 8, 4), "float32")
+    graph.op("CONV_2D", [x, weights, bias], [y], "Conv2DOptions", strideH=1, strideW=1,
+             dilationHFactor=1, dilationWFactor=1)  # fmt: skip
+    graph.outputs(y)
+    return net.finish()
+
+
+def unsigned() -> bytes:
+    """uint8 pieces joined."""
+    net = Net()
+    graph = net.graph()
+    parts = [graph.input(n, (1, 4), "uint8", scale=0.1) for n in "ab"]
+    y = graph.tensor("joined", (1, 8), "uint8", scale=0.1)
+    graph.op("CONCATENATION", parts, [y], "ConcatenationOptions", axis=1)
+    graph.outputs(y)
+    return net.finish()
+
+
+CASES = [(hybrid, "CONV_2D of float32 and int8"), (unsigned, "CONCATENATION of uint8")]
+
+
+@pytest.mark.parametrize("make, reason", CASES)
+def test_arena_and_inspect_say_it_first(make, reason, tmp_path) -> None:
+    (tmp_path / "m.tflite").write_bytes(make())
+    call = CliRunner().invoke
+    for verb in ("arena", "inspect"):
+        arguments = [verb, str(tmp_path / "m.tflite"), "--target", "nano33ble"]
+        said = call(app, arguments)
+        lines = said.output.splitlines()
+        assert said.exit_code == 0 and lines[1].startswith("  CANNOT RUN")
+        text = " ".join(said.output.split())
+        assert reason in text and "full integer quantisation" in text
+        assert not any(claim in said.output for claim in CLAIMS)
+        (found,) = json.loads(call(app, [*arguments, "--json"]).output)["cannot_run"]
+        assert reason in found
+
+
+@pytest.mark.parametrize("make, reason", CASES)
+def test_plan_refuses_it_before_the_search(make, reason, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(api, "planned_models", lambda *_: pytest.fail("a search was begun"))
+    for tiles in (None, api.TilePermission()):
+        with pytest.raises(ModelError, match=f"cannot run the model: .*{reason}") as refused:
+            api.plan(make(), tmp_path / "out.tflite", api.PlanOptions(tiles=tiles))
+        assert refused.value.exit_code == 5 and "--no-verify" in str(refused.value)
+    with pytest.raises(ModelError, match=reason):
+        api.stream_input(make(), None, api.StreamOptions(), api.VerifyOptions())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_planned_all_the_same_is_not_called_verified() -> None:
+    report = api.plan(hybrid(), None, api.PlanOptions(verify=None)).report
+    assert not report.verified and report.cannot_run
+    lines = render_report(report).splitlines()
+    assert lines[1].startswith("  CANNOT RUN")
+    page = to_html(report)
+    assert page.index("TFLM cannot run it") < page.index("Memory over time")
+    assert to_json(report)["cannot_run"] == list(report.cannot_run)
+
+
+@needs_tflm
+def test_what_litert_alone_proves_is_not_called_verified() -> None:
+    """LiteRT runs hybrid models, a board does not."""
+    tiles = api.TilePermission(dialect=False)
+    result = api.plan(hybrid(), None, api.PlanOptions(tiles=tiles))
+    assert {c.runtime: c.status for c in result.report.checks}["LiteRT"] == "equal"
+    assert not result.report.verified
+    said = " ".join(render_report(result.report).split())
+    assert "verified NO: the target's TFLM cannot run the model (equal on LiteRT)" in said
+
+
+def test_older_tflm_without_the_operator_is_one_of_them() -> None:
+    from tests.tflm.custom_models import MODELS
+    from tests.tflm.operator_models import MODELS as OPERATORS
+
+    data = {**OPERATORS, **MODELS}["batch_matmul_int8_00"]()
+    old = with_tflm(BOARD, "2023-03")
+    (reason,) = api.arena(data, old).cannot_run
+    assert "TFLM of 2023-03-01 has no BATCH_MATMUL (since 2023-09-06)" in reason
+    assert "CANNOT RUN" in render_arena("m", api.arena(data, old), old)
+    assert api.arena(data, BOARD).cannot_run == ()
+
+
+def test_operators_that_tflm_does_not_know_are_not_judged() -> None:
+    for data in (one_operator("SIGN"), one_operator("CUSTOM", "Mystery")):
+        found = api.arena(data, BOARD)
+        assert found.cannot_run == ()
+        assert "smallest that works" in render_arena("m", found, BOARD)
+
+
+@needs_shared
+@pytest.mark.parametrize("path", sorted((SHARED / "cases").glob("f0[28]_*.tflite")))
+def test_cases(path) -> None:
+    hybrid_one = path.stem.startswith("f02")
+    assert bool(api.arena(path, BOARD).cannot_run) is hybrid_one

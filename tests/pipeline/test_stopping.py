@@ -1,0 +1,220 @@
+"""A search is ended by counts, by a time limit that was asked for, or by Ctrl-C; the file is proved
+in any case."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import needs_tflm
+from tflm_planner.memory.allocators import compiling
+from tflm_planner.pipeline import api
+from tflm_planner.support.interrupts import _Presses
+from tflm_planner.support.stopping import PartOfStop, Stop
+
+CNN = Path(__file__).parents[1] / "models" / "cnn_int8.tflite"
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from tflm_planner.cli.app import main; main()"
+)
+"""As a shell starts it: whoever runs tests in the background has Ctrl-C ignored."""
+ACKNOWLEDGED, ASKED = "stopping: keeping the best so far", "press Ctrl-C again"
+
+
+def tiled(**more: object) -> api.PlanOptions:
+    tiles = api.TilePermission(new_kinds=None, workers=1)
+    return api.PlanOptions(api.MemoryOptions(**more), tiles=tiles, verify=None)  # type: ignore
+
+
+def test_an_absurd_clock_changes_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 600)
+    monkeypatch.setattr("tflm_planner.tiling.permissions._BEAM_WORK", 100)
+    wanted = api.plan(CNN, options=tiled()).data
+    hours = itertools.count(0, 3600)
+    for clock in ("monotonic", "perf_counter", "time", "process_time"):
+        monkeypatch.setattr(time, clock, lambda: float(next(hours)))
+    assert api.plan(CNN, options=tiled()).data == wanted
+    assert next(hours) > 0  # it was asked, for the report
+
+
+def test_a_time_limit_ends_the_search_and_says_so() -> None:
+    found = api.plan(CNN, options=tiled(time_limit=1e-6))
+    assert found.report.stopped == "time limit"
+    assert "stopped by --time-limit" in " ".join(found.report.notes)
+    assert found.report.after.arena.arena <= found.report.before.arena.arena
+
+
+def test_no_limit_reads_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tflm_planner.support.stopping.time", None)
+    stop = Stop()
+    assert not stop.is_over and not PartOfStop(stop, 0.5).is_over
+
+
+def test_a_part_that_is_over_leaves_the_whole_alone() -> None:
+    whole = Stop(1000.0)
+    part = PartOfStop(whole, 0.0)
+    assert part.is_over and not whole.is_over
+    assert whole.reason == "time limit"  # something was cut short
+    whole.interrupt()
+    assert PartOfStop(whole, 1.0).is_over and whole.reason == "interrupted"
+
+
+def test_presses_are_counted_once_whoever_notices_them(capfd: pytest.CaptureFixture[str]) -> None:
+    stop = Stop()
+    presses = _Presses(stop)
+    presses._noticed(1)
+    presses._noticed(0)
+    assert stop.reason == "interrupted" and capfd.readouterr().err.count(ACKNOWLEDGED) == 1
+    with stop.proving():
+        presses._noticed(0)
+        presses._noticed(1)
+        assert capfd.readouterr().err.count(ASKED) == 1
+        with pytest.raises(KeyboardInterrupt):
+            presses.handle(signal.SIGINT, None)
+        presses.handle(signal.SIGINT, None)  # what is closed then is not interrupted
+
+
+def test_what_is_compiled_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = (compiling.CLIMBING,)
+    assert compiling.ready(groups, Stop())
+    assert all(group.stamp.exists() for group in groups)
+
+    def start_module(*_: object) -> None:
+        raise AssertionError("a child was started")
+
+    monkeypatch.setattr(compiling, "_known", set())
+    monkeypatch.setattr(compiling, "start_module", start_module)
+    assert compiling.ready(groups, Stop())
+
+
+def test_where_nothing_may_be_written_children_share_a_temporary_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import numba
+
+    from tflm_planner.memory.allocators import machine_code
+
+    made, refusals = numba.njit, [RuntimeError("cannot cache function: no locator available")]
+
+    def njit(*given: object, **options: object):
+        if refusals and not given:
+            raise refusals.pop()
+        return made(*given, **options)
+
+    monkeypatch.setattr(numba, "njit", njit)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    assert machine_code.compiled(lambda a: a)(1) == 1
+    assert Path(os.environ["NUMBA_CACHE_DIR"]).is_dir() and not refusals
+
+
+# --- real processes and signals -------------------------------------------------------------------
+
+
+class Run:
+    """`tflm-plan ARGUMENTS` in a process group of its own, as a shell starts it."""
+
+    def __init__(self, folder: Path, *arguments: object) -> None:
+        self.out = folder / "out.tflite"
+        self.errors = folder / "errors"
+        with self.errors.open("wb") as errors, (folder / "printed").open("wb") as printed:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, *map(str, arguments)],
+                stdout=printed, stderr=errors, start_new_session=True,
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            )  # fmt: skip
+
+    @property
+    def said(self) -> str:
+        return self.errors.read_text()
+
+    def wait_for(self, text: str, times: int = 1) -> float:
+        """Seconds until it was said."""
+        begun = time.monotonic()
+        while self.said.count(text) < times:
+            assert self.process.poll() is None, f"ended: {self.said}"
+            assert time.monotonic() - begun < 300
+            time.sleep(0.02)
+        return time.monotonic() - begun
+
+    def children(self) -> list[int]:
+        """Processes that it has started, those of former ones too."""
+        found = []
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[3]) == self.process.pid:  # its session
+                found.append(int(stat.parent.name))
+        return [pid for pid in found if pid != self.process.pid]
+
+    def press(self, *, everyone: bool = True) -> None:
+        """Ctrl-C: to the foreground, as a terminal does, or to the parent alone."""
+        (os.killpg if everyone else os.kill)(self.process.pid, signal.SIGINT)
+
+    def ended(self) -> int:
+        code = self.process.wait(timeout=300)
+        time.sleep(0.2)
+        assert self.children() == []
+        assert "Traceback" not in self.said
+        return code
+
+
+posix_only = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+
+
+@needs_tflm
+@posix_only
+@pytest.mark.parametrize("moment", ["ordering", "sketching", "planned with care", "packing"])
+@pytest.mark.parametrize("everyone", [True, False])
+def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, moment: str, everyone: bool) -> None:
+    page = tmp_path / "page.html"
+    run = Run(
+        tmp_path, CNN, tmp_path / "out.tflite", "--tile", "--ops", "all", "-v", "--json",
+        "--inputs", 2, "--report", page,
+    )  # fmt: skip
+    run.wait_for(moment)
+    run.press(everyone=everyone)
+    run.wait_for(ACKNOWLEDGED)
+    assert run.ended() == 0
+    report = json.loads((tmp_path / "printed").read_text())
+    assert report["verified"] and report["stopped"] == "interrupted"
+    assert "interrupted" in " ".join(report["notes"]) and "interrupted" in page.read_text()
+    assert run.out.exists()
+
+
+@needs_tflm
+@posix_only
+@pytest.mark.parametrize("everyone", [True, False])
+def test_ctrl_c_during_the_proof_asks_once(tmp_path: Path, everyone: bool) -> None:
+    run = Run(tmp_path, CNN, tmp_path / "out.tflite", "-v", "--inputs", 20_000)
+    run.wait_for("comparing on")
+    run.press(everyone=everyone)
+    run.wait_for(ASKED)
+    time.sleep(0.5)
+    assert run.process.poll() is None  # the proof goes on
+    run.press(everyone=everyone)
+    assert run.ended() == 130
+    assert not run.out.exists() and "nothing was written" in run.said
+
+
+@needs_tflm
+@posix_only
+def test_ctrl_c_while_a_split_is_looked_for(tmp_path: Path) -> None:
+    files = tmp_path / "front.tflite", tmp_path / "back.tflite"
+    run = Run(tmp_path, "stream-input", CNN, *files, "-v", "--tile", "--json", "--inputs", 2)
+    run.wait_for("splitting behind")
+    run.press()
+    assert run.ended() == 0
+    report = json.loads((tmp_path / "printed").read_text())
+    assert report["stopped"] == "interrupted" and report["verified"]
+    assert all(path.exists() for path in files)

@@ -1,0 +1,300 @@
+"""What one report says does not disagree with itself, nor with what is tried afterwards.
+
+Every figure is read from the report's own structure, over hand-made models, random ones, loops,
+and plans in tiles; every sentence of advice is tried.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from tests.conftest import CNN
+from tests.fuzz.random_models import model_of
+from tests.models.build import Net
+from tests.models.handmade import MODELS
+from tests.models.random_loops import random_loops_model
+from tests.pipeline.test_never_worse import small_network
+from tests.transforms.row_loops import chain
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline.advice import advice
+from tflm_planner.pipeline.inspection import inspect_model
+from tflm_planner.report.document import HeadLimits, MapBlock, MapStep, MemoryMap, Report
+from tflm_planner.report.html import to_html
+from tflm_planner.report.inspection_text import render_inspection
+from tflm_planner.report.json_document import to_json
+from tflm_planner.report.peak import covered, parts_of, peak_parts
+from tflm_planner.report.text import limit_sentence, render_report
+from tflm_planner.support.errors import ModelError
+from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tiling.options import METHODS
+
+TARGETS = ("cortex-m4/cmsis-nn", "x86-64/reference", "xtensa-lx7/unknown", "cortex-m/any")
+NETWORK = chain((3, 1, 8), (3, 2, 8), (1, 1, 16), (3, 2, 8), size=32)
+
+
+@cache
+def models() -> dict[str, bytes]:
+    made = {name: model.make() for name, model in MODELS.items() if name != "strings"}
+    made |= {f"random {seed}": model_of(seed) for seed in range(8)}
+    made |= {f"loops {seed}": random_loops_model(seed, choices=seed % 2 == 0) for seed in range(8)}
+    return {**made, "cnn": CNN.read_bytes(), "network": NETWORK, "small": small_network(5)}
+
+
+def search_for(target: str, **more: object) -> api.MemoryOptions:
+    return api.MemoryOptions(
+        machine=api.machine(api.load_target(target)), **more
+    )  # fmt: skip
+
+
+def planned(data: bytes, target: str, **more: object) -> Report:
+    return api.plan(data, None, api.PlanOptions(search_for(target), verify=None, **more)).report
+
+
+def faults_of_map(drawn: MemoryMap) -> list[str]:
+    peak = drawn.peak_step
+    if peak is None:
+        return []
+    faults = [
+        f"{step.live_bytes} live at {step.index}, head {drawn.head}"
+        for step in drawn.steps
+        if step.live_bytes > drawn.head
+    ]
+    own = sum(part.own for part in peak_parts(drawn))
+    if own + peak.workspace_bytes != peak.live_bytes:
+        faults.append(f"{own} + {peak.workspace_bytes} at the peak, {peak.live_bytes} live")
+    if max(b.offset + b.size for b in drawn.blocks) > drawn.head:
+        faults.append("a block ends above the head")
+    return faults
+
+
+def faults_of_limits(limits: HeadLimits, head: int) -> list[str]:
+    """L1 alone may lie above the head: nothing is shared there."""
+    floors = {"L0": limits.inputs, "L2": limits.best_order, "L3": limits.overlap}
+    return [f"{k} {v} above {head}" for k, v in floors.items() if v is not None and v > head]
+
+
+def faults_of(report: Report) -> list[str]:
+    allocation, after = report.allocation, report.after
+    faults = faults_of_limits(report.limits, after.head)
+    for side in (report.before, after):
+        faults += faults_of_map(side.map)
+        if side.map.head != side.arena.head:
+            faults.append("two heads")
+        if side.arena.arena + 16 < side.arena.head + side.arena.tail:
+            faults.append("parts are more than the arena")
+        if (side.arena.bound == "exact") != (side.arena.reserved == side.arena.arena):
+            faults += ["margin"] * (side.arena.bound != "enough")
+    if after.head < allocation.lower_bound:
+        faults.append(f"head {after.head} below its bound {allocation.lower_bound}")
+    if allocation.optimal and allocation.height != allocation.lower_bound:
+        faults.append("optimal above its bound")
+    gap = re.search(r"gap ([\d,]+) B", limit_sentence(report))
+    if gap and int(gap[1].replace(",", "")) != after.head - allocation.lower_bound:
+        faults.append(f"{limit_sentence(report)}, head {after.head}")
+    return faults
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_plans_do_not_contradict_themselves(target: str) -> None:
+    wrong: dict[str, list[str]] = {}
+    for name, data in models().items():
+        try:
+            report = planned(data, target)
+            found = api.inspect(data, search_for(target))
+        except ModelError:
+            continue
+        faults = faults_of(report) + faults_of_map(found.map)
+        faults += faults_of_limits(found.limits, found.arena.head)
+        if faults:
+            wrong[name] = faults
+    assert wrong == {}
+    assert len(models()) > 45
+
+
+@pytest.mark.parametrize("dialect", [True, False])
+@pytest.mark.parametrize("kinds", [frozenset(), None])
+def test_tiled_plans_do_not_contradict_themselves(dialect: bool, kinds, monkeypatch) -> None:
+    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 1_500)
+    monkeypatch.setattr("tflm_planner.tiling.beam_search.MOST_STEPS", 1)
+    for data in (NETWORK, small_network(5), small_network(20)):
+        tiles = api.TilePermission(1.5, dialect=dialect, new_kinds=kinds, workers=1)
+        report = planned(data, TARGETS[0], tiles=tiles)
+        assert faults_of(report) == []
+        assert report.front is not None
+        chosen = next(p for p in report.front.points if p.role == "chosen")
+        assert chosen.size == report.after.arena.arena
+        assert report.front.points[0].size == report.before.arena.arena
+
+
+# --- what is said to be impossible is tried -------------------------------------------------------
+
+
+def test_what_is_proved_optimal_nobody_beats() -> None:
+    """Other allocators and seeds, for the same operators in the same order."""
+    tried = 0
+    for data in list(models().values())[::2]:
+        try:
+            report = planned(data, TARGETS[0])
+        except ModelError:
+            continue
+        for allocator in ("greedy", "local") if report.allocation.optimal else ():
+            order = "best" if report.order.changed else "file"
+            options = search_for(TARGETS[0], allocator=allocator, seed=3, order=order)
+            made = api.plan(data, None, api.PlanOptions(options, verify=None)).report
+            assert made.after.head >= report.allocation.lower_bound
+            tried += 1
+    assert tried > 30
+
+
+def test_the_input_is_a_floor_for_everything(monkeypatch) -> None:
+    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 1_500)
+    monkeypatch.setattr("tflm_planner.tiling.beam_search.MOST_STEPS", 1)
+    for data in (NETWORK, small_network(1)):
+        for method in METHODS:
+            tiles = api.TilePermission(3.0, new_kinds=None, workers=1, method=method)
+            report = planned(data, TARGETS[0], tiles=tiles)
+            assert report.after.head >= report.limits.inputs > 0
+
+
+# --- advice ---------------------------------------------------------------------------------------
+
+
+def told(data: bytes, target: str = TARGETS[0]) -> list[str]:
+    on = api.machine(api.load_target(target))
+    model = read_model(data)
+    return advice(inspect_model(model, on), model, on)
+
+
+def numbers(text: str) -> list[int]:
+    return [int(n.replace(",", "")) for n in re.findall(r"([\d,]*\d) B", text)]
+
+
+def test_the_sums_in_the_advice_add_up() -> None:
+    for name, data in models().items():
+        try:
+            notes = told(data)
+        except ModelError:
+            continue
+        arena, head, rest = numbers(notes[0])
+        assert arena == head + rest, name
+        if len(notes) > 1:
+            whole, parts = notes[1].split(" while ")
+            taken = re.search(r"(?:all )?([\d,]+)(?: of ([\d,]+))? B of the head", whole)
+            assert taken is not None, whole
+            figures = [int(n.replace(",", "")) for n in taken.groups() if n is not None]
+            assert figures[-1] == head and (len(figures) == 1) == whole.startswith("all "), name
+            assert sum(numbers(parts.partition(": ")[2])) == figures[0], notes[1]
+
+
+def test_the_input_is_said_to_be_a_floor_where_it_is_large() -> None:
+    wide = chain((1, 1, 1), size=64)
+    notes = told(wide)
+    assert any("goes below it" in note for note in notes)
+    assert not any("only a smaller input" in note for note in notes)
+
+
+def test_stream_input_is_offered_where_it_works() -> None:
+    """Every model for which it is offered can be split, and is not one where it cannot."""
+    offered = refused = 0
+    names = ["network", *(n for n in models() if n.startswith("random"))]
+    wide = {"wide": chain((1, 1, 1), (3, 1, 2), size=64)}
+    for name in [*names, "wide"]:
+        data = {**models(), **wide}[name]
+        on = api.machine(api.load_target(TARGETS[0]))
+        model = read_model(data)
+        found = inspect_model(model, on)
+        large = replace(found, limits=replace(found.limits, inputs=found.arena.head))
+        said = any("stream-input" in note for note in advice(large, model, on))
+        options = api.StreamOptions(search_for(TARGETS[0]))
+        if said:
+            assert api.stream_input(data, None, options).found.sram > 0
+            offered += 1
+        else:
+            with pytest.raises(ModelError):
+                api.stream_input(data, None, options)
+            refused += 1
+    assert offered >= 2 and refused >= 2
+
+
+def test_lean_firmware_is_offered_with_the_arena_that_it_has() -> None:
+    """The plan of the model with its pool takes no more than was said."""
+    data = chain((1, 1, 64), (1, 1, 64), (1, 1, 64), size=2)
+    plain = api.plan(data, None, api.PlanOptions(search_for(TARGETS[0]), verify=None)).data
+    (note,) = [n for n in told(plain) if "lean" in n]
+    (said,) = numbers(note)
+    assert said < arena_of(read_model(plain), api.load_target(TARGETS[0])).arena
+    report = planned(data, f"{TARGETS[0]}+lean")
+    assert report.after.arena.arena <= said
+    assert not any("lean" in n for n in told(plain, "esp32s3"))
+
+
+def test_a_float_input_that_is_quantized_at_once_would_take_a_quarter() -> None:
+    """And a model that is made so takes that."""
+
+    def network(ends: str) -> bytes:
+        net = Net()
+        graph = net.graph()
+        x = graph.input("x", (1, 8, 8, 4), ends, **({"scale": 0.1} if ends == "int8" else {}))
+        if ends == "float32":
+            y = graph.tensor("q", (1, 8, 8, 4), scale=0.1)
+            graph.op("QUANTIZE", [x], [y], "QuantizeOptions")
+            x = y
+        z = graph.tensor("z", (1, 8, 8, 4), scale=0.1)
+        graph.op("RELU", [x], [z])
+        graph.outputs(z)
+        return net.finish()
+
+    (note,) = [n for n in told(network("float32")) if "only QUANTIZE" in n]
+    assert "float32" in note and "int8" in note
+    smaller = api.inspect(network("int8"), search_for(TARGETS[0]))
+    assert numbers(note) == [smaller.limits.inputs] == [256]
+    assert not any("only QUANTIZE" in n for n in told(network("int8")))
+
+
+# --- the parts ------------------------------------------------------------------------------------
+
+
+def test_bytes_at_the_peak_are_counted_once() -> None:
+    def block(offset: int, size: int) -> MapBlock:
+        return MapBlock("b", "activation", size, offset, 0, 1)
+
+    blocks = [block(0, 64), block(16, 16), block(48, 32), block(96, 16)]
+    assert covered(blocks) == 96
+    assert sorted(p.own for p in parts_of(blocks)) == [0, 16, 16, 64]
+    assert covered([]) == 0
+
+
+def test_what_shares_memory_is_said_to() -> None:
+    """Tensors of 96 bytes are not listed below "64 B live" without a word."""
+    blocks = MapBlock("whole", "input", 64, 0, 0, 1), MapBlock("view", "output", 32, 16, 0, 1)
+    names = ("whole", "view")
+    step = MapStep(0, "RESHAPE", "view", 0, 64, 32, 0, 0, 32, names)
+    text = render_inspection("it", MemoryMap((step,), blocks, 64), HeadLimits(64, 96, 64, 64), [])
+    lines = text[text.index("Peak:") :].splitlines()
+    assert "64 B live" in lines[0] and "tensors share memory, bytes are counted once" in lines[0]
+    assert [line.split()[0] for line in lines[1:3]] == ["64", "0"]
+    assert "view (of 32 B)" in lines[2]
+
+
+def test_figures_of_other_targets_are_marked(report: Report) -> None:
+    """TFLM on this machine is another target: its tail is no tail of the report's."""
+    for line in render_report(report).splitlines():
+        if "35,048" in line:  # the wheel's tail
+            assert "x86-64, before:" in line or "after:" in line
+    assert "TFLM here    on x86-64, before:" in render_report(report)
+    assert "TFLM here (x86-64), before" in to_html(report)
+
+
+def test_limits_that_a_plan_is_below_say_so(report: Report) -> None:
+    lower = replace(report, after=replace(report.after, arena=replace(report.after.arena, head=99)))
+    page = to_html(lower)
+    assert "No plan of the kind can have a lower head" not in page
+    assert page.count("this plan is below it") == 4
+    assert "this plan is below it" not in to_html(report)
+    assert json.loads(json.dumps(to_json(lower)))["head"]["after"] == 99

@@ -1,0 +1,173 @@
+"""Element types of kernels: the table is what stock TFLM does, and says what older TFLM did not."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from tests.conftest import SHARED, needs_shared, needs_tflm, shared_models
+from tests.models.build import Net
+from tests.tflm import typed_ops
+from tests.tflm.operator_models import MODELS as OPERATORS
+from tests.tflm.registered import BUILTIN
+from tests.tflm.typed_ops import DATA, UNIVERSE, what_runs  # fmt: skip
+from tests.tflm.typed_ops import OPERATORS as TYPED
+from tflm_planner.model.ir import Op
+from tflm_planner.model.serde import read_model
+from tflm_planner.tflm.element_types import cannot_run, newly_unsupported, unsupported
+from tflm_planner.tflm.machine import WHEEL
+from tflm_planner.tflm.targets import Target, load_target
+from tflm_planner.tflm.versions import with_tflm
+
+TABLE = tomllib.loads(DATA.read_text("utf-8"))
+M4 = load_target("cortex-m4/cmsis-nn")
+CONTROL = {"CALL_ONCE", "IF", "WHILE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}
+
+
+def operator(kind: str, *types: str) -> Op:
+    """An operator of one: `types` of its operands, then behind "->" of its results."""
+    operands, results = types[: types.index("->")], types[types.index("->") + 1 :]
+    net = Net()
+    graph = net.graph()
+    inputs = [graph.input(f"x{i}", (1, 2, 2, 4), t) for i, t in enumerate(operands)]
+    outputs = [graph.tensor(f"y{i}", (1, 2, 2, 4), t) for i, t in enumerate(results)]
+    options = next((op.options for op in TYPED if op.kind == kind), None)
+    graph.op(kind, inputs, outputs, options)
+    graph.outputs(*outputs)
+    return read_model(net.finish()).main.ops[0]
+
+
+@needs_tflm
+def test_the_wheel_runs_what_the_table_says_and_nothing_else() -> None:
+    """Every operator in every combination of types, tried anew."""
+    assert TABLE["tried"] == list(UNIVERSE)
+    ran = what_runs(TYPED)
+    said = {kind: entry["runs"] for kind, entry in TABLE["operator"].items()}
+    assert ran.keys() == said.keys()
+    differ = {k: (ran[k], said[k]) for k in ran if ran[k] != said[k]}
+    assert not differ
+    assert sum(map(len, ran.values())) > 300
+
+
+def test_every_operator_that_tflm_registers_was_tried_or_is_known_not_to_be() -> None:
+    read = {"UNIDIRECTIONAL_SEQUENCE_LSTM"}
+    assert {*TABLE["operator"]} == {*BUILTIN.split()} - CONTROL - read
+
+
+@pytest.mark.parametrize("name", sorted(OPERATORS))
+def test_no_operator_that_runs_is_refused(name: str) -> None:
+    """The models of all operators, which the wheel prepares, on every library."""
+    ops = list(read_model(OPERATORS[name]()).ops())
+    for target in ("x86-64/wheel", "cortex-m4/cmsis-nn", "cortex-m/any", "esp32s3"):
+        assert cannot_run(ops, load_target(target)) == []
+
+
+@needs_shared
+@pytest.mark.parametrize("path", shared_models(), ids=lambda p: p.stem)
+def test_no_published_model_is_refused(path) -> None:
+    assert cannot_run(read_model(path.read_bytes()).ops(), M4) == []
+
+
+@pytest.mark.parametrize(
+    "kind, types",
+    [
+        ("SLICE", ("uint8", "int32", "int32", "->", "uint8")),
+        ("STRIDED_SLICE", ("uint8", "int32", "int32", "int32", "->", "uint8")),
+        ("PAD", ("uint8", "int32", "->", "uint8")),
+        ("SPLIT", ("int32", "uint8", "->", "uint8", "uint8")),
+        ("CONCATENATION", ("uint8", "uint8", "->", "uint8")),
+        ("DYNAMIC_UPDATE_SLICE", ("uint8", "uint8", "int32", "->", "uint8")),
+        ("GATHER", ("int16", "int32", "->", "int16")),
+        ("CONV_2D", ("uint8", "uint8", "int32", "->", "uint8")),
+        ("FULLY_CONNECTED", ("float32", "int8", "float32", "->", "float32")),
+        ("DEQUANTIZE", ("float16", "->", "float32")),
+        ("QUANTIZE", ("float32", "->", "uint8")),
+    ],
+)
+def test_what_no_kernel_takes_is_refused_with_operator_and_types(kind, types) -> None:
+    op = operator(kind, *types)
+    for target in (M4, load_target(WHEEL), load_target("arduino-2023")):
+        reason = unsupported(op, target)
+        if kind == "DYNAMIC_UPDATE_SLICE" and target.id == "arduino-2023":
+            continue
+        assert reason is not None and reason.startswith(f"{kind} "), reason
+        assert any(t in reason for t in types)
+
+
+def test_what_nobody_knows_is_not_refused() -> None:
+    strange = operator("SIGN", "uint8", "->", "uint8")
+    untried = operator("SLICE", "string", "int32", "int32", "->", "string")
+    assert unsupported(strange, M4) is None and unsupported(untried, M4) is None
+    theirs = operator("CONV_2D", "uint8", "uint8", "int32", "->", "uint8")
+    hybrid = operator("CONV_2D", "float32", "int8", "float32", "->", "float32")
+    esp = load_target("esp32s3")
+    assert unsupported(theirs, esp) is None, "a library that nobody has read may have it"
+    assert unsupported(hybrid, esp) is not None, "no library has it"
+
+
+def of(day: str, target: Target = M4) -> Target:
+    return with_tflm(target, day)
+
+
+@pytest.mark.parametrize(
+    "kind, types, before, since",
+    [
+        ("TRANSPOSE", ("int16", "int32", "->", "int16"), "2025-03-16", "2025-03-17"),
+        ("SLICE", ("bool", "int32", "int32", "->", "bool"), "2023-03-21", "2023-03-22"),
+        ("ADD", ("int32", "int32", "->", "int32"), "2023-03-29", "2023-03-30"),
+    ],
+)
+def test_older_tflm_takes_fewer_types(kind, types, before, since) -> None:
+    op = operator(kind, *types)
+    reason = unsupported(op, of(before))
+    assert reason is not None and since in reason
+    assert unsupported(op, of(since)) is None
+
+
+def test_a_library_may_have_been_first() -> None:
+    """CMSIS-NN had an int16 depthwise kernel before the reference kernels did."""
+    op = operator("DEPTHWISE_CONV_2D", "int16", "int8", "int64", "->", "int16")
+    assert unsupported(op, load_target("arduino-2023")) is None
+    assert unsupported(op, of("2023-03", load_target("cortex-m4/reference"))) is not None
+
+
+def test_every_type_that_was_learnt_runs_today() -> None:
+    text = (DATA.parent / "element_types_read.toml").read_text("utf-8")
+    for key in tomllib.loads(text)["since"]:
+        kind, _, types = key.partition(" ")
+        assert types in TABLE["operator"][kind]["runs"], key
+
+
+def test_reasons_name_the_first_operator_and_what_to_do() -> None:
+    ops = [
+        operator("RELU", "int8", "->", "int8"),
+        operator("CONV_2D", "float32", "int8", "float32", "->", "float32"),
+        operator("CONV_2D", "float32", "int8", "float32", "->", "float32"),
+        operator("CONCATENATION", "uint8", "uint8", "->", "uint8"),
+    ]
+    hybrid, unsigned = cannot_run(ops, M4)
+    assert hybrid.startswith("CONV_2D 'y0' (number 1) and 1 more: CONV_2D of float32 and int8")
+    assert "full integer quantisation" in hybrid
+    assert "(number 3)" in unsigned and "uint8" in unsigned and "inference_input_type" in unsigned
+
+
+def test_only_what_is_new_is_held_against_what_was_made() -> None:
+    old = [operator("CONCATENATION", "uint8", "uint8", "->", "uint8")]
+    new = [*old, operator("SLICE", "uint8", "int32", "int32", "->", "uint8")]
+    assert newly_unsupported(old, old, (M4,)) is None
+    assert newly_unsupported(old, new, (M4,)) is None  # the model itself cannot run there
+    runs = [operator("SLICE", "int8", "int32", "int32", "->", "int8")]
+    reason = newly_unsupported(runs, [*runs, new[-1]], (M4, load_target(WHEEL)))
+    assert reason is not None and reason.startswith("SLICE of uint8")
+
+
+@needs_shared
+@pytest.mark.parametrize("path", sorted((SHARED / "cases").glob("f02_hybrid*.tflite")))
+def test_hybrid_models_are_refused(path) -> None:
+    assert "hybrid" in cannot_run(read_model(path.read_bytes()).ops(), M4)[0]
+
+
+def test_the_script_writes_the_file_that_is_there() -> None:
+    found = {kind: entry["runs"] for kind, entry in TABLE["operator"].items()}
+    assert typed_ops._written(found) == DATA.read_text("utf-8")

@@ -1,0 +1,77 @@
+"""Options that would do nothing are errors: nobody is left to think that they did.
+
+    tflm-plan in out --ops all
+    error: --ops does nothing here: it says what tiles may be made of; add --tile
+
+What an option needs is said by the command that has it. It must not know commands.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import typer.core
+
+from tflm_planner.support.errors import UsageError
+
+_context: ContextVar[Any] = ContextVar("context", default=None)
+
+
+class Command(typer.core.TyperCommand):
+    """A command that remembers what was given, and what was not, while it runs."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """See the class."""
+        before = _context.set(ctx)
+        try:
+            return super().invoke(ctx)
+        finally:
+            _context.reset(before)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """options: what was perhaps given. met: whether they do something here. why: what they are
+    for, and what to add or to leave out."""
+
+    options: tuple[str, ...]
+    met: bool
+    why: str
+
+
+def refuse_idle(needs: Iterable[Need]) -> None:
+    """UsageError for the first option that was given and would do nothing."""
+    for need in needs:
+        for option in need.options:
+            if not need.met and was_given(option):
+                raise UsageError(f"{option} does nothing here: {need.why}")
+
+
+def refuse_both(*options: str) -> None:
+    """UsageError where more than one of these was given: each would undo the others."""
+    given = [option for option in options if was_given(option)]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} contradict each other; give one of them")
+
+
+def was_given(option: str) -> bool:
+    """Whether the command line says it, be it with the value that it has anyway. False outside of
+    a command."""
+    context = _context.get()
+    if context is None:
+        return False
+    for parameter in context.command.params:
+        if option in parameter.opts:
+            source = context.get_parameter_source(parameter.name)
+            return source is not None and source.name == "COMMANDLINE"
+    raise AssertionError(f"this command has no option {option}")
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """A hint behind an unknown word: what is near, or what there is."""
+    near = difflib.get_close_matches(word, sorted(known), n=3, cutoff=0.6)
+    return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(sorted(known))}"

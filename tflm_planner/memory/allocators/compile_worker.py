@@ -1,0 +1,21 @@
+"""The child that compiles: `python -m tflm_planner.memory.allocators.compile_worker MODULES...`;
+see `compiling`."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from tflm_planner.memory.allocators.compiling import Kernels
+
+
+def main() -> None:
+    """Compile the modules that are named, and say so to those that come later."""
+    group = Kernels(tuple(sys.argv[1:]))
+    for name in group.modules:
+        import_module(name).warm_up()
+    group.stamp.touch()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Compiled code is compiled once for an installation: by child processes, side by side, while the
+parent goes on; processes that start later load it from disk.
+
+    parent   start ---- reads, orders ---- ready? ---- packs       a stamp beside the machine code
+    child      |------- compiles exact ---->|                      says that nothing is to be done
+    child      |--- compiles climbing -->|
+
+Should a child fail, whoever needs the code compiles it. It knows names of modules, each with a
+function `warm_up` that calls all its compiled functions once; it must not know what they compute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from tflm_planner.support.children import start_module
+from tflm_planner.support.stopping import Stop
+
+_MOMENT = 0.05
+"""Seconds after which a child is looked at again."""
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """What one child compiles: modules, by their names."""
+
+    modules: tuple[str, ...]
+
+    @property
+    def stamp(self) -> Path:
+        """The file that is there when all is compiled: for these sources, this numba and this
+        processor."""
+        import llvmlite.binding
+        import numba
+
+        from tflm_planner.memory.allocators import kernel
+        from tflm_planner.memory.allocators.machine_code import folder_of
+
+        told = [numba.__version__, sys.version, str(llvmlite.binding.get_host_cpu_name())]
+        specs = [find_spec(name) for name in self.modules]
+        others = [Path(spec.origin) for spec in specs if spec is not None and spec.origin]
+        for path in (*others, *sorted(Path(__file__).parent.glob("*.py"))):
+            state = path.stat()
+            told += [path.name, str(state.st_mtime_ns), str(state.st_size)]
+        told += self.modules
+        name = hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+        return folder_of(kernel.search) / f"tflm_planner.{name}.compiled"
+
+
+EXACT = Kernels(("tflm_planner.memory.allocators.exact",))
+CLIMBING = Kernels(("tflm_planner.memory.allocators.packing",))
+
+_known: set[Kernels] = set()
+"""What this process knows to be compiled, or has tried to."""
+_children: dict[Kernels, subprocess.Popen[bytes]] = {}
+
+
+def start(groups: Sequence[Kernels]) -> None:
+    """Begin to compile what is not."""
+    for group in groups:
+        if group in _known or group in _children:
+            continue
+        if group.stamp.exists():
+            _known.add(group)
+            continue
+        _children[group] = start_module(
+            [f"{__package__}.compile_worker", *group.modules], subprocess.DEVNULL
+        )
+
+
+def ready(
+    groups: Sequence[Kernels], stop: Stop, say: Callable[[str], None] = lambda _: None
+) -> bool:
+    """Wait until these are compiled; False where the search was stopped before."""
+    start(groups)
+    waiting = [group for group in groups if group in _children]
+    if waiting:
+        say("compiling the packer, once per installation: some 10 s")
+    for group in waiting:
+        while _children[group].poll() is None:
+            if stop.is_over:
+                return False
+            time.sleep(_MOMENT)
+        _end(group)
+    return True
+
+
+def abandon() -> None:
+    """End what is under way; it begins anew when it is needed."""
+    for group in list(_children):
+        _children[group].kill()
+        _end(group, compiled=False)
+
+
+def _end(group: Kernels, *, compiled: bool = True) -> None:
+    child = _children.pop(group)
+    child.wait()
+    for stream in (child.stdin, child.stdout):
+        if stream is not None:
+            stream.close()
+    if compiled:
+        _known.add(group)

@@ -1,0 +1,49 @@
+"""Functions of integers as machine code, compiled by numba and kept on disk.
+
+Imported lazily: numba costs 0.3 s to import, and seconds to compile, once (`compiling`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+Ints = np.ndarray[Any, np.dtype[np.int64]]
+int64: Any = np.int64
+"""Makes numbers of one type with those from arrays, which numba tells from literal ones."""
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def compiled(function: _F) -> _F:
+    """`numba.njit` with the machine code kept on disk, and with the function's own type.
+
+    What is compiled is plain: loops over elements, comparisons in place of `min` and `max`, no
+    slices, no sorts of numpy's, one type an argument. Each of those costs numba a second or more.
+    Python's lock is released, so that Ctrl-C is heard meanwhile."""
+    try:
+        made = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # neither beside the source nor in the user's cache may be written
+        _keep_for_now()
+        made = numba.njit(cache=True, nogil=True)(function)
+    return cast(_F, made)
+
+
+def _keep_for_now() -> None:
+    """Keep machine code in a temporary folder, for this process and its children."""
+    folder = tempfile.mkdtemp(prefix="tflm_planner")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["NUMBA_CACHE_DIR"] = folder
+    cast("Any", numba).config.CACHE_DIR = folder
+
+
+def folder_of(function: Callable[..., Any]) -> Path:
+    """Where the machine code of a function is kept."""
+    return Path(cast("Any", function).stats.cache_path)

@@ -1,0 +1,55 @@
+"""How figures are called that are not known to the byte: "at least 55,068 B", never "fits".
+
+    exact       82,280 B            fits          the smallest that works
+    enough      82,280 B            fits          enough for every build of these kernels
+    at least    at least 82,280 B   may not fit   a board may need more
+
+It must not know why a figure is in doubt: `tflm.doubts` does.
+"""
+
+from __future__ import annotations
+
+from tflm_planner.support.units import human_size
+from tflm_planner.tflm.arena.uncertainty import Bound
+
+_MEANING: dict[Bound, str] = {
+    "exact": "the smallest that works",
+    "enough": "enough for each of these kernel libraries",
+    "at least": "how much more the board needs is not known",
+}
+
+
+def figure(size: int, bound: Bound) -> str:
+    """Bytes, as far as they are known."""
+    return f"{_at_least(bound)}{size:,} B"
+
+
+def long_figure(size: int, bound: Bound) -> str:
+    """The same with KiB beside them."""
+    return f"{_at_least(bound)}{human_size(size)}"
+
+
+def meaning(bound: Bound) -> str:
+    """What an arena of so many bytes is."""
+    return _MEANING[bound]
+
+
+def fits_words(size: int, room: int, bound: Bound) -> str:
+    """Whether an arena fits the SRAM of a board: that it does only where it is known."""
+    if size > room:
+        return "DOES NOT FIT"
+    return "not known to fit" if bound == "at least" else "fits"
+
+
+def budget_words(size: int, budget: int, bound: Bound) -> str:
+    """Whether an arena is within a budget, and by how much."""
+    spare = budget - size
+    if spare < 0:
+        return f"MISSED by {_at_least(bound)}{-spare:,} B"
+    if bound == "at least":
+        return f"not known to fit: {spare:,} B are left for what is not known"
+    return f"met, {spare:,} B to spare"
+
+
+def _at_least(bound: Bound) -> str:
+    return "at least " if bound == "at least" else ""

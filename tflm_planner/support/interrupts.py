@@ -1,0 +1,118 @@
+"""Ctrl-C: acknowledged at once, whatever is being computed.
+
+    searching   1st  the search ends, the best so far is made and proved
+                2nd  asks
+    proving     1st  asks: "press Ctrl-C again to stop without a file"
+                then KeyboardInterrupt
+
+Python runs signal handlers between bytecodes only, so not while compiled code runs; a thread that
+the signal wakes through a socket does not wait for that. It must not know searches.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+
+from tflm_planner.support.stopping import Stop
+
+STOPPING = "stopping: keeping the best so far"
+STILL = "still stopping; press Ctrl-C again to stop without a file"
+PROVING = "proving what was found; press Ctrl-C again to stop without a file"
+
+
+class _Presses:
+    """Counts presses of Ctrl-C, each noticed by the thread, by the handler, or by both."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+        self._lock = threading.RLock()
+        self._seen = [0, 0]
+        self._done = 0
+        self._has_asked = self._has_raised = False
+        self._gives_up = False
+
+    def handle(self, _: int, __: FrameType | None) -> None:
+        """As a signal handler, in the main thread. It raises once: what is then closed must not be
+        interrupted."""
+        self._noticed(0)
+        if self._gives_up and not self._has_raised:
+            self._has_raised = True
+            raise KeyboardInterrupt
+
+    def watch(self, told: socket.socket) -> None:
+        """As a thread, until nobody tells any more."""
+        while byte := told.recv(1):
+            gave_up = self._gives_up
+            if byte[0] == signal.SIGINT:
+                self._noticed(1)
+            if self._gives_up and not gave_up:  # the handler may have come too early to know
+                _thread.interrupt_main()
+
+    def _noticed(self, by: int) -> None:
+        """One of the two (0, 1) was told of a press; what it means is done once."""
+        with self._lock:
+            self._seen[by] += 1
+            if self._seen[by] > self._done:
+                self._done += 1
+                self._act()
+
+    def _act(self) -> None:
+        if not (self._stop.is_proving or self._stop.is_over):
+            self._stop.interrupt()
+            _say(STOPPING)
+        elif not self._has_asked:
+            self._has_asked = True
+            _say(PROVING if self._stop.is_proving else STILL)
+        else:
+            self._gives_up = True
+
+
+def _say(message: str) -> None:
+    """To stderr past Python's buffers, which the signal may have found half written."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"\ntflm-plan: {message}\n".encode())
+
+
+@contextmanager
+def heeding(stop: Stop) -> Generator[None]:
+    """Ctrl-C ends the search of `stop` inside, not the program. Where the caller has a handler of
+    their own, or is in another thread than the main one, all stays as it is."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    presses = _Presses(stop)
+    signal.signal(signal.SIGINT, presses.handle)
+    try:
+        with _woken(presses):
+            yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def _woken(presses: _Presses) -> Generator[None]:
+    """A thread that notices presses also where the main one is busy in compiled code. Without it,
+    where somebody else (the loop of a notebook) is woken by signals, the handler is enough."""
+    inner, outer = socket.socketpair()
+    inner.setblocking(False)
+    known = signal.set_wakeup_fd(inner.fileno(), warn_on_full_buffer=False)
+    if known != -1:
+        signal.set_wakeup_fd(known)
+    thread = threading.Thread(target=presses.watch, args=(outer,), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(known)
+        inner.close()  # ends the thread
+        thread.join()
+        outer.close()

@@ -1,0 +1,128 @@
+"""What to know beside the figures of an arena: why they are no more than "at least", or why a model
+cannot run.
+
+    doubt     the figure is a guess: of kernels that nobody has read, of operators without an entry
+    warning   the figure holds, and still something is wrong
+
+One mechanism for all doubts: every report asks `bound_of` how to call a figure, and everything
+that is pasted into firmware asks `reserved` how much to write there. What the target's TFLM refuses
+to run is in `element_types`. It must not know bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tflm_planner.model.ir import ETHOS_U, Op
+from tflm_planner.support.units import align_up
+from tflm_planner.tflm.declared_shapes import misdeclared
+from tflm_planner.tflm.kernels.costs import OperatorAllocations
+from tflm_planner.tflm.kernels.custom_ops import crashing_factor
+from tflm_planner.tflm.kernels.known_faults import known_faults
+from tflm_planner.tflm.liveness import Timeline
+from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.versions import day_of, day_of_version
+
+Bound = Literal["exact", "enough", "at least"]
+"""How far a figure can be trusted: to the byte; it suffices, though less may do; more may be
+needed."""
+
+_UNREAD = 1.25
+"""Of what is predicted, to be added for kernels that nobody has read: ESP-NN on an ESP32-S3 needed
+up to 2.1 times what the kernels need that are known (keyword spotting, ESP-NN 1.1.2)."""
+_ASSUMED = 0.25
+"""The same for operators without an entry, for which plenty is assumed already."""
+_OTHER_DAY = 0.05
+"""The same for structures of another TFLM, which change by a few bytes each."""
+_CRASHES = "TFLM crashes on a transform whose length has factors other than 2, 3 and 5"
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """Why a figure is not exact. words: the reason. margin: the share of the arena to be added to
+    what is pasted. in_head: whether the head is in doubt too, or the tail alone. bound: what the
+    figure is then."""
+
+    words: str
+    margin: float
+    in_head: bool = True
+    bound: Bound = "at least"
+
+
+def bound_of(doubts: Iterable[Uncertainty]) -> Bound:
+    """What a figure is under all these doubts."""
+    bounds = {doubt.bound for doubt in doubts}
+    return "at least" if "at least" in bounds else "enough" if bounds else "exact"
+
+
+def head_bound_of(doubts: Iterable[Uncertainty]) -> Bound:
+    """The same of the head alone."""
+    return bound_of(doubt for doubt in doubts if doubt.in_head)
+
+
+def reserved(arena: int, doubts: Iterable[Uncertainty]) -> int:
+    """Bytes to write into firmware: with a margin where the arena is no more than "at least"."""
+    margin = max((doubt.margin for doubt in doubts), default=0.0)
+    return align_up(arena + int(arena * margin)) if margin else arena
+
+
+def uncertainties(
+    ops: Sequence[Op], costs: Sequence[OperatorAllocations], target: Target
+) -> Iterator[Uncertainty]:
+    """Why the figures of these operators, each with what it costs, are not exact."""
+    if target.kernels == "unknown":
+        yield Uncertainty(
+            f"kernel library {target.kernels!r}, which nobody has read: it may need twice as much "
+            "(ESP-NN on an ESP32-S3 does); measure the arena on the board",
+            _UNREAD,
+        )
+    if target.kernels == "any":
+        yield Uncertainty(
+            "kernel library 'any': scratch and tail are the largest of the reference kernels and "
+            "CMSIS-NN in current TFLM; others may need more",
+            0.0,
+            bound="enough",
+        )
+    for label in sorted({op.label for op, c in zip(ops, costs, strict=True) if not c.known}):
+        yield Uncertainty(
+            f"{label}: no entry for this operator, or its parameters cannot be read; its share "
+            "of the tail and its scratch are assumed: a word for each element it touches",
+            _ASSUMED,
+        )
+    built = day_of_version(target.version)
+    if day_of(target) != built:
+        yield Uncertainty(
+            f"operators are those of TFLM of {day_of(target)}; sizes of its structures, and so the "
+            f"tail, are those of {built}: measure the arena once",
+            _OTHER_DAY,
+            in_head=False,
+        )
+
+
+def warnings(ops: Sequence[Op], target: Target) -> Iterator[str]:
+    """Warnings about operators on a target, whatever they cost."""
+    for op in ops:
+        if (factor := crashing_factor(op)) is not None:
+            yield f"{op.label}: {_CRASHES}; this one has {factor}"
+    yield from known_faults(ops, target)
+    if (wrong := misdeclared(ops)) is not None:
+        yield wrong
+    if any(op.kind == ETHOS_U for op in ops):
+        yield (
+            "ethos-u: the NPU driver is taken to have its own memory outside the arena, as "
+            "Arm's does; what the NPU itself uses of the arena are tensors of the model"
+        )
+
+
+def wild_scratch(
+    ops: Sequence[Op], requests: Sequence[Sequence[int]], line: Timeline
+) -> Iterator[str]:
+    """Warnings about scratch that TFLM never places. requests: bytes asked for by each operator."""
+    for op, asked in zip(ops, requests, strict=True):
+        if asked and id(op) not in line.scopes:
+            yield (
+                f"{op.label} is in a sub-graph that nothing calls and requests scratch: TFLM "
+                "writes to a wild address; drop the sub-graph"
+            )

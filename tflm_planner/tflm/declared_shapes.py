@@ -1,0 +1,71 @@
+"""Results whose declared shape is not the one that the operator makes.
+
+A converter that is left a free batch declares it as 1 throughout, also where SPACE_TO_BATCH_ND
+(a dilated convolution) makes several images of one. Other runtimes find shapes anew when a model
+is loaded; TFLM takes them as declared, and leaves most of the result unwritten:
+
+    1 x 16 x 16 --SPACE_TO_BATCH_ND--> declared 1 x 10 x 10, made 4 x 10 x 10
+
+It must not know plans.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.constants import integers
+
+
+def misdeclared(ops: Iterable[Op]) -> str | None:
+    """The first operator whose result is declared otherwise than it is made, and what to do."""
+    for op in ops:
+        elements, result = _made(op), op.outputs[0] if op.outputs else None
+        if elements is not None and result is not None and elements != result.elements:
+            declared = " x ".join(map(str, result.shape or ()))
+            return (
+                f"{op.label}: its result is declared as {declared}, but it makes {elements:,} "
+                f"elements of one image, not {result.elements:,}: the model was converted with a "
+                "free batch. TFLM takes shapes as they are declared, and would compute garbage; "
+                "convert a function of a fixed batch: TFLiteConverter.from_concrete_functions(["
+                "tf.function(model).get_concrete_function(tf.TensorSpec((1, ...)))]); Keras frees "
+                "the batch on export even where Input(batch_size=1) fixes it"
+            )
+    return None
+
+
+def _made(op: Op) -> int | None:
+    """Elements that come out; None where that is not known."""
+    if len(op.inputs) < 3 or None in op.inputs:
+        return None
+    data, _, edges = op.operands()[:3]
+    if op.kind == "SPACE_TO_BATCH_ND":
+        return _padded(data, integers(edges))
+    if op.kind == "BATCH_TO_SPACE_ND":
+        block = integers(op.operands()[1])
+        return None if block is None else _put_together(data, block, integers(edges))
+    return None
+
+
+def _padded(data: Tensor, edges: list[int] | None) -> int | None:
+    shape = list(data.shape or ())
+    if edges is None or len(edges) > 2 * (len(shape) - 1):
+        return None
+    for axis in range(len(edges) // 2):
+        shape[1 + axis] += edges[2 * axis] + edges[2 * axis + 1]
+    return math.prod(shape)
+
+
+def _put_together(data: Tensor, block: list[int], edges: list[int] | None) -> int | None:
+    """Blocks of images become one, whose edges are cut off."""
+    shape = list(data.shape or ())
+    if edges is None or len(edges) != 2 * len(block) or len(block) >= len(shape):
+        return None
+    images = math.prod(block)
+    if images < 1 or shape[0] % images:
+        return 0
+    shape[0] //= images
+    for axis, times in enumerate(block):
+        shape[1 + axis] = shape[1 + axis] * times - edges[2 * axis] - edges[2 * axis + 1]
+    return math.prod(shape)

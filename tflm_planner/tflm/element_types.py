@@ -1,0 +1,226 @@
+"""Which element types the kernels of a target take: what they refuse is known before it is run.
+
+    CONV_2D float32 x int8  ->  "CONV_2D of float32 and int8: TFLM's kernel takes ... only"
+
+What the reference kernels of TFLM take was tried on the wheel, every combination of types of the
+tensors that decide (data/element_types.toml); what other libraries refuse, and what older TFLM had
+not learnt, was read in their sources (data/element_types_read.toml). Only what is known not to run
+is refused: an operator without an entry, a type that was not tried, a kernel library that nobody
+has read are left alone. This module must not know plans.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from tflm_planner.model.ir import Op
+from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.versions import day_of, has_operator, since
+
+Form = tuple[str, tuple[str | None, ...], tuple[str, ...]]
+"""What decides whether a kernel runs, as far as types do: kind, types of operands, of results."""
+_CONVERTS = ("QUANTIZE", "DEQUANTIZE", "CAST")
+
+
+def form_of(op: Op) -> Form:
+    """An operator's form: a custom one has the kind that it is called by."""
+    operands = tuple(None if t is None else t.type_name for t in op.inputs)
+    return op.kind, operands, tuple(t.type_name for t in op.outputs)
+
+
+def unsupported(op: Op, target: Target) -> str | None:
+    """Why the target's TFLM cannot run an operator: it has no such operator, or its kernel does not
+    take these element types. None where it runs, and where nothing is known."""
+    return _refusal(form_of(op), target)
+
+
+def cannot_run(ops: Iterable[Op], target: Target) -> list[str]:
+    """What of a model the target's TFLM cannot run, why, and what to do: each reason once, with
+    the first of its operators and its number."""
+    found: dict[str, list[str]] = {}
+    for number, op in enumerate(ops):
+        form = form_of(op)
+        if (reason := _refusal(form, target)) is not None:
+            said = f"{reason}; {_remedy(form, target)}"
+            found.setdefault(said, []).append(f"{op.label} (number {number})")
+    return [
+        f"{places[0]}{f' and {len(places) - 1} more' if places[1:] else ''}: {reason}"
+        for reason, places in found.items()
+    ]
+
+
+def newly_unsupported(
+    before: Iterable[Op], after: Iterable[Op], targets: Iterable[Target]
+) -> str | None:
+    """Why one of `targets` cannot run an operator of `after`, which was made of the model `before`
+    that it does run. None where nothing of the kind was made."""
+    return refused_beyond(forms_of(before), forms_of(after), targets)
+
+
+def moves(kind: str, types: str, target: Target) -> bool:
+    """Whether a kernel that only moves elements (SLICE, GATHER, CONCATENATION, ...) takes those of
+    a type, as far as is known, by places that are int32."""
+    places = {"GATHER": 1, "SLICE": 2, "PAD": 1, "STRIDED_SLICE": 3}.get(kind, 0)
+    update = (types, "int32") if kind == "DYNAMIC_UPDATE_SLICE" else ("int32",) * places
+    return _refusal((kind, (types, *update), (types,)), target) is None
+
+
+def forms_of(ops: Iterable[Op]) -> frozenset[Form]:
+    """The forms of a model's operators."""
+    return frozenset(map(form_of, ops))
+
+
+def refused_beyond(
+    known: Iterable[Form], forms: Iterable[Form], targets: Iterable[Target]
+) -> str | None:
+    """The same of forms; the first in alphabetical order. `known`: forms that the model had. What
+    a target refuses of these already says that it is not the one to run the result."""
+    known = {*known}
+    new = sorted({*forms} - known, key=str)
+    for target in targets if new else ():
+        if any(_refusal(form, target) for form in known):
+            continue
+        for form in new:
+            if (reason := _refusal(form, target)) is not None:
+                return reason
+    return None
+
+
+@cache
+def _refusal(form: Form, target: Target) -> str | None:
+    kind, operands, _ = form
+    if not has_operator(kind, target):
+        return f"TFLM of {day_of(target)} has no {kind} (since {since(kind)})"
+    kernel = _kernels().get(kind)
+    types = None if kernel is None else kernel.types_of(form)
+    if kernel is None or types is None:
+        return None
+    if target.kernels == "unknown" and kind in _replaced() and not _is_hybrid(operands):
+        return None
+    if types not in kernel.runs or types in _refused_by(target.kernels).get(kind, ()):
+        return f"{kind} of {_joined(kind, types)}: {_taken(kind, kernel, target)}"
+    learnt = _since(f"{kind} {' '.join(types)}", target)
+    if learnt is not None and day_of(target) < learnt:
+        shown = _joined(kind, types)
+        return f"{kind} of {shown}: TFLM of {day_of(target)} cannot run it (since {learnt})"
+    return None
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """decided_by: (whether a result, position) of the tensors whose types decide. runs: types of
+    these tensors that run."""
+
+    decided_by: tuple[tuple[bool, int], ...]
+    runs: frozenset[tuple[str, ...]]
+
+    def types_of(self, form: Form) -> tuple[str, ...] | None:
+        """The types that decide; None where one is missing, or was not tried."""
+        _, operands, results = form
+        found: list[str] = []
+        for is_result, place in self.decided_by:
+            types = results if is_result else operands
+            name = types[place] if place < len(types) else None
+            if name is None or name not in _tried():
+                return None
+            found.append(name)
+        return tuple(found)
+
+
+def _joined(kind: str, types: tuple[str, ...]) -> str:
+    return (" to " if kind in _CONVERTS else " and ").join(types)
+
+
+def _taken(kind: str, kernel: _Kernel, target: Target) -> str:
+    """The types that a kernel takes, in words."""
+    refused = _refused_by(target.kernels).get(kind, frozenset[tuple[str, ...]]())
+    listed = sorted(_joined(kind, types) for types in kernel.runs - refused)
+    return f"TFLM's kernel takes {', '.join(listed)} only"
+
+
+def _remedy(form: Form, target: Target) -> str:
+    """What to do about an operator that does not run."""
+    kind, operands, results = form
+    types = {t for t in (*operands, *results) if t is not None}
+    if not has_operator(kind, target):
+        return "newer TFLM has it: --tflm names the one that the firmware is built with"
+    if _is_hybrid(operands):
+        return (
+            "the model is hybrid, float activations with integer weights: convert it with full "
+            "integer quantisation (int8 inputs, a representative dataset), or all in float"
+        )
+    if "float16" in types:
+        return (
+            "convert the model without float16 weights: with full integer quantisation, or float32"
+        )
+    if "uint8" in types:
+        return (
+            "convert the model with TensorFlow 2 and full integer quantisation: int8 inside, and "
+            "best inference_input_type=int8"
+        )
+    return "convert the model so that the operator gets types that its kernel takes, int8 mostly"
+
+
+def _is_hybrid(operands: tuple[str | None, ...]) -> bool:
+    """Whether activations are float and weights are integers."""
+    kinds = {t for t in operands[:3] if t is not None}
+    return "float32" in kinds and bool(kinds & {"int8", "int4", "uint8"})
+
+
+# --- data -----------------------------------------------------------------------------------
+
+
+@cache
+def _document(name: str) -> dict[str, Any]:
+    folder = resources.files("tflm_planner.tflm").joinpath("data")
+    return tomllib.loads(folder.joinpath(name).read_text("utf-8"))
+
+
+@cache
+def _tried() -> frozenset[str]:
+    return frozenset(_document("element_types.toml")["tried"])
+
+
+@cache
+def _kernels() -> Mapping[str, _Kernel]:
+    tables: dict[str, dict[str, Any]] = {}
+    for name in ("element_types.toml", "element_types_read.toml"):
+        tables |= _document(name)["operator"]
+    return {
+        kind: _Kernel(tuple(map(_place, entry["decided_by"])), _pairs(entry["runs"]))
+        for kind, entry in tables.items()
+    }
+
+
+def _place(text: str) -> tuple[bool, int]:
+    where, number = text.split()
+    return where == "result", int(number)
+
+
+def _pairs(listed: Iterable[str]) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(types.split()) for types in listed)
+
+
+@cache
+def _refused_by(kernels: str) -> Mapping[str, frozenset[tuple[str, ...]]]:
+    table = _document("element_types_read.toml")["refuses"].get(kernels, {})
+    return {kind: _pairs(listed) for kind, listed in table.items()}
+
+
+@cache
+def _replaced() -> frozenset[str]:
+    return frozenset(_document("element_types_read.toml")["replaced"]["operators"])
+
+
+def _since(key: str, target: Target) -> date | None:
+    """The day on which the target's kernel learnt types; None if it always knew them."""
+    entry = _document("element_types_read.toml")["since"].get(key)
+    if entry is None or entry.get("kernels", target.kernels) != target.kernels:
+        return None
+    return entry["since"]
