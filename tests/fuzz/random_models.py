@@ -68,13 +68,13 @@ def placement(data: bytes) -> tuple[dict[Place, int], Ranges]:
     line = timeline(model, reference_scratch)
     at = greedy.place(placement_requests(line, carried_plan(model) or {}))
     tensors = {
-        id(t): (g, i) for g, graph in enumerate(model.graphs) for i, t in enumerate(graph.tensors)
+        t: (g, i) for g, graph in enumerate(model.graphs) for i, t in enumerate(graph.tensors)
     }
-    ops = {id(o): (g, i) for g, graph in enumerate(model.graphs) for i, o in enumerate(graph.ops)}
-    offsets = {tensors[id(t)]: o for t, o in zip(line.planned, at, strict=False)}
+    ops = {o: (g, i) for g, graph in enumerate(model.graphs) for i, o in enumerate(graph.ops)}
+    offsets = {tensors[t]: o for t, o in zip(line.planned, at, strict=False)}
     scratch: dict[Place, list[tuple[int, int]]] = {}
     for s, offset in zip(line.scratch, at[len(line.planned) :], strict=True):
-        scratch.setdefault(ops[id(s.op)], []).append((offset, s.size))
+        scratch.setdefault(ops[s.op], []).append((offset, s.size))
     return offsets, scratch
 
 

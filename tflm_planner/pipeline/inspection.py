@@ -77,7 +77,7 @@ def inspect_model(model: Model, on: Machine, *, dialect: bool = False) -> Inspec
 def _limits(model: Model, line: Timeline, *, dialect: bool) -> HeadLimits:
     """Floors of the head. Views count beside their parents, so of the dialect little is known."""
     whole = Problem(planning_problem(line).buffers)
-    inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if id(t) in line.spans)
+    inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if t in line.spans)
     if dialect:
         return HeadLimits(inputs=inputs, order=None, best_order=None, overlap=None)
     peak = max((size for _, size in live_bytes(whole)), default=0)
@@ -87,10 +87,10 @@ def _limits(model: Model, line: Timeline, *, dialect: bool) -> HeadLimits:
 
 
 def _distinct(tensors: list[Tensor]) -> list[Tensor]:
-    return list({id(t): t for t in tensors}.values())
+    return list(dict.fromkeys(tensors))
 
 
-def _notes_on_plan(model: Model, offsets: dict[int, int], on: Machine) -> tuple[str, ...]:
+def _notes_on_plan(model: Model, offsets: dict[Tensor, int], on: Machine) -> tuple[str, ...]:
     """Warnings about a plan that a model already carries."""
     line = timeline(model, on.scratch_of, entries=entry_graphs(model))
     placed = greedy.place(placement_requests(line, offsets))

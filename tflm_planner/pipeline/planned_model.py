@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.memory.problem import Plan, Problem, validate
 from tflm_planner.model.edit import lend_names
-from tflm_planner.model.ir import Model
+from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.advice import advice
 from tflm_planner.pipeline.by_hand import tiling_by_hand
@@ -314,8 +314,8 @@ def add_lean_pool(data: bytes, model: Model, target: Target) -> tuple[bytes, Mod
     return pooled, read_model(pooled)
 
 
-def _offsets_in_file_order(model: Model, offsets: Mapping[int, int] | None) -> list[int | None]:
-    return [(offsets or {}).get(id(t)) for t in model.tensors()]
+def _offsets_in_file_order(model: Model, offsets: Mapping[Tensor, int] | None) -> list[int | None]:
+    return [(offsets or {}).get(t) for t in model.tensors()]
 
 
 def _slowdown_note(tiling: Tiling) -> str:

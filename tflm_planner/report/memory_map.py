@@ -18,14 +18,14 @@ from tflm_planner.tflm.liveness import LifeSpan, Timeline, planned_bytes
 def memory_map(model: Model, line: Timeline, offsets: Sequence[int], head: int) -> MemoryMap:
     """The map of a placement: `offsets` of the timeline's planned tensors, then of its scratch
     (bytes from the head's start)."""
-    run = sorted((op for op in line.ops if id(op) in line.scopes), key=lambda op: _start(op, line))
+    run = sorted((op for op in line.ops if op in line.scopes), key=lambda op: _start(op, line))
     scopes = [_start(op, line) for op in run]
     blocks = _blocks(model, line, offsets, scopes)
-    tensors = {id(t): b for t, b in zip(line.planned, blocks, strict=False)}
-    graph_of = {id(op): g for g, graph in enumerate(model.graphs) for op in graph.ops}
-    scratch: dict[int, int] = {}
+    tensors = dict(zip(line.planned, blocks, strict=False))
+    graph_of = {op: g for g, graph in enumerate(model.graphs) for op in graph.ops}
+    scratch: dict[Op, int] = {}
     for s in line.scratch:
-        scratch[id(s.op)] = scratch.get(id(s.op), 0) + s.size
+        scratch[s.op] = scratch.get(s.op, 0) + s.size
     steps: list[MapStep] = []
     for i, live in enumerate(_live_at(blocks[: len(line.planned)], len(run))):
         op = run[i]
@@ -37,11 +37,11 @@ def memory_map(model: Model, line: Timeline, offsets: Sequence[int], head: int) 
                 index=i,
                 operator=op.kind,
                 name=op.outputs[0].name if op.outputs else "",
-                graph=graph_of[id(op)],
+                graph=graph_of[op],
                 input_bytes=ins,
                 output_bytes=outs,
                 other_bytes=sizes - ins - outs,
-                workspace_bytes=scratch.get(id(op), 0),
+                workspace_bytes=scratch.get(op, 0),
                 shared_bytes=sizes - _covered(live),
                 live=tuple(b.name for b in live),
             )
@@ -68,18 +68,18 @@ def live_between_operators(line: Timeline) -> int:
 
 
 def _start(op: Op, line: Timeline) -> int:
-    return line.scopes[id(op)][0][0]
+    return line.scopes[op][0][0]
 
 
-def _own(tensors: list[Tensor], blocks: dict[int, MapBlock]) -> list[MapBlock]:
-    return [blocks[key] for key in dict.fromkeys(id(t) for t in tensors) if key in blocks]
+def _own(tensors: list[Tensor], blocks: dict[Tensor, MapBlock]) -> list[MapBlock]:
+    return [blocks[key] for key in dict.fromkeys(tensors) if key in blocks]
 
 
 def _blocks(
     model: Model, line: Timeline, offsets: Sequence[int], scopes: list[int]
 ) -> list[MapBlock]:
-    inputs = {id(t) for t in model.main.inputs}
-    outputs = {id(t) for t in model.main.outputs}
+    inputs = set(model.main.inputs)
+    outputs = set(model.main.outputs)
 
     def block(name: str, kind: BlockKind, size: int, offset: int, span: LifeSpan) -> MapBlock:
         start = bisect.bisect_left(scopes, span.first)
@@ -88,9 +88,7 @@ def _blocks(
 
     blocks: list[MapBlock] = []
     for t, offset in zip(line.planned, offsets, strict=False):
-        kind: BlockKind = (
-            "input" if id(t) in inputs else "output" if id(t) in outputs else "activation"
-        )
+        kind: BlockKind = "input" if t in inputs else "output" if t in outputs else "activation"
         blocks.append(block(t.name, kind, align_up(planned_bytes(t)), offset, line.span(t)))
     for s, offset in zip(line.scratch, offsets[len(line.planned) :], strict=True):
         blocks.append(block(f"scratch of {s.op.label}", "scratch", s.size, offset, s.span))

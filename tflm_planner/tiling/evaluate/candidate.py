@@ -14,7 +14,7 @@ from tflm_planner.cost import latency_of
 from tflm_planner.memory.allocators.packing import ROUNDS, pack
 from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import reorder
-from tflm_planner.model.ir import Model
+from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.lean.pool import WritePool
@@ -188,7 +188,7 @@ def _plan_and_count(
         view_aliases(line, made.main) if dialect and trial.bound else (),
         ROUNDS * trial.effort,
     )
-    offsets = dict(zip(map(id, line.planned), plan.offsets, strict=False))
+    offsets = dict(zip(line.planned, plan.offsets, strict=False))
     peak = _bottleneck(made, line, offsets, tiled.index, trial.schemes)
     copying = RemainingCopies(offsets, can(target, "skips_copies"))
     if dialect:
@@ -257,7 +257,7 @@ def schedule_order(model: Model, options: TilingOptions) -> tuple[int, ...]:
 def _bottleneck(
     model: Model,
     line: Timeline,
-    offsets: dict[int, int],
+    offsets: dict[Tensor, int],
     index: dict[int, int],
     schemes: Sequence[TiledRegion | LoopedRegion],
 ) -> int | None:
@@ -278,7 +278,7 @@ def _bottleneck(
 
 def _origin(
     model: Model,
-    scopes: dict[int, list[tuple[int, int]]],
+    scopes: dict[Op, list[tuple[int, int]]],
     scope: int,
     index: dict[int, int],
     schemes: Sequence[TiledRegion | LoopedRegion],
@@ -287,7 +287,7 @@ def _origin(
     operator is new, and lies between the untouched ones around its region."""
     before = -1
     for op in model.main.ops:
-        here = any(start <= scope <= end for start, end in scopes.get(id(op), ()))
+        here = any(start <= scope <= end for start, end in scopes.get(op, ()))
         if id(op) in index:
             before = index[id(op)]
         if here:
