@@ -25,14 +25,13 @@ from tflm_planner.memory.problem import Buffer, Plan, Problem, Violation, valida
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.tflm import greedy
 from tflm_planner.tflm.kernels.scratch import reference_scratch
 from tflm_planner.tflm.liveness import (
     Timeline,
-    placement_requests,
     planning_problem,
     timeline,
 )  # fmt: skip
+from tflm_planner.tflm.placement import placement_of
 from tflm_planner.transforms.attach_plan import carried_plan
 
 EXCUSES = {
@@ -98,7 +97,7 @@ def case_of(data: bytes) -> Case:
     planned = api.plan(data, None, options).data
     model = read_model(planned)
     line = timeline(model, reference_scratch)
-    at = greedy.place(placement_requests(line, carried_plan(model) or {}))
+    at = placement_of(line, carried_plan(model)).offsets
     return Case(planned, model, line, planning_problem(line), Plan(tuple(at)))
 
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tflm_planner.memory.bounds import live_bytes
-from tflm_planner.memory.problem import Plan, Problem, validate
+from tflm_planner.memory.problem import Problem
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.serde import read_model
 from tflm_planner.report.document import ArenaFigures, HeadLimits, HostRuntime, MemoryMap
 from tflm_planner.report.memory_map import live_between_operators, memory_map
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.liveness import (
     Timeline,
-    placement_requests,
     planning_problem,
     timeline,
 )
 from tflm_planner.tflm.machine import WHEEL, Machine
+from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.normalize import entry_graphs
@@ -53,13 +52,13 @@ def inspect_model(model: Model, on: Machine, *, dialect: bool = False) -> Inspec
     the TFLM dialect, where life spans say nothing of a plan's legality."""
     line = timeline(model, on.scratch_of)
     offsets = carried_plan(model)
-    placed = greedy.place(placement_requests(line, offsets or {}))
+    placement = placement_of(line, offsets)
     figures = arena_of(model, on.target, offsets)
     here = arena_of(model, load_target(WHEEL), offsets)
     notes = _notes_on_plan(model, offsets, on) if offsets and not dialect else ()
     return Inspection(
         model,
-        memory_map(model, line, placed, figures.head),
+        memory_map(model, line, placement.offsets, figures.head),
         ArenaFigures(
             figures.head,
             figures.tail,
@@ -93,8 +92,7 @@ def _distinct(tensors: list[Tensor]) -> list[Tensor]:
 def _notes_on_plan(model: Model, offsets: dict[Tensor, int], on: Machine) -> tuple[str, ...]:
     """Warnings about a plan that a model already carries."""
     line = timeline(model, on.scratch_of, entries=entry_graphs(model))
-    placed = greedy.place(placement_requests(line, offsets))
-    wrong = validate(planning_problem(line, on.trails_of), Plan(tuple(placed)))
+    wrong = placement_of(line, offsets).violations(on.trails_of)
     if not wrong:
         return ("the model carries an offline plan; it is shown",)
     return (

@@ -21,19 +21,18 @@ from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.garbage import no_collection
-from tflm_planner.tflm import greedy
 from tflm_planner.tflm.liveness import (
     InputOverlapRule,
     Timeline,
     loop_aliases,
     no_input_overlaps,
-    placement_requests,
     planning_problem,
     timeline,
     view_aliases,
     with_input_overlaps,
 )
 from tflm_planner.tflm.machine import Machine, machine
+from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import taken_input_overlaps
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dilate import Dilate, Undilate, dilatable
@@ -270,15 +269,15 @@ def _no_worse(
     if found != file_order:
         _apply(model, file_order)
         line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
-    requests = placement_requests(line, {})
-    own = greedy.place(requests)
-    head = greedy.head(requests, own)
+    own = placement_of(line)
+    head = own.head
     if head >= best.head:
         _apply(model, found)
         return best
-    plan = Plan(tuple(own))
     problem = planning_problem(line)
-    solution = replace(best.solution, plan=plan, height=head, optimal=False, allocator="TFLM's own")
+    solution = replace(
+        best.solution, plan=own.plan, height=head, optimal=False, allocator="TFLM's own"
+    )
     order = replace(best.order, changed=False, optimal=False)
     return replace(best, line=line, problem=problem, solution=solution, order=order, head=head)
 
@@ -415,5 +414,4 @@ def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan
 
 def _head(line: Timeline, plan: Plan) -> int:
     """The head that TFLM takes for a plan: its own placement of scratch included."""
-    requests = placement_requests(line, dict(zip(line.planned, plan.offsets, strict=False)))
-    return greedy.head(requests, greedy.place(requests))
+    return placement_of(line, dict(zip(line.planned, plan.offsets, strict=False))).head

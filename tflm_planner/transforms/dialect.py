@@ -26,17 +26,16 @@ from tflm_planner.ops import sharings
 from tflm_planner.ops.axes import Slide, axis_map
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
-from tflm_planner.tflm import greedy
 from tflm_planner.tflm.kernels.scratch import ScratchModel
 from tflm_planner.tflm.liveness import (
     VIEW_MAKERS,
     InputOverlapRule,
     Timeline,
     no_input_overlaps,
-    placement_requests,
     planning_problem,
     timeline,
 )
+from tflm_planner.tflm.placement import placement_of
 
 _SAME = 0
 
@@ -119,15 +118,13 @@ def scratch_faults(
 ) -> tuple[int, list[str]]:
     """Head of the dialect `model`, and what its scratch would overwrite by the life spans of the
     `portable` timeline, taken before operators were dropped."""
-    line = timeline(model, scratch_of)
-    requests = placement_requests(line, offsets)
-    placed = greedy.place(requests)
-    scratch = placed[len(line.planned) :]
+    placement = placement_of(timeline(model, scratch_of), offsets)
+    scratch = placement.scratch_offsets
     tensors = [offsets[t] for t in portable.planned]
     assert len(scratch) == len(portable.scratch), "operators with scratch were dropped"
     problem = planning_problem(portable, trails_of)
     wrong = validate(problem, Plan((*tensors, *scratch)))
-    return greedy.head(requests, placed), [str(w) for w in wrong]
+    return placement.head, [str(w) for w in wrong]
 
 
 def _rows_read(op: Op, model: Model) -> int | None:

@@ -15,16 +15,15 @@ from tflm_planner.memory.allocators.packing import ROUNDS, pack
 from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Model, Op, Tensor
-from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.liveness import (
     Timeline,
-    placement_requests,
     planning_problem,
     timeline,
     view_aliases,
 )
+from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.versions import can
 from tflm_planner.tiling.options import Tiling, TilingOptions
@@ -262,9 +261,9 @@ def _bottleneck(
     schemes: Sequence[TiledRegion | LoopedRegion],
 ) -> int | None:
     """The operator of the original that has most live bytes under the highest buffer."""
-    requests = placement_requests(line, offsets)
-    placed = greedy.place(requests)
-    tops = [o + r.size for o, r in zip(placed, requests, strict=True)]
+    placement = placement_of(line, offsets)
+    requests = placement.requests
+    tops = [o + r.size for o, r in zip(placement.offsets, requests, strict=True)]
     if not tops:
         return None
     high = requests[tops.index(max(tops))]
