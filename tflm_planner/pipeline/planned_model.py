@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 
-from tflm_planner.memory.problem import Violation, validate
+from tflm_planner.memory.problem import Plan, Problem, validate
 from tflm_planner.model.edit import lend_names
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.serde import read_model, write_model
@@ -24,7 +24,7 @@ from tflm_planner.pipeline.write import write_planned
 from tflm_planner.report.document import ParetoFront
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.tflm.lean.pool import WritePool
-from tflm_planner.tflm.liveness import timeline
+from tflm_planner.tflm.liveness import planning_problem, timeline
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.sharing import replay_all, shared_in_place, taken_input_overlaps
@@ -278,7 +278,7 @@ def _plan_tiling(
     )
     wanted = replace(options, bind_views=tiling.bound, recipe=tiling.recipe)
     candidate = plan_memory(cropped, wanted, say)
-    _check_legal(validate(candidate.problem, candidate.solution.plan))
+    _check_legal(candidate.problem, candidate.solution.plan)
     trails = list(taken_input_overlaps(candidate.line, candidate.offsets, options.machine))
     aliases = shared_in_place(candidate.line, candidate.offsets)
     replayed = replay_all(trails, options.machine)
@@ -334,7 +334,8 @@ def registration_notes(kinds: list[str]) -> list[str]:
     ]
 
 
-def _check_legal(wrong: list[Violation]) -> None:
+def _check_legal(problem: Problem, plan: Plan) -> None:
+    wrong = validate(problem, plan)
     if wrong:
         raise UnsoundPlanError(f"the plan made is not legal: {wrong[0]}; please report it")
 
@@ -349,7 +350,8 @@ def _write_and_check(candidate: MemoryPlan, options: MemoryOptions) -> PlannedMo
     line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
     if offsets is None:
         raise UnsoundPlanError("the plan is not in the file that was made; please report it")
-    _check_legal(placement_of(line, offsets).violations(options.trails_of))
+    plan = placement_of(line, offsets).plan
+    _check_legal(planning_problem(line, options.trails_of), plan)
     aliases = shared_in_place(line, offsets)
     trails = list(taken_input_overlaps(line, offsets, options.machine))
     replayed = replay_all(trails, options.machine)
