@@ -53,19 +53,19 @@ class Found:
 
 def as_published(model: Model, stage: int) -> int:
     """MCUNetV2's accounting of a model of which `stage` bytes are put together from patches."""
-    given = {id(t) for t in model.main.inputs}
+    given = set(model.main.inputs)
     image = given | {
-        id(op.outputs[0])
+        op.outputs[0]
         for op in model.main.ops
-        if op.kind in ("SLICE", "PAD") and id(op.inputs[0]) in given
+        if op.kind in ("SLICE", "PAD") and op.inputs[0] in given
     }
     last = max((i for i, op in enumerate(model.main.ops) if op.kind == "CONCATENATION"), default=0)
     largest = 0
     for i, op in enumerate(model.main.ops):
         if op.kind in ("SLICE", "PAD", "CONCATENATION"):
             continue  # their kernels read where the patch lies, and write where it belongs
-        read = sum(t.nbytes for t in op.operands() if not t.is_constant and id(t) not in image)
-        made = sum(t.nbytes for t in op.outputs if id(t) not in image)
+        read = sum(t.nbytes for t in op.operands() if not t.is_constant and t not in image)
+        made = sum(t.nbytes for t in op.outputs if t not in image)
         both = max(read, made) if op.kind == "DEPTHWISE_CONV_2D" else read + made
         largest = max(largest, both + (stage if i < last else 0))
     return largest
@@ -75,14 +75,11 @@ def memory(model: Model, on: Machine, options: MemoryOptions) -> int:
     """Planned bytes of a model without its inputs."""
     line = timeline(model, on.scratch_of)
     problem = planning_problem(line, options.trails_of)
-    given = {id(t) for t in model.main.inputs}
-    kept = [i for i in range(len(problem.buffers)) if not _is(line.planned, i, given)]
+    given = set(model.main.inputs)
+    inputs = {i for i, t in enumerate(line.planned) if t in given}
+    kept = [i for i in range(len(problem.buffers)) if i not in inputs]
     counted = _only(problem, kept)
     return best_of(counted, allocators=("greedy",), quick=True).height
-
-
-def _is(planned: list, index: int, ids: set[int]) -> bool:
-    return index < len(planned) and id(planned[index]) in ids
 
 
 def _only(problem: Problem, kept: list[int]) -> Problem:
@@ -114,9 +111,9 @@ def with_bands(data: bytes, n: int, p: int, parts: tuple[int, ...], options: Mem
     """Patches over n blocks, then each next block in some bands of rows; proved."""
     model = read_model(data)
     before = total_macs(model.ops())
-    at = {id(op): i for i, op in enumerate(model.main.ops)}
+    at = {op: i for i, op in enumerate(model.main.ops)}
     found = blocks(model.main)[n:]
-    spans = [(at[id(b[0])], at[id(b[-1])]) for b in found[: len(parts)]]
+    spans = [(at[b[0]], at[b[-1]]) for b in found[: len(parts)]]
     schemes = [Patch(p, n, blocks=True).scheme(model.main)]
     schemes += [band(*span, k) for span, k in zip(spans, parts, strict=True)]
     run(model, Tile(tuple(schemes)))

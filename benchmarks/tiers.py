@@ -77,7 +77,7 @@ def apart(data: bytes, on: Machine) -> tuple[Arena, int]:
         line = timeline(model, on.scratch_of)
         problem = Problem(planning_problem(line).buffers)
         plan = best_of(problem, allocators=("local",)).plan
-        offsets = dict(zip(map(id, line.planned), plan.offsets, strict=False))
+        offsets = dict(zip(line.planned, plan.offsets, strict=False))
         found = arena_of(model, on.target, offsets)
         best = found if best is None or found.arena < best.arena else best
     assert best is not None

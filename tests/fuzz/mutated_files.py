@@ -98,7 +98,7 @@ def _again(result: object) -> None:
     # A plan that was there may have been bad; and stock TFLM lays graphs that only a signature
     # offers over the main graph's outputs.
     excused = any("already carried" in note for note in result.report.notes)
-    excused = excused or len({id(s.graph) for s in read_model(result.data).signatures}) > 1
+    excused = excused or len({s.graph for s in read_model(result.data).signatures}) > 1
     assert after <= before or excused, f"head grew from {before} to {after}"
     to_json(result.report)
     render_report(result.report, encoding="utf-8")
@@ -167,10 +167,10 @@ def watch(seeds: Iterator[int], workers: int) -> Iterator[Outcome]:
             children.append(_Child())
             children[-1].give(seed)
     while children:
-        ready = {id(p) for p in wait([c.pipe for c in children], timeout=1.0)}
+        ready = set(wait([c.pipe for c in children], timeout=1.0))
         for child in list(children):
             outcome: Outcome | None = None
-            if id(child.pipe) in ready:
+            if child.pipe in ready:
                 try:
                     outcome = child.pipe.recv()
                 except (EOFError, OSError):

@@ -88,22 +88,22 @@ def shuffled(data: bytes, seed: int) -> bytes:
 def placement(data: bytes) -> tuple[dict[Place, int], Ranges]:
     """Where TFLM puts every tensor and every scratch buffer of a planned model, as predicted."""
     from tflm_planner.model.serde import read_model
-    from tflm_planner.tflm import greedy
     from tflm_planner.tflm.kernels.scratch import reference_scratch
-    from tflm_planner.tflm.liveness import placement_requests, timeline
+    from tflm_planner.tflm.liveness import timeline
+    from tflm_planner.tflm.placement import placement_of
     from tflm_planner.transforms.attach_plan import carried_plan
 
     model = read_model(data)
     line = timeline(model, reference_scratch)
-    at = greedy.place(placement_requests(line, carried_plan(model) or {}))
+    at = placement_of(line, carried_plan(model)).offsets
     tensors = {
-        id(t): (g, i) for g, graph in enumerate(model.graphs) for i, t in enumerate(graph.tensors)
+        t: (g, i) for g, graph in enumerate(model.graphs) for i, t in enumerate(graph.tensors)
     }
-    ops = {id(o): (g, i) for g, graph in enumerate(model.graphs) for i, o in enumerate(graph.ops)}
-    offsets = {tensors[id(t)]: o for t, o in zip(line.planned, at, strict=False)}
+    ops = {o: (g, i) for g, graph in enumerate(model.graphs) for i, o in enumerate(graph.ops)}
+    offsets = {tensors[t]: o for t, o in zip(line.planned, at, strict=False)}
     scratch: dict[Place, list[tuple[int, int]]] = {}
     for s, offset in zip(line.scratch, at[len(line.planned) :], strict=True):
-        scratch.setdefault(ops[id(s.op)], []).append((offset, s.size))
+        scratch.setdefault(ops[s.op], []).append((offset, s.size))
     return offsets, scratch
 
 

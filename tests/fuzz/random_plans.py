@@ -21,18 +21,17 @@ from tests.fuzz.mutations import Rng
 from tests.fuzz.random_models import model_of, search_options
 from tests.models.random_loops import random_loops_model
 from tests.replay import Place, replay
-from tflm_planner.memory.problem import Plan, Problem, Violation, validate
+from tflm_planner.memory.problem import Buffer, Plan, Problem, Violation, validate
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.tflm import greedy
 from tflm_planner.tflm.kernels.scratch import reference_scratch
 from tflm_planner.tflm.liveness import (
     Timeline,
-    placement_requests,
     planning_problem,
     timeline,
 )  # fmt: skip
+from tflm_planner.tflm.placement import placement_of
 from tflm_planner.transforms.attach_plan import carried_plan
 
 EXCUSES = {
@@ -58,27 +57,30 @@ class Case:
     def tensor_places(self) -> list[Place]:
         """(graph, tensor) of each planned buffer."""
         graphs = enumerate(self.model.graphs)
-        place = {id(t): (g, i) for g, graph in graphs for i, t in enumerate(graph.tensors)}
-        return [place[id(t)] for t in self.line.planned]
+        place = {t: (g, i) for g, graph in graphs for i, t in enumerate(graph.tensors)}
+        return [place[t] for t in self.line.planned]
 
     def faults(self, plan: Plan) -> list[str]:
         """What the replay says of another plan for this model, scratch included."""
         graphs = enumerate(self.model.graphs)
-        op_place = {id(o): (g, i) for g, graph in graphs for i, o in enumerate(graph.ops)}
+        op_place = {o: (g, i) for g, graph in graphs for i, o in enumerate(graph.ops)}
         count = len(self.line.planned)
         offsets = dict(zip(self.tensor_places(), plan.offsets[:count], strict=True))
         scratch: dict[Place, list[tuple[int, int]]] = {}
         for s, at in zip(self.line.scratch, plan.offsets[count:], strict=True):
-            scratch.setdefault(op_place[id(s.op)], []).append((at, s.size))
+            scratch.setdefault(op_place[s.op], []).append((at, s.size))
         return replay(self.data, offsets, scratch)
+
+    def _position(self, buffer: Buffer) -> int:
+        """Of this object: buffers of equal name, size and life span may stand elsewhere too."""
+        return next(i for i, b in enumerate(self.problem.buffers) if b is buffer)
 
     def excuse(self, plan: Plan, violation: Violation) -> str | None:
         """Why the replay may find no fault where the validator does; None when it must."""
-        index = {id(b): i for i, b in enumerate(self.problem.buffers)}
         second = violation.second
         if second is None:
             return None
-        pair = index[id(violation.first)], index[id(second)]
+        pair = self._position(violation.first), self._position(second)
         if max(pair) >= len(self.line.planned):  # scratch is as large as it says
             tensors = [self.line.planned[i] for i in pair if i < len(self.line.planned)]
             return _padding(plan, list(pair), self) or _unread(tensors)
@@ -95,7 +97,7 @@ def case_of(data: bytes) -> Case:
     planned = api.plan(data, None, options).data
     model = read_model(planned)
     line = timeline(model, reference_scratch)
-    at = greedy.place(placement_requests(line, carried_plan(model) or {}))
+    at = placement_of(line, carried_plan(model)).offsets
     return Case(planned, model, line, planning_problem(line), Plan(tuple(at)))
 
 
@@ -121,17 +123,17 @@ def _moved(a: Tensor, b: Tensor) -> str | None:
     return "movement" if _family(a) & _family(b) else None
 
 
-def _family(tensor: Tensor) -> set[int]:
+def _family(tensor: Tensor) -> set[Tensor]:
     """All tensors reached over operators that move bytes."""
-    found, stack = {id(tensor)}, [tensor]
+    found, stack = {tensor}, [tensor]
     while stack:
         t = stack.pop()
         ops: list[Op] = [*t.consumers, *([t.producer] if t.producer else [])]
         for op in ops:
             if op.kind in _MOVERS:
                 for other in [*op.operands(), *op.outputs]:
-                    if id(other) not in found and not other.is_constant:
-                        found.add(id(other))
+                    if other not in found and not other.is_constant:
+                        found.add(other)
                         stack.append(other)
     return found
 

@@ -55,12 +55,12 @@ def test_a_forged_distance_is_caught(seed, target):
     model = read_model(planned(chain(seed), target, None).data)
     line = timeline(model, on.scratch_of)
     problem = planning_problem(line, on.trails_of)
-    index = {id(t): i for i, t in enumerate(line.planned)}
+    index = {t: i for i, t in enumerate(line.planned)}
     base = sum(b.size for b in problem.buffers)
     for trail in legal_input_overlaps(line, on.trails_of):
         # Both alone in the arena: only their distance can be wrong.
         offsets = [4 * base + 16 * i * base for i in range(len(problem.buffers))]
-        operand, result = index[id(trail.operand)], index[id(trail.result)]
+        operand, result = index[trail.operand], index[trail.result]
         offsets[operand] = offsets[result] + trail.low
         assert not validate(problem, Plan(tuple(offsets)))
         offsets[operand] -= 16

@@ -114,10 +114,10 @@ def test_states_lie_where_they_were_and_the_strip_beside_them() -> None:
     plan = carried_plan(model)
     assert plan is not None and pair.strips.states
     inputs, outputs = model.main.inputs, model.main.outputs
-    assert [plan[id(inputs[a])] for a, _ in pair.strips.states] == [
-        plan[id(outputs[b])] for _, b in pair.strips.states
+    assert [plan[inputs[a]] for a, _ in pair.strips.states] == [
+        plan[outputs[b]] for _, b in pair.strips.states
     ]
-    taken = sorted((plan[id(t)], plan[id(t)] + t.nbytes) for t in inputs)
+    taken = sorted((plan[t], plan[t] + t.nbytes) for t in inputs)
     assert all(a[1] <= b[0] for a, b in pairwise(taken))
     assert wrong_sizes(pair) == []
 
@@ -140,7 +140,7 @@ def test_what_is_found_is_proved_and_counted(tmp_path: Path) -> None:
     arena = arena_of(back, target, carried_plan(back)).arena
     assert made.found.sram == apart.persistent + arena
     plan = carried_plan(back)
-    assert plan is not None and plan[id(room)] % 16 == 0
+    assert plan is not None and plan[room] % 16 == 0
     for path, options in ((paths[0], {}), (paths[1], {"rows": 4})):
         with pytest.raises(UsageError, match="exists"):
             api.stream_input(data, paths, api.StreamOptions(on(WHEEL), **options))

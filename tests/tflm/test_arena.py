@@ -147,7 +147,7 @@ def test_a_plan_decides_the_head() -> None:
     apart = {}
     for t in model.tensors():
         if not t.is_constant:
-            apart[id(t)] = 4096 * len(apart)
+            apart[t] = 4096 * len(apart)
     planned = arena_of(model, target, apart)
     assert planned.head > 4096 > free.head
     assert planned.tail == free.tail

@@ -79,7 +79,7 @@ def test_what_is_handed_on_lies_where_it_lay_even_if_it_is_needed_later() -> Non
     (loop,) = (op for op in model.ops() if op.kind == "WHILE")
     x, w = loop.inputs[1], loop.outputs[1]
     assert x is model.main.outputs[2]
-    assert x is not None and offsets[id(x)] == offsets[id(w)]
+    assert x is not None and offsets[x] == offsets[w]
 
 
 def test_what_is_swapped_has_places_of_its_own() -> None:
@@ -156,7 +156,7 @@ def _listed(*, swapped: bool) -> list[str]:
     model = read_model(result.data)
     offsets = carried_plan(model)
     assert offsets is not None
-    by_name = {t.name: offsets.get(id(t)) for t in model.tensors() if t.name in "xyvwcdab"}
+    by_name = {t.name: offsets.get(t) for t in model.tensors() if t.name in "xyvwcdab"}
     found = [a for a in result.report.allocation.aliases if a.startswith("a loop's variable")]
     for words in found:
         names = words.split(": ")[1].split(", ")

@@ -66,24 +66,24 @@ def test_every_buffer_as_tflm_places_it(record):
 def test_a_body_lives_inside_its_caller():
     model, line = line_of("while_loop")
     loop = next(op for op in model.main.ops if op.kind == "WHILE")
-    ((start, end),) = line.scopes[id(loop)]
+    ((start, end),) = line.scopes[loop]
     for body in loop.called():
         for tensor in body.tensors:
-            if id(tensor) in line.spans:
+            if tensor in line.spans:
                 span = line.span(tensor)
                 assert start < span.first <= span.last <= end
     for tensor in (*loop.operands(), *loop.outputs):
-        if id(tensor) in line.spans:
+        if tensor in line.spans:
             assert line.span(tensor).first <= start and line.span(tensor).last >= end
 
 
 def test_a_graph_called_twice_lives_from_first_to_last_call():
     model, line = line_of("one_subgraph_called_twice")
     calls = [op for op in model.main.ops if op.kind == "IF"]
-    first, last = line.scopes[id(calls[0])][0], line.scopes[id(calls[-1])][0]
+    first, last = line.scopes[calls[0]][0], line.scopes[calls[-1]][0]
     for graph in model.graphs[1:]:
         for op in graph.ops:
-            assert len(line.scopes[id(op)]) == 2
+            assert len(line.scopes[op]) == 2
             for tensor in op.outputs:
                 span = line.span(tensor)
                 assert first[0] < span.first and span.last <= last[1]
@@ -98,9 +98,9 @@ def test_no_sharing_with_an_operand_that_is_needed_later():
             line = timeline(model, reference_scratch)
         except Exception:
             continue
-        kept = {id(t) for g in model.graphs for t in g.outputs}
+        kept = {t for g in model.graphs for t in g.outputs}
         for sharing in legal_in_place(line):
-            assert id(sharing.operand) not in kept
+            assert sharing.operand not in kept
             readers = sharing.operand.consumers
             assert readers[-1] is sharing.result.producer
 

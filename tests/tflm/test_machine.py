@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.models.generator import random_model
-from tflm_planner.model.ir import Model, Op
+from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.kernels.contracts import KernelBuild, input_overlap_contract
 from tflm_planner.tflm.machine import Machine, machine
@@ -14,13 +14,13 @@ from tflm_planner.tflm.targets import load_target
 TARGETS = ["x86-64/reference", "cortex-m4/cmsis-nn", "cortex-m55/cmsis-nn", "cortex-m/any"]
 
 
-def trails(on: Machine, op: Op) -> list[tuple[int, int, int, int]]:
-    return [(id(t.operand), id(t.result), t.low, t.high) for t in on.trails_of(op)]
+def trails(on: Machine, op: Op) -> list[tuple[Tensor, Tensor, int, int]]:
+    return [(t.operand, t.result, t.low, t.high) for t in on.trails_of(op)]
 
 
-def fresh(on: Machine, op: Op) -> list[tuple[int, int, int, int]]:
+def fresh(on: Machine, op: Op) -> list[tuple[Tensor, Tensor, int, int]]:
     found = input_overlap_contract(op, *on.libraries, KernelBuild.REFERENCE)
-    return [(id(t.operand), id(t.result), t.low, t.high) for t in found]
+    return [(t.operand, t.result, t.low, t.high) for t in found]
 
 
 @pytest.mark.parametrize("target", TARGETS)

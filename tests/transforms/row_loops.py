@@ -91,23 +91,23 @@ def chain(*layers: tuple[int, int, int], size: int = 12, same: bool = True) -> b
 
 def between(graph: Graph, first: Op, last: Op) -> list[int]:
     """Positions of the operators on paths from `first` to `last`, both included."""
-    after, before = {id(first)}, {id(last)}
+    after, before = {first}, {last}
     for op in graph.ops:
-        if any(t.producer is not None and id(t.producer) in after for t in op.operands()):
-            after.add(id(op))
+        if any(t.producer is not None and t.producer in after for t in op.operands()):
+            after.add(op)
     for op in reversed(graph.ops):
-        if any(id(c) in before for t in op.outputs for c in t.consumers):
-            before.add(id(op))
-    return [i for i, op in enumerate(graph.ops) if id(op) in after & before]
+        if any(c in before for t in op.outputs for c in t.consumers):
+            before.add(op)
+    return [i for i, op in enumerate(graph.ops) if op in after & before]
 
 
 def from_input(graph: Graph, last: Op) -> list[int]:
     """Positions of the operators that `last` depends on, itself included."""
-    before = {id(last)}
+    before = {last}
     for op in reversed(graph.ops):
-        if any(id(c) in before for t in op.outputs for c in t.consumers):
-            before.add(id(op))
-    return [i for i, op in enumerate(graph.ops) if id(op) in before]
+        if any(c in before for t in op.outputs for c in t.consumers):
+            before.add(op)
+    return [i for i, op in enumerate(graph.ops) if op in before]
 
 
 def random_loop(

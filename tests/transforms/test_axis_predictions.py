@@ -33,7 +33,7 @@ KERNELS = ("may overflow", "but TFLM sums up", "no constants", "different length
 def scheme_of(found: PartitionScheme, ops: range) -> TiledRegion | None:
     """The scheme as the pass takes it: by the result's axis. None where it has several."""
     (result,) = found.outputs
-    places = [v.axis for v in found.axis.vertices if v.tensor == id(result)]
+    places = [v.axis for v in found.axis.vertices if v.tensor is result]
     if len(places) != 1:
         return None
     return TiledRegion(tuple(ops), ((SUM if places[0] == REDUCE else places[0] - 1, 2),))

@@ -25,25 +25,25 @@ KINDS = {"conv_2d": 4, "depthwise_conv_2d": 4, "add": 3, "mul": 1, "relu": 2, "c
 
 def is_valid(ops: list[Op], order: list[Op]) -> bool:
     """Whether all run, each after what it reads."""
-    made = {id(t) for op in ops for t in op.outputs}
+    made = {t for op in ops for t in op.outputs}
     for op in order:
-        if any(id(t) in made for t in op.operands()):
+        if any(t in made for t in op.operands()):
             return False
-        made -= {id(t) for t in op.outputs}
-    return Counter(map(id, ops)) == Counter(map(id, order))
+        made -= set(op.outputs)
+    return Counter(ops) == Counter(order)
 
 
-def between(ops: list[Op]) -> dict[int, int]:
+def between(ops: list[Op]) -> dict[Op, int]:
     """Bytes of what `ops` make and still read, after each operator."""
-    last = {id(t): k for k, op in enumerate(ops) for t in op.operands()}
+    last = {t: k for k, op in enumerate(ops) for t in op.operands()}
     live, ending = 0, Counter[int]()
-    found: dict[int, int] = {}
+    found: dict[Op, int] = {}
     for k, op in enumerate(ops):
         for t in op.outputs:
             live += align_up(t.nbytes)
-            ending[last.get(id(t), len(ops))] += align_up(t.nbytes)
+            ending[last.get(t, len(ops))] += align_up(t.nbytes)
         live -= ending[k]
-        found[id(op)] = live
+        found[op] = live
     return found
 
 
@@ -64,8 +64,8 @@ def test_orders_are_valid_and_put_off_keeps_less(seed: int, steps: int) -> None:
 
 
 def _ready(op: Op, waiting: list[Op]) -> bool:
-    made = {id(t) for o in waiting for t in o.outputs}
-    return not any(id(t) in made for t in op.operands())
+    made = {t for o in waiting for t in o.outputs}
+    return not any(t in made for t in op.operands())
 
 
 def fan() -> Chain:

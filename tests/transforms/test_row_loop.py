@@ -21,9 +21,9 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_plan import MemoryOptions, plan_memory
-from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena.predict import arena_of
-from tflm_planner.tflm.liveness import placement_requests, planning_problem, timeline
+from tflm_planner.tflm.liveness import planning_problem, timeline
+from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
@@ -100,7 +100,7 @@ def test_delays_and_halos(layers, loop, turns, delays, halos) -> None:
     found = can_stream(model, loop)
     tensors = [model.main.inputs[0], *(op.outputs[0] for op in found.ops)]
     assert found.turns == turns
-    assert [found.delays[id(t)] for t in tensors] == delays
+    assert [found.delays[t] for t in tensors] == delays
     assert [u.halo for u in found.uses] == halos
     assert found.in_place
 
@@ -143,15 +143,15 @@ def test_the_replay_sees_an_update_over_a_living_operand() -> None:
     source = model.main.inputs[0]
     model.main.outputs.append(source)  # now somebody needs it
     places = {
-        (g, i): offsets[id(t)]
+        (g, i): offsets[t]
         for g, graph in enumerate(model.graphs)
         for i, t in enumerate(graph.tensors)
-        if id(t) in offsets
+        if t in offsets
     }
     assert any("overwritten" in fault for fault in replay(write_model(model), places))
     on = api.machine(api.load_target("x86-64/wheel"))
     line = timeline(model, on.scratch_of)
-    placed = greedy.place(placement_requests(line, offsets))
+    placed = placement_of(line, offsets).offsets
     assert validate(planning_problem(line), Plan(tuple(placed)))
 
 
@@ -260,7 +260,7 @@ def test_plans_made_by_hand_are_legal(name) -> None:
     assert offsets is not None
     on = api.machine(api.load_target(M4))
     line = timeline(model, on.scratch_of)
-    placed = greedy.place(placement_requests(line, offsets))
+    placed = placement_of(line, offsets).offsets
     assert validate(planning_problem(line, on.trails_of), Plan(tuple(placed))) == []
 
 

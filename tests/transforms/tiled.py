@@ -15,8 +15,8 @@ from tflm_planner.model.edit import Snapshot
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_plan import MemoryOptions, plan_memory
-from tflm_planner.tflm import greedy
-from tflm_planner.tflm.liveness import placement_requests, timeline
+from tflm_planner.tflm.liveness import timeline
+from tflm_planner.tflm.placement import placement_of
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Dialect, scratch_faults
@@ -118,14 +118,14 @@ def dialect_of(data: bytes) -> Planned:
         _, faults = scratch_faults(line, model, offsets, on.scratch_of)
     if faults:  # no dialect: scratch would lie over a view
         before.restore()
-    left = {id(op) for op in model.main.ops}
-    dropped = frozenset(i for i, op in enumerate(listed) if id(op) not in left)
+    left = set(model.main.ops)
+    dropped = frozenset(i for i, op in enumerate(listed) if op not in left)
     made = timeline(model, on.scratch_of)
-    places = greedy.place(placement_requests(made, offsets))[len(made.planned) :]
-    at = {id(op): i for i, op in enumerate(listed)}
+    places = placement_of(made, offsets).scratch_offsets
+    at = {op: i for i, op in enumerate(listed)}
     scratch: dict[ReplayPlace, list[tuple[int, int]]] = {}
     for s, offset in zip(made.scratch, places, strict=True):
-        scratch.setdefault((0, at[id(s.op)]), []).append((offset, s.size))
+        scratch.setdefault((0, at[s.op]), []).append((offset, s.size))
     run(model, AttachPlan(offsets))
     dialect = write_model(model)
     assert carried_plan(read_model(dialect, dialect=True)) is not None

@@ -210,12 +210,12 @@ def latency_of(
     caller, condition and body (without it, `in_place` says whether none or all). Without either
     all of them copy. `proof.Copying` answers for a plan.
     """
-    runs: dict[int, int] = {}
+    runs: dict[Graph, int] = {}
     unknown = _count(model.main, 1, target, runs)
     rows: list[OpCost] = []
     total = NOTHING
     for graph in model.graphs:
-        times = runs.get(id(graph), 0)
+        times = runs.get(graph, 0)
         for op in graph.ops if times else ():
             stays = in_place is not None and in_place(op)
             moved = 0.0 if stays else float(sum(t.nbytes for t in op.outputs))
@@ -231,9 +231,9 @@ def latency_of(
     return Latency(total + started, tuple(rows), unknown, clock)
 
 
-def _count(graph: Graph, times: int, target: Target, runs: dict[int, int]) -> int:
+def _count(graph: Graph, times: int, target: Target, runs: dict[Graph, int]) -> int:
     """Note how often each graph runs; return the loops of unknown length."""
-    runs[id(graph)] = runs.get(id(graph), 0) + times
+    runs[graph] = runs.get(graph, 0) + times
     unknown = 0
     for op in graph.ops:
         if op.kind == "WHILE":

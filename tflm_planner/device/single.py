@@ -83,16 +83,16 @@ class _Made:
         self.tensors: list[Tensor] = []
         self.given: list[Tensor] = []
         self.ops: list[Op] = []
-        self._copies: dict[int, Tensor] = {}
+        self._copies: dict[Tensor, Tensor] = {}
 
     def operand(self, tensor: Tensor) -> Tensor:
         """A constant with its data, or an input; the same one for the same tensor."""
-        if id(tensor) not in self._copies:
+        if tensor not in self._copies:
             copied = self._constant(tensor) if _is_fixed(tensor) else self.empty(tensor)
             if not _is_fixed(tensor):
                 self.given.append(copied)
-            self._copies[id(tensor)] = copied
-        return self._copies[id(tensor)]
+            self._copies[tensor] = copied
+        return self._copies[tensor]
 
     def empty(self, tensor: Tensor) -> Tensor:
         """A tensor that is computed."""
@@ -123,7 +123,7 @@ class _Made:
         raw = generated.SubGraphT(inputs=empty, outputs=empty, tensors=empty, operators=empty)
         graph = Graph("main", self.tensors, inputs, outputs, self.ops, raw)
         link([graph])
-        codes = list({id(op.code): op.code for op in self.ops}.values())
+        codes = list(dict.fromkeys(op.code for op in self.ops))
         whole = generated.ModelT(version=3, operatorCodes=empty, subgraphs=empty, buffers=empty)
         return write_model(Model([graph], codes, self.buffers, [], [], [], whole))
 

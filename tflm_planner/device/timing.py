@@ -75,19 +75,19 @@ def _operators(
     runs: list[list[int]], begun: list[Op], model: Model, latency: Latency, hertz: int
 ) -> list[OperatorTime]:
     own = [_exclusive(run[1 : len(begun) + 1], begun, model) for run in runs]
-    places: dict[int, list[int]] = {}
+    places: dict[Op, list[int]] = {}
     for i, op in enumerate(begun):
-        places.setdefault(id(op), []).append(i)
-    predicted = {id(row.op): row.each.times(row.runs).instructions for row in latency.by_op}
+        places.setdefault(op, []).append(i)
+    predicted = {row.op: row.each.times(row.runs).instructions for row in latency.by_op}
     instructions = max(1, sum(predicted.values()))
     total = max(1, sum(map(sum, own)))
     rows: list[OperatorTime] = []
     for index, op in enumerate(model.ops()):
-        at = places.get(id(op))
+        at = places.get(op)
         if at is None:
             continue
         ticks = [[run[i] for i in at] for run in own]
-        share = predicted.get(id(op), 0) / instructions
+        share = predicted.get(op, 0) / instructions
         rows.append(
             OperatorTime(
                 index, op.kind, shown(op.outputs[0].name) if op.outputs else "", len(at), share,
@@ -104,8 +104,8 @@ def _exclusive(ticks: Sequence[int], begun: list[Op], model: Model) -> list[int]
     def walk(at: int) -> tuple[int, int]:
         """The event behind the one at `at` and all inside it; the ticks of the one at `at`."""
         op, following = begun[at], at + 1
-        graphs = {id(inner) for graph in op.called() for inner in graph.ops}
-        while following < len(begun) and id(begun[following]) in graphs:
+        called = {inner for graph in op.called() for inner in graph.ops}
+        while following < len(begun) and begun[following] in called:
             following, spent = walk(following)
             own[at] -= spent
         own[at] = max(own[at], 0)

@@ -42,30 +42,30 @@ def check(model: Model) -> None:
 
 def _check_calls(model: Model) -> None:
     """Control flow refers to graphs of this model, and none calls itself."""
-    owned = {id(g) for g in model.graphs}
-    state: dict[int, bool] = {}  # graph -> True while its calls are being walked
+    owned = set(model.graphs)
+    state: dict[Graph, bool] = {}  # graph -> True while its calls are being walked
     stack: list[tuple[Graph, Iterator[Graph]]] = []
-    scopes: dict[int, int] = {}
+    scopes: dict[Graph, int] = {}
 
     def enter(graph: Graph) -> None:
-        if id(graph) not in owned:
+        if graph not in owned:
             raise ModelError(f"sub-graph {shown(graph.name)} is called but not part of the model")
-        if state.get(id(graph)):
+        if state.get(graph):
             raise ModelError(
                 f"sub-graph {shown(graph.name)} calls itself; TFLM cannot run recursion"
             )
-        if id(graph) not in state:
-            state[id(graph)] = True
+        if graph not in state:
+            state[graph] = True
             stack.append((graph, iter([c for op in graph.ops for c in op.called()])))
 
     for root in model.graphs:
-        enter(root) if id(root) not in state else None
+        enter(root) if root not in state else None
         while stack:
             graph, calls = stack[-1]
             called = next(calls, None)
             if called is None:
-                state[id(graph)] = False
-                scopes[id(graph)] = _scopes(graph, scopes)
+                state[graph] = False
+                scopes[graph] = _scopes(graph, scopes)
                 stack.pop()
             else:
                 enter(called)
@@ -73,9 +73,9 @@ def _check_calls(model: Model) -> None:
                 raise ModelError(f"control flow is nested more than {DEEPEST_CALLS} levels deep")
 
 
-def _scopes(graph: Graph, of: dict[int, int]) -> int:
+def _scopes(graph: Graph, of: dict[Graph, int]) -> int:
     """Operators that run in the graph, with those of the graphs it calls."""
-    scopes = len(graph.ops) + sum(1 + of[id(c)] for op in graph.ops for c in op.called())
+    scopes = len(graph.ops) + sum(1 + of[c] for op in graph.ops for c in op.called())
     if scopes > MOST_SCOPES:
         raise ModelError(
             f"sub-graph {shown(graph.name)} runs {scopes:,} operators when its calls are followed; "
@@ -156,27 +156,26 @@ def _check_operators(graph: Graph) -> None:
 
 def _check_order(graph: Graph) -> None:
     """One producer a tensor; nothing is read before it is written; links are consistent."""
-    position = {id(op): i for i, op in enumerate(graph.ops)}
-    written: dict[int, int] = {}
-    inputs = {id(t) for t in graph.inputs}
+    written: dict[Tensor, int] = {}
+    inputs = set(graph.inputs)
     for i, op in enumerate(graph.ops):
         for t in op.outputs:
-            if id(t) in written:
+            if t in written:
                 raise ModelError(
-                    f"tensor {shown(t.name)} is written by operators {written[id(t)]} and {i} "
+                    f"tensor {shown(t.name)} is written by operators {written[t]} and {i} "
                     f"({op.label}); a tensor has one producer: export the model again"
                 )
-            if t.is_constant or id(t) in inputs:
+            if t.is_constant or t in inputs:
                 what = "a constant" if t.is_constant else "a graph input"
                 raise ModelError(f"operator {i} ({op.label}) writes {shown(t.name)}, {what}")
-            written[id(t)] = i
+            written[t] = i
     for i, op in enumerate(graph.ops):
         for t in op.outputs:
             assert t.producer is op, f"producers of {op.label} out of step"
         for t in op.inputs:
             if t is None:
                 continue
-            at = written.get(id(t))
+            at = written.get(t)
             assert at is None or op in t.consumers, f"consumers of {shown(t.name)} are out of step"
             if at is not None and at >= i:
                 raise ModelError(
@@ -186,15 +185,15 @@ def _check_order(graph: Graph) -> None:
             if at is None and not _has_value(t, inputs):
                 raise ModelError(_unwritten(i, op, t))
     for t in graph.outputs:
-        if id(t) not in written and not _has_value(t, inputs):
+        if t not in written and not _has_value(t, inputs):
             raise ModelError(f"graph output {shown(t.name)} is written by no operator")
-    assert len(position) == len(graph.ops), "an operator is listed twice"
+    assert len(set(graph.ops)) == len(graph.ops), "an operator is listed twice"
 
 
-def _has_value(tensor: Tensor, inputs: set[int]) -> bool:
+def _has_value(tensor: Tensor, inputs: set[Tensor]) -> bool:
     return (
         tensor.is_constant
-        or id(tensor) in inputs
+        or tensor in inputs
         or tensor.is_variable
         or tensor.is_view
         or tensor.nbytes == 0

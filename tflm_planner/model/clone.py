@@ -32,19 +32,19 @@ def clone(model: Model) -> Model:
 
 class _Copier:
     def __init__(self) -> None:
-        self._buffers: dict[int, DataBuffer] = {}
-        self._codes: dict[int, OpCode] = {}
-        self._tensors: dict[int, Tensor] = {}
-        self._graphs: dict[int, Graph] = {}
+        self._buffers: dict[DataBuffer, DataBuffer] = {}
+        self._codes: dict[OpCode, OpCode] = {}
+        self._tensors: dict[Tensor, Tensor] = {}
+        self._graphs: dict[Graph, Graph] = {}
 
     def model(self, model: Model) -> Model:
         buffers = [self._buffer(b) for b in model.buffers]
         codes = [self._code(c) for c in model.codes]
         for graph in model.graphs:
-            self._graphs[id(graph)] = Graph(graph.name, [], [], [], [], graph.raw)
+            self._graphs[graph] = Graph(graph.name, [], [], [], [], graph.raw)
         for graph in model.graphs:
             self._fill(graph)
-        graphs = [self._graphs[id(g)] for g in model.graphs]
+        graphs = [self._graphs[g] for g in model.graphs]
         link(graphs)
         return Model(
             graphs,
@@ -58,35 +58,35 @@ class _Copier:
         )
 
     def _buffer(self, b: DataBuffer) -> DataBuffer:
-        if id(b) not in self._buffers:
-            self._buffers[id(b)] = DataBuffer(b.data, b.external, b.raw)
-        return self._buffers[id(b)]
+        if b not in self._buffers:
+            self._buffers[b] = DataBuffer(b.data, b.external, b.raw)
+        return self._buffers[b]
 
     def _code(self, c: OpCode) -> OpCode:
-        if id(c) not in self._codes:
-            self._codes[id(c)] = OpCode(c.builtin, c.custom, c.raw)
-        return self._codes[id(c)]
+        if c not in self._codes:
+            self._codes[c] = OpCode(c.builtin, c.custom, c.raw)
+        return self._codes[c]
 
     def _fill(self, graph: Graph) -> None:
-        of, made = self._tensors, self._graphs[id(graph)]
+        of, made = self._tensors, self._graphs[graph]
         for t in graph.tensors:
-            of[id(t)] = copy_of_tensor(t, self._buffer(t.buffer))
-        made.tensors = [of[id(t)] for t in graph.tensors]
-        made.inputs = [of[id(t)] for t in graph.inputs]
-        made.outputs = [of[id(t)] for t in graph.outputs]
+            of[t] = copy_of_tensor(t, self._buffer(t.buffer))
+        made.tensors = [of[t] for t in graph.tensors]
+        made.inputs = [of[t] for t in graph.inputs]
+        made.outputs = [of[t] for t in graph.outputs]
         made.ops = [self._op(op) for op in graph.ops]
 
     def _op(self, op: Op) -> Op:
-        graphs = {name: [self._graphs[id(g)] for g in called] for name, called in op.graphs.items()}
+        graphs = {name: [self._graphs[g] for g in called] for name, called in op.graphs.items()}
         return copy_of_operator(op, self._tensors, self._code(op.code), graphs)
 
     def _signature(self, s: Signature) -> Signature:
         of = self._tensors
         return Signature(
             s.key,
-            self._graphs[id(s.graph)],
-            [(name, of[id(t)]) for name, t in s.inputs],
-            [(name, of[id(t)]) for name, t in s.outputs],
+            self._graphs[s.graph],
+            [(name, of[t]) for name, t in s.inputs],
+            [(name, of[t]) for name, t in s.outputs],
             s.raw,
         )
 
@@ -99,13 +99,13 @@ def copy_of_tensor(t: Tensor, buffer: DataBuffer) -> Tensor:
     )  # fmt: skip
 
 
-def copy_of_operator(op: Op, tensors: Mapping[int, Tensor], code: OpCode, graphs: Graphs) -> Op:
-    """The same operator again. tensors: identity of each old one -> the new one."""
+def copy_of_operator(op: Op, tensors: Mapping[Tensor, Tensor], code: OpCode, graphs: Graphs) -> Op:
+    """The same operator again. tensors: each old one -> the new one."""
     return Op(
         code,
-        [None if t is None else tensors[id(t)] for t in op.inputs],
-        [tensors[id(t)] for t in op.outputs],
-        [tensors[id(t)] for t in op.intermediates],
+        [None if t is None else tensors[t] for t in op.inputs],
+        [tensors[t] for t in op.outputs],
+        [tensors[t] for t in op.intermediates],
         op.options,
         graphs,
         op.custom_options,

@@ -97,7 +97,7 @@ class Draft:
 
     def same(self, constant: Tensor) -> Tensor:
         """A constant of another graph, for this one: a tensor of its own with the same bytes."""
-        key = ("same", id(constant))
+        key = ("same", constant)
         if key not in self._constants:
             raw = copy(constant.raw)
             made = copy(constant)
@@ -183,12 +183,12 @@ class Draft:
     def _enter(self) -> None:
         """Codes that are used, buffers and tensors become part of model and graph."""
         model, graph = self._model, self._graph
-        known_codes = {id(c) for c in model.codes}
-        used = {id(op.code) for op in self.ops}
-        model.codes += [c for c in self._codes if id(c) in used - known_codes]
+        known_codes = set(model.codes)
+        used = {op.code for op in self.ops}
+        model.codes += [c for c in self._codes if c in used - known_codes]
         model.buffers += self._buffers
-        known = {id(t) for t in graph.tensors}
-        graph.tensors += [t for t in self._tensors if id(t) not in known]
+        known = set(graph.tensors)
+        graph.tensors += [t for t in self._tensors if t not in known]
 
 
 def scales(values: npt.NDArray[Any]) -> Any:
@@ -229,35 +229,35 @@ def add_input(model: Model, name: str, type_name: str, shape: Sequence[int]) -> 
 
 def drop_unused(model: Model, graph: Graph) -> None:
     """Drop the tensors of a graph that nothing mentions, and buffers that nothing uses."""
-    used = {id(t) for t in (*graph.inputs, *graph.outputs)}
-    used |= {id(t) for op in graph.ops for t in (*op.operands(), *op.outputs, *op.intermediates)}
-    used |= {id(t) for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
-    graph.tensors = [t for t in graph.tensors if id(t) in used]
-    kept = {id(b) for b in model.buffers[:1]} | {id(t.buffer) for t in model.tensors()}
-    kept |= {id(m.buffer) for m in model.metadata} | {id(b) for b in model.metadata_buffers}
-    model.buffers = [b for b in model.buffers if id(b) in kept]
+    used = {*graph.inputs, *graph.outputs}
+    used |= {t for op in graph.ops for t in (*op.operands(), *op.outputs, *op.intermediates)}
+    used |= {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
+    graph.tensors = [t for t in graph.tensors if t in used]
+    kept = set(model.buffers[:1]) | {t.buffer for t in model.tensors()}
+    kept |= {m.buffer for m in model.metadata} | set(model.metadata_buffers)
+    model.buffers = [b for b in model.buffers if b in kept]
 
 
 def _placed(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> list[Op]:
     """The order with `new` behind all that they may read, and before all that reads them; at the
     end where they replace nothing."""
-    gone = {id(op) for op in replaced}
-    late = {id(t) for op in replaced for t in op.outputs}
+    gone = set(replaced)
+    late = {t for op in replaced for t in op.outputs}
     before: list[Op] = []
     after: list[Op] = []
     for op in ops:
-        if id(op) in gone:
+        if op in gone:
             continue
-        if any(id(t) in late for t in op.operands()):
-            late |= {id(t) for t in op.outputs}
+        if any(t in late for t in op.operands()):
+            late |= set(op.outputs)
             after.append(op)
         else:
             before.append(op)
-    last = max((i for i, op in enumerate(ops) if id(op) in gone), default=len(ops) - 1)
-    behind = {id(op) for op in ops[last + 1 :]}
-    cut = next((i for i, op in enumerate(before) if id(op) in behind), len(before))
-    rest = {id(op) for op in (*after, *before[cut:])}
-    return [*before[:cut], *new, *(op for op in ops if id(op) in rest)]
+    last = max((i for i, op in enumerate(ops) if op in gone), default=len(ops) - 1)
+    behind = set(ops[last + 1 :])
+    cut = next((i for i, op in enumerate(before) if op in behind), len(before))
+    rest = {*after, *before[cut:]}
+    return [*before[:cut], *new, *(op for op in ops if op in rest)]
 
 
 def new_graph(name: str) -> Graph:
@@ -274,15 +274,15 @@ def unit_scale() -> Any:
 
 def is_convex(ops: Sequence[Op], chosen: Collection[Op]) -> bool:
     """Whether no path leaves the chosen operators and comes back to them."""
-    inner = {id(op) for op in chosen}
-    outside: set[int] = set()  # tensors computed outside from results of inside
-    made: set[int] = set()
+    inner = set(chosen)
+    outside: set[Tensor] = set()  # tensors computed outside from results of inside
+    made: set[Tensor] = set()
     for op in ops:
-        reads = {id(t) for t in op.operands()}
-        if id(op) in inner:
+        reads = set(op.operands())
+        if op in inner:
             if reads & outside:
                 return False
-            made |= {id(t) for t in op.outputs}
+            made |= set(op.outputs)
         elif reads & (outside | made):
-            outside |= {id(t) for t in op.outputs}
+            outside |= set(op.outputs)
     return True

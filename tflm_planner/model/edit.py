@@ -6,6 +6,7 @@ rewire through here too; what exists is what today's passes need.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from copy import copy
 from typing import Any
@@ -19,27 +20,27 @@ from tflm_planner.model.ir import DataBuffer, Graph, Metadata, Model, Op, Tensor
 
 def reorder(graph: Graph, ops: Sequence[Op]) -> None:
     """Run the operators of `graph` in another order (a permutation of them)."""
-    assert sorted(map(id, ops)) == sorted(map(id, graph.ops)), "not a permutation"
+    assert Counter(ops) == Counter(graph.ops), "not a permutation"
     graph.ops = list(ops)
 
 
 def drop_tensors(graph: Graph, unwanted: Collection[Tensor]) -> None:
     """Remove tensors that no operator, input or output mentions."""
-    gone = {id(t) for t in unwanted}
+    gone = set(unwanted)
     assert all(t.producer is None and not t.consumers for t in unwanted), "tensor in use"
-    graph.tensors = [t for t in graph.tensors if id(t) not in gone]
+    graph.tensors = [t for t in graph.tensors if t not in gone]
 
 
 def drop_graphs(model: Model, unwanted: Collection[Graph]) -> None:
     """Remove graphs that no operator and no signature mentions."""
-    gone = {id(g) for g in unwanted}
-    model.graphs = [g for g in model.graphs if id(g) not in gone]
+    gone = set(unwanted)
+    model.graphs = [g for g in model.graphs if g not in gone]
 
 
 def drop_buffers(model: Model, unwanted: Collection[DataBuffer]) -> None:
     """Remove buffers that nothing mentions."""
-    gone = {id(b) for b in unwanted}
-    model.buffers = [b for b in model.buffers if id(b) not in gone]
+    gone = set(unwanted)
+    model.buffers = [b for b in model.buffers if b not in gone]
 
 
 def keep_inside(model: Model) -> int:
@@ -64,8 +65,8 @@ def keep_only(model: Model, main: Graph) -> None:
 def cut_off(model: Model, front: Collection[Op], boundary: Tensor) -> None:
     """Remove operators of the main graph, the last of which makes `boundary`: it becomes the
     only input. What described the model before (signatures, metadata) goes."""
-    graph, gone = model.main, {id(op) for op in front}
-    graph.ops = [op for op in graph.ops if id(op) not in gone]
+    graph, gone = model.main, set(front)
+    graph.ops = [op for op in graph.ops if op not in gone]
     graph.inputs = [boundary]
     link(model.graphs)
     _undescribed(model)
@@ -73,8 +74,8 @@ def cut_off(model: Model, front: Collection[Op], boundary: Tensor) -> None:
 
 def _undescribed(model: Model) -> None:
     model.signatures, model.metadata, model.metadata_buffers = [], [], []
-    used = {id(op.code) for op in model.ops()}
-    model.codes = [c for c in model.codes if id(c) in used]
+    used = {op.code for op in model.ops()}
+    model.codes = [c for c in model.codes if c in used]
     for graph in model.graphs:
         drop_unused(model, graph)
 
@@ -90,8 +91,8 @@ def remove_metadata(model: Model, name: str) -> list[Metadata]:
     """Remove every metadata entry of that name, and its buffer if nothing else uses it."""
     removed = [m for m in model.metadata if m.name == name]
     model.metadata = [m for m in model.metadata if m.name != name]
-    used = {id(b) for b in used_buffers(model)}
-    drop_buffers(model, [m.buffer for m in removed if id(m.buffer) not in used])
+    used = set(used_buffers(model))
+    drop_buffers(model, [m.buffer for m in removed if m.buffer not in used])
     return removed
 
 
@@ -154,7 +155,7 @@ class Snapshot:
 
     def __init__(self, model: Model) -> None:
         graph = model.main
-        self._model, self._views = model, {id(t): t.is_view for t in graph.tensors}
+        self._model, self._views = model, {t: t.is_view for t in graph.tensors}
         self._parts = list(graph.ops), list(graph.tensors), list(model.buffers)
 
     def restore(self) -> None:
@@ -163,7 +164,7 @@ class Snapshot:
         ops, tensors, buffers = self._parts
         graph.ops, graph.tensors, self._model.buffers = list(ops), list(tensors), list(buffers)
         for t in graph.tensors:
-            t.is_view = self._views[id(t)]
+            t.is_view = self._views[t]
         link([graph])
 
 
@@ -177,12 +178,12 @@ def drop_views(
     """
     if not unwanted:
         return
-    gone = {id(op) for op in unwanted}
+    gone = set(unwanted)
     for op in unwanted:
         for t in op.outputs:
             t.is_view = not merge
             for consumer in t.consumers if merge else ():
                 consumer.inputs = [op.inputs[0] if x is t else x for x in consumer.inputs]
-    graph.ops = [op for op in graph.ops if id(op) not in gone]
+    graph.ops = [op for op in graph.ops if op not in gone]
     link([graph])
     drop_unused(model, graph)

@@ -215,8 +215,8 @@ class Model:
     @property
     def has_views(self) -> bool:
         """Whether something needs a tensor that nothing writes: the TFLM dialect."""
-        given = {id(t) for graph in self.graphs for t in graph.outputs}
-        return any(t.is_view and (t.consumers or id(t) in given) for t in self.tensors())
+        given = {t for graph in self.graphs for t in graph.outputs}
+        return any(t.is_view and (t.consumers or t in given) for t in self.tensors())
 
 
 ETHOS_U = "ethos-u"

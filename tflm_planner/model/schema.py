@@ -81,8 +81,11 @@ class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
     """
 
     def __init__(self, aligned: list[Bytes]) -> None:
-        """`aligned`: the arrays (by identity) whose bytes must start at a multiple of 16."""
+        """`aligned`: the arrays (these objects) whose bytes must start at a multiple of 16."""
         super().__init__(1 << 16)
+        # Arrays have no hash, and compare element by element. The list keeps them alive, so that
+        # no other object gets one of these numbers.
+        self._arrays = aligned
         self._aligned = {id(a) for a in aligned}
         self._vectors: dict[tuple[str, int, bytes], int] = {}
         self._strings: dict[bytes, int] = {}

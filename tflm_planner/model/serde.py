@@ -7,7 +7,7 @@ field and never grows the file; a second trip gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from functools import cache
 from typing import Any, TypeVar
@@ -33,6 +33,7 @@ from tflm_planner.support.errors import ModelError
 from tflm_planner.support.units import ALIGNMENT, align_up
 
 T = TypeVar("T")
+_Item = TypeVar("_Item", bound=Hashable)
 
 
 def read_model(data: bytes, *, dialect: bool = False) -> Model:
@@ -43,10 +44,10 @@ def read_model(data: bytes, *, dialect: bool = False) -> Model:
     model = _Reader(data).model()
     if dialect:
         for graph in model.graphs:
-            inputs = {id(t) for t in graph.inputs}
+            inputs = set(graph.inputs)
             for t in graph.tensors:
                 empty = t.is_constant or t.is_variable or t.nbytes == 0
-                t.is_view = t.producer is None and id(t) not in inputs and not empty
+                t.is_view = t.producer is None and t not in inputs and not empty
     check(model)
     return model
 
@@ -253,7 +254,7 @@ class _Writer:
         raw.subgraphs = _list([self._graph(g) for g in model.graphs], raw.subgraphs)
         raw.metadata = _list([self._metadata(m) for m in model.metadata], raw.metadata)
         raw.metadataBuffer = _vector(
-            (self._buffers[id(b)] for b in model.metadata_buffers), raw.metadataBuffer
+            (self._buffers[b] for b in model.metadata_buffers), raw.metadataBuffer
         )
         raw.signatureDefs = _list([self._signature(s) for s in model.signatures], raw.signatureDefs)
         return raw
@@ -279,8 +280,8 @@ class _Writer:
         index = _indices(graph.tensors)
         raw.name = _raw_text(graph.name, raw.name)
         raw.tensors = _list([self._tensor(t) for t in graph.tensors], raw.tensors)
-        raw.inputs = _vector((index[id(t)] for t in graph.inputs), raw.inputs)
-        raw.outputs = _vector((index[id(t)] for t in graph.outputs), raw.outputs)
+        raw.inputs = _vector((index[t] for t in graph.inputs), raw.inputs)
+        raw.outputs = _vector((index[t] for t in graph.outputs), raw.outputs)
         raw.operators = _list([self._op(o, index) for o in graph.ops], raw.operators)
         return raw
 
@@ -289,19 +290,19 @@ class _Writer:
         raw.name = _raw_text(tensor.name, raw.name)
         raw.type = tensor.type
         raw.shape = None if tensor.shape is None else np.array(tensor.shape, np.int32)
-        raw.buffer = self._buffers[id(tensor.buffer)]
+        raw.buffer = self._buffers[tensor.buffer]
         raw.quantization = tensor.quantization
         raw.isVariable = tensor.is_variable
         raw.externalBuffer = tensor.external_data
         return raw
 
-    def _op(self, op: Op, index: dict[int, int]) -> Any:
+    def _op(self, op: Op, index: dict[Tensor, int]) -> Any:
         raw = copy(op.raw)
-        raw.opcodeIndex = self._codes[id(op.code)]
-        refs = (-1 if t is None else index[id(t)] for t in op.inputs)
+        raw.opcodeIndex = self._codes[op.code]
+        refs = (-1 if t is None else index[t] for t in op.inputs)
         raw.inputs = _vector(refs, raw.inputs)
-        raw.outputs = _vector((index[id(t)] for t in op.outputs), raw.outputs)
-        raw.intermediates = _vector((index[id(t)] for t in op.intermediates), raw.intermediates)
+        raw.outputs = _vector((index[t] for t in op.outputs), raw.outputs)
+        raw.intermediates = _vector((index[t] for t in op.intermediates), raw.intermediates)
         raw.builtinOptions = self._with_graphs(op.options, op)
         raw.builtinOptions2 = self._with_graphs(raw.builtinOptions2, op)
         if op.custom_options_external and op.custom_options is not None:
@@ -317,7 +318,7 @@ class _Writer:
             return options
         options = copy(options)
         for name in fields:
-            indices = [self._graphs[id(g)] for g in op.graphs[name]]
+            indices = [self._graphs[g] for g in op.graphs[name]]
             plural = name.endswith("Indices")
             setattr(options, name, np.array(indices, np.int32) if plural else indices[0])
         return options
@@ -325,7 +326,7 @@ class _Writer:
     def _metadata(self, entry: Metadata) -> Any:
         raw = copy(entry.raw)
         raw.name = _raw_text(entry.name, raw.name)
-        raw.buffer = self._buffers[id(entry.buffer)]
+        raw.buffer = self._buffers[entry.buffer]
         return raw
 
     def _signature(self, signature: Signature) -> Any:
@@ -333,13 +334,11 @@ class _Writer:
         index = _indices(signature.graph.tensors)
 
         def maps(entries: Iterable[tuple[str, Tensor]], before: Any) -> Any:
-            made = [
-                schema.generated.TensorMapT(_raw_text(n, b""), index[id(t)]) for n, t in entries
-            ]
+            made = [schema.generated.TensorMapT(_raw_text(n, b""), index[t]) for n, t in entries]
             return _list(made, before)
 
         raw.signatureKey = _raw_text(signature.key, raw.signatureKey)
-        raw.subgraphIndex = self._graphs[id(signature.graph)]
+        raw.subgraphIndex = self._graphs[signature.graph]
         raw.inputs = maps(signature.inputs, raw.inputs)
         raw.outputs = maps(signature.outputs, raw.outputs)
         return raw
@@ -351,8 +350,8 @@ def _code(code: OpCode) -> Any:
     return raw
 
 
-def _indices(items: Sequence[object]) -> dict[int, int]:
-    return {id(item): i for i, item in enumerate(items)}
+def _indices(items: Sequence[_Item]) -> dict[_Item, int]:
+    return {item: i for i, item in enumerate(items)}
 
 
 def _list(items: list[Any], before: Any) -> list[Any] | None:

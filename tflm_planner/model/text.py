@@ -28,25 +28,25 @@ def to_text(model: Model) -> str:
 
 
 def _graph_lines(graph: Graph) -> list[str]:
-    numbers: dict[int, int] = {}
+    numbers: dict[Tensor, int] = {}
     ins = ", ".join(f"{_ref(t, numbers)}: {_type(t)}" for t in graph.inputs)
     body = [f"  {_op_line(op, numbers)}" for op in graph.ops]
     outs = ", ".join(_ref(t, numbers) for t in graph.outputs)
     return [f"graph {graph.name!r} ({ins}) -> ({outs})", *body]
 
 
-def _op_line(op: Op, numbers: dict[int, int]) -> str:
+def _op_line(op: Op, numbers: dict[Tensor, int]) -> str:
     args = ", ".join("-" if t is None else _ref(t, numbers) for t in op.inputs)
     calls = "".join(f" {k}={[g.name for g in v]}" for k, v in op.graphs.items())
     outs = ", ".join(f"{_ref(t, numbers)}: {_type(t)} {t.nbytes}B" for t in op.outputs)
     return f"{outs or '()'} = {op.kind}({args}){calls}"
 
 
-def _ref(tensor: Tensor, numbers: dict[int, int]) -> str:
+def _ref(tensor: Tensor, numbers: dict[Tensor, int]) -> str:
     if tensor.is_constant:
         return f"#{_type(tensor)}"
     mark = "$" if tensor.is_variable else "%"
-    return f"{mark}{numbers.setdefault(id(tensor), len(numbers))}"
+    return f"{mark}{numbers.setdefault(tensor, len(numbers))}"
 
 
 def _type(tensor: Tensor) -> str:

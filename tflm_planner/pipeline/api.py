@@ -49,15 +49,14 @@ from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageErr
 from tflm_planner.support.files import check_writable, read_file, write_file
 from tflm_planner.support.interrupts import heeding
 from tflm_planner.support.stopping import Reason, Stop
-from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.arena.uncertainty import bound_of
 from tflm_planner.tflm.liveness import (
-    placement_requests,
     planning_problem,
     timeline,
 )
 from tflm_planner.tflm.machine import machine
+from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.tflm.versions import with_tflm
 from tflm_planner.tiling.permissions import COMPILED
@@ -285,8 +284,8 @@ def problem(source: Source, options: MemoryOptions | None = None) -> tuple[Probl
     options = options or MemoryOptions()
     model = read_model(load(source))
     line = timeline(model, options.machine.scratch_of)
-    placed = greedy.place(placement_requests(line, carried_plan(model) or {}))
-    return planning_problem(line, options.trails_of), Plan(tuple(placed))
+    plan = placement_of(line, carried_plan(model)).plan
+    return planning_problem(line, options.trails_of), plan
 
 
 def arena(source: Source, target: Target | None = None) -> Arena:

@@ -6,22 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tflm_planner.memory.bounds import live_bytes
-from tflm_planner.memory.problem import Plan, Problem, validate
+from tflm_planner.memory.problem import Problem
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.serde import read_model
 from tflm_planner.report.document import ArenaFigures, HeadLimits, HostRuntime, MemoryMap
 from tflm_planner.report.memory_map import live_between_operators, memory_map
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm import greedy
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.arena.uncertainty import head_bound_of
 from tflm_planner.tflm.liveness import (
     Timeline,
-    placement_requests,
     planning_problem,
     timeline,
 )
 from tflm_planner.tflm.machine import WHEEL, Machine, machine
+from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.normalize import entry_graphs
@@ -69,13 +68,13 @@ def inspect_model(model: Model, on: Machine, *, dialect: bool = False) -> Inspec
     the TFLM dialect, where life spans say nothing of a plan's legality."""
     line = timeline(model, on.scratch_of)
     offsets = carried_plan(model)
-    placed = greedy.place(placement_requests(line, offsets or {}))
+    placement = placement_of(line, offsets)
     figures = arena_of(model, on.target, offsets)
     here = arena_of(model, load_target(WHEEL), offsets)
     notes = _notes_on_plan(model, offsets, on) if offsets and not dialect else ()
     return Inspection(
         model,
-        memory_map(model, line, placed, figures.head, head_bound_of(figures.doubts)),
+        memory_map(model, line, placement.offsets, figures.head, head_bound_of(figures.doubts)),
         ArenaFigures(
             figures.head,
             figures.tail,
@@ -103,7 +102,7 @@ def _limits(model: Model, line: Timeline, *, dialect: bool) -> HeadLimits:
     """Floors of the head. Views count beside their parents, so of the dialect little is known."""
     posed = planning_problem(line)
     whole = Problem(posed.buffers)
-    inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if id(t) in line.spans)
+    inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if t in line.spans)
     if dialect:
         return HeadLimits(inputs=inputs, order=None, best_order=None, overlap=None)
     peak = max((size for _, size in live_bytes(whole)), default=0)
@@ -112,20 +111,19 @@ def _limits(model: Model, line: Timeline, *, dialect: bool) -> HeadLimits:
 
 
 def _distinct(tensors: list[Tensor]) -> list[Tensor]:
-    return list({id(t): t for t in tensors}.values())
+    return list(dict.fromkeys(tensors))
 
 
-def _notes_on_plan(model: Model, offsets: dict[int, int], on: Machine) -> tuple[str, ...]:
+def _notes_on_plan(model: Model, offsets: dict[Tensor, int], on: Machine) -> tuple[str, ...]:
     """Warnings about a plan that a model already carries."""
     return plan_faults(model, offsets, on) or ("the model carries an offline plan; it is shown",)
 
 
-def plan_faults(model: Model, offsets: Mapping[int, int], on: Machine) -> tuple[str, ...]:
+def plan_faults(model: Model, offsets: Mapping[Tensor, int], on: Machine) -> tuple[str, ...]:
     """That a plan which a model carries is none for this target: made for other kernels, say. Of
     models in the TFLM dialect nothing can be told so."""
     line = timeline(model, on.scratch_of, entries=entry_graphs(model))
-    placed = greedy.place(placement_requests(line, offsets))
-    wrong = validate(planning_problem(line, on.trails_of), Plan(tuple(placed)))
+    wrong = placement_of(line, offsets).violations(on.trails_of)
     if not wrong:
         return ()
     return (

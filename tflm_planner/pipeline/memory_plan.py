@@ -17,23 +17,22 @@ from tflm_planner.memory.bounds import live_bound
 from tflm_planner.memory.order import Dag, Method, OrderResult, best_order
 from tflm_planner.memory.problem import Overlap, Plan, Problem
 from tflm_planner.model.edit import reorder
-from tflm_planner.model.ir import Model, Op
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.garbage import no_collection
 from tflm_planner.support.stopping import Stop
-from tflm_planner.tflm import greedy
 from tflm_planner.tflm.liveness import (
     InputOverlapRule,
     Timeline,
     loop_aliases,
     no_input_overlaps,
-    placement_requests,
     planning_problem,
     timeline,
     view_aliases,
     with_input_overlaps,
 )
 from tflm_planner.tflm.machine import Machine, machine
+from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import taken_input_overlaps
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dilate import Dilate, Undilate, dilatable
@@ -130,10 +129,9 @@ class MemoryPlan:
         return self.head <= self.order.lower_bound
 
     @property
-    def offsets(self) -> dict[int, int]:
-        """Tensor identity -> bytes from the head's start; scratch is TFLM's own to place."""
-        tensors = self.line.planned
-        return {id(t): o for t, o in zip(tensors, self.solution.plan.offsets, strict=False)}
+    def offsets(self) -> dict[Tensor, int]:
+        """Tensor -> bytes from the head's start; scratch is TFLM's own to place."""
+        return dict(zip(self.line.planned, self.solution.plan.offsets, strict=False))
 
 
 def silent(_: str) -> None:
@@ -175,14 +173,14 @@ def _plan_memory(model: Model, options: MemoryOptions, say: Progress, stop: Stop
     return best if options.bind_views else _no_worse(best, file_order, options)
 
 
-def _orders(model: Model) -> dict[int, list[Op]]:
-    """Graph identity -> its operators in their present order."""
-    return {id(g): list(g.ops) for g in model.graphs}
+def _orders(model: Model) -> dict[Graph, list[Op]]:
+    """Graph -> its operators in their present order."""
+    return {g: list(g.ops) for g in model.graphs}
 
 
 def _from_recipe(
-    model: Model, options: MemoryOptions, frames: dict[int, OrderProblem], notes: tuple[str, ...]
-) -> tuple[MemoryPlan, dict[int, list[Op]]]:
+    model: Model, options: MemoryOptions, frames: dict[Graph, OrderProblem], notes: tuple[str, ...]
+) -> tuple[MemoryPlan, dict[Graph, list[Op]]]:
     """What the recipe comes to, with its order. Puts the model into it."""
     recipe = options.recipe
     assert recipe is not None
@@ -199,11 +197,11 @@ def _from_recipe(
 def _best_order(
     model: Model,
     options: MemoryOptions,
-    frames: dict[int, OrderProblem],
+    frames: dict[Graph, OrderProblem],
     notes: tuple[str, ...],
     say: Progress,
     stop: Stop,
-) -> tuple[MemoryPlan, dict[int, list[Op]]]:
+) -> tuple[MemoryPlan, dict[Graph, list[Op]]]:
     """The best of the order asked for and its rivals, with that order."""
     file_order = _orders(model)
     say("ordering operators")
@@ -233,7 +231,7 @@ def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
     graph, offsets = best.model.main, best.offsets
     for given, left in options.states:
         before, after = graph.inputs[given], graph.outputs[left]
-        if offsets[id(before)] != offsets[id(after)]:
+        if offsets[before] != offsets[after]:
             raise UnsoundPlanError(
                 f"no plan was found that leaves the state {after.name!r} in its place, where the "
                 "next invoke looks for it; try --order file"
@@ -244,13 +242,13 @@ def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
 def _required(line: Timeline, model: Model, options: MemoryOptions) -> tuple[Overlap, ...]:
     """The aliases that every plan must take."""
     views = view_aliases(line, model.main) if options.bind_views else ()
-    place = {id(t): i for i, t in enumerate(line.planned)}
+    place = {t: i for i, t in enumerate(line.planned)}
     pairs = [(model.main.inputs[i], model.main.outputs[j]) for i, j in options.states]
-    return (*views, *(Overlap(place[id(a)], place[id(b)], 0, 0) for a, b in pairs))
+    return (*views, *(Overlap(place[a], place[b], 0, 0) for a, b in pairs))
 
 
 def _is_known(
-    options: MemoryOptions, frames: dict[int, OrderProblem], file_order_tried: bool
+    options: MemoryOptions, frames: dict[Graph, OrderProblem], file_order_tried: bool
 ) -> bool:
     """Whether a search for an order would only find one that was tried."""
     only_one = not any(frame.plain.is_free for frame in frames.values())
@@ -258,24 +256,24 @@ def _is_known(
 
 
 def _no_worse(
-    best: MemoryPlan, file_order: dict[int, list[Op]], options: MemoryOptions
+    best: MemoryPlan, file_order: dict[Graph, list[Op]], options: MemoryOptions
 ) -> MemoryPlan:
     """The candidate, or what TFLM itself would do, should luck have been on its side."""
     model = best.model
-    found = {id(g): list(g.ops) for g in model.graphs}
+    found = {g: list(g.ops) for g in model.graphs}
     line = best.line
     if found != file_order:
         _apply(model, file_order)
         line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
-    requests = placement_requests(line, {})
-    own = greedy.place(requests)
-    head = greedy.head(requests, own)
+    own = placement_of(line)
+    head = own.head
     if head >= best.head:
         _apply(model, found)
         return best
-    plan = Plan(tuple(own))
     problem = planning_problem(line)
-    solution = replace(best.solution, plan=plan, height=head, optimal=False, allocator="TFLM's own")
+    solution = replace(
+        best.solution, plan=own.plan, height=head, optimal=False, allocator="TFLM's own"
+    )
     order = replace(best.order, changed=False, optimal=False)
     return replace(best, line=line, problem=problem, solution=solution, order=order, head=head)
 
@@ -286,15 +284,15 @@ def _try_dilation(
     """The best candidate with 1x1 convolutions dilated where that lowers the head: all at first,
     then only those that use the freedom they got."""
     model = best.model
-    everyone = {id(op): op for op in model.ops() if dilatable(op)}
-    run(model, Dilate(everyone.keys()))
+    everyone = {op for op in model.ops() if dilatable(op)}
+    run(model, Dilate(everyone))
     bold = _plan(model, options, best.order, best.notes, say, stop)
-    trailing = {id(s.op) for s in taken_input_overlaps(bold.line, bold.offsets, options.machine)}
-    idle = everyone.keys() - trailing
+    trailing = {s.op for s in taken_input_overlaps(bold.line, bold.offsets, options.machine)}
+    idle = everyone - trailing
     run(model, Undilate(idle))
     frugal = _plan(model, options, best.order, best.notes, say, stop)
     if frugal.head >= best.head:
-        run(model, Undilate(everyone.keys()))
+        run(model, Undilate(everyone))
         note = "dilating 1x1 convolutions would save nothing; left as they were"
         return replace(best, notes=(*best.notes, note))
     # The order stays, but what bounds it has changed.
@@ -304,8 +302,8 @@ def _try_dilation(
     return replace(frugal, order=order, notes=notes)
 
 
-def _price(everyone: dict[int, Op], trailing: set[int], options: MemoryOptions) -> str:
-    used = [op for key, op in everyone.items() if key in trailing]
+def _price(everyone: set[Op], trailing: set[Op], options: MemoryOptions) -> str:
+    used = everyone & trailing
     scratch = max((sum(options.machine.scratch_of(op)) for op in used), default=0)
     return (
         f"{len(used)} 1x1 convolutions got a dilation of 2 (same result): they leave CMSIS-NN's "
@@ -330,15 +328,15 @@ def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[Me
             yield rival
 
 
-def _apply(model: Model, orders: dict[int, list[Op]]) -> None:
+def _apply(model: Model, orders: dict[Graph, list[Op]]) -> None:
     for graph in model.graphs:
-        reorder(graph, orders[id(graph)])
+        reorder(graph, orders[graph])
 
 
 def _order(
     model: Model,
     options: MemoryOptions,
-    frames: dict[int, OrderProblem] | None = None,
+    frames: dict[Graph, OrderProblem] | None = None,
     quick: OrderSearch | None = None,
     stop: Stop | None = None,
 ) -> ChosenOrder:
@@ -355,7 +353,7 @@ def _order(
     results = reorder.results(model)
     after = [op for g in model.graphs for op in g.ops]
     changed = any(a is not b for a, b in zip(before, after, strict=True))
-    main = results[id(model.main)]
+    main = results[model.main]
     optimal = all(r.optimal for r in results.values())
     return ChosenOrder(main.method, changed, main.peak, main.lower_bound, optimal)
 
@@ -411,7 +409,4 @@ def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan
 
 def _head(line: Timeline, plan: Plan) -> int:
     """The head that TFLM takes for a plan: its own placement of scratch included."""
-    requests = placement_requests(
-        line, dict(zip(map(id, line.planned), plan.offsets, strict=False))
-    )
-    return greedy.head(requests, greedy.place(requests))
+    return placement_of(line, dict(zip(line.planned, plan.offsets, strict=False))).head

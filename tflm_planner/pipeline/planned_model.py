@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.memory.problem import Plan, Problem, validate
 from tflm_planner.model.edit import lend_names
-from tflm_planner.model.ir import Model
+from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.advice import advice
 from tflm_planner.pipeline.by_hand import tiling_by_hand
@@ -25,11 +25,11 @@ from tflm_planner.pipeline.write import write_planned
 from tflm_planner.report.document import ParetoFront
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.stopping import Stop, StoppedError
-from tflm_planner.tflm import greedy
 from tflm_planner.tflm.element_types import newly_unsupported
 from tflm_planner.tflm.lean.pool import WritePool
-from tflm_planner.tflm.liveness import placement_requests, planning_problem, timeline
+from tflm_planner.tflm.liveness import planning_problem, timeline
 from tflm_planner.tflm.machine import runners
+from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.sharing import replay_all, shared_in_place, taken_input_overlaps
 from tflm_planner.tflm.targets import Target
@@ -357,8 +357,8 @@ def add_lean_pool(data: bytes, model: Model, target: Target) -> tuple[bytes, Mod
     return pooled, read_model(pooled)
 
 
-def _offsets_in_file_order(model: Model, offsets: Mapping[int, int] | None) -> list[int | None]:
-    return [(offsets or {}).get(id(t)) for t in model.tensors()]
+def _offsets_in_file_order(model: Model, offsets: Mapping[Tensor, int] | None) -> list[int | None]:
+    return [(offsets or {}).get(t) for t in model.tensors()]
 
 
 def _slowdown_note(tiling: Tiling) -> str:
@@ -393,8 +393,8 @@ def _write_and_check(candidate: MemoryPlan, options: MemoryOptions) -> PlannedMo
     line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
     if offsets is None:
         raise UnsoundPlanError("the plan is not in the file that was made; please report it")
-    placed = greedy.place(placement_requests(line, offsets))
-    _check_legal(planning_problem(line, options.trails_of), Plan(tuple(placed)))
+    plan = placement_of(line, offsets).plan
+    _check_legal(planning_problem(line, options.trails_of), plan)
     aliases = shared_in_place(line, offsets)
     trails = list(taken_input_overlaps(line, offsets, options.machine))
     replayed = replay_all(trails, options.machine)

@@ -32,7 +32,7 @@ _NAMES = {1: "rows", 2: "columns", 3: "channels"}
 
 def axes_text(graph: Graph) -> str:
     """The axes of each cell of a graph: a line a tensor, then a line an axis."""
-    position = {id(op): i for i, op in enumerate(graph.ops)}
+    position = {op: i for i, op in enumerate(graph.ops)}
     lines = [
         "Axes with one letter are split together or not at all; a length without a letter cannot "
         "be split.",
@@ -51,7 +51,7 @@ def _letters() -> Iterator[str]:
 
 class _Cell:
     def __init__(
-        self, graph: Graph, number: int, ops: Sequence[Op], position: dict[int, int]
+        self, graph: Graph, number: int, ops: Sequence[Op], position: dict[Op, int]
     ) -> None:
         self._graph, self._number, self._ops, self._position = graph, number, ops, position
         found = [a for a in axis_graph(ops).connected() if a.sizes[:1] != (1,)]
@@ -61,14 +61,14 @@ class _Cell:
 
     def lines(self) -> Iterator[str]:
         """The cell, its tensors, its axes."""
-        first, last = (self._position[id(op)] for op in (self._ops[0], self._ops[-1]))
+        first, last = (self._position[op] for op in (self._ops[0], self._ops[-1]))
         which = f"operator {first}" if first == last else f"operators {first} to {last}"
         yield f"cell {self._number}: {which}"
-        made = {id(t) for op in self._ops for t in op.outputs}
+        made = {t for op in self._ops for t in op.outputs}
         entering = [
-            t for op in self._ops for t in op.operands() if not t.is_constant and id(t) not in made
+            t for op in self._ops for t in op.operands() if not t.is_constant and t not in made
         ]
-        for t in {id(t): t for t in entering}.values():
+        for t in dict.fromkeys(entering):
             yield self._tensor(t)
         for op in self._ops:
             for t in op.outputs:
@@ -80,13 +80,13 @@ class _Cell:
 
     def _tensor(self, tensor: Tensor) -> str:
         op = tensor.producer
-        index = "in" if op is None else str(self._position[id(op)])
+        index = "in" if op is None else str(self._position[op])
         kind = "" if op is None else op.kind
         cells = [
-            f"{size:>5} {self._of.get(Vertex(id(tensor), axis + 1), ''):<2}"
+            f"{size:>5} {self._of.get(Vertex(tensor, axis + 1), ''):<2}"
             for axis, size in enumerate(tensor.shape or ())
         ]
-        summed = self._of.get(Vertex(id(tensor), REDUCE), "")
+        summed = self._of.get(Vertex(tensor, REDUCE), "")
         inside = op is not None and any(op is o for o in self._ops)
         sums = f"  sums over {summed}" if summed and inside else ""
         name = shorten(tensor.name, _NAME)
@@ -96,7 +96,7 @@ class _Cell:
         length = " ".join(map(str, axis.sizes))
         what = f"  {letter:>4}  length {length:<12}"
         if axis.reduces:
-            by = ", ".join(str(self._position[id(op)]) for op in axis.reduces)
+            by = ", ".join(str(self._position[op]) for op in axis.reduces)
             what += f"  summed up by {by}"
         return f"{what}  {self._verdict(axis)}"
 
@@ -107,10 +107,10 @@ class _Cell:
             return "of what enters alone"
         scheme = schemes_along(self._graph, ops, axis, 2)
         faults = scheme.faults()
-        span = _spans([self._position[id(op)] for op in ops])
-        inner = [op for op in axis.reduces if not {*map(id, op.outputs)} & _ids(scheme.outputs)]
+        span = _spans([self._position[op] for op in ops])
+        inner = [op for op in axis.reduces if not {*op.outputs} & {*scheme.outputs}]
         if inner:
-            by = ", ".join(str(self._position[id(op)]) for op in inner)
+            by = ", ".join(str(self._position[op]) for op in inner)
             return f"not in one piece: {by} sums over it on the way"
         if faults:
             return f"not in one piece: {faults[0]}"
@@ -122,22 +122,17 @@ class _Cell:
 
     def _runs_through(self, op: Op, axis: Axis) -> bool:
         touched = {v.tensor for v in axis.vertices}
-        return any(id(t) in touched for t in op.outputs)
+        return any(t in touched for t in op.outputs)
 
     def _length(self, outputs: Sequence[Tensor], axis: Axis) -> int:
-        ends = {v for v in axis.vertices if v.axis != REDUCE and v.tensor in _ids(outputs)}
-        shapes = {id(t): t.shape or () for t in outputs}
-        return max((shapes[v.tensor][v.axis - 1] for v in ends), default=0)
+        ends = {v for v in axis.vertices if v.axis != REDUCE and v.tensor in outputs}
+        return max(((v.tensor.shape or ())[v.axis - 1] for v in ends), default=0)
 
     def _spelled(self, outputs: Sequence[Tensor], axis: Axis) -> str:
-        places = {v.axis - 1 for t in outputs for v in axis.vertices if v.tensor == id(t)}
+        places = {v.axis - 1 for t in outputs for v in axis.vertices if v.tensor is t}
         ranks = {len(t.shape or ()) for t in outputs}
         place = min(places, default=0)
         return _NAMES.get(place, f"axis{place}") if ranks == {4} else f"axis{place}"
-
-
-def _ids(tensors: Sequence[Tensor]) -> set[int]:
-    return {id(t) for t in tensors}
 
 
 def _spans(numbers: Sequence[int]) -> str:

@@ -23,14 +23,14 @@ def memory_map(
 ) -> MemoryMap:
     """The map of a placement: `offsets` of the timeline's planned tensors, then of its scratch
     (bytes from the head's start). bound: what the head is."""
-    run = sorted((op for op in line.ops if id(op) in line.scopes), key=lambda op: _start(op, line))
+    run = sorted((op for op in line.ops if op in line.scopes), key=lambda op: _start(op, line))
     scopes = [_start(op, line) for op in run]
     blocks = _blocks(model, line, offsets, scopes)
-    tensors = {id(t): b for t, b in zip(line.planned, blocks, strict=False)}
-    graph_of = {id(op): g for g, graph in enumerate(model.graphs) for op in graph.ops}
-    scratch: dict[int, int] = {}
+    tensors = dict(zip(line.planned, blocks, strict=False))
+    graph_of = {op: g for g, graph in enumerate(model.graphs) for op in graph.ops}
+    scratch: dict[Op, int] = {}
     for s in line.scratch:
-        scratch[id(s.op)] = scratch.get(id(s.op), 0) + s.size
+        scratch[s.op] = scratch.get(s.op, 0) + s.size
     steps: list[MapStep] = []
     for i, live in enumerate(_live_at(blocks[: len(line.planned)], len(run))):
         op = run[i]
@@ -42,11 +42,11 @@ def memory_map(
                 index=i,
                 operator=op.kind,
                 name=op.outputs[0].name if op.outputs else "",
-                graph=graph_of[id(op)],
+                graph=graph_of[op],
                 input_bytes=ins,
                 output_bytes=outs,
                 other_bytes=sizes - ins - outs,
-                workspace_bytes=scratch.get(id(op), 0),
+                workspace_bytes=scratch.get(op, 0),
                 shared_bytes=sizes - covered(live),
                 live=tuple(b.name for b in live),
             )
@@ -64,7 +64,7 @@ def live_between_operators(line: Timeline, overlaps: Sequence[Overlap]) -> int:
     for tensor in line.planned:
         span, size = line.span(tensor), align_up(planned_bytes(tensor))
         largest = max(largest, size)
-        if span.last > span.first and id(tensor) not in covered_by_others:
+        if span.last > span.first and tensor not in covered_by_others:
             change[span.first] = change.get(span.first, 0) + size
             change[span.last] = change.get(span.last, 0) - size
     live = peak = 0
@@ -74,32 +74,32 @@ def live_between_operators(line: Timeline, overlaps: Sequence[Overlap]) -> int:
     return max(peak, largest)
 
 
-def _shared_for_long(line: Timeline, overlaps: Sequence[Overlap]) -> set[int]:
+def _shared_for_long(line: Timeline, overlaps: Sequence[Overlap]) -> set[Tensor]:
     """Tensors that may lie in a larger one while both are needed by later operators."""
-    found: set[int] = set()
+    found: set[Tensor] = set()
     for overlap in overlaps:
         if max(overlap.first, overlap.second) >= len(line.planned):
             continue  # scratch
         pair = line.planned[overlap.first], line.planned[overlap.second]
         spans = [line.span(t) for t in pair]
         if min(s.last for s in spans) > max(s.first for s in spans):
-            found.add(id(min(pair, key=lambda t: line.sizes[id(t)])))
+            found.add(min(pair, key=lambda t: line.sizes[t]))
     return found
 
 
 def _start(op: Op, line: Timeline) -> int:
-    return line.scopes[id(op)][0][0]
+    return line.scopes[op][0][0]
 
 
-def _own(tensors: list[Tensor], blocks: dict[int, MapBlock]) -> list[MapBlock]:
-    return [blocks[key] for key in dict.fromkeys(id(t) for t in tensors) if key in blocks]
+def _own(tensors: list[Tensor], blocks: dict[Tensor, MapBlock]) -> list[MapBlock]:
+    return [blocks[key] for key in dict.fromkeys(tensors) if key in blocks]
 
 
 def _blocks(
     model: Model, line: Timeline, offsets: Sequence[int], scopes: list[int]
 ) -> list[MapBlock]:
-    inputs = {id(t) for t in model.main.inputs}
-    outputs = {id(t) for t in model.main.outputs}
+    inputs = set(model.main.inputs)
+    outputs = set(model.main.outputs)
 
     def block(name: str, kind: BlockKind, size: int, offset: int, span: LifeSpan) -> MapBlock:
         start = bisect.bisect_left(scopes, span.first)
@@ -110,9 +110,7 @@ def _blocks(
 
     blocks: list[MapBlock] = []
     for t, offset in zip(line.planned, offsets, strict=False):
-        kind: BlockKind = (
-            "input" if id(t) in inputs else "output" if id(t) in outputs else "activation"
-        )
+        kind: BlockKind = "input" if t in inputs else "output" if t in outputs else "activation"
         blocks.append(block(t.name, kind, align_up(planned_bytes(t)), offset, line.span(t)))
     for s, offset in zip(line.scratch, offsets[len(line.planned) :], strict=True):
         blocks.append(block(f"scratch of {s.op.label}", "scratch", s.size, offset, s.span))

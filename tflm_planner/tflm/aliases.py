@@ -38,6 +38,10 @@ def copies(op: Op) -> Iterator[Sharing]:
     return filter(is_view, sharings(op))
 
 
+_Piece = tuple[Tensor, int]
+"""A tensor, and where in it a piece of its bytes starts."""
+
+
 def is_view(sharing: Sharing) -> bool:
     """Whether it holds the same bytes, at a multiple of 16 bytes."""
     return sharing.same_bytes and sharing.distance % ALIGNMENT == 0
@@ -45,42 +49,42 @@ def is_view(sharing: Sharing) -> bool:
 
 def equal_tensors(ops: Iterable[Op]) -> Iterator[EqualPair]:
     """All pairs that overlap inside a tensor that contains both, through views of `ops`."""
-    wholes: dict[int, list[tuple[Tensor, int]]] = {}
-    tensors: dict[int, Tensor] = {}
+    wholes: dict[Tensor, list[tuple[Tensor, int]]] = {}
+    tensors: dict[Tensor, None] = {}
     for op in ops:
         for s in copies(op):
-            tensors |= {id(s.operand): s.operand, id(s.result): s.result}
+            tensors |= {s.operand: None, s.result: None}
             if 0 <= s.distance <= s.operand.nbytes - s.result.nbytes:
-                wholes.setdefault(id(s.result), []).append((s.operand, s.distance))
+                wholes.setdefault(s.result, []).append((s.operand, s.distance))
             if 0 <= -s.distance <= s.result.nbytes - s.operand.nbytes:
-                wholes.setdefault(id(s.operand), []).append((s.result, -s.distance))
-    members: dict[int, list[tuple[Tensor, int]]] = {}
-    for tensor in tensors.values():
+                wholes.setdefault(s.operand, []).append((s.result, -s.distance))
+    members: dict[Tensor, list[tuple[Tensor, int]]] = {}
+    for tensor in tensors:
         for whole, offset in _containers(tensor, wholes):
-            members.setdefault(id(whole), []).append((tensor, offset))
-    seen: set[tuple[int, int, int]] = set()
+            members.setdefault(whole, []).append((tensor, offset))
+    seen: set[tuple[Tensor, Tensor, int]] = set()
     for inside in members.values():
         inside.sort(key=lambda m: m[1])
         for k, (a, low) in enumerate(inside):
             for b, high in inside[k + 1 :]:
                 if high >= low + a.nbytes:
                     break
-                key = (id(a), id(b), high - low)
+                key = (a, b, high - low)
                 if a is not b and key not in seen:
-                    seen |= {key, (id(b), id(a), low - high)}
+                    seen |= {key, (b, a, low - high)}
                     yield EqualPair(a, b, high - low)
 
 
 def _containers(
-    tensor: Tensor, wholes: dict[int, list[tuple[Tensor, int]]]
+    tensor: Tensor, wholes: dict[Tensor, list[tuple[Tensor, int]]]
 ) -> list[tuple[Tensor, int]]:
     """Tensors that contain `tensor`, itself first, each with the offset of `tensor` in it."""
     found = [(tensor, 0)]
-    seen = {(id(tensor), 0)}
+    seen = {(tensor, 0)}
     for inner, offset in found:
-        for whole, more in wholes.get(id(inner), ()):
-            if (id(whole), offset + more) not in seen:
-                seen.add((id(whole), offset + more))
+        for whole, more in wholes.get(inner, ()):
+            if (whole, offset + more) not in seen:
+                seen.add((whole, offset + more))
                 found.append((whole, offset + more))
     return found
 
@@ -89,11 +93,11 @@ def _containers(
 class ByteClasses:
     """Bytes that are equal in several tensors, counted once.
 
-    sizes: bytes of each class, multiples of 16. of: tensor identity -> its classes, each once.
+    sizes: bytes of each class, multiples of 16. of: tensor -> its classes, each once.
     """
 
     sizes: tuple[int, ...]
-    of: dict[int, tuple[int, ...]]
+    of: dict[Tensor, tuple[int, ...]]
 
 
 def byte_classes(tensors: Sequence[tuple[Tensor, int]], ops: Iterable[Op]) -> ByteClasses:
@@ -106,18 +110,16 @@ def classes_of(tensors: Sequence[tuple[Tensor, int]], views: Iterable[Sharing]) 
 
     Every tensor is cut wherever a view of it starts or ends; equal pieces are one class.
     """
-    size = {id(t): align_up(n) for t, n in tensors}
+    size = {t: align_up(n) for t, n in tensors}
     links = [
-        (id(s.operand), id(s.result), s.distance)
-        for s in views
-        if id(s.operand) in size and id(s.result) in size
+        (s.operand, s.result, s.distance) for s in views if s.operand in size and s.result in size
     ]
     if not links:
         return ByteClasses(tuple(size.values()), {key: (i,) for i, key in enumerate(size)})
     cuts = _cuts(size, links)
-    joint: dict[tuple[int, int], tuple[int, int]] = {}
+    joint: dict[_Piece, _Piece] = {}
 
-    def root(piece: tuple[int, int]) -> tuple[int, int]:
+    def root(piece: _Piece) -> _Piece:
         while (above := joint.get(piece, piece)) != piece:
             joint[piece] = joint.get(above, above)
             piece = above
@@ -126,29 +128,30 @@ def classes_of(tensors: Sequence[tuple[Tensor, int]], views: Iterable[Sharing]) 
     for a, b, distance in links:
         for start in cuts[b]:
             if start + distance in cuts[a] and start < size[b] and start + distance < size[a]:
-                one, other = root((a, start + distance)), root((b, start))
-                joint[max(one, other)] = min(one, other)
-    number: dict[tuple[int, int], int] = {}
+                joint[root((b, start))] = root((a, start + distance))
+    number: dict[_Piece, int] = {}
     sizes: list[int] = []
-    of: dict[int, tuple[int, ...]] = {}
+    of: dict[Tensor, tuple[int, ...]] = {}
     for t, _ in tensors:
-        edges = sorted(cuts[id(t)])
+        edges = sorted(cuts[t])
         mine: list[int] = []
         for low, high in pairwise(edges):
-            key = root((id(t), low))
+            key = root((t, low))
             if key not in number:
                 number[key] = len(sizes)
                 sizes.append(high - low)
             sizes[number[key]] = min(sizes[number[key]], high - low)
             mine.append(number[key])
-        of[id(t)] = tuple(dict.fromkeys(mine))
+        of[t] = tuple(dict.fromkeys(mine))
     return ByteClasses(tuple(sizes), of)
 
 
-def _cuts(size: dict[int, int], links: list[tuple[int, int, int]]) -> dict[int, set[int]]:
+def _cuts(
+    size: dict[Tensor, int], links: list[tuple[Tensor, Tensor, int]]
+) -> dict[Tensor, set[int]]:
     """Where each tensor is cut: its ends, the ends of its views, and what these are cut at."""
     cuts = {key: {0, n} for key, n in size.items()}
-    near: dict[int, list[tuple[int, int]]] = {}
+    near: dict[Tensor, list[tuple[Tensor, int]]] = {}
     for a, b, distance in links:
         near.setdefault(a, []).append((b, -distance))
         near.setdefault(b, []).append((a, distance))

@@ -70,7 +70,7 @@ class Call:
 
 
 def while_calls(
-    ops: list[Op], scopes: Mapping[int, list[Span]], entered: Mapping[int, list[Span]]
+    ops: list[Op], scopes: Mapping[Op, list[Span]], entered: Mapping[Graph, list[Span]]
 ) -> list[Call]:
     """The WHILEs whose variables can be followed: run at one place, over graphs of their own.
 
@@ -78,18 +78,16 @@ def while_calls(
     """
     found: list[Call] = []
     for op in ops:
-        if op.kind != "WHILE" or len(scopes.get(id(op), ())) != 1:
+        if op.kind != "WHILE" or len(scopes.get(op, ())) != 1:
             continue
         graphs = [op.graphs.get(f"{name}SubgraphIndex", []) for name in ("cond", "body")]
         if [len(g) for g in graphs] != [1, 1] or graphs[0][0] is graphs[1][0]:
             continue
         condition, body = graphs[0][0], graphs[1][0]
-        once = all(len(entered.get(id(g), ())) == 1 for g in (condition, body))
+        once = all(len(entered.get(g, ())) == 1 for g in (condition, body))
         ends = (op.outputs, condition.inputs, body.inputs, body.outputs)
         if once and all(len(e) == len(op.inputs) for e in ends):
-            found.append(
-                Call(op, scopes[id(op)][0], entered[id(condition)][0], entered[id(body)][0])
-            )
+            found.append(Call(op, scopes[op][0], entered[condition][0], entered[body][0]))
     return found
 
 
@@ -102,12 +100,14 @@ class Branching:
     whole: Span
     branches: tuple[tuple[Graph, Span], ...]
 
-    def idle_spans(self, last: Mapping[int, int], kept: set[int]) -> Iterator[tuple[Tensor, Span]]:
+    def idle_spans(
+        self, last: Mapping[Tensor, int], kept: set[Tensor]
+    ) -> Iterator[tuple[Tensor, Span]]:
         """As `idle_spans` of a loop says."""
         entries = [span[0] for _, span in self.branches]
         ends = [span[1] for _, span in self.branches]
-        for x in {id(t): t for t in self.op.inputs[1:] if t is not None}.values():
-            if last.get(id(x)) == self.whole[1] and id(x) not in kept:
+        for x in dict.fromkeys(t for t in self.op.inputs[1:] if t is not None):
+            if last.get(x) == self.whole[1] and x not in kept:
                 for low, high in zip(entries, (*entries[1:], self.whole[1] + 1), strict=True):
                     yield x, (low + 1, high - 1)
         for w in self.op.outputs:
@@ -115,13 +115,13 @@ class Branching:
                 yield w, (low + 1, high - 1)
 
     def over_by_then(
-        self, last: Mapping[int, int], kept: set[int]
+        self, last: Mapping[Tensor, int], kept: set[Tensor]
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """(tensor, result) where the last operator of a branch reads the tensor last: the result
         is written in the same scope, but after that."""
         for graph, (_, end) in self.branches:
             for t in graph.tensors:
-                if last.get(id(t)) == end and id(t) not in kept:
+                if last.get(t) == end and t not in kept:
                     yield from ((t, w) for w in self.op.outputs)
 
     def same_places(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -136,40 +136,40 @@ class Branching:
 
 
 def if_calls(
-    ops: list[Op], scopes: Mapping[int, list[Span]], entered: Mapping[int, list[Span]]
+    ops: list[Op], scopes: Mapping[Op, list[Span]], entered: Mapping[Graph, list[Span]]
 ) -> list[Branching]:
     """The IFs that can be followed, as `while_calls`."""
     found: list[Branching] = []
     for op in ops:
-        if op.kind != "IF" or len(scopes.get(id(op), ())) != 1:
+        if op.kind != "IF" or len(scopes.get(op, ())) != 1:
             continue
         graphs = [g for name in ("then", "else") for g in op.graphs.get(f"{name}SubgraphIndex", [])]
         known = len(graphs) == 2 and graphs[0] is not graphs[1]
         if known and all(
-            len(entered.get(id(g), ())) == 1
+            len(entered.get(g, ())) == 1
             and len(g.inputs) == len(op.inputs) - 1
             and len(g.outputs) == len(op.outputs)
             for g in graphs
         ):
-            branches = sorted(((g, entered[id(g)][0]) for g in graphs), key=lambda b: b[1])
-            found.append(Branching(op, scopes[id(op)][0], tuple(branches)))
+            branches = sorted(((g, entered[g][0]) for g in graphs), key=lambda b: b[1])
+            found.append(Branching(op, scopes[op][0], tuple(branches)))
     return found
 
 
 def idle_spans(
-    call: Call, last: Mapping[int, int], kept: set[int]
+    call: Call, last: Mapping[Tensor, int], kept: set[Tensor]
 ) -> Iterator[tuple[Tensor, Span]]:
     """(tensor, scopes at which TFLM counts it though nobody needs its bytes).
 
-    last: last scope of each planned tensor, by identity. kept: outputs of graphs.
+    last: last scope of each planned tensor. kept: outputs of graphs.
     """
     for x, w, *_ in call.variables():
-        if x is not None and last.get(id(x)) == call.whole[1] and id(x) not in kept:
+        if x is not None and last.get(x) == call.whole[1] and x not in kept:
             yield x, (call.body[0] + 1, call.whole[1])
         yield w, (call.body[0] + 1, call.body[1] - 1)
 
 
-def same_places(call: Call, idle: Mapping[int, list[Span]]) -> Iterator[tuple[Tensor, Tensor]]:
+def same_places(call: Call, idle: Mapping[Tensor, list[Span]]) -> Iterator[tuple[Tensor, Tensor]]:
     """Pairs of tensors that may lie in one place: where both are needed they are equal."""
     _, body = call.graphs
     for x, w, c, b, o in call.variables():
@@ -177,7 +177,7 @@ def same_places(call: Call, idle: Mapping[int, list[Span]]) -> Iterator[tuple[Te
         yield w, c
         if x is not None and not x.is_constant:
             ends = (call.body[0] + 1, call.whole[1])
-            if steady or ends in idle.get(id(x), ()):
+            if steady or ends in idle.get(x, ()):
                 yield x, w
                 yield x, c
                 if steady or not any(t is b for t in body.outputs):

@@ -82,21 +82,21 @@ class Timeline:
 
     ops: list[Op]
     planned: list[Tensor]
-    spans: dict[int, LifeSpan]
-    scopes: dict[int, list[tuple[int, int]]] = field(
-        default_factory=dict[int, list[tuple[int, int]]]
-    )
+    spans: dict[Tensor, LifeSpan]
+    scopes: dict[Op, list[tuple[int, int]]] = field(default_factory=dict[Op, list[tuple[int, int]]])
     scratch: list[Scratch] = field(default_factory=list[Scratch])
-    kept: set[int] = field(default_factory=set[int])
-    sizes: dict[int, int] = field(default_factory=dict[int, int])
-    entered: dict[int, list[tuple[int, int]]] = field(
-        default_factory=dict[int, list[tuple[int, int]]]
+    kept: set[Tensor] = field(default_factory=set[Tensor])
+    sizes: dict[Tensor, int] = field(default_factory=dict[Tensor, int])
+    entered: dict[Graph, list[tuple[int, int]]] = field(
+        default_factory=dict[Graph, list[tuple[int, int]]]
     )
-    idle: dict[int, list[tuple[int, int]]] = field(default_factory=dict[int, list[tuple[int, int]]])
+    idle: dict[Tensor, list[tuple[int, int]]] = field(
+        default_factory=dict[Tensor, list[tuple[int, int]]]
+    )
 
     def span(self, tensor: Tensor) -> LifeSpan:
         """The life span of a planned tensor."""
-        return self.spans[id(tensor)]
+        return self.spans[tensor]
 
 
 def planned_bytes(tensor: Tensor) -> int:
@@ -123,17 +123,17 @@ def timeline(model: Model, scratch_of: ScratchModel, *, entries: Sequence[Graph]
     """
     sized = [(t, n) for t in model.tensors() if (n := planned_bytes(t)) > 0]
     planned = [t for t, _ in sized]
-    line = Timeline(list(model.ops()), planned, {id(t): LifeSpan() for t in planned})
-    line.sizes = {id(t): align_up(n) for t, n in sized}
-    line.kept = {id(t) for graph in model.graphs for t in graph.outputs}
+    line = Timeline(list(model.ops()), planned, {t: LifeSpan() for t in planned})
+    line.sizes = {t: align_up(n) for t, n in sized}
+    line.kept = {t for graph in model.graphs for t in graph.outputs}
     scope = _mark(model.main, 0, line)
     for graph in entries:
         scope = _mark(graph, scope + 1, line)
     _find_idle(line)
     line.scratch = [
-        Scratch(op, align_up(size), LifeSpan(line.scopes[id(op)][0][0], line.scopes[id(op)][-1][1]))
+        Scratch(op, align_up(size), LifeSpan(line.scopes[op][0][0], line.scopes[op][-1][1]))
         for op in line.ops
-        if id(op) in line.scopes
+        if op in line.scopes
         for size in scratch_of(op)
         if size > 0
     ]
@@ -147,7 +147,7 @@ def _mark(graph: Graph, scope: int, line: Timeline) -> int:
 
     def mark(tensors: Iterable[Tensor], at: int, *, created: bool) -> None:
         for tensor in tensors:
-            span = spans.get(id(tensor))
+            span = spans.get(tensor)
             if span is not None:
                 if created:
                     span.create(at)
@@ -163,9 +163,9 @@ def _mark(graph: Graph, scope: int, line: Timeline) -> int:
             scope = _mark(called, scope + 1, line)
         mark(op.operands(), scope, created=False)
         mark(op.outputs, scope, created=False)
-        line.scopes.setdefault(id(op), []).append((start, scope))
+        line.scopes.setdefault(op, []).append((start, scope))
     mark(graph.outputs, scope, created=True)
-    line.entered.setdefault(id(graph), []).append((entry, scope))
+    line.entered.setdefault(graph, []).append((entry, scope))
     return scope
 
 
@@ -176,8 +176,8 @@ def _find_idle(line: Timeline) -> None:
     for choice in if_calls(line.ops, line.scopes, line.entered):
         found += choice.idle_spans(last, line.kept)
     for tensor, span in found:
-        if id(tensor) in last and span[0] <= span[1]:
-            line.idle.setdefault(id(tensor), []).append(span)
+        if tensor in last and span[0] <= span[1]:
+            line.idle.setdefault(tensor, []).append(span)
 
 
 def planning_problem(line: Timeline, trails_of: InputOverlapRule = no_input_overlaps) -> Problem:
@@ -188,18 +188,18 @@ def planning_problem(line: Timeline, trails_of: InputOverlapRule = no_input_over
     Scratch cannot be planned offline, but room must be left for it: with it among the buffers,
     every plan has a gap where TFLM's first fit finds one.
     """
-    index = {id(t): i for i, t in enumerate(line.planned)}
+    index = {t: i for i, t in enumerate(line.planned)}
     tensors = [
-        Buffer(t.name, line.sizes[id(t)], (span := line.spans[id(t)]).first, span.last + 1)
+        Buffer(t.name, line.sizes[t], (span := line.spans[t]).first, span.last + 1)
         for t in line.planned
     ]
     scratch = [
         Buffer(f"scratch of {s.op.label}", s.size, s.span.first, s.span.last + 1)
         for s in line.scratch
     ]
-    found = [(index[id(s.operand)], index[id(s.result)], s.distance) for s in legal_in_place(line)]
-    found += [(index[id(v.first)], index[id(v.second)], v.distance) for v in equal_pairs(line)]
-    found += [(index[id(a)], index[id(b)], 0) for a, b in loop_pairs(line)]
+    found = [(index[s.operand], index[s.result], s.distance) for s in legal_in_place(line)]
+    found += [(index[v.first], index[v.second], v.distance) for v in equal_pairs(line)]
+    found += [(index[a], index[b], 0) for a, b in loop_pairs(line)]
     aliases = [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
     apart = [Overlap(index[a], index[b], -UNBOUNDED, UNBOUNDED) for a, b in never_together(line)]
     plain = Problem((*tensors, *scratch), (*aliases, *apart))
@@ -208,9 +208,9 @@ def planning_problem(line: Timeline, trails_of: InputOverlapRule = no_input_over
 
 def with_input_overlaps(plain: Problem, line: Timeline, trails_of: InputOverlapRule) -> Problem:
     """The problem of `planning_problem` without trails, and the trails of `trails_of`."""
-    index = {id(t): i for i, t in enumerate(line.planned)}
+    index = {t: i for i, t in enumerate(line.planned)}
     trails = tuple(
-        Overlap(index[id(t.result)], index[id(t.operand)], t.low, t.high)
+        Overlap(index[t.result], index[t.operand], t.low, t.high)
         for t in legal_input_overlaps(line, trails_of)
     )
     return plain.permitting((*plain.overlaps, *trails)) if trails else plain
@@ -241,7 +241,7 @@ def loop_pairs(line: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
     for choice in if_calls(line.ops, line.scopes, line.entered):
         found += choice.same_places()
     for a, b in found:
-        known = a is not b and id(a) in line.spans and id(b) in line.spans
+        known = a is not b and a in line.spans and b in line.spans
         if (
             known
             and planned_bytes(a) == planned_bytes(b)
@@ -253,37 +253,37 @@ def loop_pairs(line: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
 def loop_aliases(line: Timeline) -> list[Overlap]:
     """The overlaps that spare loops all copies of their variables, indices as in
     `planning_problem`."""
-    index = {id(t): i for i, t in enumerate(line.planned)}
-    found = [(index[id(a)], index[id(b)], 0) for a, b in loop_pairs(line)]
+    index = {t: i for i, t in enumerate(line.planned)}
+    found = [(index[a], index[b], 0) for a, b in loop_pairs(line)]
     return [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
 
 
-def never_together(line: Timeline) -> Iterator[tuple[int, int]]:
-    """Identities of planned tensors that TFLM counts at the same time, though the bytes of both
+def never_together(line: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pairs of planned tensors that TFLM counts at the same time, though the bytes of both
     are needed at none: they may share memory in any way."""
     last = {key: span.last for key, span in line.spans.items()}
     for choice in if_calls(line.ops, line.scopes, line.entered):
         for a, b in choice.over_by_then(last, line.kept):
-            if id(b) in last:
-                yield id(a), id(b)
+            if b in last:
+                yield a, b
     if not line.idle:
         return
-    needed = {id(t): _needed(line, t) for t in line.planned}
-    loose = [t for t in line.planned if id(t) in line.idle]
+    needed = {t: _needed(line, t) for t in line.planned}
+    loose = [t for t in line.planned if t in line.idle]
     for i, a in enumerate(loose):
-        others = (t for t in line.planned if id(t) not in line.idle)
+        others = (t for t in line.planned if t not in line.idle)
         for b in (*loose[i + 1 :], *others):
             if _spans_intersect(line.span(a), line.span(b)):
-                pieces = ((p, q) for p in needed[id(a)] for q in needed[id(b)])
+                pieces = ((p, q) for p in needed[a] for q in needed[b])
                 if not any(p[0] <= q[1] and q[0] <= p[1] for p, q in pieces):
-                    yield id(a), id(b)
+                    yield a, b
 
 
 def _needed(line: Timeline, tensor: Tensor) -> list[tuple[int, int]]:
     """The scopes at which a tensor's bytes are needed."""
     span = line.span(tensor)
     pieces = [(span.first, span.last)]
-    for low, high in line.idle.get(id(tensor), ()):
+    for low, high in line.idle.get(tensor, ()):
         cut = [(a, min(b, low - 1)) for a, b in pieces]
         cut += [(max(a, high + 1), b) for a, b in pieces]
         pieces = [(a, b) for a, b in cut if a <= b]
@@ -299,9 +299,9 @@ def equal_pairs(line: Timeline) -> Iterator[EqualPair]:
 
     Operators that two callers run are left out: their tensors live in between.
     """
-    once = [op for op in line.ops if len(line.scopes.get(id(op), ())) == 1]
+    once = [op for op in line.ops if len(line.scopes.get(op, ())) == 1]
     for pair in equal_tensors(once):
-        a, b = line.spans.get(id(pair.first)), line.spans.get(id(pair.second))
+        a, b = line.spans.get(pair.first), line.spans.get(pair.second)
         if a is not None and b is not None and a.first <= b.last and b.first <= a.last:
             yield pair
 
@@ -309,14 +309,14 @@ def equal_pairs(line: Timeline) -> Iterator[EqualPair]:
 def view_aliases(line: Timeline, graph: Graph) -> list[Overlap]:
     """The overlaps that make every operator of `graph` in VIEW_MAKERS along the outermost axis
     copy onto itself, indices as in `planning_problem`."""
-    index = {id(t): i for i, t in enumerate(line.planned)}
+    index = {t: i for i, t in enumerate(line.planned)}
     makers = [op for op in graph.ops if op.kind in VIEW_MAKERS]
-    once = [op for op in makers if len(line.scopes.get(id(op), ())) == 1]
+    once = [op for op in makers if len(line.scopes.get(op, ())) == 1]
     found = [
-        (index[id(s.operand)], index[id(s.result)], s.distance)
+        (index[s.operand], index[s.result], s.distance)
         for op in once
         for s in copies(op)
-        if id(s.operand) in index and id(s.result) in index
+        if s.operand in index and s.result in index
     ]
     return [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
 
@@ -331,24 +331,24 @@ def legal_input_overlaps(line: Timeline, trails_of: InputOverlapRule) -> Iterato
 
 def _hands_over(op: Op, operand: Tensor, result: Tensor, line: Timeline) -> bool:
     """Whether the operand's life ends where the result's begins, at the only run of `op`."""
-    calls = line.scopes.get(id(op), [])
+    calls = line.scopes.get(op, [])
     if len(calls) != 1:  # never run, or run by two callers: its tensors live in between
         return False
-    ending, beginning = line.spans.get(id(operand)), line.spans.get(id(result))
-    if ending is None or beginning is None or id(operand) in line.kept:
+    ending, beginning = line.spans.get(operand), line.spans.get(result)
+    if ending is None or beginning is None or operand in line.kept:
         return False
     return ending.last == calls[0][0] == beginning.first
 
 
-def placement_requests(line: Timeline, offsets: Mapping[int, int]) -> list[Request]:
+def placement_requests(line: Timeline, offsets: Mapping[Tensor, int]) -> list[Request]:
     """What TFLM's planner is asked for: every planned tensor, at its offset if the plan
-    (tensor identity -> bytes) has one, then every scratch buffer."""
+    (tensor -> bytes) has one, then every scratch buffer."""
     tensors = [
         Request(
-            line.sizes[id(t)],
-            (span := line.spans[id(t)]).first,
+            line.sizes[t],
+            (span := line.spans[t]).first,
             span.last,
-            offsets.get(id(t), ONLINE),
+            offsets.get(t, ONLINE),
         )
         for t in line.planned
     ]

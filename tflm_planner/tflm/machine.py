@@ -71,16 +71,16 @@ def _form(op: Op) -> Hashable:
     """All that contracts look at: kind, options, types, shapes, which operands are constant or one
     and the same, and small constants themselves (of windows only whether they are constant)."""
     tensors = (*op.inputs, None, *op.outputs)
-    seen: dict[int, int] = {}
+    seen: dict[Tensor, int] = {}
     if op.kind in WINDOWS:
         forms = [
-            None if t is None else (seen.setdefault(id(t), len(seen)), t.type, t.shape,
+            None if t is None else (seen.setdefault(t, len(seen)), t.type, t.shape,
                                     t.is_constant, t.is_variable)
             for t in tensors
         ]  # fmt: skip
     else:
         forms = [
-            None if t is None else (seen.setdefault(id(t), len(seen)), t.type, t.shape,
+            None if t is None else (seen.setdefault(t, len(seen)), t.type, t.shape,
                                     _constant(t))
             for t in tensors
         ]  # fmt: skip

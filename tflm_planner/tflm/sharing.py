@@ -40,47 +40,43 @@ class SharedMemory:
         return f"{self.result.name} {abs(self.distance)} bytes {where} {self.operand.name}"
 
 
-def taken_aliases(line: Timeline, offsets: dict[int, int]) -> Iterator[SharedMemory]:
-    """The aliases that offsets (tensor identity -> bytes) take."""
-    views = (s for op in line.ops if id(op) in line.scopes for s in copies(op))
-    planned = (s for s in views if id(s.operand) in line.spans and id(s.result) in line.spans)
-    listed = {
-        (id(s.operand), id(s.result), s.distance): s for s in (*legal_in_place(line), *planned)
-    }
+def taken_aliases(line: Timeline, offsets: dict[Tensor, int]) -> Iterator[SharedMemory]:
+    """The aliases that offsets (tensor -> bytes) take."""
+    views = (s for op in line.ops if op in line.scopes for s in copies(op))
+    planned = (s for s in views if s.operand in line.spans and s.result in line.spans)
+    listed = {(s.operand, s.result, s.distance): s for s in (*legal_in_place(line), *planned)}
     for s in listed.values():
         shared = _shared(s.operand, s.result, offsets)
         if shared is not None and shared.distance == -s.distance:
             yield shared
 
 
-def shared_in_place(line: Timeline, offsets: dict[int, int]) -> tuple[str, ...]:
+def shared_in_place(line: Timeline, offsets: dict[Tensor, int]) -> tuple[str, ...]:
     """Everything of which bytes are shared because they are equal, or no longer needed, whatever
     the kernels: in words, for reports."""
     return (*map(str, taken_aliases(line, offsets)), *taken_variables(line, offsets))
 
 
-def taken_variables(line: Timeline, offsets: Mapping[int, int]) -> list[str]:
+def taken_variables(line: Timeline, offsets: Mapping[Tensor, int]) -> list[str]:
     """Variables of loops, and of branches, of which several faces (operand, result, inputs and
     outputs of the graphs that run; see `tflm.control_flow`) lie in one place, each in words."""
-    places: dict[int, list[Tensor]] = {}
+    places: dict[Tensor, tuple[Tensor, ...]] = {}
     for pair in loop_pairs(line):
-        if offsets[id(pair[0])] == offsets[id(pair[1])]:
-            joined = {id(t): t for face in pair for t in places.get(id(face), [face])}
-            together = list(joined.values())
-            for key in joined:
-                places[key] = together
-    variables = {id(faces): ", ".join(t.name for t in faces) for faces in places.values()}
-    return [f"a loop's variable in one place: {faces}" for faces in variables.values()]
+        if offsets[pair[0]] == offsets[pair[1]]:
+            together = tuple(dict.fromkeys(t for face in pair for t in places.get(face, (face,))))
+            places |= dict.fromkeys(together, together)
+    variables = (", ".join(t.name for t in faces) for faces in dict.fromkeys(places.values()))
+    return [f"a loop's variable in one place: {faces}" for faces in variables]
 
 
 def taken_input_overlaps(
-    line: Timeline, offsets: dict[int, int], machine: Machine
+    line: Timeline, offsets: dict[Tensor, int], machine: Machine
 ) -> Iterator[SharedMemory]:
     """The results that trail an operand and overlap it, as only the target's contracts allow."""
-    aliases = {(id(s.operand), id(s.result)) for s in taken_aliases(line, offsets)}
+    aliases = {(s.operand, s.result) for s in taken_aliases(line, offsets)}
     for t in legal_input_overlaps(line, machine.trails_of):
         shared = _shared(t.operand, t.result, offsets)
-        if shared is not None and (id(t.operand), id(t.result)) not in aliases:
+        if shared is not None and (t.operand, t.result) not in aliases:
             yield shared
 
 
@@ -99,9 +95,9 @@ def replay_all(trails: list[SharedMemory], machine: Machine) -> int:
     return len(trails)
 
 
-def _shared(operand: Tensor, result: Tensor, offsets: dict[int, int]) -> SharedMemory | None:
+def _shared(operand: Tensor, result: Tensor, offsets: dict[Tensor, int]) -> SharedMemory | None:
     """The pair, if their true bytes overlap."""
-    distance = offsets[id(operand)] - offsets[id(result)]
+    distance = offsets[operand] - offsets[result]
     overlap = -planned_bytes(operand) < distance < planned_bytes(result)
     assert result.producer is not None
     return SharedMemory(result.producer, operand, result, distance) if overlap else None
@@ -109,10 +105,10 @@ def _shared(operand: Tensor, result: Tensor, offsets: dict[int, int]) -> SharedM
 
 @dataclass(frozen=True, slots=True)
 class RemainingCopies:
-    """What a plan leaves to be copied; `cost.latency_of` asks. offsets: tensor identity ->
-    bytes. skips: whether a WHILE leaves out copies of a tensor onto itself."""
+    """What a plan leaves to be copied; `cost.latency_of` asks. offsets: tensor -> bytes.
+    skips: whether a WHILE leaves out copies of a tensor onto itself."""
 
-    offsets: Mapping[int, int]
+    offsets: Mapping[Tensor, int]
     skips: bool = True
 
     def in_place(self, op: Op) -> bool:
@@ -135,5 +131,5 @@ class RemainingCopies:
         return moved
 
     def _same(self, a: Tensor | None, b: Tensor) -> bool:
-        place = None if a is None else self.offsets.get(id(a))
-        return place is not None and place == self.offsets.get(id(b))
+        place = None if a is None else self.offsets.get(a)
+        return place is not None and place == self.offsets.get(b)

@@ -140,7 +140,7 @@ class BeamSearch:
         """GenSchemes of every axis of the cell with the bottleneck on it."""
         if peak is None:
             return
-        touched = {id(t) for t in (*self._ops[peak].operands(), *self._ops[peak].outputs)}
+        touched = {*self._ops[peak].operands(), *self._ops[peak].outputs}
         for axis in axis_graph(cell).connected():
             if axis.sizes and any(v.tensor in touched for v in axis.vertices):
                 yield from self._along(cell, axis, peak)
@@ -149,12 +149,12 @@ class BeamSearch:
         """The operators around the bottleneck whose results lie on the axis, in `factors` of its
         length."""
         at = {v.tensor: v.axis - 1 for v in axis.vertices if v.axis > 0}
-        ops = [op for op in cell if op.outputs and all(id(t) in at for t in op.outputs)]
+        ops = [op for op in cell if op.outputs and all(t in at for t in op.outputs)]
         if all(op is not self._ops[peak] for op in ops):
             return
         inner = {id(op) for op in ops}
         borders = {
-            at[id(t)]
+            at[t]
             for op in ops
             for t in op.outputs
             if id(t) in self._kept or any(id(c) not in inner for c in t.consumers)

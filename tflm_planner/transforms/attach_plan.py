@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tflm_planner.model.edit import add_metadata, remove_metadata
-from tflm_planner.model.ir import Model
+from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.greedy import ONLINE
 
@@ -26,9 +26,9 @@ _LARGEST = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class AttachPlan:
-    """Attaches offsets (tensor identity -> bytes from the head's start)."""
+    """Attaches offsets (tensor -> bytes from the head's start)."""
 
-    offsets: Mapping[int, int]
+    offsets: Mapping[Tensor, int]
 
     def apply(self, model: Model) -> list[str]:
         """Replace whatever plan the model carries."""
@@ -37,15 +37,15 @@ class AttachPlan:
                 "the plan needs offsets beyond 2 GiB, which TFLM's format cannot hold; "
                 "this model is not meant for a microcontroller"
             )
-        listed = [self.offsets.get(id(t), ONLINE) for t in model.tensors()]
+        listed = [self.offsets.get(t, ONLINE) for t in model.tensors()]
         words = [_VERSION, len(model.graphs), len(listed), *listed]
         remove_metadata(model, PLAN_METADATA)
         add_metadata(model, PLAN_METADATA, np.array(words, "<i4").view(np.uint8))
         return []
 
 
-def carried_plan(model: Model) -> dict[int, int] | None:
-    """The offsets that the model carries (tensor identity -> bytes; entries left to TFLM are
+def carried_plan(model: Model) -> dict[Tensor, int] | None:
+    """The offsets that the model carries (tensor -> bytes; entries left to TFLM are
     absent). None without a plan, or with one that does not fit the model's tensors."""
     entries = [m for m in model.metadata if m.name == PLAN_METADATA]
     if not entries or entries[-1].buffer.data is None:  # of several, TFLM takes the last
@@ -56,4 +56,4 @@ def carried_plan(model: Model) -> dict[int, int] | None:
     if words.size < 3 or int(words[2]) != len(tensors) or words.size < 3 + len(tensors):
         return None
     offsets = zip(tensors, words[3:], strict=False)
-    return {id(t): int(o) for t, o in offsets if int(o) != ONLINE}
+    return {t: int(o) for t, o in offsets if int(o) != ONLINE}

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from tflm_planner.model.ir import Graph, Op, Tensor
 from tflm_planner.ops.axes import axis_map
@@ -25,8 +24,7 @@ REDUCE = 0
 class Vertex:
     """An axis of a tensor: `axis` from 1 on, or REDUCE for that of its operator."""
 
-    tensor: int
-    """Identity of the tensor."""
+    tensor: Tensor
     axis: int
 
 
@@ -46,9 +44,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class AxisGraph:
-    """The axis connecting graph of some operators. edges: pairs of vertices, both ways."""
+    """The axis connecting graph of some operators. positions: of its tensors, in running order.
+    edges: pairs of vertices, both ways."""
 
-    tensors: dict[int, Tensor]
+    positions: dict[Tensor, int]
     edges: dict[Vertex, frozenset[Vertex]]
 
     def connected(self) -> list[Axis]:
@@ -76,25 +75,20 @@ class AxisGraph:
         return group
 
     def _rank(self, vertex: Vertex) -> tuple[int, int]:
-        return self._positions[vertex.tensor], vertex.axis
-
-    @cached_property
-    def _positions(self) -> dict[int, int]:
-        return {key: i for i, key in enumerate(self.tensors)}
+        return self.positions[vertex.tensor], vertex.axis
 
     def _axis(self, group: Sequence[Vertex]) -> Axis:
-        tensors = self.tensors
         ordered = sorted(group, key=self._rank)
-        names = tuple(f"{tensors[v.tensor].name}@{v.axis}" for v in ordered)
-        sizes = {(tensors[v.tensor].shape or ())[v.axis - 1] for v in group if v.axis != REDUCE}
-        makers = (tensors[v.tensor].producer for v in ordered if v.axis == REDUCE)
+        names = tuple(f"{v.tensor.name}@{v.axis}" for v in ordered)
+        sizes = {(v.tensor.shape or ())[v.axis - 1] for v in group if v.axis != REDUCE}
+        makers = (v.tensor.producer for v in ordered if v.axis == REDUCE)
         reduces = tuple(op for op in makers if op is not None)
         return Axis(frozenset(group), names, tuple(sorted(sizes, reverse=True)), reduces)
 
 
 def axis_graph(ops: Iterable[Op]) -> AxisGraph:
     """The graph of the operators' tensors that are not constant."""
-    tensors: dict[int, Tensor] = {}
+    positions: dict[Tensor, int] = {}
     edges: dict[Vertex, set[Vertex]] = {}
 
     def join(a: Vertex, b: Vertex) -> None:
@@ -104,19 +98,19 @@ def axis_graph(ops: Iterable[Op]) -> AxisGraph:
     for op in ops:
         operands = [t for t in op.operands() if not t.is_constant]
         for t in (*operands, *op.outputs):
-            tensors.setdefault(id(t), t)
+            positions.setdefault(t, len(positions))
             for axis in range(len(t.shape or ())):
-                edges.setdefault(Vertex(id(t), axis + 1), set())
+                edges.setdefault(Vertex(t, axis + 1), set())
         known = axis_map(op)
         for link in known.links:
             operand, result = op.inputs[link.operand], op.outputs[link.result]
             if operand is not None and not operand.is_constant:
-                join(Vertex(id(operand), link.axis + 1), Vertex(id(result), link.out_axis + 1))
+                join(Vertex(operand, link.axis + 1), Vertex(result, link.out_axis + 1))
         for operand_index, axis in known.reduces:
             operand = op.inputs[operand_index]
             if operand is not None and not operand.is_constant:
-                join(Vertex(id(operand), axis + 1), Vertex(id(op.outputs[0]), REDUCE))
-    return AxisGraph(tensors, {v: frozenset(near) for v, near in edges.items()})
+                join(Vertex(operand, axis + 1), Vertex(op.outputs[0], REDUCE))
+    return AxisGraph(positions, {v: frozenset(near) for v, near in edges.items()})
 
 
 @dataclass(frozen=True)
@@ -134,18 +128,18 @@ class PartitionScheme:
     def faults(self) -> list[str]:
         """Why the scheme is not valid; empty when both conditions of MOTES hold, and every
         operator can compute a part of what it makes along the axis."""
-        final = {id(t) for t in self.outputs}
+        final = set(self.outputs)
         touched = {v.tensor for v in self.axis.vertices}
         found = [
             f"output {t.name!r} is neither split nor reduced along the axis"
             for t in self.outputs
-            if id(t) not in touched
+            if t not in touched
         ]
         found += [
             f"{op.label} is no output and would be split along its reduce axis"
             for op in self.ops
             for t in op.outputs
-            if id(t) not in final and Vertex(id(t), REDUCE) in self.axis.vertices
+            if t not in final and Vertex(t, REDUCE) in self.axis.vertices
         ]
         return found + [
             f"{op.label} cannot compute a part of axis {v.axis} of its result"
@@ -160,34 +154,31 @@ class PartitionScheme:
     @property
     def exact(self) -> bool:
         """Whether every element is computed by one sum as before: no reduce axis is split."""
-        return not any(Vertex(id(t), REDUCE) in self.axis.vertices for t in self.outputs)
+        return not any(Vertex(t, REDUCE) in self.axis.vertices for t in self.outputs)
 
 
 def _vertices(tensor: Tensor) -> frozenset[Vertex]:
     rank = len(tensor.shape or ())
-    return frozenset(Vertex(id(tensor), axis) for axis in range(REDUCE, rank + 1))
+    return frozenset(Vertex(tensor, axis) for axis in range(REDUCE, rank + 1))
 
 
 def schemes_along(graph: Graph, ops: Sequence[Op], axis: Axis, parts: int) -> PartitionScheme:
     """The scheme that splits `ops` (of `graph`) along an axis: inputs and outputs are what lies on
     the border of `ops`."""
-    inner = {id(op) for op in ops}
-    made = {id(t) for op in ops for t in op.outputs}
+    inner = set(ops)
+    made = {t for op in ops for t in op.outputs}
     touched = {v.tensor for v in axis.vertices if v.axis != REDUCE}
-    inputs = {
-        id(t): t
-        for op in ops
-        for t in op.operands()
-        if not t.is_constant and id(t) not in made and id(t) in touched
-    }
-    kept = {id(t) for t in graph.outputs}
-    outputs = [
+    inputs = dict.fromkeys(
         t
         for op in ops
-        for t in op.outputs
-        if id(t) in kept or any(id(c) not in inner for c in t.consumers)
+        for t in op.operands()
+        if not t.is_constant and t not in made and t in touched
+    )
+    kept = set(graph.outputs)
+    outputs = [
+        t for op in ops for t in op.outputs if t in kept or any(c not in inner for c in t.consumers)
     ]
-    return PartitionScheme(tuple(ops), axis, tuple(inputs.values()), tuple(outputs), parts)
+    return PartitionScheme(tuple(ops), axis, tuple(inputs), tuple(outputs), parts)
 
 
 LONGEST_CELL = 40
@@ -208,14 +199,14 @@ def cells(graph: Graph) -> list[list[Op]]:
 def _cut_where(graph: Graph, ops: Sequence[Op], width: int) -> list[list[Op]]:
     """Operators in a row, cut behind branches where at most `width` of their results go on."""
     last_use = _last_uses(graph)
-    position = {id(op): i for i, op in enumerate(graph.ops)}
-    alive: set[int] = set()
+    position = {op: i for i, op in enumerate(graph.ops)}
+    alive: set[Tensor] = set()
     found: list[list[Op]] = [[]]
     branching = False
     for op in ops:
         found[-1].append(op)
-        alive |= {id(t) for t in op.outputs}
-        alive = {t for t in alive if last_use.get(t, -1) > position[id(op)]}
+        alive |= set(op.outputs)
+        alive = {t for t in alive if last_use.get(t, -1) > position[op]}
         if len(alive) > width:
             branching = True
         elif branching:
@@ -245,20 +236,20 @@ def blocks(graph: Graph) -> list[list[Op]]:
 def _cut_points(graph: Graph) -> list[int]:
     """Positions of operators after which only one tensor, their result, is needed."""
     last_use = _last_uses(graph)
-    alive: set[int] = set()
+    alive: set[Tensor] = set()
     found: list[int] = []
     for i, op in enumerate(graph.ops):
-        alive |= {id(t) for t in op.outputs}
+        alive |= set(op.outputs)
         alive = {t for t in alive if last_use.get(t, -1) > i}
-        waiting = any(last_use.get(id(t), -1) > i for t in graph.inputs)
-        if len(alive) == 1 and id(op.outputs[0]) in alive and not waiting:
+        waiting = any(last_use.get(t, -1) > i for t in graph.inputs)
+        if len(alive) == 1 and op.outputs[0] in alive and not waiting:
             found.append(i)
     return found
 
 
-def _last_uses(graph: Graph) -> dict[int, int]:
-    last_use: dict[int, int] = {}
+def _last_uses(graph: Graph) -> dict[Tensor, int]:
+    last_use: dict[Tensor, int] = {}
     for i, op in enumerate(graph.ops):
         for t in op.operands():
-            last_use[id(t)] = i
-    return last_use | {id(t): len(graph.ops) for t in graph.outputs}
+            last_use[t] = i
+    return last_use | {t: len(graph.ops) for t in graph.outputs}

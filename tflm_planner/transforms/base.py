@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Protocol, TypeVar
 
 from tflm_planner.model.check import check
-from tflm_planner.model.ir import Model, Op
+from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.ops import has_side_effects
 
 
@@ -60,15 +60,15 @@ def apply_regions(
     each: the rewriter's, or why it refused. `refused`: how regions that share an operator are."""
     listed = list(model.main.ops)
     notes: list[str] = []
-    taken: set[int] = set()
+    taken: set[Op] = set()
     for region, ops in [(r, [listed[i] for i in sorted(set(r.ops))]) for r in regions]:
         try:
-            if any(id(op) in taken for op in ops):
+            if any(op in taken for op in ops):
                 raise refused("regions share an operator")
             if _turns_effects(model.main.ops, ops):
                 raise refused("operators with side effects among it would change their order")
             notes.append(rewrite(region, ops))
-            taken |= {id(op) for op in ops}
+            taken |= set(ops)
         except TransformRefusedError as error:
             notes.append(f"{error.prefix}: {error}")
     return notes
@@ -77,18 +77,18 @@ def apply_regions(
 def _turns_effects(ops: Sequence[Op], region: Sequence[Op]) -> bool:
     """Whether a region that runs as one would turn two operators with side effects around: the
     first reads what the region makes and must wait for it, the second need not."""
-    left = {id(op) for op in region}
-    late: set[int] = set()
+    left = set(region)
+    late: set[Tensor] = set()
     waits = False
     for op in ops:
         if not left:
             return False
-        if id(op) in left:
-            left.remove(id(op))
-            late |= {id(t) for t in op.outputs}
+        if op in left:
+            left.remove(op)
+            late |= set(op.outputs)
             continue
-        is_late = any(id(t) in late for t in op.operands())
-        late |= {id(t) for t in op.outputs} if is_late else set()
+        is_late = any(t in late for t in op.operands())
+        late |= set(op.outputs) if is_late else set()
         if has_side_effects(op):
             if waits and not is_late:
                 return True

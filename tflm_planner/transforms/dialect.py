@@ -21,44 +21,43 @@ from dataclasses import dataclass
 from tflm_planner.memory.problem import Plan, validate
 from tflm_planner.model.draft import reshape_output
 from tflm_planner.model.edit import drop_views, resize
-from tflm_planner.model.ir import Model, Op
+from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.ops import sharings
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
-from tflm_planner.tflm import greedy
 from tflm_planner.tflm.kernels.scratch import ScratchModel
 from tflm_planner.tflm.liveness import (
     VIEW_MAKERS,
     InputOverlapRule,
     Timeline,
     no_input_overlaps,
-    placement_requests,
     planning_problem,
     timeline,
 )
+from tflm_planner.tflm.placement import placement_of
 
 _SAME = 0
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """Drops the operators that `offsets` (tensor identity -> bytes) make copy onto themselves.
+    """Drops the operators that `offsets` (tensor -> bytes) make copy onto themselves.
     The last structural change but `Place`, with the same offsets. outputs: those that make graph
     outputs as well."""
 
-    offsets: Mapping[int, int]
+    offsets: Mapping[Tensor, int]
     outputs: bool = True
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
-        kept = set[int]() if self.outputs else {id(t) for t in model.main.outputs}
+        kept = set[Tensor]() if self.outputs else set(model.main.outputs)
         idle = [
             op
             for op in model.main.ops
             if op.kind in VIEW_MAKERS
-            and not any(id(t) in kept for t in op.outputs)
+            and not any(t in kept for t in op.outputs)
             and copies_onto_itself(op, self.offsets)
         ]
         drop_views(model, model.main, idle)
@@ -98,11 +97,11 @@ class Crop:
         return [f"TFLM dialect: {rows} rows that nobody reads are not computed"] if rows else []
 
 
-def copies_onto_itself(op: Op, offsets: Mapping[int, int]) -> bool:
+def copies_onto_itself(op: Op, offsets: Mapping[Tensor, int]) -> bool:
     """Whether the plan makes every byte that `op` writes the one that it reads there."""
     moved = [s for s in sharings(op) if s.same_bytes]
     operands = [t for t in op.operands() if not t.is_constant]
-    pairs = {(id(s.operand), id(s.result), s.distance) for s in moved}
+    pairs = {(s.operand, s.result, s.distance) for s in moved}
     complete = len(moved) == (len(operands) if op.kind == "CONCATENATION" else len(op.outputs))
     known = all(a in offsets and b in offsets for a, b, _ in pairs)
     constants = op.kind == "CONCATENATION" and len(operands) < len(op.operands())
@@ -114,21 +113,19 @@ def copies_onto_itself(op: Op, offsets: Mapping[int, int]) -> bool:
 def scratch_faults(
     portable: Timeline,
     model: Model,
-    offsets: Mapping[int, int],
+    offsets: Mapping[Tensor, int],
     scratch_of: ScratchModel,
     trails_of: InputOverlapRule = no_input_overlaps,
 ) -> tuple[int, list[str]]:
     """Head of the dialect `model`, and what its scratch would overwrite by the life spans of the
     `portable` timeline, taken before operators were dropped."""
-    line = timeline(model, scratch_of)
-    requests = placement_requests(line, offsets)
-    placed = greedy.place(requests)
-    scratch = placed[len(line.planned) :]
-    tensors = [offsets[id(t)] for t in portable.planned]
+    placement = placement_of(timeline(model, scratch_of), offsets)
+    scratch = placement.scratch_offsets
+    tensors = [offsets[t] for t in portable.planned]
     assert len(scratch) == len(portable.scratch), "operators with scratch were dropped"
     problem = planning_problem(portable, trails_of)
     wrong = validate(problem, Plan((*tensors, *scratch)))
-    return greedy.head(requests, placed), [str(w) for w in wrong]
+    return placement.head, [str(w) for w in wrong]
 
 
 def _rows_read(op: Op, model: Model) -> int | None:
@@ -137,9 +134,9 @@ def _rows_read(op: Op, model: Model) -> int | None:
     if window is None or op.options.padding != _SAME or window.kernel == (1, 1):
         return None
     (result,) = op.outputs
-    outputs = {id(t) for t in model.main.outputs}
+    outputs = set(model.main.outputs)
     links = axis_map(op).links_of(1)
-    if id(result) in outputs or not result.consumers or not isinstance(links[0].rule, Slide):
+    if result in outputs or not result.consumers or not isinstance(links[0].rule, Slide):
         return None
     last = 0
     for consumer in result.consumers:
@@ -155,8 +152,8 @@ def _rows_read(op: Op, model: Model) -> int | None:
 def _is_identity(op: Op, model: Model) -> bool:
     """Whether a SLICE takes all of its operand, so that its readers may as well read that."""
     data, result = op.inputs[0], op.outputs[0]
-    outputs = {id(t) for t in model.main.outputs}
-    return data is not None and data.shape == result.shape and id(result) not in outputs
+    outputs = set(model.main.outputs)
+    return data is not None and data.shape == result.shape and result not in outputs
 
 
 __all__ = ["Crop", "Dialect", "copies_onto_itself", "scratch_faults"]

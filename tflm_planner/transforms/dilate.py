@@ -20,14 +20,14 @@ _DILATION = 2
 
 @dataclass(frozen=True)
 class Dilate:
-    """Dilates the chosen 1x1 convolutions (by identity)."""
+    """Dilates the chosen 1x1 convolutions."""
 
-    ops: Collection[int]
+    ops: Collection[Op]
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
         for op in model.ops():
-            if id(op) in self.ops:
+            if op in self.ops:
                 for side in ("dilationHFactor", "dilationWFactor"):
                     set_option(op, side, _DILATION)
         return []
@@ -37,12 +37,12 @@ class Dilate:
 class Undilate:
     """Takes `Dilate` back for the chosen operators."""
 
-    ops: Collection[int]
+    ops: Collection[Op]
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
         for op in model.ops():
-            if id(op) in self.ops:
+            if op in self.ops:
                 for side in ("dilationHFactor", "dilationWFactor"):
                     set_option(op, side, 1)
         return []

@@ -71,10 +71,10 @@ class Minify:
         for thing in (*model.graphs, *model.ops()):
             clear_fields(thing, "debugMetadataIndex")
         _drop_names(model)
-        unread = _biases(model) if self.kernels else set[int]()
+        unread = _biases(model) if self.kernels else set[Tensor]()
         for t in model.tensors():
             clear_fields(t, "shapeSignature")
-            set_quantization(t, None if id(t) in unread else _without_range(t.quantization))
+            set_quantization(t, None if t in unread else _without_range(t.quantization))
         _share_empty_buffers(model)
         return []
 
@@ -98,14 +98,14 @@ def _drop_names(model: Model) -> None:
     for graph in model.graphs:
         rename(graph, "")
         for t in graph.tensors:
-            if id(t) not in kept:
+            if t not in kept:
                 rename(t, "")
 
 
-def _shown(graphs: list[Graph], model: Model) -> set[int]:
+def _shown(graphs: list[Graph], model: Model) -> set[Tensor]:
     """Inputs and outputs of graphs and of signatures."""
-    seen = {id(t) for g in graphs for t in (*g.inputs, *g.outputs)}
-    return seen | {id(t) for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
+    seen = {t for g in graphs for t in (*g.inputs, *g.outputs)}
+    return seen | {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
 
 
 def _without_range(quantization: Any) -> Any:
@@ -118,9 +118,9 @@ def _without_range(quantization: Any) -> Any:
     return None if empty and not made.detailsType else made
 
 
-def _biases(model: Model) -> set[int]:
+def _biases(model: Model) -> set[Tensor]:
     """Constants that are nothing but biases of convolutions with integer operands."""
-    return {id(t) for t in _only_used_as(model, 2) if t.type_name in ("int32", "int64")}
+    return {t for t in _only_used_as(model, 2) if t.type_name in ("int32", "int64")}
 
 
 def _filters(model: Model) -> list[Tensor]:
@@ -135,7 +135,7 @@ def _only_used_as(model: Model, role: int) -> list[Tensor]:
         t
         for t in model.tensors()
         if t.is_constant
-        and id(t) not in shown
+        and t not in shown
         and t.consumers
         and all(_takes(op, t, role) for op in t.consumers)
     ]
@@ -165,5 +165,5 @@ def _share_empty_buffers(model: Model) -> None:
         for t in model.tensors():
             if not t.is_constant and t.external_data == 0:
                 share_buffer(t, first)
-    kept = {id(b) for b in (*used_buffers(model), *model.buffers[:1])}
-    drop_buffers(model, [b for b in model.buffers if id(b) not in kept])
+    kept = {*used_buffers(model), *model.buffers[:1]}
+    drop_buffers(model, [b for b in model.buffers if b not in kept])

@@ -57,21 +57,21 @@ def refuse_compiled(model: Model) -> None:
 
 def reachable(roots: Iterable[Graph]) -> list[Graph]:
     """The graphs that running `roots` may enter, each once."""
-    found: dict[int, Graph] = {}
+    found: dict[Graph, None] = {}
     stack = list(roots)
     while stack:
         graph = stack.pop()
-        if id(graph) not in found:
-            found[id(graph)] = graph
+        if graph not in found:
+            found[graph] = None
             stack += [called for op in graph.ops for called in op.called()]
-    return list(found.values())
+    return list(found)
 
 
 def entry_graphs(model: Model) -> list[Graph]:
     """Graphs besides the main one that a signature offers and the main graph does not reach."""
-    run_by_main = {id(g) for g in reachable([model.main])}
-    offered = {id(s.graph): s.graph for s in model.signatures}
-    return [g for key, g in offered.items() if key not in run_by_main]
+    run_by_main = set(reachable([model.main]))
+    offered = dict.fromkeys(s.graph for s in model.signatures)
+    return [g for g in offered if g not in run_by_main]
 
 
 def _drop_plan(model: Model) -> list[str]:
@@ -80,27 +80,27 @@ def _drop_plan(model: Model) -> list[str]:
 
 
 def _drop_graphs(model: Model) -> list[str]:
-    kept = {id(g) for g in reachable([model.main, *entry_graphs(model)])}
-    unwanted = [g for g in model.graphs if id(g) not in kept]
+    kept = set(reachable([model.main, *entry_graphs(model)]))
+    unwanted = [g for g in model.graphs if g not in kept]
     drop_graphs(model, unwanted)
     return [f"dropped sub-graph {g.name!r}: nothing calls it" for g in unwanted]
 
 
 def _drop_tensors(model: Model) -> list[str]:
-    used = {id(t) for g in model.graphs for t in (*g.inputs, *g.outputs)}
-    used |= {id(t) for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
-    used |= {id(t) for op in model.ops() for t in op.intermediates}
+    used = {t for g in model.graphs for t in (*g.inputs, *g.outputs)}
+    used |= {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
+    used |= {t for op in model.ops() for t in op.intermediates}
     notes: list[str] = []
     for graph in model.graphs:
         orphans = [
-            t for t in graph.tensors if t.producer is None and not t.consumers and id(t) not in used
+            t for t in graph.tensors if t.producer is None and not t.consumers and t not in used
         ]
         drop_tensors(graph, orphans)
         if orphans:
             notes.append(f"dropped {len(orphans)} tensors of {graph.name!r} that nothing uses")
     if notes:
-        kept = {id(b) for b in used_buffers(model)} | {id(b) for b in model.buffers[:1]}
-        drop_buffers(model, [b for b in model.buffers if id(b) not in kept])
+        kept = set(used_buffers(model)) | set(model.buffers[:1])
+        drop_buffers(model, [b for b in model.buffers if b not in kept])
     return notes
 
 

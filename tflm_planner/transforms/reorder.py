@@ -32,54 +32,54 @@ class Reorder:
     search: OrderSearch
     scratch_of: ScratchModel
     trails_of: InputOverlapRule = no_input_overlaps
-    frames: Mapping[int, OrderProblem] = field(default_factory=dict[int, "OrderProblem"])
+    frames: Mapping[Graph, OrderProblem] = field(default_factory=dict[Graph, "OrderProblem"])
 
     def apply(self, model: Model) -> list[str]:
         """Order every graph; see `results` for what the search said of them."""
         self.results(model)
         return []
 
-    def results(self, model: Model) -> dict[int, OrderResult]:
-        """Order every graph; graph identity -> what the search found."""
-        found: dict[int, OrderResult] = {}
+    def results(self, model: Model) -> dict[Graph, OrderResult]:
+        """Order every graph; graph -> what the search found."""
+        found: dict[Graph, OrderResult] = {}
         for graph in called_first(model):
             peaks = {key: result.peak for key, result in found.items()}
-            frame = self.frames.get(id(graph)) or OrderProblem.of(graph, self.scratch_of)
+            frame = self.frames.get(graph) or OrderProblem.of(graph, self.scratch_of)
             result = self.search(frame.dag(peaks, self.trails_of))
-            found[id(graph)] = result
+            found[graph] = result
             if result.order != tuple(range(len(graph.ops))):
                 reorder(graph, [graph.ops[i] for i in result.order])
         return found
 
 
-def order_problems(model: Model, scratch_of: ScratchModel) -> dict[int, OrderProblem]:
-    """Graph identity -> its frame, in the present order of operators."""
-    return {id(graph): OrderProblem.of(graph, scratch_of) for graph in model.graphs}
+def order_problems(model: Model, scratch_of: ScratchModel) -> dict[Graph, OrderProblem]:
+    """Graph -> its frame, in the present order of operators."""
+    return {graph: OrderProblem.of(graph, scratch_of) for graph in model.graphs}
 
 
 def called_first(model: Model) -> list[Graph]:
     """The graphs, each after all that it calls."""
-    done: dict[int, Graph] = {}
+    done: dict[Graph, None] = {}
 
     def visit(graph: Graph) -> None:  # as deep as control flow is nested
-        if id(graph) not in done:
+        if graph not in done:
             for op in graph.ops:
                 for called in op.called():
                     visit(called)
-            done[id(graph)] = graph
+            done[graph] = None
 
     for graph in model.graphs:
         visit(graph)
-    return list(done.values())
+    return list(done)
 
 
 def dag_of(
     graph: Graph,
-    peaks: dict[int, int],
+    peaks: dict[Graph, int],
     scratch_of: ScratchModel,
     trails_of: InputOverlapRule = no_input_overlaps,
 ) -> Dag:
-    """The graph as the order search sees it. `peaks`: graph identity -> peak in bytes."""
+    """The graph as the order search sees it. `peaks`: graph -> peak in bytes."""
     return OrderProblem.of(graph, scratch_of).dag(peaks, trails_of)
 
 
@@ -94,17 +94,17 @@ class OrderProblem:
 
     ops: tuple[Op, ...]
     classes: ByteClasses
-    sizes: dict[int, int]
-    kept: frozenset[int]
+    sizes: dict[Tensor, int]
+    kept: frozenset[Tensor]
     plain: Dag
 
     @staticmethod
     def of(graph: Graph, scratch_of: ScratchModel) -> OrderProblem:
         """The frame of a graph with its operators in their present order."""
-        kept = frozenset(id(t) for t in graph.outputs)
+        kept = frozenset(graph.outputs)
         # An input that nobody reads is gone before the first operator runs.
-        read = {id(t) for t in graph.inputs if t.consumers or id(t) in kept}
-        alive = [t for t in graph.tensors if t.producer is not None or id(t) in read]
+        read = {t for t in graph.inputs if t.consumers or t in kept}
+        alive = [t for t in graph.tensors if t.producer is not None or t in read]
         shared = [list(sharings(op)) for op in graph.ops]
         views = [s for found in shared for s in found if is_view(s)]
         sized = [(t, n) for t in alive if (n := planned_bytes(t)) > 0]
@@ -112,11 +112,11 @@ class OrderProblem:
         nodes = _nodes(graph, classes, kept, shared, scratch_of)
         inputs, outputs = (_indices(t, classes) for t in (graph.inputs, graph.outputs))
         plain = Dag(classes.sizes, nodes, inputs, outputs)
-        sizes = {id(t): align_up(n) for t, n in sized}
+        sizes = {t: align_up(n) for t, n in sized}
         return OrderProblem(tuple(graph.ops), classes, sizes, kept, plain)
 
-    def dag(self, peaks: dict[int, int], trails_of: InputOverlapRule) -> Dag:
-        """The graph with what `trails_of` allows. `peaks`: graph identity -> peak in bytes."""
+    def dag(self, peaks: dict[Graph, int], trails_of: InputOverlapRule) -> Dag:
+        """The graph with what `trails_of` allows. `peaks`: graph -> peak in bytes."""
         nodes: list[Node] = []
         for op, node in zip(self.ops, self.plain.nodes, strict=True):
             body = _body_bytes(op, peaks) if op.graphs else 0
@@ -128,14 +128,14 @@ class OrderProblem:
 
     def _usable(self, operand: Tensor, result: Tensor) -> bool:
         of = self.classes.of
-        return id(operand) in of and id(result) in of and id(operand) not in self.kept
+        return operand in of and result in of and operand not in self.kept
 
     def _trailing(self, op: Op, node: Node, trails: list[InputOverlap]) -> Node:
         """A result that trails its operand by D bytes saves what the two do not need side by
         side."""
         saved = _Saved(self.classes, {a.tensor: a.saved for a in node.absorbs})
         for t in trails:
-            operand, result = self.sizes[id(t.operand)], self.sizes[id(t.result)]
+            operand, result = self.sizes[t.operand], self.sizes[t.result]
             saved.enter(t.operand, operand + result - max(operand + t.low, result))
         exclusive = not saved.several(op)
         return Node(
@@ -143,11 +143,11 @@ class OrderProblem:
         )  # fmt: skip
 
 
-def _body_bytes(op: Op, peaks: dict[int, int]) -> int:
+def _body_bytes(op: Op, peaks: dict[Graph, int]) -> int:
     """Bytes that the graphs of a control-flow operator need at least beside its results. Those of
     WHILE and IF hold nothing while a graph runs, nor do operands of IF: what goes in and comes out
     of that graph may take their place."""
-    most = max((peaks[id(g)] for g in op.called()), default=0)
+    most = max((peaks[g] for g in op.called()), default=0)
     around = {"WHILE": op.outputs, "IF": [*op.operands(), *op.outputs]}.get(op.kind, [])
     return max(most - sum(align_up(planned_bytes(t)) for t in around), 0)
 
@@ -159,39 +159,38 @@ def _as_litert_runs(graph: Graph) -> list[list[int]]:
     even there: whoever reads the operand too gets other values before than after. Pairs of such
     operators stay in the file's order, right or wrong, so that there are no cycles.
     """
-    whole: dict[int, Tensor] = {}
-    members: dict[int, list[Tensor]] = {}
+    whole: dict[Tensor, Tensor] = {}
+    members: dict[Tensor, list[Tensor]] = {}
     for op in graph.ops:
         if op.kind in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS") and op.inputs and op.inputs[0]:
-            root = whole.get(id(op.inputs[0]), op.inputs[0])
-            whole[id(op.outputs[0])] = root
-            members.setdefault(id(root), [root]).append(op.outputs[0])
-    position = {id(op): i for i, op in enumerate(graph.ops)}
+            root = whole.get(op.inputs[0], op.inputs[0])
+            whole[op.outputs[0]] = root
+            members.setdefault(root, [root]).append(op.outputs[0])
+    position = {op: i for i, op in enumerate(graph.ops)}
     before: list[set[int]] = [set() for _ in graph.ops]
     for i, op in enumerate(graph.ops):
         if op.kind not in ELEMENT_WISE | {"SOFTMAX", "DYNAMIC_UPDATE_SLICE"}:
             continue
-        roots = [whole[id(t)] for t in op.operands() if id(t) in whole]
-        for j in {position[id(c)] for r in roots for m in members[id(r)] for c in m.consumers}:
+        roots = [whole[t] for t in op.operands() if t in whole]
+        for j in {position[c] for r in roots for m in members[r] for c in m.consumers}:
             if j != i:
                 before[max(i, j)].add(min(i, j))
     return [sorted(earlier) for earlier in before]
 
 
 def _indices(tensors: Sequence[Tensor], classes: ByteClasses) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(c for t in tensors for c in classes.of.get(id(t), ())))
+    return tuple(dict.fromkeys(c for t in tensors for c in classes.of.get(t, ())))
 
 
 def _nodes(
     graph: Graph,
     classes: ByteClasses,
-    kept: frozenset[int],
+    kept: frozenset[Tensor],
     shared: list[list[Sharing]],
     scratch_of: ScratchModel,
 ) -> tuple[Node, ...]:
     """The operators without trails. `shared`: the sharings of each."""
-    position = {id(op): i for i, op in enumerate(graph.ops)}
-    copied = {id(s.result) for found in shared for s in found if is_view(s)}
+    maker = {s.result: i for i, found in enumerate(shared) for s in found if is_view(s)}
     safe = _as_litert_runs(graph)
     written = set(_indices(graph.inputs, classes))
     last_effect: tuple[int, ...] = ()
@@ -202,7 +201,7 @@ def _nodes(
         writes = tuple(c for c in _indices(op.outputs, classes) if c not in written)
         written.update(writes)
         # Nobody writes the bytes of a view: its readers must be told to wait for it.
-        views = [position[id(t.producer)] for t in op.operands() if id(t) in copied]
+        views = [maker[t] for t in op.operands() if t in maker]
         nodes.append(
             Node(
                 reads=_indices(op.operands(), classes),
@@ -229,7 +228,7 @@ class _Saved:
 
     def enter(self, operand: Tensor, bytes_saved: int) -> None:
         sizes = self._classes.sizes
-        for c in self._classes.of[id(operand)]:
+        for c in self._classes.of[operand]:
             self._saved[c] = max(self._saved.get(c, 0), min(bytes_saved, sizes[c]))
 
     def absorbs(self) -> tuple[Absorb, ...]:
@@ -237,20 +236,20 @@ class _Saved:
 
     def several(self, op: Op) -> bool:
         """Whether an operand lies in several classes, which are then not exclusive."""
-        return any(len(self._classes.of.get(id(t), ())) > 1 for t in op.operands())
+        return any(len(self._classes.of.get(t, ())) > 1 for t in op.operands())
 
 
 def _absorbs(
-    op: Op, shared: list[Sharing], classes: ByteClasses, kept: frozenset[int]
+    op: Op, shared: list[Sharing], classes: ByteClasses, kept: frozenset[Tensor]
 ) -> tuple[tuple[Absorb, ...], bool]:
     """What the results of `op` may reuse of an operand that dies there, and whether of one
     operand only. A result in place saves the smaller of both tensors."""
     usable = [
         s
         for s in shared
-        if id(s.operand) in classes.of
-        and id(s.result) in classes.of
-        and id(s.operand) not in kept
+        if s.operand in classes.of
+        and s.result in classes.of
+        and s.operand not in kept
         and s.distance % ALIGNMENT == 0
         and not s.same_bytes
     ]

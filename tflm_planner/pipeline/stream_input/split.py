@@ -299,7 +299,7 @@ def _turns(model: Model, ops: tuple[int, ...], rows: int | None) -> int:
     if rows is None:
         return 1
     shape = can_split(model, ops, 1)
-    each = shape.rows[id(shape.source)]
+    each = shape.rows[shape.source]
     if rows % each:
         raise NotStreamableError(
             f"strips of {rows} rows: {each} rows of the image make one row behind "
@@ -358,5 +358,5 @@ def _check_states(front: PlannedModel, states: tuple[tuple[int, int], ...]) -> N
     plan = carried_plan(front.inspection.model) or {}
     for given, left in states:
         before, after = graph.inputs[given], graph.outputs[left]
-        if plan.get(id(before), -1) != plan.get(id(after), -2):
+        if plan.get(before, -1) != plan.get(after, -2):
             raise UnsoundPlanError(f"the front's plan moves the halo {before.name!r}")

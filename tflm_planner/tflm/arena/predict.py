@@ -107,10 +107,10 @@ class Arena:
         return self.head + self.tail
 
 
-def arena_of(model: Model, target: Target, offsets: Mapping[int, int] | None = None) -> Arena:
+def arena_of(model: Model, target: Target, offsets: Mapping[Tensor, int] | None = None) -> Arena:
     """The arena of `model` on `target`.
 
-    `offsets`: an offline plan (tensor identity -> bytes from the head's start), for example
+    `offsets`: an offline plan (tensor -> bytes from the head's start), for example
     `transforms.attach_plan.carried_plan(model)`; tensors without one, and all without a plan, are
     placed as TFLM does. Raises ModelError for tensors that cannot lie in an arena.
     """
@@ -137,7 +137,7 @@ def arena_of(model: Model, target: Target, offsets: Mapping[int, int] | None = N
     )
 
 
-def head_of(model: Model, target: Target, offsets: Mapping[int, int] | None = None) -> int:
+def head_of(model: Model, target: Target, offsets: Mapping[Tensor, int] | None = None) -> int:
     """Bytes of the head alone; see `arena_of`."""
     return _AllocationReplay(model, target, offsets or {}).head()[0]
 
@@ -152,7 +152,7 @@ class SplitArena(NamedTuple):
 
 
 def split_arena(
-    model: Model, target: Target, offsets: Mapping[int, int] | None = None
+    model: Model, target: Target, offsets: Mapping[Tensor, int] | None = None
 ) -> SplitArena:
     """Persistent memory and the rest, as `arena_of` counts them, in two arenas."""
     replay = _AllocationReplay(model, target, offsets or {})
@@ -182,10 +182,10 @@ class Fetched(NamedTuple):
 class _AllocationReplay:
     """TFLM's allocations for one model, target and plan."""
 
-    def __init__(self, model: Model, target: Target, offsets: Mapping[int, int]) -> None:
+    def __init__(self, model: Model, target: Target, offsets: Mapping[Tensor, int]) -> None:
         self._model, self._target, self._offsets = model, target, offsets
         self._layout: StructSizes = struct_sizes(target)
-        self._channels: dict[int, int] = {}
+        self._channels: dict[Tensor, int] = {}
         self.warnings: list[str] = []
         self._scratch: ScratchModel = scratch_model(target)
         self._ops = list(model.ops())
@@ -193,11 +193,11 @@ class _AllocationReplay:
         self._requests = [self._scratch(op) for op in self._ops]
         if target.lean:
             self._costs = lean_costs(model, target, self._costs, self._requests)
-        self._by_op = {id(op): r for op, r in zip(self._ops, self._requests, strict=True)}
-        line = timeline(model, lambda op: self._by_op[id(op)])
-        handles = {id(op.outputs[0]) for op in self._ops if op.kind == "VAR_HANDLE" and op.outputs}
+        self._by_op = dict(zip(self._ops, self._requests, strict=True))
+        line = timeline(model, lambda op: self._by_op[op])
+        handles = {op.outputs[0] for op in self._ops if op.kind == "VAR_HANDLE" and op.outputs}
         # VAR_HANDLE points its output to its own OpData, so the planner never sees it.
-        kept = [t for t in line.planned if id(t) not in handles] if handles else line.planned
+        kept = [t for t in line.planned if t not in handles] if handles else line.planned
         self._line: Timeline = replace(line, planned=kept)
         self.doubts = tuple(uncertainties(self._ops, self._costs, target))
         self.warnings += warnings(self._ops, target)
@@ -212,19 +212,19 @@ class _AllocationReplay:
         placed = greedy.place(asked)
         head = max(0, greedy.head(asked, placed))
         first = len(self._line.planned)
-        sizes = [s for op in self._line.ops if id(op) in self._line.scopes for s in self._asked(op)]
+        sizes = [s for op in self._line.ops if op in self._line.scopes for s in self._asked(op)]
         uses = zip(self._line.scratch, sizes, placed[first:], strict=False)
         return head, tuple(ScratchUse(s.op.label, size, at) for s, size, at in uses)
 
     def _asked(self, op: Op) -> list[int]:
-        return [s for s in self._by_op[id(op)] if s > 0]
+        return [s for s in self._by_op[op] if s > 0]
 
     def _planned_variables(self) -> list[Tensor]:
         """Variables that the plan puts into the head."""
-        return [t for t in self._model.tensors() if t.is_variable and id(t) in self._offsets]
+        return [t for t in self._model.tensors() if t.is_variable and t in self._offsets]
 
     def _variable_request(self, tensor: Tensor) -> greedy.Request:
-        return greedy.Request(align_up(tensor.nbytes), -1, -1, self._offsets[id(tensor)])
+        return greedy.Request(align_up(tensor.nbytes), -1, -1, self._offsets[tensor])
 
     # --- all of it ------------------------------------------------------------------------
 
@@ -323,9 +323,9 @@ class _AllocationReplay:
         sizes, pointer = self._layout, self._layout.pointer
         start = align_up(top, pointer)
         dims, top = start + sizes.dims_end, start + sizes.tensor
-        channels = self._channels.get(id(step))
+        channels = self._channels.get(step)
         if channels is None:
-            channels = self._channels[id(step)] = scale_count_of(step)
+            channels = self._channels[step] = scale_count_of(step)
         if not channels:
             return Fetched(dims, top, top, top)
         start = align_up(top, pointer)
@@ -356,9 +356,9 @@ class _AllocationReplay:
             for index, tensor in enumerate(graph.tensors):
                 if not tensor.is_variable:
                     continue
-                if id(listed[index]) not in self._offsets:
+                if listed[index] not in self._offsets:
                     log.pieces.append((_VARIABLES, tensor.nbytes, ALIGNMENT))
-                elif listed[index] is not tensor and id(tensor) not in self._offsets:
+                elif listed[index] is not tensor and tensor not in self._offsets:
                     self.warnings.append(
                         f"variable {tensor.name!r} gets no memory: TFLM confuses it with "
                         f"{listed[index].name!r} of the first sub-graph, which the plan places"
@@ -381,8 +381,8 @@ class _Assigned:
     stands in the same graph as its VAR_HANDLE."""
 
     def __init__(self, model: Model) -> None:
-        self._names: dict[int, Any] = {
-            id(op.outputs[0]): (
+        self._names: dict[Tensor, Any] = {
+            op.outputs[0]: (
                 getattr(op.options, "container", None),
                 getattr(op.options, "sharedName", None),
             )
@@ -395,7 +395,7 @@ class _Assigned:
         if op.kind != "ASSIGN_VARIABLE" or len(op.inputs) < 2:
             return None
         handle, value = op.inputs[0], op.inputs[1]
-        name = None if handle is None else self._names.get(id(handle))
+        name = None if handle is None else self._names.get(handle)
         if name is None or value is None or name in self._seen:
             return None
         self._seen.add(name)

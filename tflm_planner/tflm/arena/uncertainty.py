@@ -121,7 +121,7 @@ def wild_scratch(
 ) -> Iterator[str]:
     """Warnings about scratch that TFLM never places. requests: bytes asked for by each operator."""
     for op, asked in zip(ops, requests, strict=True):
-        if asked and id(op) not in line.scopes:
+        if asked and op not in line.scopes:
             yield (
                 f"{op.label} is in a sub-graph that nothing calls and requests scratch: TFLM "
                 "writes to a wild address; drop the sub-graph"

@@ -128,7 +128,7 @@ class _Firmware:
 
     target: Target
     pool: lean.Pool
-    _filters: set[int] = field(default_factory=set[int])
+    _filters: set[Tensor] = field(default_factory=set[Tensor])
     _arrays: dict[Hashable, Hashable] = field(default_factory=dict[Hashable, Hashable])
     _opdata: set[Hashable] = field(default_factory=set[Hashable])
     _made: int = 0
@@ -151,7 +151,8 @@ class _Firmware:
         arrays = _parameters(op, self.target)
         if arrays is None or not (self.pool or self._shares_tiles(op)):
             return stock
-        known = id(op.inputs[1])
+        known = op.inputs[1]
+        assert known is not None
         watched = not self.pool and known not in self._filters
         self._filters.add(known)
         if watched:
@@ -207,7 +208,7 @@ class _Firmware:
         at = self.pool.find(array)
         if at is not None:
             return "flash", at
-        return self._arrays.get((op.kind, id(op.inputs[1]), role, array)) if self._shares else None
+        return self._arrays.get((op.kind, op.inputs[1], role, array)) if self._shares else None
 
     def _new_place(self) -> Hashable:
         self._made += 1
@@ -217,7 +218,7 @@ class _Firmware:
         self, op: Op, arrays: Sequence[bytes], places: Sequence[Hashable], form: Hashable
     ) -> None:
         for role, (array, place) in enumerate(zip(arrays, places, strict=True)):
-            self._arrays[op.kind, id(op.inputs[1]), role, array] = place
+            self._arrays[op.kind, op.inputs[1], role, array] = place
         self._opdata.add(form)
 
 
@@ -230,12 +231,12 @@ def _opdata_form(
     """Equal for two operators exactly if TFLM computes the same OpData for both: kind, padding or
     sizes, zero points, range of the activation, where the arrays lie, scratch (its index is
     unique), row sums of a filter (their place is)."""
-    alone: Hashable = id(op) if any(requests) else None
+    alone: Hashable = op if any(requests) else None
     known, result = op.inputs[1], op.outputs[0]
     assert known is not None
     if op.kind == "FULLY_CONNECTED":
         sizes = (known.shape, result.elements) if uses_cmsis(op.kind, target) else ()
-        alone = id(op) if keeps_sums(op, target) else alone
+        alone = op if keeps_sums(op, target) else alone
     else:
         sizes = _padding(op)
     return op.kind, _values(op), sizes, tuple(places), alone

@@ -222,4 +222,4 @@ class _LoopInterval:
 
 def _rows_bytes(g: Geometry, t: Tensor) -> int:
     """Bytes of a turn's rows of a tensor."""
-    return g.rows[id(t)] * row_elements(t) * element_bytes(t)
+    return g.rows[t] * row_elements(t) * element_bytes(t)

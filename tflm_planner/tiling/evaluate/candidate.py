@@ -14,19 +14,18 @@ from tflm_planner.cost import latency_of
 from tflm_planner.memory.allocators.packing import ROUNDS, pack
 from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import reorder
-from tflm_planner.model.ir import Model
-from tflm_planner.tflm import greedy
+from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.element_types import Form, forms_of, refused_beyond
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.liveness import (
     Timeline,
-    placement_requests,
     planning_problem,
     timeline,
     view_aliases,
 )
 from tflm_planner.tflm.machine import runners
+from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.versions import can
 from tflm_planner.tiling.options import Tiling, TilingOptions
@@ -192,7 +191,7 @@ def _plan_and_count(
         view_aliases(line, made.main) if dialect and trial.bound else (),
         ROUNDS * trial.effort,
     )
-    offsets = dict(zip(map(id, line.planned), plan.offsets, strict=False))
+    offsets = dict(zip(line.planned, plan.offsets, strict=False))
     peak = _bottleneck(made, line, offsets, tiled.index, trial.schemes)
     copying = RemainingCopies(offsets, can(target, "skips_copies"))
     if dialect:
@@ -263,14 +262,14 @@ def schedule_order(model: Model, options: TilingOptions) -> tuple[int, ...]:
 def _bottleneck(
     model: Model,
     line: Timeline,
-    offsets: dict[int, int],
+    offsets: dict[Tensor, int],
     index: dict[int, int],
     schemes: Sequence[TiledRegion | LoopedRegion],
 ) -> int | None:
     """The operator of the original that has most live bytes under the highest buffer."""
-    requests = placement_requests(line, offsets)
-    placed = greedy.place(requests)
-    tops = [o + r.size for o, r in zip(placed, requests, strict=True)]
+    placement = placement_of(line, offsets)
+    requests = placement.requests
+    tops = [o + r.size for o, r in zip(placement.offsets, requests, strict=True)]
     if not tops:
         return None
     high = requests[tops.index(max(tops))]
@@ -284,7 +283,7 @@ def _bottleneck(
 
 def _origin(
     model: Model,
-    scopes: dict[int, list[tuple[int, int]]],
+    scopes: dict[Op, list[tuple[int, int]]],
     scope: int,
     index: dict[int, int],
     schemes: Sequence[TiledRegion | LoopedRegion],
@@ -293,7 +292,7 @@ def _origin(
     operator is new, and lies between the untouched ones around its region."""
     before = -1
     for op in model.main.ops:
-        here = any(start <= scope <= end for start, end in scopes.get(id(op), ()))
+        here = any(start <= scope <= end for start, end in scopes.get(op, ()))
         if id(op) in index:
             before = index[id(op)]
         if here:

@@ -39,9 +39,9 @@ def extract_interval(model: Model, ops: Sequence[Op], through: Sequence[Tensor])
     }
     leaving |= {id(t): t for t in through}
     outputs = [t for t in leaving.values() if id(t) in kept]
-    copies: dict[int, Tensor] = {}
+    copies: dict[Tensor, Tensor] = {}
     graph = _graph(model.main, ops, list(entering.values()), outputs, copies)
-    reader = _reader([copies[key] for key in leaving])
+    reader = _reader([copies[t] for t in leaving.values()])
     graph.ops.append(reader)
     graph.tensors += reader.outputs
     graph.outputs += reader.outputs
@@ -77,7 +77,7 @@ def _graph(
     ops: Sequence[Op],
     inputs: Sequence[Tensor],
     outputs: Sequence[Tensor],
-    tensors: dict[int, Tensor],
+    tensors: dict[Tensor, Tensor],
 ) -> Graph:
     """`graph` with copies of these operators and of the tensors that they mention, which are
     noted in `tensors`; links are left to the caller."""
@@ -85,12 +85,12 @@ def _graph(
     mentioned |= {id(t) for t in (*inputs, *outputs)}
     for t in graph.tensors:
         if id(t) in mentioned:
-            tensors[id(t)] = copy_of_tensor(t, t.buffer)
+            tensors[t] = copy_of_tensor(t, t.buffer)
     return Graph(
         graph.name,
-        [tensors[id(t)] for t in graph.tensors if id(t) in tensors],
-        [tensors[id(t)] for t in inputs],
-        [tensors[id(t)] for t in outputs],
+        [tensors[t] for t in graph.tensors if t in tensors],
+        [tensors[t] for t in inputs],
+        [tensors[t] for t in outputs],
         [copy_of_operator(op, tensors, op.code, op.graphs) for op in ops],
         graph.raw,
     )

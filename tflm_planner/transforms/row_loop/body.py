@@ -43,15 +43,15 @@ class LoopBuilder(Turn):
     def __init__(self, model: Model, shape: Geometry) -> None:
         self._main = RowOps(Draft(model, model.main))
         body = RowOps(Draft(model, new_graph("body"), self._main.draft))
-        wide = [u.tile if u.again else shape.rows[id(u.reading.tensor)] for u in shape.uses]
+        wide = [u.tile if u.again else shape.rows[u.reading.tensor] for u in shape.uses]
         super().__init__(shape, body, max(*wide, 1 if gathers(shape.source) else _AXES))
         self._test = Draft(model, new_graph("condition"), self._main.draft)
         self._variables: list[_Variable] = []
         self._halos: list[tuple[Use, _Variable]] = []
-        self._starts: dict[int, Tensor] = {}
+        self._starts: dict[Tensor, Tensor] = {}
         self._gathers: dict[bytes, Tensor] = {}
         self._turn: Tensor | None = None
-        self._steps: dict[int, int] = {}
+        self._steps: dict[Tensor, int] = {}
 
     def commit(self) -> list[Op]:
         """Put the loop into the model in place of the region; its operators in the main graph."""
@@ -100,13 +100,13 @@ class LoopBuilder(Turn):
         after = self._body.draft.tensor(first, name, (len(start),))
         made = _Variable(first, inside, after)
         self._variables.append(made)
-        self._steps[id(inside)] = step
+        self._steps[inside] = step
         return made
 
     def _count(self) -> None:
         draft = self._body.draft
         for v in self._variables:
-            step = self._steps.get(id(v.inside))
+            step = self._steps.get(v.inside)
             if step is not None:
                 draft.op("ADD", [v.inside, draft.integers("step", [step])], [v.after])
 
@@ -130,16 +130,16 @@ class LoopBuilder(Turn):
     # --- halos ---
 
     def _halo(self, use: Use) -> Tensor:
-        first = self._unrolled.halos.get(id(use))
+        first = self._unrolled.halos.get(use)
         if first is None:
             r = use.reading
             first = self._main.filled(r.tensor, padded_shape(r, use.carried), r.value)
         inside = self._body.draft.tensor(use.reading.tensor, "halo", first.shape or ())
-        self._starts[id(inside)] = first
+        self._starts[inside] = first
         return inside
 
     def _leave(self, use: Use, before: Tensor, after: Tensor) -> None:
-        made = _Variable(self._starts[id(before)], before, after)
+        made = _Variable(self._starts[before], before, after)
         self._variables.append(made)
         self._halos.append((use, made))
 
@@ -169,11 +169,11 @@ class LoopBuilder(Turn):
         shape, store, draft = self._shape, self._shape.store, self._main.draft
         after = [draft.tensor(v.inside, "w", v.inside.shape or ()) for v in self._variables]
         self._while = draft.op("WHILE", [v.start for v in self._variables], after)
-        by_variable = {id(v): w for v, w in zip(self._variables, after, strict=True)}
+        by_variable = dict(zip(self._variables, after, strict=True))
         self._unrolled.store = after[0]
         if not store.shared and shape.peeled[1]:
             self._unrolled.source = after[1]
-        self._unrolled.halos = {id(u): by_variable[id(v)] for u, v in self._halos}
+        self._unrolled.halos = {u: by_variable[v] for u, v in self._halos}
         for turn in range(shape.turns - shape.peeled[1], shape.turns):
             self._unrolled.run(turn)
         left, size = self._unrolled.store, shape.result.elements
@@ -190,7 +190,7 @@ class LoopBuilder(Turn):
     def _start_ahead(self) -> None:
         """The first halos of a loop that starts ahead: rows that it skips, under padding."""
         shape, store = self._shape, self._shape.store
-        ahead = -shape.delays[id(shape.source)]
+        ahead = -shape.delays[shape.source]
         image = self._unrolled.store if store.shared else shape.source
         for use in shape.uses:
             if use.reading.tensor is shape.source and use.carried and ahead:
@@ -201,12 +201,12 @@ class LoopBuilder(Turn):
                 pads = (use.carried - real, 0)
                 above, below = pads[::-1] if shape.backwards else pads
                 halo = self._main.padded(use.reading, rows, above, below)
-                self._unrolled.halos[id(use)] = halo
+                self._unrolled.halos[use] = halo
 
     def _taken(self, late: int, count: int) -> Tensor:
         """So many rows of the region's input from turn * rows - `late` on."""
         store, source = self._shape.store, self._shape.source
-        rows = self._turns * self._shape.rows[id(source)] - late + np.arange(count)[None, :]
+        rows = self._turns * self._shape.rows[source] - late + np.arange(count)[None, :]
         rows += store.lead
         fits = bool(rows.min() >= 0 and rows.max() < store.rows)
         if not fits:

@@ -75,7 +75,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Geometry:
-    """A region as a loop. rows, delays: by tensor identity; see the module. peeled: how many of
+    """A region as a loop. rows, delays: by tensor; see the module. peeled: how many of
     the first and of the last turns run outside the loop."""
 
     ops: tuple[Op, ...]
@@ -83,8 +83,8 @@ class Geometry:
     result: Tensor
     backwards: bool
     turns: int
-    rows: dict[int, int]
-    delays: dict[int, int]
+    rows: dict[Tensor, int]
+    delays: dict[Tensor, int]
     uses: tuple[Use, ...]
     store: Store
     peeled: tuple[int, int] = (0, 0)
@@ -92,7 +92,7 @@ class Geometry:
     @property
     def step(self) -> int:
         """Elements that a turn writes."""
-        return self.rows[id(self.result)] * row_elements(self.result)
+        return self.rows[self.result] * row_elements(self.result)
 
     def place(self, turn: int) -> int:
         """Where a turn writes, in elements of the store; below 0 or behind the last place where
@@ -122,7 +122,7 @@ class Geometry:
         most = 0
         for op in self.ops:
             out = op.outputs[0]
-            need = self.rows[id(out)] * row_elements(out) * element_bytes(out)
+            need = self.rows[out] * row_elements(out) * element_bytes(out)
             for u in self.uses:
                 if u.op is op:
                     need += u.tile * u.reading.width * element_bytes(u.reading.tensor)
@@ -151,9 +151,9 @@ def geometry(
     Raises NotStreamableError.
     """
     source, result = _ends(graph, region)
-    inner = {id(op) for op in region}
+    inner = set(region)
     kept = any(t is source for t in graph.outputs)
-    kept = kept or any(id(op) not in inner for op in source.consumers)
+    kept = kept or any(op not in inner for op in source.consumers)
     if height(result) <= loop.rows:
         raise NotStreamableError("one turn would make the whole result")
     peels = loop.border == "peeled"
@@ -180,16 +180,16 @@ def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> Geometry:
     Raises NotStreamableError.
     """
     source, result = _ends(graph, region)
-    inner = {id(op) for op in region}
+    inner = set(region)
     kept = any(t is source for t in graph.outputs)
-    if kept or any(id(op) not in inner for op in source.consumers):
+    if kept or any(op not in inner for op in source.consumers):
         raise NotStreamableError(f"{source.name!r} is needed elsewhere as a whole")
     reads = [(op, r) for op in region for r in operand_rows(op)]
-    rates, delays = _rates(region, result, reads, rows), {id(source): 0}
+    rates, delays = _rates(region, result, reads, rows), {source: 0}
     _delay(delays, region, reads, False, 1, result)
-    late = delays[id(result)]
+    late = delays[result]
     turns = -(-(height(result) + late) // rows)
-    if rates[id(source)] >= height(source) or turns < _FEWEST:
+    if rates[source] >= height(source) or turns < _FEWEST:
         raise NotStreamableError("one strip would be the whole image")
     uses = _uses(reads, rates, delays, source, "masked", again=False)
     store = Store(False, height(source), 0, result.elements, -late * row_elements(result), 0)
@@ -212,14 +212,14 @@ def _variants(
     looks = [r.reach - r.stride - _sides(r, backwards)[0] for _, r in reads if r.tensor is source]
     most = min(max(0, *looks, 0), _MOST_AHEAD, height(source))
     for aligned, ahead in product((True, False), range(most + 1)):
-        delays = {id(source): -ahead}
+        delays = {source: -ahead}
         _delay(delays, region, reads, backwards, loop.rows if aligned else 1, result)
-        turns = -(-(height(result) + delays[id(result)]) // loop.rows)
+        turns = -(-(height(result) + delays[result]) // loop.rows)
         for again in (True, False):
             uses = _uses(reads, rows, delays, source, loop.border, again)
             pace = Pace(
-                turns, rows[id(source)], ahead, _latest(source, delays, uses),
-                loop.rows * row_elements(result), delays[id(result)] * row_elements(result),
+                turns, rows[source], ahead, _latest(source, delays, uses),
+                loop.rows * row_elements(result), delays[result] * row_elements(result),
             )  # fmt: skip
             store = store_of(
                 source, result, pace, shared=shared, aligned=aligned, backwards=backwards
@@ -235,11 +235,11 @@ def _peeled(g: Geometry) -> Geometry:
     first, behind = 0, g.turns
     for u in g.uses:
         if u.masked and u.again:
-            late, n = g.delays[id(g.source)] + u.halo, g.rows[id(g.source)]
+            late, n = g.delays[g.source] + u.halo, g.rows[g.source]
             first = max(first, -(-late // n))
             behind = min(behind, (height(g.source) - u.tile + late) // n + 1)
         elif u.masked:
-            late, n = g.delays[id(u.reading.tensor)], g.rows[id(u.reading.tensor)]
+            late, n = g.delays[u.reading.tensor], g.rows[u.reading.tensor]
             if u.before > 0:
                 first = max(first, -(-late // n))
             if u.after > 0:
@@ -267,20 +267,20 @@ def _is_padded(g: Geometry) -> bool:
 
 def _ends(graph: Graph, region: Sequence[Op]) -> tuple[Tensor, Tensor]:
     """The only tensor that enters the region, and the only one that leaves it."""
-    inner = {id(op) for op in region}
+    inner = set(region)
     if not is_convex(graph.ops, region):
         raise NotStreamableError("a path leaves the region and comes back")
-    outputs = {id(t) for t in graph.outputs}
-    sources: dict[int, Tensor] = {}
-    results: dict[int, Tensor] = {}
+    outputs = set(graph.outputs)
+    sources: dict[Tensor, None] = {}
+    results: dict[Tensor, None] = {}
     for op in region:
         for t in op.operands():
-            if not t.is_constant and (t.producer is None or id(t.producer) not in inner):
-                sources[id(t)] = t
+            if not t.is_constant and (t.producer is None or t.producer not in inner):
+                sources[t] = None
         for t in op.outputs:
-            outside = [c for c in t.consumers if id(c) not in inner]
-            if outside or id(t) in outputs:
-                results[id(t)] = t
+            outside = [c for c in t.consumers if c not in inner]
+            if outside or t in outputs:
+                results[t] = None
             elif not t.consumers:
                 raise NotStreamableError(f"nobody reads the result of {op.label}")
     if len(sources) != 1 or len(results) != 1:
@@ -288,8 +288,8 @@ def _ends(graph: Graph, region: Sequence[Op]) -> tuple[Tensor, Tensor]:
             f"{len(sources)} tensors enter the region and {len(results)} leave it; a loop has one "
             "of each"
         )
-    (source,), (result,) = sources.values(), results.values()
-    if any(id(c) in inner for c in result.consumers):
+    (source,), (result,) = sources, results
+    if any(c in inner for c in result.consumers):
         raise NotStreamableError(f"the region reads {result.name!r}, which leaves it, itself")
     check_image(source)
     return source, result
@@ -297,14 +297,14 @@ def _ends(graph: Graph, region: Sequence[Op]) -> tuple[Tensor, Tensor]:
 
 def _rates(
     region: Sequence[Op], result: Tensor, reads: Sequence[tuple[Op, OperandRows]], rows: int
-) -> dict[int, int]:
+) -> dict[Tensor, int]:
     """Rows of each tensor a turn."""
-    found = {id(result): rows}
+    found = {result: rows}
     for op in reversed(region):
         for maker, r in reads:
             if maker is op:
-                rate = found[id(op.outputs[0])] * r.stride
-                if found.setdefault(id(r.tensor), rate) != rate:
+                rate = found[op.outputs[0]] * r.stride
+                if found.setdefault(r.tensor, rate) != rate:
                     raise NotStreamableError(f"{r.tensor.name!r} is read at two rates")
     return found
 
@@ -314,7 +314,7 @@ def _sides(r: OperandRows, backwards: bool) -> tuple[int, int]:
 
 
 def _delay(
-    found: dict[int, int],
+    found: dict[Tensor, int],
     region: Sequence[Op],
     reads: Sequence[tuple[Op, OperandRows]],
     backwards: bool,
@@ -328,17 +328,17 @@ def _delay(
         for maker, r in reads:
             if maker is op:
                 before, _ = _sides(r, backwards)
-                late = found[id(r.tensor)] + max(r.reach - r.stride, 0) - before
+                late = found[r.tensor] + max(r.reach - r.stride, 0) - before
                 delay = max(delay, -(-late // r.stride))
         if op.outputs[0] is result:
             delay = -(-delay // unit) * unit
-        found[id(op.outputs[0])] = delay
+        found[op.outputs[0]] = delay
 
 
 def _uses(
     reads: Sequence[tuple[Op, OperandRows]],
-    rows: dict[int, int],
-    delays: dict[int, int],
+    rows: dict[Tensor, int],
+    delays: dict[Tensor, int],
     source: Tensor,
     border: Edge,
     again: bool,
@@ -348,10 +348,10 @@ def _uses(
     found: list[Use] = []
     for op, r in reads:
         before, after = _sides(r, border == "reverse")
-        late = delays[id(r.tensor)]
-        halo = delays[id(op.outputs[0])] * r.stride + before - late
-        tile = (rows[id(op.outputs[0])] - 1) * r.stride + r.reach
-        assert halo >= max(r.reach - r.stride, 0) and halo + rows[id(r.tensor)] >= tile
+        late = delays[r.tensor]
+        halo = delays[op.outputs[0]] * r.stride + before - late
+        tile = (rows[op.outputs[0]] - 1) * r.stride + r.reach
+        assert halo >= max(r.reach - r.stride, 0) and halo + rows[r.tensor] >= tile
         bare = max(before, after) <= 0
         if again and r.tensor is source and halo and (bare or border == "peeled"):
             found.append(Use(op, r, before, after, halo, tile, again=True, masked=not bare))
@@ -365,14 +365,14 @@ def _uses(
     return tuple(found)
 
 
-def _latest(source: Tensor, delays: dict[int, int], uses: Sequence[Use]) -> int:
+def _latest(source: Tensor, delays: dict[Tensor, int], uses: Sequence[Use]) -> int:
     """Rows by which the latest reading of the input lags behind, all considered."""
-    return delays[id(source)] + max((u.halo for u in uses if u.again), default=0)
+    return delays[source] + max((u.halo for u in uses if u.again), default=0)
 
 
 def _check(g: Geometry) -> None:
     """What the module's drawing says, turn by turn, by simple counting."""
-    store, taken = g.store, g.rows[id(g.source)]
+    store, taken = g.store, g.rows[g.source]
     assert store.rows >= store.lead + height(g.source), "the input does not fit its store"
     step = g.step
     late = _latest(g.source, g.delays, g.uses)
@@ -384,8 +384,8 @@ def _check(g: Geometry) -> None:
         if store.shared and turn < g.turns - 1 and following < height(g.source):
             read_from = (store.lead + max(following, 0)) * row_elements(g.source)
             assert at + step <= read_from, "a turn overwrites rows that are still read"
-        for row in range(g.rows[id(g.result)]):
-            index = turn * g.rows[id(g.result)] - g.delays[id(g.result)] + row
+        for row in range(g.rows[g.result]):
+            index = turn * g.rows[g.result] - g.delays[g.result] + row
             place = at + row * row_elements(g.result)
             if 0 <= index < height(g.result):
                 assert place == store.start + index * row_elements(g.result), "a row is misplaced"

@@ -26,25 +26,25 @@ class Unrolled:
     def __init__(self, pieces: RowOps, shape: Geometry, store: Tensor) -> None:
         self._pieces, self._shape = pieces, shape
         self.store, self.source = store, shape.source
-        self.halos: dict[int, Tensor] = {}
+        self.halos: dict[Use, Tensor] = {}
 
     def run(self, turn: int) -> None:
         """Append one turn."""
         shape = self._shape
-        rows: dict[int, Tensor] = {}
+        rows: dict[Tensor, Tensor] = {}
         for op in shape.ops:
             out = op.outputs[0]
             wanted = self._inside(out, turn)
             tiles = {u.reading.operand: self._tile(u, turn, wanted, rows)
                      for u in shape.uses_of(op)}  # fmt: skip
             if wanted[0] < wanted[1]:
-                rows[id(out)] = self._computed(op, tiles, wanted)
-        if id(shape.result) in rows:
-            self._write(rows[id(shape.result)], self._inside(shape.result, turn)[0])
+                rows[out] = self._computed(op, tiles, wanted)
+        if shape.result in rows:
+            self._write(rows[shape.result], self._inside(shape.result, turn)[0])
 
     def _inside(self, t: Tensor, turn: int) -> Range:
         """The rows of a turn that lie inside the image."""
-        n, late = self._shape.rows[id(t)], self._shape.delays[id(t)]
+        n, late = self._shape.rows[t], self._shape.delays[t]
         low, high = turn * n - late, (turn + 1) * n - late
         return max(low, 0), min(high, height(t))
 
@@ -60,13 +60,15 @@ class Unrolled:
         draft.clone(op, operands, [made], **changed)
         return made
 
-    def _tile(self, use: Use, turn: int, wanted: Range, rows: dict[int, Tensor]) -> Tensor | None:
+    def _tile(
+        self, use: Use, turn: int, wanted: Range, rows: dict[Tensor, Tensor]
+    ) -> Tensor | None:
         """The rows that `op` reads for its rows `wanted`; and the next halo."""
         r, pieces = use.reading, self._pieces
         needed = self._needed(use, wanted)
         if use.again:
             return None if needed is None else self._again(use, needed)
-        n, late = self._shape.rows[id(r.tensor)], self._shape.delays[id(r.tensor)]
+        n, late = self._shape.rows[r.tensor], self._shape.delays[r.tensor]
         low, high = self._inside(r.tensor, turn)
         start = turn * n - late
         if low >= high:
@@ -74,7 +76,7 @@ class Unrolled:
         elif r.tensor is self._shape.source:
             new = self._taken((low, high))
         else:
-            new = rows[id(r.tensor)]
+            new = rows[r.tensor]
         if not use.carried:
             if needed is None:
                 return None
@@ -85,7 +87,7 @@ class Unrolled:
             left = min(needed[1], high) - max(needed[0], low)
             return pieces.padded(r, pieces.rows_of(new, skip, left), above, below)
         tile = self._joined(use, new, (low, high), start)
-        self.halos[id(use)] = pieces.rows_of(tile, n, use.carried)
+        self.halos[use] = pieces.rows_of(tile, n, use.carried)
         if needed is None:
             return None
         return pieces.rows_of(tile, needed[0] - (start - use.carried), needed[1] - needed[0])
@@ -102,7 +104,7 @@ class Unrolled:
     def _joined(self, use: Use, new: Tensor | None, inside: Range, start: int) -> Tensor:
         """The halo and all new rows of a turn, those outside the image as padding."""
         r, pieces = use.reading, self._pieces
-        n, halo = self._shape.rows[id(r.tensor)], self.halos.get(id(use))
+        n, halo = self._shape.rows[r.tensor], self.halos.get(use)
         if new is None:
             new = pieces.filled(r.tensor, padded_shape(r, n), r.value)
             above = 0

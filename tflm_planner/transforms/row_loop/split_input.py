@@ -76,16 +76,16 @@ def ends_of(model: Model) -> list[tuple[int, ...]]:
     graph = model.main
     if len(graph.inputs) != 1:
         return []
-    source, needed = graph.inputs[0], dict[int, frozenset[int]]()
+    source, needed = graph.inputs[0], dict[Tensor, frozenset[int]]()
     found: list[tuple[int, ...]] = []
     for i, op in enumerate(graph.ops):
-        before = [needed.get(id(t)) for t in op.operands()]
+        before = [needed.get(t) for t in op.operands()]
         behind = any(t is source for t in op.operands()) or any(b is not None for b in before)
         if not behind:
             continue
         region = frozenset((i,)).union(*(b for b in before if b is not None))
         for t in op.outputs:
-            needed[id(t)] = region
+            needed[t] = region
         found.append(tuple(sorted(region)))
     return found
 
@@ -137,11 +137,11 @@ class _FrontBuilder(Turn):
 
     def __init__(self, model: Model, shape: Geometry) -> None:
         draft = Draft(model, new_graph("front"))
-        masked = [shape.rows[id(u.reading.tensor)] for u in shape.uses if u.masked]
+        masked = [shape.rows[u.reading.tensor] for u in shape.uses if u.masked]
         super().__init__(shape, RowOps(draft), max(masked, default=0))
         source = shape.source
         self._model = model
-        self._new = draft.tensor(source, source.name, with_rows(source, shape.rows[id(source)]))
+        self._new = draft.tensor(source, source.name, with_rows(source, shape.rows[source]))
         self._turn: Tensor | None = None
         self._before: list[Tensor] = []
         self._after: list[Tensor] = []
@@ -159,10 +159,10 @@ class _FrontBuilder(Turn):
         keep_only(self._model, graph)
         return StripSchedule(
             height(shape.source),
-            shape.rows[id(shape.source)],
+            shape.rows[shape.source],
             shape.turns,
-            shape.rows[id(shape.result)],
-            shape.delays[id(shape.result)],
+            shape.rows[shape.result],
+            shape.delays[shape.result],
             height(shape.result),
             self._width if turn else 0,
             tuple(self._fills),

@@ -36,7 +36,7 @@ class Turn(ABC):
         self._shape, self._body, self._width = shape, body, width
         self._tiles: list[tuple[Use, Tensor, Tensor]] = []
         self._tables: dict[bytes, Tensor] = {}
-        self._rows: dict[int, Tensor] = {}
+        self._rows: dict[Tensor, Tensor] = {}
         first, last = shape.peeled
         self._turns = np.arange(first, shape.turns - last)[:, None]
         """The turns that are run so, as a column."""
@@ -70,27 +70,27 @@ class Turn(ABC):
             if shape.backwards:
                 self._carry_on()
             if op.kind in ("PAD", "PADV2"):
-                made[id(out)] = tiles[0]
+                made[out] = tiles[0]
                 self._carry_on()
                 continue
-            made[id(out)] = draft.tensor(out, out.name, with_rows(out, shape.rows[id(out)]))
+            made[out] = draft.tensor(out, out.name, with_rows(out, shape.rows[out]))
             operands = [
                 None if t is None else draft.same(t) if t.is_constant else tiles[i]
                 for i, t in enumerate(op.inputs)
             ]
             changed = {"padding": _VALID} if window_of(op) is not None else {}
-            draft.clone(op, operands, [made[id(out)]], **changed)
+            draft.clone(op, operands, [made[out]], **changed)
             self._carry_on()
-        return made[id(shape.result)]
+        return made[shape.result]
 
     def _tile(self, use: Use) -> Tensor:
         """The rows that an operator needs in this turn, padded."""
         r = use.reading
-        count, late = self._shape.rows[id(r.tensor)], self._shape.delays[id(r.tensor)]
+        count, late = self._shape.rows[r.tensor], self._shape.delays[r.tensor]
         if use.again:
             return self._body.padded(r, self._taken(use.halo + late, use.tile), 0, 0)
         from_store = r.tensor is self._shape.source
-        new = self._taken(late, count) if from_store else self._rows[id(r.tensor)]
+        new = self._taken(late, count) if from_store else self._rows[r.tensor]
         new = self._body.padded(r, new, 0, int(use.masked and gathers(r.tensor)))
         if use.masked:
             new = self._masked(use, new, count)
@@ -104,7 +104,7 @@ class Turn(ABC):
         if self._shape.backwards or window_of(use.op) is None:
             return False
         made = (height(rows) - use.reading.reach) // use.reading.stride + 1
-        return made == self._shape.rows[id(use.op.outputs[0])]
+        return made == self._shape.rows[use.op.outputs[0]]
 
     def _edge(self, rows: Tensor, wanted: int, *, first: bool) -> Tensor:
         """The `wanted` rows that come first in running direction, or last."""
@@ -144,8 +144,8 @@ class Turn(ABC):
         """Rows that lie outside the image replaced by padding: the row of padding below is taken
         in their place, or they are multiplied by zero."""
         r = use.reading
-        late = self._shape.delays[id(r.tensor)]
-        index = self._turns * self._shape.rows[id(r.tensor)] - late + np.arange(count)[None, :]
+        late = self._shape.delays[r.tensor]
+        index = self._turns * self._shape.rows[r.tensor] - late + np.arange(count)[None, :]
         inside = (index >= 0) & (index < height(r.tensor))
         if self._shape.backwards:
             inside = inside[:, ::-1]

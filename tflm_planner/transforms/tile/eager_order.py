@@ -38,13 +38,13 @@ class _Run:
 
     def __init__(self, ops: Sequence[Op]) -> None:
         self.order: list[Op] = []
-        self._done: set[int] = set()
-        made = {id(t) for op in ops for t in op.outputs}
-        self._reads = {id(op): {id(t): t for t in op.operands() if id(t) in made} for op in ops}
+        self._done: set[Op] = set()
+        made = {t for op in ops for t in op.outputs}
+        self._reads = {op: dict.fromkeys(t for t in op.operands() if t in made) for op in ops}
         self._left = {key: len(tensors) for key, tensors in self._reads.items()}
-        self._readers: dict[int, list[Op]] = {}
+        self._readers: dict[Tensor, list[Op]] = {}
         for op in ops:
-            for t in self._reads[id(op)]:
+            for t in self._reads[op]:
                 self._readers.setdefault(t, []).append(op)
         # Of each tensor: readers that have not run, how many of them may, and what all will make.
         self._unread = {t: len(readers) for t, readers in self._readers.items()}
@@ -53,29 +53,29 @@ class _Run:
 
     def is_done(self, op: Op) -> bool:
         """Whether it has run."""
-        return id(op) in self._done
+        return op in self._done
 
     def put(self, op: Op) -> list[Op]:
         """Run it; those that it makes ready."""
-        self._done.add(id(op))
+        self._done.add(op)
         self.order.append(op)
-        for t in self._reads[id(op)]:
+        for t in self._reads[op]:
             self._unread[t] -= 1
             self._ready[t] -= 1
             self._makes[t] -= _makes(op)
         ready: list[Op] = []
-        for reader in (r for t in op.outputs for r in self._readers.get(id(t), ())):
-            self._left[id(reader)] -= 1
-            if not self._left[id(reader)]:
+        for reader in (r for t in op.outputs for r in self._readers.get(t, ())):
+            self._left[reader] -= 1
+            if not self._left[reader]:
                 ready.append(reader)
-                for t in self._reads[id(reader)]:
+                for t in self._reads[reader]:
                     self._ready[t] += 1
         return ready
 
     def ending(self, op: Op) -> list[Op]:
         """The other readers of an operand, where all are ready and together make less than it."""
-        for t, tensor in self._reads[id(op)].items():
-            if 0 < self._unread[t] == self._ready[t] and self._makes[t] < _bytes(tensor):
+        for t in self._reads[op]:
+            if 0 < self._unread[t] == self._ready[t] and self._makes[t] < _bytes(t):
                 return [r for r in self._readers[t] if not self.is_done(r)]
         return []
 
@@ -83,23 +83,23 @@ class _Run:
 def put_off(ops: Sequence[Op]) -> list[Op]:
     """The same, but what makes more bytes than it ends waits for its first reader: copies and
     padding, mostly. It stops before operators with which it would end as much."""
-    place = {id(op): k for k, op in enumerate(ops)}
-    made = {id(t) for op in ops for t in op.outputs}
-    readers: dict[int, list[Op]] = {}
+    place = {op: k for k, op in enumerate(ops)}
+    made = {t for op in ops for t in op.outputs}
+    readers: dict[Tensor, list[Op]] = {}
     for op in ops:
-        for t in {id(t) for t in op.operands()}:
+        for t in dict.fromkeys(op.operands()):
             readers.setdefault(t, []).append(op)
     at = dict(place)  # of each operator, or of the one that it is put in front of
-    ends: dict[int, int] = {}  # where what reads a tensor last is, of those that were looked at
+    ends: dict[Tensor, int] = {}  # where what reads a tensor last is, of those that were looked at
     for op in reversed(ops):
-        first = min((at[id(r)] for t in op.outputs for r in readers.get(id(t), ())), default=0)
-        operands = {id(t): t for t in op.operands() if not t.is_constant}
-        if first > place[id(op)] and any(t in made for t in operands):
-            others = [(ends.get(key, -1), _bytes(t)) for key, t in operands.items()]
-            at[id(op)] = _until(place[id(op)], first, others, _makes(op))
-        for key in operands:
-            ends[key] = max(ends.get(key, -1), at[id(op)])
-    return sorted(ops, key=lambda op: (at[id(op)], at[id(op)] == place[id(op)], place[id(op)]))
+        first = min((at[r] for t in op.outputs for r in readers.get(t, ())), default=0)
+        operands = dict.fromkeys(t for t in op.operands() if not t.is_constant)
+        if first > place[op] and any(t in made for t in operands):
+            others = [(ends.get(t, -1), _bytes(t)) for t in operands]
+            at[op] = _until(place[op], first, others, _makes(op))
+        for t in operands:
+            ends[t] = max(ends.get(t, -1), at[op])
+    return sorted(ops, key=lambda op: (at[op], at[op] == place[op], place[op]))
 
 
 def _until(here: int, first: int, ends: list[tuple[int, int]], made: int) -> int:

@@ -46,53 +46,55 @@ class PartialSums:
         self._tiler = Tiler(model, graph, ops, how)
         self._draft = self._tiler.draft
         self._axis = _reduce_axis(graph, ops, self._tiler.results)
-        self._wide: dict[int, Tensor] = {}
-        self._zeros: dict[int, Tensor] = {}
+        self._wide: dict[Tensor, Tensor] = {}
+        self._zeros: dict[Op, Tensor] = {}
 
     def build(self) -> Draft:
         """Draw up everything. Raises NotTileableError."""
-        tiler, summed = self._tiler, {id(op): op for op in self._axis.reduces}
-        lengths = {_length(op) for op in summed.values()}
+        tiler, summed = self._tiler, list(dict.fromkeys(self._axis.reduces))
+        lengths = {_length(op) for op in summed}
         if len(lengths) > 1:
             raise NotTileableError("its sums are made over axes of different lengths")
         ranges = cuts(lengths.pop(), self._parts)
         if len(ranges) < 2:
             raise NotTileableError("its sum cannot be split into two")
         boxes = {
-            id(t): self._spatial(t) for t in tiler.results if id(t.producer) not in summed
+            t: self._spatial(t) for t in tiler.results if t.producer not in summed
         }  # results that the axis merely runs through
-        needs: list[dict[int, list[Box]]] = []
+        needs: list[dict[Tensor, list[Box]]] = []
         for k in range(len(ranges)):
             wanted = {key: [b[k]] for key, b in boxes.items() if k < len(b)}
-            for op in summed.values():
+            for op in summed:
                 for operand, read in zip(op.inputs, _reads(op, ranges[k]), strict=True):
                     if operand is not None and read is not None:
-                        wanted.setdefault(id(operand), []).append(read)
+                        wanted.setdefault(operand, []).append(read)
             needs.append(wanted)
             tiler.plan(k, wanted)
-        self._compute(list(summed.values()), ranges, boxes)
+        self._compute(summed, ranges, boxes)
         return tiler.finished()
 
-    def _compute(self, summed: list[Op], ranges: list[Range], boxes: dict[int, list[Box]]) -> None:
+    def _compute(
+        self, summed: list[Op], ranges: list[Range], boxes: dict[Tensor, list[Box]]
+    ) -> None:
         """Tile by tile; every share is added at once, so that two at most are there."""
         tiler = self._tiler
-        sums: dict[int, Tensor] = {}
-        parts: dict[int, list[Tensor]] = {key: [] for key in boxes}
+        sums: dict[Op, Tensor] = {}
+        parts: dict[Tensor, list[Tensor]] = {key: [] for key in boxes}
         for k in range(len(ranges)):
             for t in tiler.results:
-                if id(t) in boxes and k < len(boxes[id(t)]):
-                    parts[id(t)].append(tiler.fetch(t, boxes[id(t)][k], k))
+                if t in boxes and k < len(boxes[t]):
+                    parts[t].append(tiler.fetch(t, boxes[t][k], k))
             for op in summed:
                 share = self._share(op, ranges, k)
-                before = sums.get(id(op))
+                before = sums.get(op)
                 last = k + 1 == len(ranges)
-                sums[id(op)] = share if before is None else self._add(op, before, share, last=last)
+                sums[op] = share if before is None else self._add(op, before, share, last=last)
         for t in tiler.results:
-            if id(t) in boxes:
-                tiler.pieces.joined(t, boxes[id(t)], parts[id(t)])
+            if t in boxes:
+                tiler.pieces.joined(t, boxes[t], parts[t])
 
     def _spatial(self, tensor: Tensor) -> list[Box]:
-        axes = [v.axis - 1 for v in self._axis.vertices if v.tensor == id(tensor)]
+        axes = [v.axis - 1 for v in self._axis.vertices if v.tensor is tensor]
         if len(axes) != 1:
             raise NotTileableError(f"{tensor.name!r} is cut along more than one axis")
         shape = tensor.shape or ()
@@ -187,13 +189,13 @@ class PartialSums:
         """The same numbers in int16, around 0."""
         if tensor.type_name == "int16":
             return tensor
-        if id(tensor) not in self._wide:
+        if tensor not in self._wide:
             wide = self._draft.rescaled(
                 tensor, f"{tensor.name}/int16", "int16", float(_scales(tensor)[0])
             )
             self._draft.op("QUANTIZE", [tensor], [wide])
-            self._wide[id(tensor)] = wide
-        return self._wide[id(tensor)]
+            self._wide[tensor] = wide
+        return self._wide[tensor]
 
     def _bias(self, op: Op, k: int) -> Tensor:
         """In 64 bits; with the first share alone, zeros with the others."""
@@ -201,8 +203,8 @@ class PartialSums:
         data, weights = op.inputs[data_at], op.inputs[weights_at]
         assert data is not None and weights is not None
         bias = op.inputs[bias_at] if len(op.inputs) > bias_at else None
-        if k and id(op) in self._zeros:
-            return self._zeros[id(op)]
+        if k and op in self._zeros:
+            return self._zeros[op]
         values = np.zeros(_channels(op), "<i8")
         if bias is not None and not k:
             values = values_of(bias).reshape(-1).astype("<i8")
@@ -210,7 +212,7 @@ class PartialSums:
         name = f"{op.outputs[0].name}/bias{k}"
         made = self._draft.constant(name, values, "int64", bias, scales(scale))
         if k:
-            self._zeros[id(op)] = made
+            self._zeros[op] = made
         return made
 
     # --- putting together ---
@@ -238,11 +240,11 @@ class PartialSums:
 def _reduce_axis(graph: Graph, ops: Sequence[Op], results: Sequence[Tensor]) -> Axis:
     """The axis that the last sum among the results is made over. Raises NotTileableError when the
     scheme is not valid (MOTES, 4.3)."""
-    ends = {id(t.producer) for t in results}
-    sums = [op for op in ops if id(op) in ends and axis_map(op).reduces]
+    ends = {t.producer for t in results}
+    sums = [op for op in ops if op in ends and axis_map(op).reduces]
     if not sums:
         raise NotTileableError("no result of the region is a sum")
-    found = axis_graph(ops).axis_of(Vertex(id(sums[-1].outputs[0]), REDUCE))
+    found = axis_graph(ops).axis_of(Vertex(sums[-1].outputs[0], REDUCE))
     if found is None:
         raise NotTileableError(f"{sums[-1].label} sums up constants")
     faults = schemes_along(graph, ops, found, 2).faults()

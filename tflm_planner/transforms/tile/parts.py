@@ -49,15 +49,15 @@ class PartBuilder:
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._slices: dict[tuple[int, Box], Tensor] = {}
-        self._padded: dict[tuple[int, object], Tensor] = {}
+        self._slices: dict[tuple[Tensor, Box], Tensor] = {}
+        self._padded: dict[tuple[Tensor, object], Tensor] = {}
         self.views: list[Op] = []
 
     def cut(self, part: TensorPart, box: Box, *, of_outside: bool = False) -> Tensor:
         """SLICE `box` out of a part; nothing to do when it is the whole part."""
         if box == part.actual:
             return part.tensor
-        key = (id(part.tensor), box)
+        key = (part.tensor, box)
         if key not in self._slices:
             begin = [r[0] - p[0] for r, p in zip(box, part.actual, strict=True)]
             cut = self._draft.tensor(part.tensor, box_name(part.tensor, box), extents(box))
@@ -78,7 +78,7 @@ class PartBuilder:
 
     def padded(self, tensor: Tensor, pads: tuple[tuple[int, int], ...]) -> Tensor:
         """`tensor` with a border of zeros."""
-        key = (id(tensor), pads)
+        key = (tensor, pads)
         if key not in self._padded:
             shape = [n + sum(p) for n, p in zip(tensor.shape or (), pads, strict=True)]
             padded = self._draft.tensor(tensor, f"{tensor.name}/padded", shape)
@@ -91,7 +91,7 @@ class PartBuilder:
         """Weights of some channels, and their scales."""
         if box == full_box(tensor):
             return tensor
-        key = (id(tensor), box)
+        key = (tensor, box)
         if key in self._slices:
             return self._slices[key]
         values = values_of(tensor)
@@ -104,7 +104,7 @@ class PartBuilder:
 
     def halo(self, tensor: Tensor, box: Box, parts: Sequence[Tensor], axis: int) -> Tensor:
         """`box` of `tensor`, put together from blocks; once for all who read it."""
-        key = (id(tensor), box)
+        key = (tensor, box)
         if key not in self._slices:
             joined = self._draft.tensor(tensor, box_name(tensor, box, "halo"), extents(box))
             self.concatenated(parts, joined, axis)

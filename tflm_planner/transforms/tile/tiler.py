@@ -69,23 +69,23 @@ class Tiler:
         self.pieces = PartBuilder(self.draft)
         self.results = region_results(graph, ops)
         self._ops, self._how = ops, how
-        self._producer = {id(t): op for op in ops for t in op.outputs}
-        self._written: set[int] = set()  # results made whole
-        self._made: dict[tuple[int, Box], TensorPart] = {}
+        self._producer = {t: op for op in ops for t in op.outputs}
+        self._written: set[Tensor] = set()  # results made whole
+        self._made: dict[tuple[Tensor, Box], TensorPart] = {}
         self._computed: dict[tuple[object, ...], Tensor] = {}
-        self._plans: dict[int, dict[int, Box]] = {}
-        self._blocks: dict[int, list[Box]] = {}
-        self._axes: dict[int, int] = {}
-        self._pads: dict[int, set[tuple[Range, ...]]] = {}  # around blocks, by who reads them
-        self._recipes: dict[tuple[int, Box], OperatorTile] = {}
-        self._used: dict[int, Box] | None = None
-        self._used = self._plan({id(t): [full_box(t)] for t in self.results})
+        self._plans: dict[int, dict[Tensor, Box]] = {}
+        self._blocks: dict[Tensor, list[Box]] = {}
+        self._axes: dict[Tensor, int] = {}
+        self._pads: dict[Tensor, set[tuple[Range, ...]]] = {}  # around blocks, by who reads them
+        self._recipes: dict[tuple[Tensor, Box], OperatorTile] = {}
+        self._used: dict[Tensor, Box] | None = None
+        self._used = self._plan({t: [full_box(t)] for t in self.results})
 
     def build(self) -> Draft:
         """Draw up everything. Raises NotTileableError."""
         if any(not t.elements for t in self.results):
             raise NotTileableError("a result of it is empty")
-        boxes = {id(t): self._cut_up(t) for t in self.results}
+        boxes = {t: self._cut_up(t) for t in self.results}
         tiles = max((len(p) for p in boxes.values()), default=0)
         if tiles < 2:
             raise NotTileableError("its results cannot be cut into two")
@@ -96,15 +96,15 @@ class Tiler:
         else:
             self._lay_blocks(boxes)
         self._make_shared(tiles)
-        made: dict[tuple[int, Box], Tensor] = {}
+        made: dict[tuple[Tensor, Box], Tensor] = {}
         for k in reversed(range(tiles)) if self._how.backward else range(tiles):
             for t in self.results:
-                for box in _pieces_of_tile(boxes[id(t)], k, tiles):
-                    made[id(t), box] = self.fetch(t, box, k)
+                for box in _pieces_of_tile(boxes[t], k, tiles):
+                    made[t, box] = self.fetch(t, box, k)
         for t in self.results:
-            if id(t) not in self._written:
-                parts = [made[id(t), box] for box in boxes[id(t)]]
-                self.pieces.joined(t, boxes[id(t)], parts)
+            if t not in self._written:
+                parts = [made[t, box] for box in boxes[t]]
+                self.pieces.joined(t, boxes[t], parts)
         return self.finished()
 
     def _make_shared(self, tiles: int) -> None:
@@ -120,8 +120,8 @@ class Tiler:
     def _box_of(self, tensor: Tensor, k: int) -> Box | None:
         """What tile `k` makes of a tensor in one piece, if it makes it that way."""
         if self._how.halo == "recompute":
-            return self._plans[k].get(id(tensor))
-        blocks = self._blocks.get(id(tensor), [])
+            return self._plans[k].get(tensor)
+        blocks = self._blocks.get(tensor, [])
         return blocks[0] if len(blocks) == 1 else None
 
     def finished(self) -> Draft:
@@ -130,12 +130,12 @@ class Tiler:
         if self._how.eager:
             self.draft.ops = put_off(eager_order(self.draft.ops))
         self.draft.ops[:0] = self.pieces.views
-        read = {id(t) for t in self.results}
+        read = set(self.results)
         kept: list[Op] = []
         for op in reversed(self.draft.ops):
-            if any(id(t) in read for t in op.outputs):
+            if any(t in read for t in op.outputs):
                 kept.append(op)
-                read |= {id(t) for t in op.operands()}
+                read |= set(op.operands())
         self.draft.ops = kept[::-1]
         return self.draft
 
@@ -152,20 +152,20 @@ class Tiler:
                 ranges[axis] = cuts(shape[axis], parts, unit)
         return list(product(*ranges))
 
-    def plan(self, k: int, needs: dict[int, list[Box]]) -> None:
+    def plan(self, k: int, needs: dict[Tensor, list[Box]]) -> None:
         """Find the box of every tensor that tile `k` needs, from those that it is asked for."""
         self._plans[k] = self._plan(needs)
 
-    def _plan(self, needs: dict[int, list[Box]]) -> dict[int, Box]:
+    def _plan(self, needs: dict[Tensor, list[Box]]) -> dict[Tensor, Box]:
         """The box of every tensor of the region; while it is not known what of a tensor is used
         at all, just that, and then what is computed for it."""
-        wanted: dict[int, Box] = {}
+        wanted: dict[Tensor, Box] = {}
         for op in reversed(self._ops):
             for t in op.outputs:
-                if id(t) in needs:
-                    box = hull(needs[id(t)])
+                if t in needs:
+                    box = hull(needs[t])
                     wide = self._widened(op, t, box)
-                    wanted[id(t)] = box if self._used is None else wide
+                    wanted[t] = box if self._used is None else wide
                     self._demand(op, t, wide, needs)
         return wanted
 
@@ -174,13 +174,13 @@ class Tiler:
         which the operator cannot compute in parts: a slice of what SOFTMAX makes."""
         index = next(i for i, t in enumerate(op.outputs) if t is tensor)
         links, whole = axis_map(op), full_box(tensor)
-        used = box if self._used is None else self._used[id(tensor)]
+        used = box if self._used is None else self._used[tensor]
         return tuple(
             whole[a] if r == used[a] and not links.links_of(a, index) else r
             for a, r in enumerate(box)
         )
 
-    def _demand(self, op: Op, tensor: Tensor, box: Box, needs: dict[int, list[Box]]) -> None:
+    def _demand(self, op: Op, tensor: Tensor, box: Box, needs: dict[Tensor, list[Box]]) -> None:
         if self._used is None:
             reads = boxes_read(op, tensor, box)
         else:
@@ -190,40 +190,40 @@ class Tiler:
                 self._note_pads(op, how)
         for operand, read in zip(op.inputs, reads, strict=True):
             if operand is not None and read is not None:
-                needs.setdefault(id(operand), []).append(read)
+                needs.setdefault(operand, []).append(read)
 
     def _note_pads(self, op: Op, how: OperatorTile) -> None:
         """What each reader wants around blocks of a tensor, beside the axis they lie along."""
         for i, (t, box) in enumerate(zip(op.inputs, how.reads, strict=True)):
             if t is not None and box is not None:
-                axis = self._axes.get(id(t), len(box))
+                axis = self._axes.get(t, len(box))
                 wanted = how.pads if i == 0 and how.pads is not None else ((0, 0),) * len(box)
                 pads = tuple((0, 0) if a == axis else p for a, p in enumerate(wanted))
-                self._pads.setdefault(id(t), set()).add(pads)
+                self._pads.setdefault(t, set()).add(pads)
 
     def _recipe(self, op: Op, tensor: Tensor, box: Box) -> OperatorTile:
         """Found once: planning asks for it, and making it."""
-        key = (id(tensor), box)
+        key = (tensor, box)
         if key not in self._recipes:
             self._recipes[key] = operator_tile(op, tensor, box, self._how.border)
         return self._recipes[key]
 
-    def _lay_blocks(self, boxes: dict[int, list[Box]]) -> None:
+    def _lay_blocks(self, boxes: dict[Tensor, list[Box]]) -> None:
         """The blocks of every tensor of the region, for the ways without recomputation."""
         if len(self._how.splits) != 1:
             raise NotTileableError("halos are kept along one axis only")
         ((first, parts),) = self._how.splits
-        needs: dict[int, list[Box]] = {key: list(b) for key, b in boxes.items()}
-        self._axes = {id(t): first for t in self.results}
+        needs: dict[Tensor, list[Box]] = {key: list(b) for key, b in boxes.items()}
+        self._axes = dict.fromkeys(self.results, first)
         for op in reversed(self._ops):
             for t in op.outputs:
-                if id(t) not in needs:
+                if t not in needs:
                     continue
-                axis = self._axes.get(id(t))
-                cover = self._widened(op, t, hull(needs[id(t)]))
-                self._blocks[id(t)] = self._blocks_of(t, axis, parts, cover, needs[id(t)])
+                axis = self._axes.get(t)
+                cover = self._widened(op, t, hull(needs[t]))
+                self._blocks[t] = self._blocks_of(t, axis, parts, cover, needs[t])
                 self._follow(op, t, axis)
-                for block in self._blocks[id(t)]:
+                for block in self._blocks[t]:
                     self._demand(op, t, block, needs)
 
     def _blocks_of(
@@ -243,7 +243,7 @@ class Tiler:
         for link in axis_map(op).links_of(-1 if axis is None else axis, index):
             operand = op.inputs[link.operand]
             if operand is not None:
-                self._axes.setdefault(id(operand), link.axis)
+                self._axes.setdefault(operand, link.axis)
 
     # --- making them ---
 
@@ -251,13 +251,13 @@ class Tiler:
         """A tensor that holds `box` of `tensor`, for tile `k`."""
         if tensor.is_constant:
             return self.pieces.constant(tensor, box)
-        op = self._producer.get(id(tensor))
+        op = self._producer.get(tensor)
         if op is None:
             whole = full_box(tensor)
             return self.pieces.cut(TensorPart(whole, whole, tensor), box, of_outside=True)
         if self._how.halo == "recompute":
-            return self.pieces.cut(self._make(op, tensor, self._plans[k][id(tensor)], k), box)
-        blocks, axis = self._blocks[id(tensor)], self._axes.get(id(tensor))
+            return self.pieces.cut(self._make(op, tensor, self._plans[k][tensor], k), box)
+        blocks, axis = self._blocks[tensor], self._axes.get(tensor)
         if axis is None or axis >= len(box) or blocks == [full_box(tensor)]:
             return self.pieces.cut(self._make(op, tensor, blocks[0], k), box)
         near = [b for b in blocks if _meet(b[axis], box[axis])]
@@ -286,14 +286,14 @@ class Tiler:
         block 0 |0 x x x 0|   PAD        blocks 0, 1 |0 x x x 0|  join
         block 1 |0 x x x 0|   PAD                      |x x x|    cut out for narrower windows
         """
-        op, axis = self._producer.get(id(tensor)), self._axes.get(id(tensor))
+        op, axis = self._producer.get(tensor), self._axes.get(tensor)
         most, whole = self._ahead(tensor), full_box(tensor)
         if op is None or axis is None or most is None or pads[axis] != (0, 0):
             return None
         if any(r != whole[a] for a, r in enumerate(box) if a != axis):
             return None
         parts: list[Tensor] = []
-        for block in self._blocks[id(tensor)]:
+        for block in self._blocks[tensor]:
             if not _meet(block[axis], box[axis]):
                 continue
             part = self._make(op, tensor, block, k)
@@ -310,7 +310,7 @@ class Tiler:
     def _ahead(self, tensor: Tensor) -> tuple[Range, ...] | None:
         """The padding that blocks of a tensor get before they are joined: the most that a reader
         wants, or, where nothing may be kept twice, that of all readers alike."""
-        wanted = self._pads.get(id(tensor), set())
+        wanted = self._pads.get(tensor, set())
         if not wanted or (self._how.border == "ahead" and len(wanted) > 1):
             return None
         sides = [zip(*(pads[a] for pads in wanted), strict=True) for a in range(len(min(wanted)))]
@@ -318,15 +318,15 @@ class Tiler:
 
     def _make(self, op: Op, tensor: Tensor, box: Box, k: int) -> TensorPart:
         """The part of a result of the region, made at its first use."""
-        key = (id(tensor), box)
+        key = (tensor, box)
         if key not in self._made:
-            if id(tensor) in self._written:
+            if tensor in self._written:
                 self._made[key] = TensorPart(box, full_box(tensor), tensor)
                 return self._made[key]
             how = self._recipe(op, tensor, box)
             # With wasted rows two wants may come to the same computation; and a result is whole
             # once only.
-            form = (id(tensor), how.out, how.reads, how.pads)
+            form = (tensor, how.out, how.reads, how.pads)
             if form not in self._computed:
                 pads = [how.pads, *(None for _ in op.inputs)]
                 operands = [
@@ -342,7 +342,7 @@ class Tiler:
     ) -> Tensor:
         is_result = box == how.out == full_box(tensor) and any(t is tensor for t in self.results)
         if is_result:
-            self._written.add(id(tensor))
+            self._written.add(tensor)
         if how.moved is not None:
             moved = operands[how.moved]
             assert moved is not None, "nothing to move"
@@ -379,11 +379,8 @@ def _pieces_of_tile(boxes: list[Box], k: int, tiles: int) -> list[Box]:
 
 def region_results(graph: Graph, ops: Sequence[Op]) -> list[Tensor]:
     """What a part of a graph computes for others."""
-    inner = {id(op) for op in ops}
-    kept = {id(t) for t in graph.outputs}
+    inner = set(ops)
+    kept = set(graph.outputs)
     return [
-        t
-        for op in ops
-        for t in op.outputs
-        if id(t) in kept or any(id(c) not in inner for c in t.consumers)
+        t for op in ops for t in op.outputs if t in kept or any(c not in inner for c in t.consumers)
     ]

@@ -1,0 +1,60 @@
+"""Where every buffer of a model lies once TFLM's planner has run, with an offline plan or without.
+
+    timeline --requests--> TFLM's planner --offsets--> head
+                                 plan ----'
+
+The one place where a plan for tensors becomes a place for each buffer, scratch included. It must
+not know where a plan comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tflm_planner.memory.problem import Plan, Violation, validate
+from tflm_planner.model.ir import Tensor
+from tflm_planner.tflm import greedy
+from tflm_planner.tflm.greedy import Request
+from tflm_planner.tflm.liveness import (
+    InputOverlapRule,
+    Timeline,
+    placement_requests,
+    planning_problem,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What TFLM's planner is asked for, and what it answers.
+
+    line: the life spans. requests: of every planned tensor, then of every scratch buffer.
+    offsets: of each request, in bytes from the head's start. head: bytes of the arena's head.
+    """
+
+    line: Timeline
+    requests: tuple[Request, ...]
+    offsets: tuple[int, ...]
+    head: int
+
+    @property
+    def plan(self) -> Plan:
+        """The offsets as a plan for `planning_problem(line)`."""
+        return Plan(self.offsets)
+
+    @property
+    def scratch_offsets(self) -> tuple[int, ...]:
+        """The offsets of scratch alone, in the timeline's order."""
+        return self.offsets[len(self.line.planned) :]
+
+    def violations(self, trails_of: InputOverlapRule) -> list[Violation]:
+        """Where it shares memory that the target's contracts do not allow to be shared."""
+        return validate(planning_problem(self.line, trails_of), self.plan)
+
+
+def placement_of(line: Timeline, offsets: Mapping[Tensor, int] | None = None) -> Placement:
+    """Where TFLM puts everything: tensors where the plan (tensor -> bytes) says, the rest and all
+    scratch where its planner finds room."""
+    requests = tuple(placement_requests(line, offsets or {}))
+    placed = tuple(greedy.place(requests))
+    return Placement(line, requests, placed, greedy.head(requests, placed))
