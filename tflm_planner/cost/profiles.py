@@ -16,7 +16,8 @@ from functools import cache
 from importlib import resources
 
 from tflm_planner.cost.kinds import Family
-from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.kernels import library_of
+from tflm_planner.tflm.target import Target
 
 DISPATCH = "dispatch"
 """Entry for what the interpreter adds to every operator, and once to every run of a graph."""
@@ -48,7 +49,6 @@ _FAMILIES: dict[str, Family] = {
     "m3-cmsis": "plain",
     "m55-cmsis": "mve",
 }
-_BY_EXTENSION = {"none": "m3-cmsis", "dsp": "m4-cmsis", "mve": "m55-cmsis"}
 _MEASURED_CORES = {
     "m4-cmsis": "Cortex-M4",
     "m4-ref": "Cortex-M4",
@@ -69,13 +69,7 @@ def all_profiles() -> Mapping[str, Profile]:
 def profiles_of(target: Target) -> Choice:
     """The profiles that stand for `target`: its own, its relative's, or several for a target
     whose kernel library is any or unknown."""
-    vector = _BY_EXTENSION[target.extension]
-    if target.kernels == "cmsis-nn":
-        names = [vector]
-    elif target.kernels == "reference":
-        names = ["m4-ref"]
-    else:
-        names = [vector, "m4-ref"]
+    names = library_of(target).latency_profiles(target)
     current = target.version == "current" and len(names) == 1 and target.optimized == "speed"
     measured = current and _MEASURED_CORES[names[0]] == target.core
     return Choice(tuple(all_profiles()[name] for name in names), measured)

@@ -20,7 +20,7 @@ from tflm_planner.pipeline.memory_plan import Progress
 from tflm_planner.pipeline.planned_model import PlannedModel, TilePermission
 from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.support.errors import ModelError, OutputsDifferError
-from tflm_planner.tflm.kernels.costs import KNOWN
+from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
 from tflm_planner.verify import Options, RuntimeCheck, Tolerance, Verdict, verify, why_unable
 from tflm_planner.verify.pairs import Pair, verify_pair
 from tflm_planner.verify.verdict import CLOSE, DIFFERENT, EQUAL
@@ -56,7 +56,7 @@ def check_provable(
         )
     if tiles is None or not tiles.dialect:
         return tiles
-    if any(op.kind not in KNOWN for op in model.ops()):
+    if any(op.kind not in OPERATORS for op in model.ops()):
         return replace(tiles, dialect=False)
     raise ModelError(
         f"TFLM cannot run the model ({on_tflm}), so that tiles for TFLM could not be proved; "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tflm_planner.model.ir import Model
 from tflm_planner.support.errors import ModelError
-from tflm_planner.tflm.kernels.costs import lacks
+from tflm_planner.tflm.kernels.operator_allocations import lacks
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import can, day_of, day_of_version, since
 

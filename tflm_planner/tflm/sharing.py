@@ -90,10 +90,10 @@ def replay_all(trails: list[SharedMemory], machine: Machine) -> int:
     Raises UnsoundPlanError for a trail that loses a byte: the contract that allowed it is wrong.
     """
     for trail in trails:
-        for library in machine.libraries:
-            if not replay_safe(trail.op, library, trail.distance):
+        for build in machine.builds:
+            if not replay_safe(trail.op, build, trail.distance):
                 raise UnsoundPlanError(
-                    f"{trail.op.label}: {trail} loses bytes with {library.value} kernels; "
+                    f"{trail.op.label}: {trail} loses bytes with {build.name} kernels; "
                     "please report it, and plan with --no-overlap until it is mended"
                 )
     return len(trails)

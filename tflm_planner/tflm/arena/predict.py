@@ -23,7 +23,7 @@ from tflm_planner.tflm.arena import allocation_log as ledger
 from tflm_planner.tflm.arena.allocation_log import Log
 from tflm_planner.tflm.arena.struct_sizes import StructSizes, struct_sizes
 from tflm_planner.tflm.arena.warnings import arena_warnings, wild_scratch
-from tflm_planner.tflm.kernels.costs import operator_allocations
+from tflm_planner.tflm.kernels.operator_allocations import operator_allocations
 from tflm_planner.tflm.kernels.prepare import (
     Keeps,
     PersistentAllocation,

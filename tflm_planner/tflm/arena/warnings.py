@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tflm_planner.model.ir import ETHOS_U, Op
-from tflm_planner.tflm.kernels.costs import OperatorAllocations, is_missing
+from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.kernels.custom_ops import crashing_factor
 from tflm_planner.tflm.kernels.known_faults import known_faults
+from tflm_planner.tflm.kernels.operator_allocations import OperatorAllocations, is_missing
 from tflm_planner.tflm.liveness import Timeline
-from tflm_planner.tflm.targets import CONSERVATIVE, Target
+from tflm_planner.tflm.target import Target
 from tflm_planner.tflm.versions import day_of
 
 _CRASHES = "TFLM crashes on a transform whose length has factors other than 2, 3 and 5"
@@ -38,7 +39,7 @@ def arena_warnings(
             "ethos-u: the NPU driver is taken to have its own memory outside the arena, as "
             "Arm's does; what the NPU itself uses of the arena are tensors of the model"
         )
-    if target.kernels in CONSERVATIVE:
+    if not library_of(target).is_exact:
         yield (
             f"kernel library {target.kernels!r}: scratch and tail are the largest of the "
             "reference kernels and CMSIS-NN; other libraries may need more"

@@ -3,7 +3,7 @@
     extension   none: Cortex-M0+, M3       dsp: M4, M7, M33       mve: M55, M85
 
 Read from CMSIS-NN 4ab83cc (the commit that TFLM pins) compiled with GCC, and from the CMSIS-NN
-of August 2022 in the Arduino library. It must not know the reference kernels.
+of August 2022 in the Arduino library. This module must not know where scratch is placed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,31 @@ from typing import Any
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.window import Footprint, low_padding
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.kernels.persistent_allocations import as_convolution, keeps_sums, needs_sums
-from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.kernels.cmsis_nn.op_data import serves
+from tflm_planner.tflm.kernels.cmsis_nn.persistent_allocations import (
+    keeps_row_sums,
+    needs_row_sums,
+)
+from tflm_planner.tflm.kernels.operands import element_type
+from tflm_planner.tflm.kernels.reference import scratch as reference
+from tflm_planner.tflm.kernels.reference.persistent_allocations import runs_as_convolution
+from tflm_planner.tflm.kernels.reference.scratch import lstm_gate_bytes
+from tflm_planner.tflm.target import Target
 
 _MVE_DEPTHWISE_CHANNELS = 124
 _MVE_SPREAD_ABOVE = 1
 """MVE runs a depthwise convolution of one channel as an ordinary one above so many outputs."""
 _REVERSE_ABOVE = 16
 """A transposed convolution of more input channels runs as a convolution of a turned filter."""
+
+
+def own_scratch_requests(op: Op, target: Target) -> tuple[int, ...]:
+    """Bytes of each request, empty ones included. The operator has operands and results, and its
+    parameters can be read."""
+    rule = _RULES.get(op.kind) if serves(op.kind, target) else None
+    if rule is None:
+        return reference.scratch_requests(op, target.pointer)
+    return tuple(rule(op, target))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +90,13 @@ def _four(tensor: Tensor) -> tuple[int, int, int, int]:
     return (shape[0], shape[1], shape[2], shape[3]) if len(shape) == 4 else (0, 0, 0, 0)
 
 
-def _type(op: Op, index: int = 0) -> str:
-    tensor = op.inputs[index] if index < len(op.inputs) else None
-    return "" if tensor is None else tensor.type_name
-
-
 def _convolution(op: Op, target: Target) -> Iterator[int]:
     window = _window(op)
     if window is None:
         return
-    if _type(op) == "int8":
+    if element_type(op) == "int8":
         size = _convolution_s8(window, target)
-    elif _type(op) == "int16":
+    elif element_type(op) == "int16":
         size = _convolution_s16(window, target)
     else:
         return
@@ -93,7 +105,7 @@ def _convolution(op: Op, target: Target) -> Iterator[int]:
 
 
 def _convolution_s8(window: _KernelWindow, target: Target) -> int:
-    if target.version == "arduino-2023":
+    if target.is_arduino_2023:
         unit = window.stride_h == window.stride_w == 1
         small = window.kernel_h == window.kernel_w == 1 and window.pad_h == window.pad_w == 0
         return 0 if small and unit and window.undilated else 4 * window.column
@@ -126,7 +138,7 @@ def _row_mve(window: _KernelWindow) -> int:
 
 
 def _convolution_s16(window: _KernelWindow, target: Target) -> int:
-    if target.version == "arduino-2023":
+    if target.is_arduino_2023:
         fast = target.extension == "dsp" and window.column < 512 and window.undilated
         return 4 * window.column if fast else 0
     return 8 * align_up(window.column, 8) if target.extension == "mve" else 4 * window.column
@@ -137,8 +149,8 @@ def _depthwise(op: Op, target: Target) -> Iterator[int]:
     if window is None:
         return
     size = 0
-    if _type(op) == "int8":
-        rule = _depthwise_s4 if _type(op, 1) == "int4" else _depthwise_s8
+    if element_type(op) == "int8":
+        rule = _depthwise_s4 if element_type(op, 1) == "int4" else _depthwise_s8
         size = rule(window, target)
     if size > 0:
         yield size
@@ -146,7 +158,7 @@ def _depthwise(op: Op, target: Target) -> Iterator[int]:
 
 def _depthwise_s8(window: _KernelWindow, target: Target) -> int:
     taps = window.kernel_h * window.kernel_w
-    mve = target.extension == "mve" and target.version == "current"
+    mve = target.extension == "mve" and not target.is_arduino_2023
     if mve and window.depth == 1 and window.out_depth > _MVE_SPREAD_ABOVE:
         spread = replace(window, kernel_depth=1)
         return _convolution_s8(spread, target) + window.out_depth * taps
@@ -155,7 +167,7 @@ def _depthwise_s8(window: _KernelWindow, target: Target) -> int:
     if target.extension == "mve":
         return 4 * _MVE_DEPTHWISE_CHANNELS * taps
     narrow = window.kernel_h == window.kernel_w == 3 and max(window.pad_h, window.pad_w) <= 1
-    if target.extension == "none" or (narrow and target.version == "current"):
+    if target.extension == "none" or (narrow and not target.is_arduino_2023):
         return 0
     return 2 * window.depth * taps
 
@@ -173,20 +185,20 @@ def _optimised_depthwise(window: _KernelWindow) -> bool:
 
 
 def _average_pool(op: Op, target: Target) -> Iterator[int]:
-    if _type(op) in ("int8", "int16") and target.extension == "dsp":
+    if element_type(op) in ("int8", "int16") and target.extension == "dsp":
         yield 4 * (op.operands()[0].shape or (1,))[-1]
 
 
 def _fully_connected(op: Op, target: Target) -> Iterator[int]:
-    int8 = _type(op) == "int8" and _type(op, 1) != "int4"
-    if not int8 or target.version == "arduino-2023":
+    int8 = element_type(op) == "int8" and element_type(op, 1) != "int4"
+    if not int8 or target.is_arduino_2023:
         return
     channels = (op.outputs[0].shape or (1,))[-1]
     weights = op.operands()[1]
-    if as_convolution(op):
+    if runs_as_convolution(op):
         if scale_count(weights) <= 1:
             yield 8 * channels  # one multiplier and one shift, spread over all channels
-    elif needs_sums(op, target) and not keeps_sums(op, target):
+    elif needs_row_sums(op, target) and not keeps_row_sums(op, target):
         yield 4 * channels
 
 
@@ -198,17 +210,17 @@ def scale_count(tensor: Tensor) -> int:
 
 def _batch_matmul(op: Op, target: Target) -> Iterator[int]:
     """The output's last dimension counts as the number of row sums."""
-    if _type(op) == "int8" and target.extension == "mve":
+    if element_type(op) == "int8" and target.extension == "mve":
         shape = op.outputs[0].shape or (1,)
         yield 4 * shape[-1]
 
 
 def _transpose_conv(op: Op, target: Target) -> Iterator[int]:
-    kind, result = _type(op, 2), op.outputs[0]
+    kind, result = element_type(op, 2), op.outputs[0]
     weights, data = op.inputs[1], op.inputs[2]
     if kind == "int16":
         yield 8 * result.elements
-        if _type(op, 3) == "int16":
+        if element_type(op, 3) == "int16":
             yield 8 * op.operands()[3].elements
     if kind != "int8" or weights is None or data is None:
         return
@@ -235,22 +247,11 @@ def _svdf(op: Op, target: Target) -> Iterator[int]:
             yield 4 * filters
 
 
-def lstm_buffer(op: Op) -> int:
-    """Bytes of one gate buffer: batch x state, of the cell's type."""
-    data = op.operands()[0]
-    shape = data.shape or (1, 1, 1)
-    time_major = bool(getattr(op.options, "timeMajor", False))
-    batch = shape[1] if time_major and len(shape) == 3 else shape[0]
-    state = op.inputs[19] if len(op.inputs) > 19 else None
-    width = (state.shape or (1,))[-1] if state is not None else 0
-    return (4 if data.type_name == "float32" else 2) * batch * width
-
-
 def _lstm(op: Op, target: Target) -> Iterator[int]:
-    yield from (4 if _type(op) == "float32" else 3) * [lstm_buffer(op)]
+    yield from (4 if element_type(op) == "float32" else 3) * [lstm_gate_bytes(op)]
 
 
-CMSIS_RULES: dict[str, Callable[[Op, Target], Iterator[int]]] = {
+_RULES: dict[str, Callable[[Op, Target], Iterator[int]]] = {
     "CONV_2D": _convolution,
     "DEPTHWISE_CONV_2D": _depthwise,
     "AVERAGE_POOL_2D": _average_pool,
