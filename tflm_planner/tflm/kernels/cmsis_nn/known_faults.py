@@ -53,7 +53,7 @@ def fault_of(op: Op, target: Target) -> str | None:
 def _is_transposed_by_cmsis_nn(op: Op, target: Target) -> bool:
     if op.kind != "TRANSPOSE" or not op.inputs or op.inputs[0] is None:
         return False
-    return op.inputs[0].type_name == "int8" and can(target, "turns_by_cmsis_nn")
+    return op.inputs[0].type_name == "int8" and can(target, "transposes_by_cmsis_nn")
 
 
 def _keeps_order(op: Op) -> bool:

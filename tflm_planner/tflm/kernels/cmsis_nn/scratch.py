@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops.window import Footprint, low_padding
+from tflm_planner.ops.window import WindowGeometry, low_paddings
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.kernels.cmsis_nn.op_data import serves
 from tflm_planner.tflm.kernels.cmsis_nn.persistent_allocations import (
@@ -30,7 +30,7 @@ _MVE_DEPTHWISE_CHANNELS = 124
 _MVE_SPREAD_ABOVE = 1
 """MVE runs a depthwise convolution of one channel as an ordinary one above so many outputs."""
 _REVERSE_ABOVE = 16
-"""A transposed convolution of more input channels runs as a convolution of a turned filter."""
+"""A transposed convolution of more input channels runs as a convolution of a reversed filter."""
 
 
 def own_scratch_requests(op: Op, target: Target) -> tuple[int, ...]:
@@ -43,44 +43,51 @@ def own_scratch_requests(op: Op, target: Target) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _KernelWindow(Footprint):
-    """What CMSIS-NN asks of a sliding window."""
+class _FilterWindow(WindowGeometry):
+    """The window of a convolution. kernel_depth: input channels of a filter."""
+
+    kernel_depth: int
 
     @property
     def column(self) -> int:
         """Elements under the window."""
-        return self.kernel_h * self.kernel_w * self.depth
+        return self.kernel[0] * self.kernel[1] * self.channels[0]
 
     @property
     def pointwise(self) -> bool:
         """arm_nn_is_convolve_1x1."""
-        small = self.kernel_h == self.kernel_w == 1 and self.pad_h == self.pad_w == 0
-        return small and self.undilated and self.depth == self.kernel_depth
+        small = self.kernel == (1, 1) and self.pad == (0, 0)
+        return small and self.undilated and self.channels[0] == self.kernel_depth
 
     @property
     def row(self) -> bool:
         """arm_nn_is_convolve_1_x_n."""
-        flat = self.height == 1 and self.kernel_h == 1 and self.dilation_w == 1
-        return flat and self.stride_w * self.depth % 4 == 0 and self.depth == self.kernel_depth
+        flat = self.input[0] == 1 and self.kernel[0] == 1 and self.dilation[1] == 1
+        return (
+            flat
+            and self.stride[1] * self.channels[0] % 4 == 0
+            and self.channels[0] == self.kernel_depth
+        )
 
 
-def _window(op: Op) -> _KernelWindow | None:
+def _window(op: Op) -> _FilterWindow | None:
     data, weights, result, options = op.inputs[0], op.inputs[1], op.outputs[0], op.options
     if data is None or weights is None:
         return None
     shapes = [_four(t) for t in (data, weights, result)]
     if not all(map(any, shapes)):
         return None
-    (batch, height, width, depth), (_, kernel_h, kernel_w, kernel_depth), out = shapes
-    stride_h, stride_w = int(options.strideH), int(options.strideW)
-    dilation_h = int(getattr(options, "dilationHFactor", 1))
-    dilation_w = int(getattr(options, "dilationWFactor", 1))
-    valid = int(options.padding) == 1
-    return _KernelWindow(
-        batch, height, width, depth, kernel_h, kernel_w, kernel_depth, out[2], out[3],
-        stride_h, stride_w, dilation_h, dilation_w,
-        low_padding(height, kernel_h, stride_h, dilation_h, valid),
-        low_padding(width, kernel_w, stride_w, dilation_w, valid),
+    (batch, *image, depth), (_, kernel_h, kernel_w, kernel_depth), (_, *output, out_depth) = shapes
+    stride = int(options.strideH), int(options.strideW)
+    dilation = (
+        int(getattr(options, "dilationHFactor", 1)),
+        int(getattr(options, "dilationWFactor", 1)),
+    )
+    return _FilterWindow(
+        batch, (image[0], image[1]), (output[0], output[1]), (depth, out_depth),
+        (kernel_h, kernel_w), stride, dilation,
+        low_paddings(image, (kernel_h, kernel_w), stride, dilation, int(options.padding) == 1),
+        kernel_depth,
     )  # fmt: skip
 
 
@@ -104,10 +111,10 @@ def _convolution(op: Op, target: Target) -> Iterator[int]:
         yield size
 
 
-def _convolution_s8(window: _KernelWindow, target: Target) -> int:
+def _convolution_s8(window: _FilterWindow, target: Target) -> int:
     if target.is_arduino_2023:
-        unit = window.stride_h == window.stride_w == 1
-        small = window.kernel_h == window.kernel_w == 1 and window.pad_h == window.pad_w == 0
+        unit = window.stride == (1, 1)
+        small = window.kernel == (1, 1) and window.pad == (0, 0)
         return 0 if small and unit and window.undilated else 4 * window.column
     if window.pointwise:
         return 0
@@ -121,23 +128,23 @@ def _column_mve(column: int) -> int:
     return 4 * align_up(column, 16)
 
 
-def _row_mve(window: _KernelWindow) -> int:
+def _row_mve(window: _FilterWindow) -> int:
     """arm_convolve_1_x_n_s8_get_buffer_size_mve."""
-    total = (window.out_w - 1) * window.stride_w + window.kernel_w - window.width
+    total = (window.output[1] - 1) * window.stride[1] + window.kernel[1] - window.input[1]
     uneven = total % 2 if total >= 0 else -(-total % 2)
-    pad, stride = window.pad_w, window.stride_w
+    pad, stride = window.pad[1], window.stride[1]
     right = max(1, (pad + uneven + stride - 1) // stride) if pad + uneven != 0 else 0
     left = max(1, (pad + stride - 1) // stride) if pad != 0 else 0
-    middle = max(window.out_w - (right + left), 0)
-    if right + middle + left != window.out_w:
+    middle = max(window.output[1] - (right + left), 0)
+    if right + middle + left != window.output[1]:
         return _column_mve(window.column)
-    taps = window.kernel_w * window.depth
-    pad_left = pad * window.depth
-    pad_right = right * window.depth if uneven else pad_left
-    return max(taps + pad_left, taps - window.depth + pad_right)
+    taps = window.kernel[1] * window.channels[0]
+    pad_left = pad * window.channels[0]
+    pad_right = right * window.channels[0] if uneven else pad_left
+    return max(taps + pad_left, taps - window.channels[0] + pad_right)
 
 
-def _convolution_s16(window: _KernelWindow, target: Target) -> int:
+def _convolution_s16(window: _FilterWindow, target: Target) -> int:
     if target.is_arduino_2023:
         fast = target.extension == "dsp" and window.column < 512 and window.undilated
         return 4 * window.column if fast else 0
@@ -156,32 +163,32 @@ def _depthwise(op: Op, target: Target) -> Iterator[int]:
         yield size
 
 
-def _depthwise_s8(window: _KernelWindow, target: Target) -> int:
-    taps = window.kernel_h * window.kernel_w
+def _depthwise_s8(window: _FilterWindow, target: Target) -> int:
+    taps = window.kernel[0] * window.kernel[1]
     mve = target.extension == "mve" and not target.is_arduino_2023
-    if mve and window.depth == 1 and window.out_depth > _MVE_SPREAD_ABOVE:
+    if mve and window.channels[0] == 1 and window.channels[1] > _MVE_SPREAD_ABOVE:
         spread = replace(window, kernel_depth=1)
-        return _convolution_s8(spread, target) + window.out_depth * taps
+        return _convolution_s8(spread, target) + window.channels[1] * taps
     if not _optimised_depthwise(window):
         return 0
     if target.extension == "mve":
         return 4 * _MVE_DEPTHWISE_CHANNELS * taps
-    narrow = window.kernel_h == window.kernel_w == 3 and max(window.pad_h, window.pad_w) <= 1
+    narrow = window.kernel == (3, 3) and max(window.pad) <= 1
     if target.extension == "none" or (narrow and not target.is_arduino_2023):
         return 0
-    return 2 * window.depth * taps
+    return 2 * window.channels[0] * taps
 
 
-def _depthwise_s4(window: _KernelWindow, target: Target) -> int:
-    taps = window.kernel_h * window.kernel_w
+def _depthwise_s4(window: _FilterWindow, target: Target) -> int:
+    taps = window.kernel[0] * window.kernel[1]
     if not _optimised_depthwise(window):
         return 0
     mve = target.extension == "mve"
-    return (4 * _MVE_DEPTHWISE_CHANNELS if mve else 2 * window.depth) * taps
+    return (4 * _MVE_DEPTHWISE_CHANNELS if mve else 2 * window.channels[0]) * taps
 
 
-def _optimised_depthwise(window: _KernelWindow) -> bool:
-    return window.depth == window.out_depth and window.batch == 1 and window.undilated
+def _optimised_depthwise(window: _FilterWindow) -> bool:
+    return window.channels[0] == window.channels[1] and window.batch == 1 and window.undilated
 
 
 def _average_pool(op: Op, target: Target) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""From which distance on an output may trail its own input: closed bounds.
+"""From which distance on an output may overlap its own input: closed bounds.
 
     arena     A_out        A_in = A_out + D
       |         |<--- D --->|###### input ######|
