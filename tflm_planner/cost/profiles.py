@@ -27,11 +27,13 @@ CALL = "call"
 
 @dataclass(frozen=True)
 class Profile:
-    """Constants of one core and kernel library. paths: instructions per count, by `path.type`."""
+    """Constants of one core and kernel library. family: which loops its kernels run. paths:
+    instructions per count, by `path.type`. core: on which they were measured."""
 
     id: str
     family: Family
     paths: Mapping[str, Mapping[str, float]]
+    core: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +45,15 @@ class Choice:
     measured: bool
 
 
-_FAMILIES: dict[str, Family] = {
-    "m4-cmsis": "dsp",
-    "m4-ref": "reference",
-    "m3-cmsis": "plain",
-    "m55-cmsis": "mve",
-}
-_MEASURED_CORES = {
-    "m4-cmsis": "Cortex-M4",
-    "m4-ref": "Cortex-M4",
-    "m3-cmsis": "Cortex-M3",
-    "m55-cmsis": "Cortex-M55",
-}
-
-
 @cache
 def all_profiles() -> Mapping[str, Profile]:
     """The measured profiles by name."""
     folder = resources.files("tflm_planner.cost").joinpath("data")
     tables = tomllib.loads(folder.joinpath("instructions.toml").read_text("utf-8"))
-    return {name: Profile(name, _FAMILIES[name], paths) for name, paths in tables.items()}
+    return {
+        name: Profile(name, table.pop("family"), table, table.pop("core"))
+        for name, table in tables.items()
+    }
 
 
 @cache
@@ -71,5 +62,5 @@ def profiles_of(target: Target) -> Choice:
     whose kernel library is any or unknown."""
     names = library_of(target).latency_profiles(target)
     current = target.version == "current" and len(names) == 1 and target.optimized == "speed"
-    measured = current and _MEASURED_CORES[names[0]] == target.core
-    return Choice(tuple(all_profiles()[name] for name in names), measured)
+    profiles = tuple(all_profiles()[name] for name in names)
+    return Choice(profiles, measured=current and profiles[0].core == target.core)
