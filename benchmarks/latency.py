@@ -29,7 +29,7 @@ from tflm_planner.cost.case import Case, case_of, from_row
 from tflm_planner.cost.fit import fit_path
 from tflm_planner.cost.model import instructions, key_of, work_of
 from tflm_planner.cost.moves import other
-from tflm_planner.cost.profiles import _FAMILIES, DISPATCH, Profile, all_profiles
+from tflm_planner.cost.profiles import DISPATCH, Profile, all_profiles
 from tflm_planner.model.serde import read_model
 
 HERE = Path(__file__).parent
@@ -59,6 +59,7 @@ DISPATCHED: dict[str, dict[str, float]] = {
 turn_byte: a WHILE at its start, for every variable at every turn, for every byte copied. Read off
 the totals of real models, and of five loops with and without a plan (on all four)."""
 HEADER = """# Instructions per piece of kernel code: [core-library], "path.type" = {count = cost}.
+# `family`: which loops the kernels run (tflm_planner/cost/kinds.py). `core`: that was measured.
 #
 # Source: fitted (non-negative least squares of relative errors, benchmarks/latency.py --fit) to
 # instructions executed by stock TFLM 90b983c with CMSIS-NN 4ab83cc, GCC 12.2.1, kernels at -O2,
@@ -72,7 +73,7 @@ Row = tuple[Case, int]
 
 def fit(rows: list[Row], name: str) -> Profile:
     """A profile from measurements of one target."""
-    family = _FAMILIES[name]
+    family, core = all_profiles()[name].family, all_profiles()[name].core
     by_path: dict[str, list[tuple[Mapping[str, int], int]]] = defaultdict(list)
     for case, executed in rows:
         work = work_of(case, family)
@@ -82,7 +83,7 @@ def fit(rows: list[Row], name: str) -> Profile:
             by_path[f"other.{case.data.type}"].append((counts, executed))
     paths = {key: fit_path(found) for key, found in sorted(by_path.items())}
     paths[DISPATCH] = DISPATCHED[name]
-    return Profile(name, family, paths)
+    return Profile(name, family, paths, core)
 
 
 def measured(name: str) -> tuple[list[Row], list[Row]]:
@@ -165,7 +166,7 @@ def write(profiles: Iterable[Profile]) -> None:
     """Write the constants."""
     lines = [HEADER]
     for profile in profiles:
-        lines.append(f"[{profile.id}]")
+        lines += [f"[{profile.id}]", f'family = "{profile.family}"', f'core = "{profile.core}"']
         for key, table in sorted(profile.paths.items()):
             inner = ", ".join(f"{n} = {v:g}" for n, v in table.items())
             lines.append(f'"{key}" = {{ {inner} }}')
@@ -183,7 +184,7 @@ def main() -> None:
     parser.add_argument("--fit", action="store_true", help="fit again and write the constants")
     options = parser.parse_args()
     if options.fit:
-        write(fit(measured(name)[0], name) for name in _FAMILIES if measured(name)[0])
+        write(fit(measured(name)[0], name) for name in all_profiles() if measured(name)[0])
         all_profiles.cache_clear()
     models: dict[str, Any] = real(options.truth, options.models) if options.truth.exists() else {}
     for name in all_profiles():

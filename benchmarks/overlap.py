@@ -17,14 +17,14 @@ import time
 from tests.tflm import truth
 from tests.tflm.replay import Shape
 from tests.tflm.single_op import Runner, model_of, op_of, random_inputs
+from tflm_planner.tflm.kernels import KernelBuild, known_builds
 from tflm_planner.tflm.kernels.contracts import (
-    STUDIED,
-    KernelBuild,
     exact_bound,
     input_overlap_contract,
     replay_safe,
     replays,
 )
+from tflm_planner.tflm.kernels.reference import REFERENCE
 
 LAYERS = {
     "ResNet8 conv 3x3, 32x32x16": Shape("conv", 32, 32, 16, 16, 3, 3),
@@ -68,7 +68,7 @@ def _measured() -> None:
         if allowed is not None and allowed.step == 1:
             close.append(allowed.least - measured)
         cells = f"{_bound(shape, library):>10}{smallest if smallest is not None else '-':>8}"
-        print(f"{record['op']:24}{library.value:16}{cells}{measured:>10}")
+        print(f"{record['op']:24}{library.name:16}{cells}{measured:>10}")
     if total:
         print(f"replay equals the measured smallest distance in {exact} of {total} records")
         print(f"bound less measured: {min(close)} to {max(close)} bytes\n")
@@ -90,7 +90,7 @@ def _swept() -> None:
     with Runner() as runner:
         for name, shape in truth.SHAPES.items():
             size = (shape.batch, shape.h, shape.w, shape.ci)
-            least = _replayed(shape, KernelBuild.REFERENCE) or 0
+            least = _replayed(shape, REFERENCE) or 0
             distances = list(range(max(0, least - 40), min(shape.bytes_out, least + 40) + 1))
             safe = runner.safe_distances(
                 model_of(shape), model_of(shape, planned=True),
@@ -98,17 +98,17 @@ def _swept() -> None:
             )  # fmt: skip
             bad = [d for d, fine in zip(distances, safe, strict=True) if not fine]
             found = bad[-1] + 1 if bad else distances[0]
-            print(f"{name:56}{_bound(shape, KernelBuild.REFERENCE):>8}{least:>8}{found:>8}")
+            print(f"{name:56}{_bound(shape, REFERENCE):>8}{least:>8}{found:>8}")
     print()
 
 
 def _gains() -> None:
     print(f"{'bytes of input and output together':40}{'apart':>10}", end="")
-    print("".join(f"{library.value:>16}" for library in (*STUDIED,)), f"{'any':>14}")
+    print("".join(f"{library.name:>16}" for library in (*known_builds(),)), f"{'any':>14}")
     for name, shape in LAYERS.items():
         op = op_of(model_of(shape))
         print(f"{name:40}{shape.bytes_in + shape.bytes_out:>10}", end="")
-        for libraries in [(library,) for library in STUDIED] + [STUDIED]:
+        for libraries in [(library,) for library in known_builds()] + [known_builds()]:
             trail = next(input_overlap_contract(op, *libraries), None)
             together = "-"
             if trail is not None:
@@ -118,9 +118,9 @@ def _gains() -> None:
         print()
     before = time.perf_counter()
     op = op_of(model_of(LAYERS["MobileNet depthwise 3x3, 112x112x32"]))
-    for library in STUDIED:
+    for library in known_builds():
         replay_safe(op, library, 3648)
-    seconds = (time.perf_counter() - before) / len(STUDIED)
+    seconds = (time.perf_counter() - before) / len(known_builds())
     print(f"replay of 112x112x32: {seconds * 1000:.0f} ms")
 
 

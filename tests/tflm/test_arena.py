@@ -15,7 +15,7 @@ from tests.tflm.registered import BUILTIN, CUSTOM
 from tests.work import assert_near_linear
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.arena.predict import PARTS, Arena, arena_of, head_of
-from tflm_planner.tflm.kernels.costs import KNOWN
+from tflm_planner.tflm.kernels.operator_allocations import OPERATORS as KNOWN
 from tflm_planner.tflm.targets import all_targets, load_target
 from tflm_planner.transforms.attach_plan import carried_plan
 

@@ -21,19 +21,21 @@ from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops import sharings
 from tflm_planner.ops.window import Window, window_of
+from tflm_planner.tflm.kernels import KernelBuild, known_builds
+from tflm_planner.tflm.kernels.access_order import ELEMENTWISE
+from tflm_planner.tflm.kernels.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
+from tflm_planner.tflm.kernels.conservative import UNKNOWN
 from tflm_planner.tflm.kernels.contracts import (
-    STUDIED,
-    KernelBuild,
     bound,
     exact_bound,
     input_overlap_contract,
     replay_safe,
     replays,
 )
-from tflm_planner.tflm.kernels.contracts.access_orders import ELEMENTWISE
 from tflm_planner.tflm.kernels.contracts.bounds import first_needed
+from tflm_planner.tflm.kernels.reference import REFERENCE
 
-LIBRARIES = pytest.mark.parametrize("library", STUDIED, ids=lambda library: library.value)
+LIBRARIES = pytest.mark.parametrize("library", known_builds(), ids=lambda library: library.name)
 
 
 def grid() -> list[Shape]:
@@ -89,8 +91,8 @@ SHAPES = grid()
 
 def really_safe(shape: Shape, library: KernelBuild, distances: range) -> list[bool]:
     """By the loops written out; both of them, where the compiler chooses."""
-    safe = safe_distances(shape, kernel(shape, library.value), distances)
-    if shape.kind == "depthwise" and shape.ci == 1 and library is KernelBuild.CMSIS_NN_MVE:
+    safe = safe_distances(shape, kernel(shape, library.name), distances)
+    if shape.kind == "depthwise" and shape.ci == 1 and library is MVE:
         other = depthwise_mve if shape.co == 1 else lambda s: kernel(s, "cmsis-nn")
         others = safe_distances(shape, other(shape), distances)
         safe = [a and b for a, b in zip(safe, others, strict=True)]
@@ -123,7 +125,7 @@ def test_no_allowed_distance_corrupts(library: KernelBuild) -> None:
         if allowed.step == 1 and (shape.dh, shape.dw) == (1, 1):
             over = allowed.least - smallest_safe(safe, distances)
             slack.append(over / (shape.co * shape.element))
-    limit = {KernelBuild.REFERENCE: 1, KernelBuild.CMSIS_NN_MVE: 5}.get(library, 3)
+    limit = {REFERENCE: 1, MVE: 5}.get(library, 3)
     assert max(slack) <= limit, "a bound asks for many pixels more than its kernel needs"
 
 
@@ -151,55 +153,53 @@ def test_package_replay_equals_the_loops_at_every_distance(library: KernelBuild)
 
 def test_groups_of_four_start_at_multiples_of_four() -> None:
     op = op_of(model_of(Shape("conv", 5, 5, 2, 5)))
-    allowed = exact_bound(op, KernelBuild.CMSIS_NN_MVE)
+    allowed = exact_bound(op, MVE)
     assert allowed is not None and allowed.least == 24 * 5 - 20 * 2
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_trails_are_aligned_and_replay(shape: Shape) -> None:
     op = op_of(model_of(shape))
-    for library in STUDIED:
+    for library in known_builds():
         for trail in input_overlap_contract(op, library):
             assert trail.low % 16 == 0 and trail.low < shape.bytes_out + 15
             assert replay_safe(op, library, trail.low)
             assert trail.high in (trail.low, UNBOUNDED)
-    for trail in input_overlap_contract(op, *STUDIED):
-        assert all(replay_safe(op, library, trail.low) for library in STUDIED)
+    for trail in input_overlap_contract(op, *known_builds()):
+        assert all(replay_safe(op, library, trail.low) for library in known_builds())
         assert trail.low == max(
-            t.low for library in STUDIED for t in input_overlap_contract(op, library)
+            t.low for library in known_builds() for t in input_overlap_contract(op, library)
         )
-    assert not list(input_overlap_contract(op, KernelBuild.UNKNOWN))
-    assert not list(input_overlap_contract(op, *STUDIED, KernelBuild.UNKNOWN))
+    assert not list(input_overlap_contract(op, UNKNOWN))
+    assert not list(input_overlap_contract(op, *known_builds(), UNKNOWN))
     assert not list(input_overlap_contract(op))
 
 
 def test_what_must_be_disjoint() -> None:
     pointwise = op_of(model_of(Shape("conv", 6, 6, 16, 16)))
-    assert not list(input_overlap_contract(pointwise, KernelBuild.CMSIS_NN))
-    assert not list(input_overlap_contract(pointwise, KernelBuild.CMSIS_NN_PLAIN))
-    assert [t.low for t in input_overlap_contract(pointwise, KernelBuild.REFERENCE)] == [16]
-    assert [t.low for t in input_overlap_contract(pointwise, KernelBuild.CMSIS_NN_MVE)] == [64]
+    assert not list(input_overlap_contract(pointwise, DSP))
+    assert not list(input_overlap_contract(pointwise, PLAIN))
+    assert [t.low for t in input_overlap_contract(pointwise, REFERENCE)] == [16]
+    assert [t.low for t in input_overlap_contract(pointwise, MVE)] == [64]
     grouped = op_of(model_of(Shape("conv", 6, 6, 16, 16, 3, 3, groups=2)))
-    assert [(t.low, t.high) for t in input_overlap_contract(grouped, KernelBuild.CMSIS_NN)] == [
-        (128, 128)
-    ]
-    assert not list(input_overlap_contract(grouped, KernelBuild.CMSIS_NN_2022))
-    assert not list(input_overlap_contract(grouped, *STUDIED))
+    assert [(t.low, t.high) for t in input_overlap_contract(grouped, DSP)] == [(128, 128)]
+    assert not list(input_overlap_contract(grouped, BUILD_2022))
+    assert not list(input_overlap_contract(grouped, *known_builds()))
     wide = op_of(model_of(Shape("depthwise", 8, 8, 136, 136, 3, 3)))
-    assert [t.low for t in input_overlap_contract(wide, KernelBuild.CMSIS_NN)] == [1360]
-    assert [(t.low, t.high) for t in input_overlap_contract(wide, *STUDIED)] == [(1360, 1360)]
+    assert [t.low for t in input_overlap_contract(wide, DSP)] == [1360]
+    assert [(t.low, t.high) for t in input_overlap_contract(wide, *known_builds())] == [
+        (1360, 1360)
+    ]
     last = op_of(model_of(Shape("conv", 4, 4, 8, 64, 4, 4, same=False)))
-    assert not list(input_overlap_contract(last, KernelBuild.REFERENCE)), (
-        "nothing is shared from there on"
-    )
+    assert not list(input_overlap_contract(last, REFERENCE)), "nothing is shared from there on"
 
 
 def test_int4_filters() -> None:
     plain = op_of(model_of(Shape("conv", 6, 6, 8, 8, 3, 3), packed=True))
-    assert all(list(input_overlap_contract(plain, library)) for library in STUDIED)
+    assert all(list(input_overlap_contract(plain, library)) for library in known_builds())
     pointwise = op_of(model_of(Shape("conv", 6, 6, 8, 8), packed=True))
-    assert not list(input_overlap_contract(pointwise, KernelBuild.CMSIS_NN_MVE))
-    assert list(input_overlap_contract(pointwise, KernelBuild.REFERENCE))
+    assert not list(input_overlap_contract(pointwise, MVE))
+    assert list(input_overlap_contract(pointwise, REFERENCE))
 
 
 def test_dynamic_filters_and_odd_forms_are_left_alone() -> None:
@@ -216,17 +216,19 @@ def test_dynamic_filters_and_odd_forms_are_left_alone() -> None:
         else:
             op.outputs[0].shape = (1, 7, 6, 8)
         assert window_of(op) is None, change
-        assert not any(list(input_overlap_contract(op, library)) for library in STUDIED), change
-        assert not replay_safe(op, KernelBuild.REFERENCE, 64), change
-        assert replay_safe(op, KernelBuild.REFERENCE, 1 << 20), "disjoint is always right"
+        assert not any(list(input_overlap_contract(op, library)) for library in known_builds()), (
+            change
+        )
+        assert not replay_safe(op, REFERENCE, 64), change
+        assert replay_safe(op, REFERENCE, 1 << 20), "disjoint is always right"
 
 
 def test_an_output_cut_off_below_is_a_window() -> None:
     model = read_model(model_of(Shape("conv", 6, 6, 8, 8, 3, 3)))
     op = model.main.ops[0]
     op.outputs[0].shape = (1, 4, 6, 8)
-    (trail,) = input_overlap_contract(op, KernelBuild.REFERENCE)
-    assert replay_safe(op, KernelBuild.REFERENCE, trail.low)
+    (trail,) = input_overlap_contract(op, REFERENCE)
+    assert replay_safe(op, REFERENCE, trail.low)
 
 
 def pad_events(shape: tuple[int, ...], pads: list[list[int]], by_rows: bool) -> list[bool]:
@@ -267,14 +269,14 @@ def pad_events(shape: tuple[int, ...], pads: list[list[int]], by_rows: bool) -> 
 )
 def test_padding(shape: tuple[int, ...], pads: list[list[int]]) -> None:
     op = op_of(pad_model(shape, pads))
-    for library in STUDIED:
-        safe = pad_events(shape, pads, library is not KernelBuild.REFERENCE)
+    for library in known_builds():
+        safe = pad_events(shape, pads, library is not REFERENCE)
         least = smallest_safe(safe, range(len(safe)))
         allowed = [t.low for t in input_overlap_contract(op, library)]
         assert all(all(safe[low:]) for low in allowed)
         (replay,) = replays(op, library)
         assert replay.smallest() >= least
-        if library is KernelBuild.REFERENCE:
+        if library is REFERENCE:
             assert [replay.safe(d) for d in range(len(safe))] == safe
             assert allowed == [math.ceil(least / 16) * 16] or least > len(safe) - 16
 
@@ -282,7 +284,7 @@ def test_padding(shape: tuple[int, ...], pads: list[list[int]]) -> None:
 def test_padding_of_wide_elements() -> None:
     for dtype, size in (("int16", 2), ("float32", 4)):
         op = op_of(pad_model((1, 4, 4, 8), [[0, 0], [1, 1], [1, 1], [0, 0]], dtype))
-        for library in STUDIED:
+        for library in known_builds():
             (trail,) = input_overlap_contract(op, library)
             assert trail.low == (6 * 6 - 7 - 16) * 8 * size
             assert replay_safe(op, library, trail.low)
@@ -291,16 +293,18 @@ def test_padding_of_wide_elements() -> None:
 
 def test_transpose_conv_sums_in_scratch() -> None:
     op = op_of(transpose_conv_model(4, (6, 4)))
-    (trail,) = input_overlap_contract(op, KernelBuild.REFERENCE)
+    (trail,) = input_overlap_contract(op, REFERENCE)
     assert trail.low <= -4 * 4 * 6 and trail.high == UNBOUNDED
     assert trail.operand is op.inputs[2]
-    assert all(replay_safe(op, KernelBuild.REFERENCE, d) for d in range(-96, 256))
-    assert not any(list(input_overlap_contract(op, library)) for library in STUDIED[1:])
+    assert all(replay_safe(op, REFERENCE, d) for d in range(-96, 256))
+    assert not any(
+        list(input_overlap_contract(op, library)) for library in (BUILD_2022, DSP, MVE, PLAIN)
+    )
 
 
 def test_whole_layers_are_replayed() -> None:
     op = op_of(model_of(Shape("depthwise", 112, 112, 32, 32, 3, 3)))
-    for library in STUDIED:
+    for library in known_builds():
         (trail,) = input_overlap_contract(op, library)
         assert trail.low == 114 * 32
         assert replay_safe(op, library, trail.low)
@@ -357,7 +361,7 @@ def test_grouped_passes_never_leave_their_channels() -> None:
     for size in (2, 4):
         shape = Shape("conv", 5, 5, 4, 4, 3, 3, groups=2)
         safe = safe_distances(shape, columns(shape, size), range(shape.bytes_out))
-        least = exact_bound(op_of(model_of(shape)), KernelBuild.CMSIS_NN)
+        least = exact_bound(op_of(model_of(shape)), DSP)
         assert least is not None and least.step == 4
         assert all(safe[d] for d in range(least.least, shape.bytes_out, 4))
         assert not all(safe[least.least :])

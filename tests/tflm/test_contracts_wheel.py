@@ -19,11 +19,11 @@ from tests.tflm.single_op import (
     transpose_conv_model,
 )
 from tflm_planner.tflm.kernels.contracts import (
-    KernelBuild,
     exact_bound,
     input_overlap_contract,
     replays,
 )
+from tflm_planner.tflm.kernels.reference import REFERENCE
 
 pytest.importorskip("tflite_micro")
 
@@ -82,9 +82,9 @@ def test_wheel_does_what_the_replay_foretells(shape: Shape, runner: Runner) -> N
     found = runner.safe_distances(stock, planned, inputs_of(shape), distances)
     loops = safe_distances(shape, reference(shape), distances)
     assert found == loops, [d for d, a, b in zip(distances, found, loops, strict=True) if a != b]
-    (replay,) = replays(op_of(stock), KernelBuild.REFERENCE)
+    (replay,) = replays(op_of(stock), REFERENCE)
     assert [replay.safe(d) for d in distances] == found
-    allowed = exact_bound(op_of(stock), KernelBuild.REFERENCE)
+    allowed = exact_bound(op_of(stock), REFERENCE)
     smallest = smallest_safe(found, distances)
     assert allowed is not None and replay.smallest() == smallest <= allowed.least
 
@@ -102,7 +102,7 @@ def test_int4_filters_are_unpacked_and_keep_the_order(runner: Runner) -> None:
     stock, planned = model_of(shape, packed=True), model_of(shape, packed=True, planned=True)
     distances = list(range(shape.bytes_out))
     found = runner.safe_distances(stock, planned, inputs_of(shape), distances)
-    (replay,) = replays(op_of(stock), KernelBuild.REFERENCE)
+    (replay,) = replays(op_of(stock), REFERENCE)
     assert [replay.safe(d) for d in distances] == found
 
 
@@ -119,9 +119,9 @@ def test_padding(dtype: str, pads: list[list[int]], runner: Runner) -> None:
         stock, pad_model(shape, pads, dtype, planned=True),
         random_inputs(shape, element, 6), distances,
     )  # fmt: skip
-    (replay,) = replays(op, KernelBuild.REFERENCE)
+    (replay,) = replays(op, REFERENCE)
     assert [replay.safe(d) for d in distances] == found
-    for trail in input_overlap_contract(op, KernelBuild.REFERENCE):
+    for trail in input_overlap_contract(op, REFERENCE):
         assert all(found[trail.low :])
 
 
@@ -138,7 +138,7 @@ def test_a_whole_layer_trails_at_the_contract_and_not_below(runner: Runner) -> N
     """The second convolution of ResNet8's first stage, at 16-aligned distances."""
     shape = Shape("conv", 32, 32, 16, 16, 3, 3)
     stock, planned = model_of(shape), model_of(shape, planned=True)
-    (trail,) = input_overlap_contract(op_of(stock), KernelBuild.REFERENCE)
+    (trail,) = input_overlap_contract(op_of(stock), REFERENCE)
     assert trail.low == 544
     inputs = inputs_of(shape)[:2]
     distances = [trail.low - 32, trail.low - 16, trail.low, trail.low + 16]

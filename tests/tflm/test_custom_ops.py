@@ -7,9 +7,9 @@ from tests.tflm.custom_models import MODELS
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.arena.predict import arena_of
-from tflm_planner.tflm.kernels.costs import operator_allocations
+from tflm_planner.tflm.kernels.operator_allocations import operator_allocations
 from tflm_planner.tflm.kernels.prepare import PersistentAllocation
-from tflm_planner.tflm.kernels.scratch import requests
+from tflm_planner.tflm.kernels.scratch import scratch_requests
 from tflm_planner.tflm.targets import load_target
 
 M4, WHEEL = load_target("cortex-m4/cmsis-nn"), load_target("x86-64/wheel")
@@ -43,7 +43,7 @@ def test_on_a_cortex_m(name: str, init: tuple[int, ...], pieces: list[int], scra
     found = operator_allocations(op, M4)
     assert found.known and found.init == init
     assert [s.size for s in found.prepare if isinstance(s, PersistentAllocation)] == pieces
-    assert list(requests(op, M4)) == scratch
+    assert list(scratch_requests(op, M4)) == scratch
 
 
 def model_with(code: str, options: bytes, constants: bool = False) -> bytes:

@@ -16,8 +16,7 @@ from tests.tflm.typed_ops import OPERATORS as TYPED
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.element_types import cannot_run, newly_unsupported, unsupported
-from tflm_planner.tflm.machine import WHEEL
-from tflm_planner.tflm.targets import Target, load_target
+from tflm_planner.tflm.targets import HOST_RUNTIME, Target, load_target
 from tflm_planner.tflm.versions import with_tflm
 
 TABLE = tomllib.loads(DATA.read_text("utf-8"))
@@ -87,7 +86,7 @@ def test_no_published_model_is_refused(path) -> None:
 )
 def test_what_no_kernel_takes_is_refused_with_operator_and_types(kind, types) -> None:
     op = operator(kind, *types)
-    for target in (M4, load_target(WHEEL), load_target("arduino-2023")):
+    for target in (M4, load_target(HOST_RUNTIME), load_target("arduino-2023")):
         reason = unsupported(op, target)
         if kind == "DYNAMIC_UPDATE_SLICE" and target.id == "arduino-2023":
             continue
@@ -158,7 +157,7 @@ def test_only_what_is_new_is_held_against_what_was_made() -> None:
     assert newly_unsupported(old, old, (M4,)) is None
     assert newly_unsupported(old, new, (M4,)) is None  # the model itself cannot run there
     runs = [operator("SLICE", "int8", "int32", "int32", "->", "int8")]
-    reason = newly_unsupported(runs, [*runs, new[-1]], (M4, load_target(WHEEL)))
+    reason = newly_unsupported(runs, [*runs, new[-1]], (M4, load_target(HOST_RUNTIME)))
     assert reason is not None and reason.startswith("SLICE of uint8")
 
 

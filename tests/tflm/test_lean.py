@@ -15,7 +15,7 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.api import MemoryOptions, PlanOptions, VerifyOptions, machine, plan
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
-from tflm_planner.tflm.kernels.costs import operator_allocations
+from tflm_planner.tflm.kernels.operator_allocations import operator_allocations
 from tflm_planner.tflm.lean.costs import lean_kept
 from tflm_planner.tflm.lean.pool import (
     POOL_METADATA,

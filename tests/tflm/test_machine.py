@@ -7,7 +7,8 @@ import pytest
 from tests.models.generator import random_model
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model
-from tflm_planner.tflm.kernels.contracts import KernelBuild, input_overlap_contract
+from tflm_planner.tflm.kernels.contracts import input_overlap_contract
+from tflm_planner.tflm.kernels.reference import REFERENCE
 from tflm_planner.tflm.machine import Machine, machine
 from tflm_planner.tflm.targets import load_target
 
@@ -19,7 +20,7 @@ def trails(on: Machine, op: Op) -> list[tuple[Tensor, Tensor, int, int]]:
 
 
 def fresh(on: Machine, op: Op) -> list[tuple[Tensor, Tensor, int, int]]:
-    found = input_overlap_contract(op, *on.libraries, KernelBuild.REFERENCE)
+    found = input_overlap_contract(op, *on.builds, REFERENCE)
     return [(t.operand, t.result, t.low, t.high) for t in found]
 
 

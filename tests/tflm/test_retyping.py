@@ -14,13 +14,14 @@ from tests.tflm.replay import smallest_safe
 from tests.tflm.single_op import RETYPED, Runner, inputs_of_type, op_of, retyping_model
 from tflm_planner.memory.problem import UNBOUNDED
 from tflm_planner.model.serde import read_model
+from tflm_planner.tflm.kernels import known_builds
+from tflm_planner.tflm.kernels.conservative import UNKNOWN
 from tflm_planner.tflm.kernels.contracts import (
-    STUDIED,
-    KernelBuild,
     input_overlap_contract,
     replay_safe,
     replays,
 )
+from tflm_planner.tflm.kernels.reference import REFERENCE
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +49,14 @@ def runner() -> Iterator[Runner]:
 def test_results_of_another_type(kind: str, read: str, to: str, low: int) -> None:
     """In place where they are no wider; else the operand lies at their end."""
     op = op_of(retyping_model(kind, read, to, (1, 8, 8, 16)))
-    for library in STUDIED:
+    for library in known_builds():
         assert [(t.low, t.high) for t in input_overlap_contract(op, library)] == [(low, UNBOUNDED)]
         assert replay_safe(op, library, low)
         assert replay_safe(op, library, low + 16)
         assert not replay_safe(op, library, low - 16)
-    assert [t.low for t in input_overlap_contract(op, *STUDIED)] == [low]
-    assert not list(input_overlap_contract(op, KernelBuild.UNKNOWN))
-    assert not replay_safe(op, KernelBuild.UNKNOWN, low)
+    assert [t.low for t in input_overlap_contract(op, *known_builds())] == [low]
+    assert not list(input_overlap_contract(op, UNKNOWN))
+    assert not replay_safe(op, UNKNOWN, low)
 
 
 def test_results_of_another_type_at_every_distance() -> None:
@@ -63,8 +64,8 @@ def test_results_of_another_type_at_every_distance() -> None:
     for kind, read, to in RETYPED:
         op = op_of(retyping_model(kind, read, to, (3, 7)))
         known, trails = (
-            replays(op, KernelBuild.REFERENCE),
-            list(input_overlap_contract(op, *STUDIED)),
+            replays(op, REFERENCE),
+            list(input_overlap_contract(op, *known_builds())),
         )
         if not {read, to} & {"int8", "uint8"}:
             assert not known and not trails, "compilers may read one behind writes of the other"
@@ -94,7 +95,7 @@ def test_odd_forms_of_a_change_of_type_are_left_alone() -> None:
         model = read_model(retyping_model("DEQUANTIZE", "int8", "float32", (1, 64)))
         op = model.main.ops[0]
         data, result = op.operands()[0], op.outputs[0]
-        assert list(input_overlap_contract(op, *STUDIED))
+        assert list(input_overlap_contract(op, *known_builds()))
         if change == "constant":
             data.buffer.data = np.zeros(64, np.uint8)
         elif change == "shape":
@@ -105,8 +106,8 @@ def test_odd_forms_of_a_change_of_type_are_left_alone() -> None:
             result.type = data.type
         else:
             op.inputs.append(data)
-        assert not list(input_overlap_contract(op, *STUDIED)), change
-        assert not replays(op, KernelBuild.REFERENCE), change
+        assert not list(input_overlap_contract(op, *known_builds())), change
+        assert not replays(op, REFERENCE), change
 
 
 @needs_tflm
@@ -125,8 +126,8 @@ def test_from_type_to_type(
     planned = retyping_model(kind, read, to, shape, planned=True)
     found = runner.safe_distances(stock, planned, inputs, distances)
     smallest = smallest_safe(found, distances)
-    known = replays(op, KernelBuild.REFERENCE)
-    trails = list(input_overlap_contract(op, KernelBuild.REFERENCE))
+    known = replays(op, REFERENCE)
+    trails = list(input_overlap_contract(op, REFERENCE))
     if "int8" not in (read, to) and "uint8" not in (read, to):
         assert not known and not trails
         return

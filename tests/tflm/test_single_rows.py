@@ -10,7 +10,7 @@ import pytest
 from tests.transforms.test_tile_odd_graphs import SCALE, Chain
 from tests.transforms.tiled import tiled
 from tflm_planner.model.serde import read_model
-from tflm_planner.tflm.kernels.single_rows import is_right_alone
+from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.row_loop import LoopedRegion, NotStreamableError, can_stream
 from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
 
@@ -71,7 +71,10 @@ def test_single_rows_are_judged_as_the_kernel_computes_them() -> None:
         expected = [whole[i * stride :][:kernel] @ weights for i in range(out)]
         found = by_mve(row, weights, out, stride, pad)
         same = len(found) == out and np.allclose(found, expected)
-        assert is_right_alone(one_row(width, out, kernel, stride, padding), width, out, pad) == same
+        assert (
+            computes_single_row(one_row(width, out, kernel, stride, padding), width, out, pad)
+            == same
+        )
         right, wrong = right + same, wrong + (not same)
     assert right > 250 and wrong > 60
 

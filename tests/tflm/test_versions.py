@@ -13,7 +13,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline.versions import refuse_plan, version_notes
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.tflm.arena.predict import arena_of
-from tflm_planner.tflm.kernels.costs import KNOWN
+from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.tflm.versions import can, day_of, has_operator, since, with_tflm
@@ -43,11 +43,11 @@ def test_days_that_are_none(text: str) -> None:
 
 
 def test_every_operator_of_the_table_is_one_that_tflm_registers_today() -> None:
-    new = {k for k in KNOWN if since(k) > date.min}
+    new = {k for k in OPERATORS if since(k) > date.min}
     assert {"DYNAMIC_UPDATE_SLICE", "BATCH_MATMUL", "TFLM_DECODE", "SignalRfft"} <= new
-    assert all(has_operator(k, load_target("cortex-m4/cmsis-nn")) for k in KNOWN)
+    assert all(has_operator(k, load_target("cortex-m4/cmsis-nn")) for k in OPERATORS)
     old = load_target("arduino-2023")
-    assert {k for k in KNOWN if not has_operator(k, old)} == new
+    assert {k for k in OPERATORS if not has_operator(k, old)} == new
     assert not has_operator("DYNAMIC_UPDATE_SLICE", of("2025-11"))
     assert has_operator("DYNAMIC_UPDATE_SLICE", of("2025-11-10"))
 

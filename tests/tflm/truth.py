@@ -5,16 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from tests.tflm.replay import Shape
-from tflm_planner.tflm.kernels.contracts import KernelBuild
+from tflm_planner.tflm.kernels.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
+from tflm_planner.tflm.kernels.reference import REFERENCE
 
 PATH = Path(__file__).parents[3] / "shared/truth/overlap.json"
 
 TARGETS = {
-    "m4-ref": KernelBuild.REFERENCE,
-    "m4-cmsis": KernelBuild.CMSIS_NN,
-    "m3-cmsis": KernelBuild.CMSIS_NN_PLAIN,
-    "m55-cmsis": KernelBuild.CMSIS_NN_MVE,
-    "m4-ard": KernelBuild.CMSIS_NN_2022,
+    "m4-ref": REFERENCE,
+    "m4-cmsis": DSP,
+    "m3-cmsis": PLAIN,
+    "m55-cmsis": MVE,
+    "m4-ard": BUILD_2022,
 }
 
 SHAPES = {

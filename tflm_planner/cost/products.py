@@ -63,7 +63,7 @@ def _copied(w: WindowCounts, depth: int) -> Counts:
     """Columns gathered tap by tap."""
     outside = w.pixels * w.taps - w.inside
     return {
-        "column": w.pixels, "column_row": w.pixels * w.kernel_h, "tap": w.inside,
+        "column": w.pixels, "column_row": w.pixels * w.kernel[0], "tap": w.inside,
         "tap_4": w.inside * (depth // 4), "tap_16": w.inside * _up(depth, 16),
         "tap_1": w.inside * (depth % 4), "tap_short": w.inside * (depth < 4),
         "outside": outside, "outside_4": outside * _up(depth, 4),
@@ -73,11 +73,11 @@ def _copied(w: WindowCounts, depth: int) -> Counts:
 def _plain_conv(w: WindowCounts) -> Counts:
     """One multiplication at a time."""
     return {
-        "mac": w.inside * w.kernel_depth * w.out_depth,
-        "tap": w.inside * w.out_depth,
-        "place": w.pixels * w.taps * w.out_depth,
-        "row": w.rows_inside * w.out_depth,
-        "output": w.pixels * w.out_depth,
+        "mac": w.inside * w.kernel_depth * w.channels[1],
+        "tap": w.inside * w.channels[1],
+        "place": w.pixels * w.taps * w.channels[1],
+        "row": w.rows_inside * w.channels[1],
+        "output": w.pixels * w.channels[1],
         "pixel": w.pixels,
     }
 
@@ -87,22 +87,22 @@ def conv(case: Case, family: Family) -> Work:
     w, kind = window_counts(case), case.data.type
     if w is None:
         return Work("other", _sizes(case), 0)
-    macs = w.pixels * w.column * w.out_depth
+    macs = w.pixels * w.column * w.channels[1]
     if family == "reference" or kind not in ("int8", "int16"):
         return Work("conv", _plain_conv(w), macs)
     if kind == "int8" and w.groups == 1 and _pointwise(w):
-        if w.stride_h == w.stride_w == 1:
-            return Work("conv_1x1", _gemm(w.pixels, w.out_depth, w.depth, family), macs)
-        strided = _gemm(w.out_w, w.out_depth, w.depth, family)
-        lines = w.batch * w.out_h
+        if w.stride == (1, 1):
+            return Work("conv_1x1", _gemm(w.pixels, w.channels[1], w.channels[0], family), macs)
+        strided = _gemm(w.output[1], w.channels[1], w.channels[0], family)
+        lines = w.batch * w.output[0]
         return Work("conv_1x1_strided", {"line": lines, **_times(strided, lines)}, macs)
     if kind == "int8" and _row(w):
         if family == "mve":
-            counts = {**_times(_gemm(w.out_w, w.out_depth, w.column, family), w.batch)}
+            counts = {**_times(_gemm(w.output[1], w.channels[1], w.column, family), w.batch)}
             return Work("conv_row", {**counts, **_edges(w)}, macs)
         return Work("conv", _columns(w, family), macs)
     if kind == "int16" and w.column > _LONG:
-        outputs = w.pixels * w.out_depth
+        outputs = w.pixels * w.channels[1]
         counts = {"mac": macs, "slow": outputs * (w.column - _LONG), "output": outputs}
         counts = {**counts, **_columns(w, family)}
         return Work("conv_long", {k: v for k, v in counts.items() if k in _LONG_COUNTS}, macs)
@@ -110,17 +110,17 @@ def conv(case: Case, family: Family) -> Work:
 
 
 def _pointwise(w: WindowCounts) -> bool:
-    return w.taps == 1 and w.pad_h == w.pad_w == 0 and w.undilated
+    return w.taps == 1 and w.pad == (0, 0) and w.undilated
 
 
 def _row(w: WindowCounts) -> bool:
     """arm_nn_is_convolve_1_x_n."""
-    flat = w.height == 1 and w.kernel_h == 1 and w.dilation_w == 1 and w.groups == 1
-    return flat and w.stride_w * w.depth % 4 == 0
+    flat = w.input[0] == 1 and w.kernel[0] == 1 and w.dilation[1] == 1 and w.groups == 1
+    return flat and w.stride[1] * w.channels[0] % 4 == 0
 
 
 def _edges(w: WindowCounts) -> Counts:
-    sides = _up(w.pad_w, w.stride_w) * 2
+    sides = _up(w.pad[1], w.stride[1]) * 2
     return {"edge": w.batch * sides, "edge_element": w.batch * sides * w.column}
 
 
@@ -131,7 +131,7 @@ def _times(counts: Counts, factor: int) -> Counts:
 def _columns(w: WindowCounts, family: Family) -> Counts:
     """arm_convolve_s8, arm_convolve_s16: columns of two (MVE: four) pixels, then a product."""
     pixels = w.pixels // max(1, w.batch)
-    product = _gemm(pixels, w.out_depth // w.groups, w.column, family)
+    product = _gemm(pixels, w.channels[1] // w.groups, w.column, family)
     if family != "mve":
         # Weights are not summed here: the offset is added while columns are widened.
         product = {k: v for k, v in product.items() if not k.startswith("pair")}
@@ -148,23 +148,23 @@ def depthwise(case: Case, family: Family) -> Work:
     w, kind = window_counts(case), case.data.type
     if w is None:
         return Work("other", _sizes(case), 0)
-    macs = w.pixels * w.taps * w.out_depth
+    macs = w.pixels * w.taps * w.channels[1]
     if family == "reference" or kind != "int8":
         name = "depthwise" if kind != "int16" or family == "reference" else _depthwise_s16(w)
         return Work(name, _each_channel(w), macs)
-    if family == "mve" and w.depth == 1 and w.out_depth > _SPREAD_ABOVE:
+    if family == "mve" and w.channels[0] == 1 and w.channels[1] > _SPREAD_ABOVE:
         spread = replace(w, kernel_depth=1)
-        counts = {**_columns(spread, family), "turned": w.out_depth * w.taps}
+        counts = {**_columns(spread, family), "turned": w.channels[1] * w.taps}
         return Work("depthwise_spread", counts, macs)
-    if w.depth == w.out_depth and w.batch == 1 and w.undilated:
+    if w.channels[0] == w.channels[1] and w.batch == 1 and w.undilated:
         if family == "mve":
             return Work("depthwise_fast", _mve_depthwise(w), macs)
-        if w.kernel_h == w.kernel_w == 3 and max(w.pad_h, w.pad_w) <= 1:
+        if w.kernel == (3, 3) and max(w.pad) <= 1:
             return Work("depthwise_3x3", _fours(w), macs)
         if family == "dsp":
             return Work("depthwise_fast", _dsp_depthwise(w), macs)
         return Work("depthwise", _each_channel(w), macs)
-    multiplier = w.out_depth // max(1, w.depth)
+    multiplier = w.channels[1] // max(1, w.channels[0])
     if multiplier % 4 == 0 and w.batch == 1 and w.undilated:
         return Work("depthwise_by_4", _by_four(w), macs)
     return Work("depthwise", _each_channel(w), macs)
@@ -172,31 +172,31 @@ def depthwise(case: Case, family: Family) -> Work:
 
 def _depthwise_s16(w: WindowCounts) -> str:
     """Name of the 16-bit path: fast for a multiplier of 1 without dilation."""
-    fast = w.depth == w.out_depth and w.batch == 1 and w.undilated and w.taps < 512
+    fast = w.channels[0] == w.channels[1] and w.batch == 1 and w.undilated and w.taps < 512
     return "depthwise_fast" if fast else "depthwise"
 
 
 def _each_channel(w: WindowCounts) -> Counts:
-    fours = w.out_depth // 4
+    fours = w.channels[1] // 4
     return {
-        "mac": w.inside * w.out_depth, "place": w.pixels * w.taps * w.out_depth,
-        "row": w.rows_inside * w.out_depth, "output": w.pixels * w.out_depth,
-        "pixel": w.pixels, "channel": w.pixels * w.depth,
+        "mac": w.inside * w.channels[1], "place": w.pixels * w.taps * w.channels[1],
+        "row": w.rows_inside * w.channels[1], "output": w.pixels * w.channels[1],
+        "pixel": w.pixels, "channel": w.pixels * w.channels[0],
         "tap": w.inside, "tap_4": w.inside * fours, "output_4": w.pixels * fours,
         "place_4": w.pixels * (w.taps // 2) * fours,
     }  # fmt: skip
 
 
 def _by_four(w: WindowCounts) -> Counts:
-    tiles = w.out_depth // 4
+    tiles = w.channels[1] // 4
     return {
         "mac_4": w.inside * tiles, "row_4": w.rows_inside * tiles, "output_4": w.pixels * tiles,
-        "channel": w.pixels * w.depth, "pixel": w.pixels, "line": w.batch * w.out_h,
+        "channel": w.pixels * w.channels[0], "pixel": w.pixels, "line": w.batch * w.output[0],
     }  # fmt: skip
 
 
 def _fours(w: WindowCounts) -> Counts:
-    fours, rest = w.depth // 4, w.depth % 4
+    fours, rest = w.channels[0] // 4, w.channels[0] % 4
     return {
         "mac_4": w.inside * fours, "row_4": w.rows_inside * fours, "output_4": w.pixels * fours,
         "mac": w.inside * rest, "row": w.rows_inside * rest, "output": w.pixels * rest,
@@ -205,9 +205,9 @@ def _fours(w: WindowCounts) -> Counts:
 
 
 def _dsp_depthwise(w: WindowCounts) -> Counts:
-    fours, rest = w.depth // 4, w.depth % 4
+    fours, rest = w.channels[0] // 4, w.channels[0] % 4
     return {
-        **_copied(w, w.depth),
+        **_copied(w, w.channels[0]),
         "two_taps_4": w.pixels * fours * (w.taps // 2),
         "one_tap_4": w.pixels * fours * (w.taps % 2),
         "output_4": w.pixels * fours, "mac": w.pixels * rest * w.taps, "output": w.pixels * rest,
@@ -215,10 +215,10 @@ def _dsp_depthwise(w: WindowCounts) -> Counts:
 
 
 def _mve_depthwise(w: WindowCounts) -> Counts:
-    blocks, lanes = _up(w.depth, _BLOCK), _up(w.depth, 4)
+    blocks, lanes = _up(w.channels[0], _BLOCK), _up(w.channels[0], 4)
     fours, odd = w.pixels // 4, w.pixels % 4
     return {
-        **_copied(w, w.depth), "block": blocks * w.pixels, "block_tap": blocks * w.inside,
+        **_copied(w, w.channels[0]), "block": blocks * w.pixels, "block_tap": blocks * w.inside,
         "four_mac": fours * lanes * w.taps, "four": fours * lanes,
         "odd_mac": odd * lanes * w.taps, "odd": odd * lanes, "fours": fours,
     }  # fmt: skip
@@ -334,7 +334,7 @@ def pool(case: Case, family: Family) -> Work:
     if w is None:
         return Work("other", _sizes(case), 0)
     name = "average" if case.kind.startswith("AVERAGE") else "max"
-    depth, pixels = w.depth, w.pixels
+    depth, pixels = w.channels[0], w.pixels
     counts = {"tap": w.inside, "row": w.rows_inside, "pixel": pixels}
     if family == "mve" and case.data.type in ("int8", "int16"):
         lanes = _up(depth, 16)

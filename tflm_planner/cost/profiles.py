@@ -16,7 +16,8 @@ from functools import cache
 from importlib import resources
 
 from tflm_planner.cost.kinds import Family
-from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.kernels import library_of
+from tflm_planner.tflm.target import Target
 
 DISPATCH = "dispatch"
 """Entry for what the interpreter adds to every operator, and once to every run of a graph."""
@@ -26,11 +27,13 @@ CALL = "call"
 
 @dataclass(frozen=True)
 class Profile:
-    """Constants of one core and kernel library. paths: instructions per count, by `path.type`."""
+    """Constants of one core and kernel library. family: which loops its kernels run. paths:
+    instructions per count, by `path.type`. core: on which they were measured."""
 
     id: str
     family: Family
     paths: Mapping[str, Mapping[str, float]]
+    core: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,40 +45,22 @@ class Choice:
     measured: bool
 
 
-_FAMILIES: dict[str, Family] = {
-    "m4-cmsis": "dsp",
-    "m4-ref": "reference",
-    "m3-cmsis": "plain",
-    "m55-cmsis": "mve",
-}
-_BY_EXTENSION = {"none": "m3-cmsis", "dsp": "m4-cmsis", "mve": "m55-cmsis"}
-_MEASURED_CORES = {
-    "m4-cmsis": "Cortex-M4",
-    "m4-ref": "Cortex-M4",
-    "m3-cmsis": "Cortex-M3",
-    "m55-cmsis": "Cortex-M55",
-}
-
-
 @cache
 def all_profiles() -> Mapping[str, Profile]:
     """The measured profiles by name."""
     folder = resources.files("tflm_planner.cost").joinpath("data")
     tables = tomllib.loads(folder.joinpath("instructions.toml").read_text("utf-8"))
-    return {name: Profile(name, _FAMILIES[name], paths) for name, paths in tables.items()}
+    return {
+        name: Profile(name, table.pop("family"), table, table.pop("core"))
+        for name, table in tables.items()
+    }
 
 
 @cache
 def profiles_of(target: Target) -> Choice:
     """The profiles that stand for `target`: its own, its relative's, or several for a target
     whose kernel library is any or unknown."""
-    vector = _BY_EXTENSION[target.extension]
-    if target.kernels == "cmsis-nn":
-        names = [vector]
-    elif target.kernels == "reference":
-        names = ["m4-ref"]
-    else:
-        names = [vector, "m4-ref"]
+    names = library_of(target).latency_profiles(target)
     current = target.version == "current" and len(names) == 1 and target.optimized == "speed"
-    measured = current and _MEASURED_CORES[names[0]] == target.core
-    return Choice(tuple(all_profiles()[name] for name in names), measured)
+    profiles = tuple(all_profiles()[name] for name in names)
+    return Choice(profiles, measured=current and profiles[0].core == target.core)

@@ -10,29 +10,30 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tflm_planner.cost.case import Case
-from tflm_planner.ops.window import Footprint, low_padding
+from tflm_planner.ops.window import WindowGeometry, low_padding, low_paddings
 
 
 @dataclass(frozen=True, slots=True)
-class WindowCounts(Footprint):
+class WindowCounts(WindowGeometry):
     """A convolution or pool. Sums run over all output pixels of all images.
 
-    inside: taps (kernel positions) inside the image; rows_inside: kernel rows inside.
+    kernel_depth: channels of a filter; inside: taps (kernel positions) inside the image;
+    rows_inside: kernel rows inside.
     """
 
-    out_h: int
+    kernel_depth: int
     inside: int
     rows_inside: int
 
     @property
     def pixels(self) -> int:
         """Output pixels of all images."""
-        return self.batch * self.out_h * self.out_w
+        return self.batch * self.output[0] * self.output[1]
 
     @property
     def taps(self) -> int:
         """Positions of the kernel."""
-        return self.kernel_h * self.kernel_w
+        return self.kernel[0] * self.kernel[1]
 
     @property
     def column(self) -> int:
@@ -42,7 +43,7 @@ class WindowCounts(Footprint):
     @property
     def groups(self) -> int:
         """Groups of a grouped convolution."""
-        return max(1, self.depth // max(1, self.kernel_depth))
+        return max(1, self.channels[0] // max(1, self.kernel_depth))
 
 
 def window_counts(case: Case) -> WindowCounts | None:
@@ -53,21 +54,23 @@ def window_counts(case: Case) -> WindowCounts | None:
     if case.kind.endswith("POOL_2D"):
         kernel = (case.option("filterHeight", 1), case.option("filterWidth", 1), data.shape[3])
     elif weights is not None and len(weights.shape) == 4:
-        kernel = weights.shape[1:]
+        kernel = (weights.shape[1], weights.shape[2], weights.shape[3])
     else:
         return None
     batch, height, width, depth = data.shape
     _, out_h, out_w, out_depth = case.result.shape
-    sh, sw = max(1, case.option("strideH", 1)), max(1, case.option("strideW", 1))
-    dh = max(1, case.option("dilationHFactor", 1))
-    dw = max(1, case.option("dilationWFactor", 1))
-    pad_h = low_padding(height, kernel[0], sh, dh, case.option("padding") == 1)
-    pad_w = low_padding(width, kernel[1], sw, dw, case.option("padding") == 1)
-    rows = taps_inside(height, out_h, kernel[0], sh, dh, pad_h)
-    columns = taps_inside(width, out_w, kernel[1], sw, dw, pad_w)
+    stride = max(1, case.option("strideH", 1)), max(1, case.option("strideW", 1))
+    dilation = (
+        max(1, case.option("dilationHFactor", 1)),
+        max(1, case.option("dilationWFactor", 1)),
+    )
+    valid = case.option("padding") == 1
+    pad = low_paddings((height, width), kernel, stride, dilation, valid)
+    rows = taps_inside(height, out_h, kernel[0], stride[0], dilation[0], pad[0])
+    columns = taps_inside(width, out_w, kernel[1], stride[1], dilation[1], pad[1])
     return WindowCounts(
-        batch, height, width, depth, kernel[0], kernel[1], kernel[2], out_w, out_depth,
-        sh, sw, dh, dw, pad_h, pad_w, out_h, batch * rows * columns, batch * rows * out_w,
+        batch, (height, width), (out_h, out_w), (depth, out_depth), kernel[:2], stride, dilation,
+        pad, kernel[2], batch * rows * columns, batch * rows * out_w,
     )  # fmt: skip
 
 

@@ -27,8 +27,14 @@ from tflm_planner.pipeline.inspection import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.arena.uncertainty import bound_of, head_bound_of
-from tflm_planner.tflm.machine import WHEEL
-from tflm_planner.tflm.targets import Target, all_boards, all_targets, load_target, with_lean
+from tflm_planner.tflm.targets import (
+    HOST_RUNTIME,
+    Target,
+    all_boards,
+    all_targets,
+    load_target,
+    with_lean,
+)
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.normalize import entry_graphs
 
@@ -225,7 +231,7 @@ def _here(
         return None, ["outputs not compared: tflite-micro is not installed here"]
     wheel = HostEngine()
     try:
-        room = arena_of(model, load_target(WHEEL), carried_plan(model)).arena
+        room = arena_of(model, load_target(HOST_RUNTIME), carried_plan(model)).arena
         wheel.load(data, room // 16 * 16 + _ROOM)
         return wheel.run(list(inputs), 0).outputs, []
     except Refusal as refused:

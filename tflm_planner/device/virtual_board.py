@@ -25,7 +25,7 @@ from tflm_planner.device.framing import Receiver, encode
 from tflm_planner.device.host_runtime import TICK_HZ, HostEngine
 from tflm_planner.device.responder import Engine, Responder
 from tflm_planner.support.errors import UsageError
-from tflm_planner.tflm.machine import WHEEL
+from tflm_planner.tflm.targets import HOST_RUNTIME
 
 DEFAULT_RAM = 64 << 20
 LOG_ROOM = 1 << 16
@@ -47,7 +47,7 @@ def virtual_capabilities(
         arena_room=ram // 16 * 16,
         log_room=LOG_ROOM,
         features=m.Feature.VIRTUAL | m.Feature.ALL_OPERATORS | m.Feature.SHARED_STORE,
-        target=WHEEL,
+        target=HOST_RUNTIME,
         clock="host processor time",
         clock_hz=TICK_HZ,
         models=tuple(

@@ -12,6 +12,7 @@ It knows what TFLM computes from an operator's options; it must not know kernels
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,13 +25,11 @@ _ELEMENT = {"int8": 1, "int16": 2, "float32": 4}
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """The geometry of a sliding window; all pairs are (height, width).
+class WindowGeometry:
+    """How a window slides over images; all pairs are (height, width).
 
-    channels: Ci and Co. Channels come in `groups`: outputs of a group depend on the inputs of
-    the same group only (1 for a plain convolution, Ci for depthwise ones and pools).
-    pad: rows above and columns left of the image; what lies right and below follows.
-    element: bytes of an element of input and output.
+    channels: of input and output. pad: rows above and columns left of the image; what lies right
+    and below follows. An operator may ask for a geometry that TFLM does not run: see `Window`.
     """
 
     batch: int
@@ -41,6 +40,22 @@ class Window:
     stride: tuple[int, int]
     dilation: tuple[int, int]
     pad: tuple[int, int]
+
+    @property
+    def undilated(self) -> bool:
+        """Whether no dilation is asked for."""
+        return self.dilation == (1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Window(WindowGeometry):
+    """A sliding window that TFLM runs.
+
+    Channels come in `groups`: outputs of a group depend on the inputs of the same group only (1
+    for a plain convolution, Ci for depthwise ones and pools). element: bytes of an element of
+    input and output.
+    """
+
     groups: int
     element: int
 
@@ -60,34 +75,6 @@ class Window:
         return self.groups == self.channels[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """Sizes of the input, filter and output of a sliding window as an operator gives them, and
-    how it moves. pad: rows and columns before the first one. Other than a `Window` it need not be
-    one that TFLM runs."""
-
-    batch: int
-    height: int
-    width: int
-    depth: int
-    kernel_h: int
-    kernel_w: int
-    kernel_depth: int
-    out_w: int
-    out_depth: int
-    stride_h: int
-    stride_w: int
-    dilation_h: int
-    dilation_w: int
-    pad_h: int
-    pad_w: int
-
-    @property
-    def undilated(self) -> bool:
-        """Whether no dilation is asked for."""
-        return self.dilation_h == self.dilation_w == 1
-
-
 @lru_cache(maxsize=_KNOWN)
 def low_padding(size: int, kernel: int, stride: int, dilation: int, valid: bool) -> int:
     """Rows before the first one, as TFLM's ComputePaddingHeightWidth has them."""
@@ -95,6 +82,20 @@ def low_padding(size: int, kernel: int, stride: int, dilation: int, valid: bool)
     covered = size + stride - (reach if valid else 1)
     steps = covered // stride if stride > 0 else 0
     return max((steps - 1) * stride + reach - size, 0) // 2
+
+
+def low_paddings(
+    image: Sequence[int],
+    kernel: Sequence[int],
+    stride: tuple[int, int],
+    dilation: tuple[int, int],
+    valid: bool,
+) -> tuple[int, int]:
+    """Rows above and columns left of an image; of `image` and `kernel` the first two count."""
+    return (
+        low_padding(image[0], kernel[0], stride[0], dilation[0], valid),
+        low_padding(image[1], kernel[1], stride[1], dilation[1], valid),
+    )
 
 
 def window_of(op: Op) -> Window | None:
@@ -202,19 +203,17 @@ def _geometry(
     groups: int,
     element: int,
 ) -> Window | None:
-    """Put together, with the padding as TFLM's ComputePaddingHeightWidth finds it."""
+    """Put together; None for a geometry that TFLM does not run."""
     batch, height, width, _ = data
     result_batch, *output, _ = result
     if batch != result_batch or min(*kernel, *stride, *dilation) < 1:
         return None
-    pad: list[int] = []
     for axis, size in enumerate((height, width)):
         reach = (kernel[axis] - 1) * dilation[axis] + 1
         covered = size if padding == _SAME else size - reach + 1
         computed = -(-covered // stride[axis])
         if padding not in (_SAME, _VALID) or not 1 <= output[axis] <= computed:
             return None
-        pad.append(max(0, (computed - 1) * stride[axis] + reach - size) // 2)
     return Window(
         batch=batch,
         input=(height, width),
@@ -223,7 +222,7 @@ def _geometry(
         kernel=kernel,
         stride=stride,
         dilation=dilation,
-        pad=(pad[0], pad[1]),
+        pad=low_paddings((height, width), kernel, stride, dilation, padding == _VALID),
         groups=groups,
         element=element,
     )

@@ -19,9 +19,9 @@ from tflm_planner.tflm.liveness import (
     planning_problem,
     timeline,
 )
-from tflm_planner.tflm.machine import WHEEL, Machine, machine
+from tflm_planner.tflm.machine import Machine, machine
 from tflm_planner.tflm.placement import placement_of
-from tflm_planner.tflm.targets import Target, load_target
+from tflm_planner.tflm.targets import HOST_RUNTIME, Target, load_target
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.normalize import entry_graphs
 
@@ -70,7 +70,7 @@ def inspect_model(model: Model, on: Machine, *, dialect: bool = False) -> Inspec
     offsets = carried_plan(model)
     placement = placement_of(line, offsets)
     figures = arena_of(model, on.target, offsets)
-    here = arena_of(model, load_target(WHEEL), offsets)
+    here = arena_of(model, load_target(HOST_RUNTIME), offsets)
     notes = _notes_on_plan(model, offsets, on) if offsets and not dialect else ()
     return Inspection(
         model,

@@ -24,9 +24,8 @@ from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.element_types import form_of, newly_unsupported
-from tflm_planner.tflm.kernels.costs import KNOWN
-from tflm_planner.tflm.machine import WHEEL
-from tflm_planner.tflm.targets import load_target
+from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
+from tflm_planner.tflm.targets import HOST_RUNTIME, load_target
 from tflm_planner.verification import Options, RuntimeCheck, Tolerance, Verdict, verify, why_unable
 from tflm_planner.verification.compare import named_in
 from tflm_planner.verification.pairs import Pair, verify_pair
@@ -63,7 +62,7 @@ def check_provable(
         )
     if tiles is None or not tiles.dialect:
         return tiles
-    if any(op.kind not in KNOWN for op in model.ops()):
+    if any(op.kind not in OPERATORS for op in model.ops()):
         return replace(tiles, dialect=False)
     raise ModelError(
         f"TFLM cannot run the model ({on_tflm}), so that tiles for TFLM could not be proved; "
@@ -198,7 +197,7 @@ def compare_with_twin(
 def _as_it_runs(original: bytes, twin: bytes, options: Options) -> Options:
     """The options, without TFLM where it cannot run the twin of an original that it runs."""
     ops = read_model(original).ops(), read_model(twin).ops()
-    if newly_unsupported(*ops, (load_target(WHEEL),)) is None:
+    if newly_unsupported(*ops, (load_target(HOST_RUNTIME),)) is None:
         return options
     return replace(options, runtimes=tuple(r for r in options.runtimes if r != "TFLM"))
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from tflm_planner.model.serde import write_model
 from tflm_planner.pipeline.memory_plan import MemoryOptions, MemoryPlan
+from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.lean.pool import WritePool
-from tflm_planner.tflm.targets import CONSERVATIVE
 from tflm_planner.transforms.attach_plan import AttachPlan
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
@@ -35,7 +35,7 @@ def write_planned(candidate: MemoryPlan, options: MemoryOptions) -> WrittenFile:
     """The candidate as a file. Its model is changed."""
     model, target = candidate.model, options.machine.target
     names = tuple(t.name for t in model.tensors())
-    known = target.kernels not in CONSERVATIVE
+    known = library_of(target).is_exact
     strip = () if options.strip == "nothing" else (Minify(kernels=known),)
     pool = (WritePool(),) if target.lean else ()
     run(model, *strip, *pool, AttachPlan(candidate.offsets))

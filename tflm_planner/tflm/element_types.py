@@ -20,6 +20,7 @@ from importlib import resources
 from typing import Any
 
 from tflm_planner.model.ir import Op
+from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, has_operator, since
 
@@ -101,7 +102,7 @@ def _refusal(form: Form, target: Target) -> str | None:
     types = None if kernel is None else kernel.types_of(form)
     if kernel is None or types is None:
         return None
-    if target.kernels == "unknown" and kind in _replaced() and not _is_hybrid(operands):
+    if not library_of(target).is_read and kind in _replaced() and not _is_hybrid(operands):
         return None
     if types not in kernel.runs or types in _refused_by(target.kernels).get(kind, ()):
         return f"{kind} of {_joined(kind, types)}: {_taken(kind, kernel, target)}"

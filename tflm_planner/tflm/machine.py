@@ -7,18 +7,11 @@ from dataclasses import dataclass, field
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.window import WINDOWS
-from tflm_planner.tflm.kernels.contracts import (
-    STUDIED,
-    TRAILING,
-    InputOverlap,
-    KernelBuild,
-    input_overlap_contract,
-)
+from tflm_planner.tflm.kernels import KernelBuild, library_of
+from tflm_planner.tflm.kernels.contracts import OVERLAPPING, InputOverlap, input_overlap_contract
+from tflm_planner.tflm.kernels.reference import REFERENCE
 from tflm_planner.tflm.kernels.scratch import ScratchModel, scratch_model
-from tflm_planner.tflm.targets import DEFAULT_TARGET, Target, load_target
-
-WHEEL = "x86-64/wheel"
-"""The target that the Python wheel is: what runs on this machine."""
+from tflm_planner.tflm.targets import DEFAULT_TARGET, HOST_RUNTIME, Target, load_target
 
 
 @dataclass(frozen=True)
@@ -26,7 +19,7 @@ class Machine:
     """scratch_of: bytes of each scratch request. trails_of: results that may trail operands."""
 
     target: Target
-    libraries: tuple[KernelBuild, ...]
+    builds: tuple[KernelBuild, ...]
     _known: dict[Hashable, list[tuple[int, int, int, int]]] = field(
         default_factory=dict[Hashable, list[tuple[int, int, int, int]]], compare=False, repr=False
     )
@@ -45,13 +38,11 @@ class Machine:
         operators of the same form, so they are remembered by form, never by identity: operators
         may be changed in between.
         """
-        if op.kind not in TRAILING:
+        if op.kind not in OVERLAPPING:
             return
         form = _form(op)
         if form not in self._known:
-            found = input_overlap_contract(
-                op, *dict.fromkeys((*self.libraries, KernelBuild.REFERENCE))
-            )
+            found = input_overlap_contract(op, *dict.fromkeys((*self.builds, REFERENCE)))
             self._known[form] = [
                 (_place(op.inputs, t.operand), _place(op.outputs, t.result), t.low, t.high)
                 for t in found
@@ -110,24 +101,10 @@ def _place(tensors: Sequence[Tensor | None], tensor: Tensor) -> int:
 def runners(target: Target) -> tuple[Target, ...]:
     """The targets that must run what is made for `target`: itself, and the TFLM of this machine,
     which proves it."""
-    return tuple(dict.fromkeys((target, load_target(WHEEL))))
+    return tuple(dict.fromkeys((target, load_target(HOST_RUNTIME))))
 
 
 def machine(target: Target | None = None) -> Machine:
     """The machine of a target; of the default one if none is given."""
     target = target or load_target(DEFAULT_TARGET)
-    return Machine(target, libraries_of(target))
-
-
-def libraries_of(target: Target) -> tuple[KernelBuild, ...]:
-    """The builds of kernel libraries whose contracts a plan for the target must keep."""
-    if target.kernels == "reference":
-        return (KernelBuild.REFERENCE,)
-    if target.kernels == "any":
-        return STUDIED
-    if target.kernels != "cmsis-nn":
-        return (KernelBuild.UNKNOWN,)
-    if target.version == "arduino-2023":
-        return (KernelBuild.CMSIS_NN_2022,)
-    build = {"dsp": KernelBuild.CMSIS_NN, "mve": KernelBuild.CMSIS_NN_MVE}
-    return (build.get(target.extension, KernelBuild.CMSIS_NN_PLAIN),)
+    return Machine(target, library_of(target).builds(target))

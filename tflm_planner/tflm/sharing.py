@@ -72,7 +72,7 @@ def taken_variables(line: Timeline, offsets: Mapping[Tensor, int]) -> list[str]:
 def taken_input_overlaps(
     line: Timeline, offsets: dict[Tensor, int], machine: Machine
 ) -> Iterator[SharedMemory]:
-    """The results that trail an operand and overlap it, as only the target's contracts allow."""
+    """The results that overlap an operand as only the target's contracts allow."""
     aliases = {(s.operand, s.result) for s in taken_aliases(line, offsets)}
     for t in legal_input_overlaps(line, machine.trails_of):
         shared = _shared(t.operand, t.result, offsets)
@@ -81,15 +81,15 @@ def taken_input_overlaps(
 
 
 def replay_all(trails: list[SharedMemory], machine: Machine) -> int:
-    """Replay every trail on every kernel library that the machine may have; returns how many.
+    """Replay every overlap on every kernel build that the target may have; returns how many.
 
-    Raises UnsoundPlanError for a trail that loses a byte: the contract that allowed it is wrong.
+    Raises UnsoundPlanError for an overlap that loses a byte: the contract that allowed it is wrong.
     """
     for trail in trails:
-        for library in machine.libraries:
-            if not replay_safe(trail.op, library, trail.distance):
+        for build in machine.builds:
+            if not replay_safe(trail.op, build, trail.distance):
                 raise UnsoundPlanError(
-                    f"{trail.op.label}: {trail} loses bytes with {library.value} kernels; "
+                    f"{trail.op.label}: {trail} loses bytes with {build.name} kernels; "
                     "please report it, and plan with --no-overlap until it is mended"
                 )
     return len(trails)

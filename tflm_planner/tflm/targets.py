@@ -1,11 +1,11 @@
-"""What a model is planned for: processor core x kernel library x TFLM version, and boards.
+"""Targets and boards by name, from TOML files.
 
     board "nano33ble" -- target --> "cortex-m4/cmsis-nn" -- core, kernels, version --> sizes
 
 A target decides every byte of the arena: sizes of TFLM's own structures (pointer and enum
 width), which kernels run and what scratch they request. A board adds SRAM, flash and clock.
-The tables are TOML files beside this module; a user's file has the same form
-(schema/target.schema.json). This module must not know models or operators.
+The tables are TOML files in `data`; a user's file has the same form (schema/target.schema.json).
+This module must not know models or operators.
 """
 
 from __future__ import annotations
@@ -13,72 +13,34 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, fields, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 from tflm_planner.support.errors import UsageError
+from tflm_planner.tflm.kernels import library_names, library_of
+from tflm_planner.tflm.target import Board, Extension, Optimized, Target, Version
 
-Kernels = Literal["reference", "cmsis-nn", "any", "unknown"]
-"""Kernel library. "any" is all of the known ones: every figure is the largest of theirs.
-"unknown" takes the same figures, and trusts no library's order of reads and writes."""
-Extension = Literal["none", "dsp", "mve"]
-"""Vector instructions of an Arm core, which choose among CMSIS-NN's implementations."""
-Version = Literal["current", "arduino-2023"]
-"""TFLM: 90b983c of August 2026, or the Arduino library of 2023."""
-Optimized = Literal["speed", "size"]
-"""How CMSIS-NN kernels were built (KERNELS_OPTIMIZED_FOR_SPEED, TFLM's default, or _SIZE)."""
+__all__ = [
+    "DEFAULT_TARGET",
+    "HOST_RUNTIME",
+    "LEAN_SUFFIX",
+    "Board",
+    "Target",
+    "all_boards",
+    "all_targets",
+    "load_target",
+    "with_lean",
+]
 
 LEAN_SUFFIX = "+lean"
 """Behind a target's or board's id: with the lean library."""
-CONSERVATIVE: tuple[Kernels, ...] = ("any", "unknown")
 DEFAULT_TARGET = "cortex-m4/cmsis-nn"
+HOST_RUNTIME = "x86-64/wheel"
+"""The target that TFLM on this machine is: the tflite-micro Python package."""
 _SHORT = {"any": "cortex-m/any"}
-
-
-@dataclass(frozen=True)
-class Board:
-    """A board on which a target sits. sram, flash: bytes. clock: Hz. active_microwatts: power
-    while a model runs, for estimates of energy; 0 where nobody stated it (no built-in board has
-    one: datasheets give the core's, not the board's)."""
-
-    id: str
-    name: str
-    target: str
-    sram: int
-    flash: int
-    clock: int
-    active_microwatts: int = 0
-
-
-@dataclass(frozen=True)
-class Target:
-    """What decides the arena.
-
-    pointer: bytes of a pointer. short_enums: enums take the smallest integer (bare-metal Arm).
-    static_memory: built with TF_LITE_STATIC_MEMORY. recording: the allocator that records, as in
-    the Python wheel. compression: built with USE_TFLM_COMPRESSION, as the wheel is. lean: with the
-    lean library (arduino_runner/src/lean). tflm: the day of its sources, if another one than its
-    version's (`history`): what operators it has. board: if a board was named.
-    """
-
-    id: str
-    name: str
-    core: str
-    kernels: Kernels
-    extension: Extension = "none"
-    pointer: int = 4
-    short_enums: bool = True
-    version: Version = "current"
-    optimized: Optimized = "speed"
-    static_memory: bool = True
-    recording: bool = False
-    compression: bool = False
-    lean: bool = False
-    tflm: str = ""
-    board: Board | None = None
 
 
 def load_target(name_or_path: str | Path, *, lean: bool = False) -> Target:
@@ -119,7 +81,7 @@ def with_lean(target: Target) -> Target:
 
 def can_be_lean(target: Target) -> bool:
     """Whether it is known which parameters stay in RAM with the lean library, and not lean yet."""
-    return not (target.lean or target.kernels in CONSERVATIVE or target.recording)
+    return library_of(target).is_exact and not (target.lean or target.recording)
 
 
 @cache
@@ -188,7 +150,6 @@ def _known_keys(table: dict[str, Any], known: set[str], file: str, where: str) -
 
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
-    "kernels": get_args(Kernels),
     "extension": get_args(Extension),
     "version": get_args(Version),
     "optimized": get_args(Optimized),
@@ -205,9 +166,10 @@ def _record(kind: Any, table: dict[str, Any], file: str, where: str, **given: st
         expected = {"int": int, "bool": bool}.get(types[key], int if key == "pointer" else str)
         if type(value) is not expected:
             raise UsageError(f"{file}: {where}.{key}: {value!r} is not of type {expected.__name__}")
-        if value not in _CHOICES.get(key, (value,)):
-            choices = ", ".join(map(str, _CHOICES[key]))
-            raise UsageError(f"{file}: {where}.{key}: {value!r} is unknown; choose from {choices}")
+        choices = library_names() if key == "kernels" else _CHOICES.get(key, (value,))
+        if value not in choices:
+            named = ", ".join(map(str, choices))
+            raise UsageError(f"{file}: {where}.{key}: {value!r} is unknown; choose from {named}")
         if expected is int and int(value) <= 0:
             raise UsageError(f"{file}: {where}.{key}: {value} is not positive")
     for f in fields(kind):

@@ -17,9 +17,9 @@ from importlib import resources
 from typing import Any, Literal
 
 from tflm_planner.support.errors import UsageError
-from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.target import Target
 
-Behaviour = Literal["plans_of_subgraphs", "skips_copies", "turns_by_cmsis_nn"]
+Behaviour = Literal["plans_of_subgraphs", "skips_copies", "transposes_by_cmsis_nn"]
 _FIRST = date(2023, 1, 1)
 """The beginning of what the table knows."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from tflm_planner.support.errors import UsageError
-from tflm_planner.tflm.kernels.costs import lacks
+from tflm_planner.tflm.kernels.operator_allocations import lacks
 from tflm_planner.tflm.liveness import InputOverlapRule
 from tflm_planner.tflm.machine import Machine
 from tflm_planner.transforms.row_loop import LoopedRegion

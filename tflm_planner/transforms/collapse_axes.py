@@ -20,7 +20,7 @@ from tflm_planner.model.draft import Draft
 from tflm_planner.model.edit import resize
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops.constants import integers
-from tflm_planner.tflm.kernels.known_faults import MOST_TURNED
+from tflm_planner.tflm.kernels.cmsis_nn.known_faults import MAX_TRANSPOSE_AXES
 from tflm_planner.transforms.fold_transpose import is_private
 
 
@@ -30,7 +30,8 @@ def collapse_transpose_axes(model: Model) -> list[str]:
     if not count:
         return []
     return [
-        f"{count} TRANSPOSE of more than {MOST_TURNED} axes made with {MOST_TURNED} at most: "
+        f"{count} TRANSPOSE of more than {MAX_TRANSPOSE_AXES} axes made with "
+        f"{MAX_TRANSPOSE_AXES} at most: "
         "CMSIS-NN leaves the results of others unwritten"
     ]
 
@@ -66,13 +67,13 @@ class _AxisCollapser:
         """Merge axes of one; False where that is of no use, or cannot be."""
         source, result, order = op.inputs[0], op.outputs[0], integers(op.inputs[1])
         shape = () if source is None else source.shape or ()
-        if source is None or source.type_name != "int8" or len(shape) <= MOST_TURNED:
+        if source is None or source.type_name != "int8" or len(shape) <= MAX_TRANSPOSE_AXES:
             return False
         if order is None or sorted(order) != list(range(len(shape))) or 0 in shape:
             return False
-        groups = collapsed_axes(shape, order, MOST_TURNED)
+        groups = collapsed_axes(shape, order, MAX_TRANSPOSE_AXES)
         there = sorted(groups)
-        if len(groups) > MOST_TURNED or groups == there:  # CMSIS-NN turns what is not to turn
+        if len(groups) > MAX_TRANSPOSE_AXES or groups == there:  # it swaps axes even of the latter
             return False
         maker = self._hidden_maker(op, source)
         if maker is None:

@@ -30,7 +30,7 @@ from tflm_planner.tflm.arena.uncertainty import (
     wild_scratch,
 )
 from tflm_planner.tflm.element_types import cannot_run
-from tflm_planner.tflm.kernels.costs import operator_allocations
+from tflm_planner.tflm.kernels.operator_allocations import operator_allocations
 from tflm_planner.tflm.kernels.prepare import (
     Keeps,
     PersistentAllocation,

@@ -18,9 +18,10 @@ from typing import Literal
 from tflm_planner.model.ir import ETHOS_U, Op
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.declared_shapes import misdeclared
-from tflm_planner.tflm.kernels.costs import OperatorAllocations
+from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.kernels.custom_ops import crashing_factor
 from tflm_planner.tflm.kernels.known_faults import known_faults
+from tflm_planner.tflm.kernels.operator_allocations import OperatorAllocations
 from tflm_planner.tflm.liveness import Timeline
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, day_of_version
@@ -72,13 +73,14 @@ def uncertainties(
     ops: Sequence[Op], costs: Sequence[OperatorAllocations], target: Target
 ) -> Iterator[Uncertainty]:
     """Why the figures of these operators, each with what it costs, are not exact."""
-    if target.kernels == "unknown":
+    library = library_of(target)
+    if not library.is_read:
         yield Uncertainty(
             f"kernel library {target.kernels!r}, which nobody has read: it may need twice as much "
             "(ESP-NN on an ESP32-S3 does); measure the arena on the board",
             _UNREAD,
         )
-    if target.kernels == "any":
+    elif not library.is_exact:
         yield Uncertainty(
             "kernel library 'any': scratch and tail are the largest of the reference kernels and "
             "CMSIS-NN in current TFLM; others may need more",

@@ -173,7 +173,7 @@ def _overlap_add(op: Op, pointer: int) -> list[int]:
     return [pointer * outer, *outer * [_shape(op)[-1] * _element(op)]]
 
 
-_PIECES: dict[str, Callable[[Op, int], list[int]]] = {
+_PERSISTENT: dict[str, Callable[[Op, int], list[int]]] = {
     "SignalDelay": _delay, "SignalFramer": _framer, "SignalOverlapAdd": _overlap_add,
 }  # fmt: skip
 
@@ -185,10 +185,10 @@ def prepare(op: Op, pointer: int) -> tuple[Step, ...]:
     places: dict[str, Sequence[Tensor | None]] = {"i": op.inputs, "o": op.outputs}
     words = _FETCHED[op.kind].split()
     found = [places[word[0]][int(word[1:])] for word in words]
-    pieces = _PIECES[op.kind](op, pointer) if op.kind in _PIECES else []
+    sizes = _PERSISTENT[op.kind](op, pointer) if op.kind in _PERSISTENT else []
     return (
         *(t for t in found if t is not None),
-        *(PersistentAllocation(size, "dims") for size in pieces),
+        *(PersistentAllocation(size, "dims") for size in sizes),
     )
 
 

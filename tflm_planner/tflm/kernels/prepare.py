@@ -1,11 +1,12 @@
 """What an operator's Prepare does with memory, step by step.
 
-    fetch a tensor   TfLiteTensor, quantisation, zero points: temporary, upward from the head
-    Borrowed         a buffer, temporary as well
-    Piece            persistent, downward from the tail
+    fetch a tensor         TfLiteTensor, quantisation, zero points: temporary, upward from the head
+    TempBuffer             a buffer, temporary as well
+    PersistentAllocation   downward from the tail
 
-TFLM compares a fetch with the tail, but a Piece only with the head: it may overwrite what was
-fetched before. That is harmless where nobody reads the bytes again, and fails otherwise:
+TFLM compares a fetch with the tail, but a persistent allocation only with the head: it may
+overwrite what was fetched before. That is harmless where nobody reads the bytes again, and fails
+otherwise:
 
     | TfLiteTensor           | TfLiteAffineQuantization  | zero points |
     | ...  dims | bytes type | scale  zero_point*  | axis| n  z0 z1 .. |
@@ -22,7 +23,7 @@ from typing import Any, Literal
 from tflm_planner.model.ir import Tensor
 
 Keeps = Literal["dims", "struct", "axis", "all"]
-"""What of the last fetched tensor is used after a piece was allocated: if it is quantised, its
+"""What of the last fetched tensor is used after memory was allocated: if it is quantised, its
 pointers up to `zero_point`; if not, its TfLiteTensor up to `dims` ("dims") or whole ("struct").
 "axis": of a quantised one the axis too. "all": everything, zero points too."""
 

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
-from tflm_planner.tflm.kernels.costs import OperatorAllocations, operator_allocations
-from tflm_planner.tflm.kernels.op_sizes import uses_cmsis
-from tflm_planner.tflm.kernels.persistent_allocations import keeps_sums
+from tflm_planner.tflm.kernels import library_of
+from tflm_planner.tflm.kernels.operator_allocations import OperatorAllocations, operator_allocations
 from tflm_planner.tflm.kernels.prepare import PersistentAllocation, Step, TempBuffer, scale_count_of
 from tflm_planner.tflm.lean import pool as lean
 from tflm_planner.tflm.targets import Target
@@ -97,7 +96,7 @@ def _parsed(op: Op, pool: lean.Pool, one: OperatorAllocations) -> OperatorAlloca
 def _parameters(op: Op, target: Target) -> tuple[bytes, bytes] | None:
     """The arrays that Prepare asks memory for, where lean firmware serves them. In TFLM of 2023
     FULLY_CONNECTED has one scale."""
-    if op.kind == "FULLY_CONNECTED" and _is_old(target):
+    if op.kind == "FULLY_CONNECTED" and target.is_arduino_2023:
         return None
     return lean.parameter_arrays(op)
 
@@ -114,12 +113,9 @@ def _held(op: Op, arrays: Sequence[bytes], target: Target) -> Sequence[bytes]:
     """Those of the arrays that there is temporary memory for. TFLM of 2023 has no temporary
     buffers: there an array is held in the zero points of its filter, if these are as many."""
     known = op.inputs[1] if len(op.inputs) > 1 else None
-    room = not _is_old(target) or (known is not None and scale_count_of(known) >= lean.channels(op))
-    return arrays if room else ()
-
-
-def _is_old(target: Target) -> bool:
-    return target.version == "arduino-2023"
+    if target.is_arduino_2023 and (known is None or scale_count_of(known) < lean.channels(op)):
+        return ()
+    return arrays
 
 
 @dataclass
@@ -167,7 +163,7 @@ class _Firmware:
 
     def _looked_at(self, op: Op) -> list[Tensor]:
         """Fetches of the wrapper itself: a filter's scales tell whether there are arrays at all."""
-        if op.kind != "FULLY_CONNECTED" or not self.pool or _is_old(self.target):
+        if op.kind != "FULLY_CONNECTED" or not self.pool or self.target.is_arduino_2023:
             return []
         data, known = op.inputs[:2]
         quantized = data is not None and data.type_name in ("int8", "int16")
@@ -198,7 +194,7 @@ class _Firmware:
 
     def _taken(self, op: Op, one: OperatorAllocations, held: Sequence[bytes]) -> list[Step]:
         """Temporary memory that the wrapper takes before Prepare runs."""
-        if not _is_old(self.target):
+        if not self.target.is_arduino_2023:
             return [*map(TempBuffer, one.init), *(TempBuffer(len(array)) for array in held)]
         known = op.inputs[1]
         assert known is not None
@@ -232,11 +228,9 @@ def _opdata_form(
     sizes, zero points, range of the activation, where the arrays lie, scratch (its index is
     unique), row sums of a filter (their place is)."""
     alone: Hashable = op if any(requests) else None
-    known, result = op.inputs[1], op.outputs[0]
-    assert known is not None
     if op.kind == "FULLY_CONNECTED":
-        sizes = (known.shape, result.elements) if uses_cmsis(op.kind, target) else ()
-        alone = op if keeps_sums(op, target) else alone
+        sizes = library_of(target).op_data_key(op, target)
+        alone = op if sizes is None else alone
     else:
         sizes = _padding(op)
     return op.kind, _values(op), sizes, tuple(places), alone

@@ -20,7 +20,7 @@ from tflm_planner.ops.axes import ELEMENT_WISE, axis_map
 from tflm_planner.ops.axis_rules import Same, Slide
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import Window, window_of
-from tflm_planner.tflm.kernels.single_rows import is_right_alone
+from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
 
 ROWS, COLUMNS, CHANNELS = 1, 2, 3
@@ -144,7 +144,7 @@ def _of_window(op: Op, window: Window) -> OperandRows:
     if -right >= window.stride[1]:
         raise NotStreamableError(f"{op.label} computes fewer columns than it could")
     width = window.input[1] + left + max(right, 0)
-    if not is_right_alone(op, width, window.output[1], 0):
+    if not computes_single_row(op, width, window.output[1], 0):
         raise NotStreamableError(f"{op.label} cannot be computed row by row by CMSIS-NN")
     outside = max(above, below, left, right) > 0
     if op.kind == "AVERAGE_POOL_2D" and outside:

@@ -21,7 +21,7 @@ from tflm_planner.ops.axes import ELEMENT_WISE, AxisMap, axis_map, strides_of
 from tflm_planner.ops.axis_rules import Range, Repeat, Scatter, Slide, Stretch
 from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
-from tflm_planner.tflm.kernels.single_rows import is_right_alone
+from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, extents, full_box, is_empty
 from tflm_planner.transforms.tile.resizing import resized
 from tflm_planner.transforms.tile.windows import (
@@ -173,7 +173,7 @@ def _check_single_rows(op: Op, forms: list[Form], padding: int) -> None:
         return
     out, reach = forms[1].rows, (window.kernel[1] - 1) * window.dilation[1] + 1
     total = max((out - 1) * window.stride[1] + reach - width, 0)
-    if not is_right_alone(op, width, out, 0 if padding == VALID else total // 2):
+    if not computes_single_row(op, width, out, 0 if padding == VALID else total // 2):
         raise NotTileableError(f"{op.label} cannot be computed row by row by CMSIS-NN")
 
 

@@ -5,10 +5,10 @@ So the result of an operator may share memory with its data operand only where t
 *target's* kernels allows it; the reference kernels and CMSIS-NN differ, and so do the builds
 of CMSIS-NN. What holds in every library (exact aliases) is in `ops`; here is the rest:
 
-    exact in place      `ops.sharings`: element-wise operators, views
-    trails from D on    convolutions, pools, PAD, QUANTIZE, DEQUANTIZE and CAST from one type to
-                        another: the result starts at least D bytes below (D may be 0)
-    disjoint only       everything that is not yielded
+    exact in place         `ops.sharings`: element-wise operators, views
+    overlap from D on      convolutions, pools, PAD, QUANTIZE, DEQUANTIZE and CAST from one type to
+                           another: the result starts at least D bytes below (D may be 0)
+    disjoint only          everything that is not yielded
 
 The contracts hold for kernels built as their projects build them. A build that promises the
 compiler disjoint memory (CMSIS-NN's OPTIONAL_RESTRICT_KEYWORD set to __restrict) voids them.
@@ -23,19 +23,16 @@ from tflm_planner.memory.problem import UNBOUNDED
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.window import WINDOWS, window_of
 from tflm_planner.support.units import ALIGNMENT, align_up
-from tflm_planner.tflm.kernels.contracts.access_orders import STUDIED, KernelBuild, access_orders
+from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.contracts.bounds import Bound, bound
-from tflm_planner.tflm.kernels.contracts.data_movement import MOVERS, movement_of
 from tflm_planner.tflm.kernels.contracts.replay import AccessReplay, replay_of, replay_safe, replays
+from tflm_planner.tflm.kernels.data_movement import MOVERS
 
 __all__ = [
-    "STUDIED",
-    "TRAILING",
+    "OVERLAPPING",
     "AccessReplay",
     "Bound",
     "InputOverlap",
-    "KernelBuild",
-    "access_orders",
     "bound",
     "exact_bound",
     "input_overlap_contract",
@@ -44,8 +41,8 @@ __all__ = [
     "replays",
 ]  # fmt: skip
 
-TRAILING = WINDOWS | MOVERS
-"""The kinds that `contract` may yield anything for."""
+OVERLAPPING = WINDOWS | MOVERS
+"""The kinds of operators for which a target's contracts are asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +50,7 @@ class InputOverlap:
     """A permission: while both live, `result` may share memory with its dying `operand` when
     `low <= offset(operand) - offset(result) <= high`, in bytes. `low` is a multiple of 16.
 
-    `high` is UNBOUNDED where the result may trail from a distance on; `low == high` where one
+    `high` is UNBOUNDED where every distance from `low` on is safe; `low == high` where one
     distance is safe (kernels that are safe at multiples of some size only: the smallest one that
     is also a multiple of 16 is given). Beyond the sizes of the two tensors nothing is shared.
     """
@@ -64,15 +61,16 @@ class InputOverlap:
     high: int
 
 
-def input_overlap_contract(op: Op, *libraries: KernelBuild) -> Iterator[InputOverlap]:
-    """What all of `libraries` allow `op`; give `*STUDIED` for a plan that shall run on any.
+def input_overlap_contract(op: Op, *builds: KernelBuild) -> Iterator[InputOverlap]:
+    """What all of `builds` allow `op`; give all of `kernels.known_builds` for a plan that shall run
+    on any.
 
-    Nothing is yielded for Library.UNKNOWN, for operators whose kernels are not known, and where
-    the smallest safe distance leaves the two tensors disjoint anyway.
+    Nothing is yielded for a build whose kernels nobody has read, for operators whose kernels are
+    not known, and where the smallest safe distance leaves the two tensors disjoint anyway.
     """
-    trails = [_trail(op, library) for library in libraries]
-    known = [t for t in trails if t is not None]
-    if not known or len(known) < len(trails):
+    overlaps = [_overlap_below(op, build) for build in builds]
+    known = [t for t in overlaps if t is not None]
+    if not known or len(known) < len(overlaps):
         return
     low, high = max(t.low for t in known), min(t.high for t in known)
     exact = [t.low for t in known if t.low == t.high]
@@ -81,17 +79,17 @@ def input_overlap_contract(op: Op, *libraries: KernelBuild) -> Iterator[InputOve
     operand, result = known[0].operand, known[0].result
     if low < align_up(result.nbytes):
         yield InputOverlap(operand, result, low, high)
-    above = [m.beyond for m in (movement_of(op, library) for library in libraries) if m]
-    if len(above) == len(trails) and all(d is not None for d in above):
+    above = [m.beyond for m in (build.movement_of(op) for build in builds) if m]
+    if len(above) == len(overlaps) and all(d is not None for d in above):
         most = align_up(max(d for d in above if d is not None))
         if most < operand.nbytes:
             yield InputOverlap(operand, result, -align_up(operand.nbytes), -most)
 
 
-def exact_bound(op: Op, library: KernelBuild) -> Bound | None:
+def exact_bound(op: Op, build: KernelBuild) -> Bound | None:
     """The contract of a sliding window before alignment, in bytes; None: disjoint only."""
     window = window_of(op)
-    kernels = access_orders(op, window, library) if window is not None else None
+    kernels = build.access_orders(op, window) if window is not None else None
     if window is None or not kernels:
         return None
     met = Bound(0, 1)
@@ -103,12 +101,13 @@ def exact_bound(op: Op, library: KernelBuild) -> Bound | None:
     return met
 
 
-def _trail(op: Op, library: KernelBuild) -> InputOverlap | None:
-    movement = movement_of(op, library)
+def _overlap_below(op: Op, build: KernelBuild) -> InputOverlap | None:
+    """What one build allows, with the result below its operand."""
+    movement = build.movement_of(op)
     if movement is not None:
         low = -(-movement.least // ALIGNMENT) * ALIGNMENT  # up to a multiple, on both sides of 0
         return InputOverlap(movement.operand, movement.result, low, UNBOUNDED)
-    found, data = exact_bound(op, library), op.inputs[0] if op.inputs else None
+    found, data = exact_bound(op, build), op.inputs[0] if op.inputs else None
     if found is None or data is None:
         return None
     low = found.first_aligned()

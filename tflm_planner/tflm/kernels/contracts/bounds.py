@@ -1,4 +1,4 @@
-"""From which distance on an output may trail its own input: closed bounds.
+"""From which distance on an output may overlap its own input: closed bounds.
 
     arena     A_out        A_in = A_out + D
       |         |<--- D --->|###### input ######|
@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from tflm_planner.ops.window import Window
 from tflm_planner.support.units import ALIGNMENT
-from tflm_planner.tflm.kernels.contracts.access_orders import AccessOrder, Restart
+from tflm_planner.tflm.kernels.access_order import AccessOrder, Restart
 
 Pixels = npt.NDArray[np.int64]
 
@@ -76,7 +76,7 @@ def _groups(window: Window, order: AccessOrder) -> tuple[Pixels, Pixels]:
     pixels = np.arange(window.batch * window.output[0] * window.output[1])
     if order.pixels == 1 or order.chunk is None:
         return pixels, pixels + 1  # whole windows are read ahead: as good as one by one
-    if order.edges:  # groups begin anywhere
+    if order.edges is not None:  # groups begin anywhere
         return pixels, np.minimum(pixels + order.pixels, len(pixels))
     unit = {
         Restart.NEVER: len(pixels),

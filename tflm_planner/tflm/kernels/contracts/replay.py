@@ -20,14 +20,8 @@ import numpy.typing as npt
 
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import Window, window_of
-from tflm_planner.tflm.kernels.contracts.access_orders import (
-    AccessOrder,
-    KernelBuild,
-    Restart,
-    access_orders,
-    edge_pixels,
-)
-from tflm_planner.tflm.kernels.contracts.data_movement import movement_of
+from tflm_planner.tflm.kernels.access_order import AccessOrder, Restart
+from tflm_planner.tflm.kernels.base import KernelBuild
 
 Times = npt.NDArray[np.int64]
 NEVER = -1
@@ -69,11 +63,11 @@ class AccessReplay:
         return max(int((below - read)[below >= 0].max(initial=-1)), -1)
 
 
-def replay_safe(op: Op, library: KernelBuild, distance: int) -> bool:
-    """Whether `op` computes the right bits in `library` when its result starts `distance` bytes
+def replay_safe(op: Op, build: KernelBuild, distance: int) -> bool:
+    """Whether `op` computes the right bits in `build` when its result starts `distance` bytes
     below its data operand. False where its order of reads and writes is not known and the two
     share a byte."""
-    found = replays(op, library)
+    found = replays(op, build)
     if found:
         return all(replay.safe(distance) for replay in found)
     if len(op.outputs) != 1:
@@ -83,15 +77,15 @@ def replay_safe(op: Op, library: KernelBuild, distance: int) -> bool:
     return above or distance >= op.outputs[0].nbytes
 
 
-def replays(op: Op, library: KernelBuild) -> list[AccessReplay]:
+def replays(op: Op, build: KernelBuild) -> list[AccessReplay]:
     """A replay for each order that the kernel may follow; none when no order is known."""
-    movement = movement_of(op, library)
+    movement = build.movement_of(op)
     if movement is not None:
         return [AccessReplay(*movement.times())]
     window = window_of(op)
     if window is None:
         return []
-    return [replay_of(window, order) for order in access_orders(op, window, library) or ()]
+    return [replay_of(window, order) for order in build.access_orders(op, window) or ()]
 
 
 def replay_of(window: Window, order: AccessOrder) -> AccessReplay:
@@ -190,9 +184,9 @@ def _ahead(window: Window, order: AccessOrder) -> npt.NDArray[np.bool_]:
     """Output pixels at an edge, whose windows are copied before that edge is written."""
     width = window.output[1]
     column = np.arange(window.batch * window.output[0] * width) % width
-    if not order.edges:
+    if order.edges is None:
         return np.zeros(len(column), bool)
-    left, right = edge_pixels(window)
+    left, right = order.edges
     return (column < left) | (column >= width - right)
 
 
@@ -202,10 +196,10 @@ def _group_table(window: Window, order: AccessOrder, size: int) -> tuple[Times, 
     unit = _unit_table(window, order)
     begin = np.searchsorted(unit, unit, side="left")
     stop = np.searchsorted(unit, unit, side="right")
-    if not order.edges:
+    if order.edges is None:
         start = begin + (pixels - begin) // size * size
         return _split(start, np.minimum(start + size, stop), pixels, order)
-    left, right = edge_pixels(window)
+    left, right = order.edges
     width = window.output[1]
     row = pixels // width * width
     low, high = row + left, row + width - right

@@ -1,4 +1,4 @@
-"""What every operator that TFLM registers costs in the arena besides its tensors.
+"""What every operator that TFLM registers allocates in the arena besides its tensors and scratch.
 
     parse    builtin parameters      packed at their own alignment
     Init     OpData                  rounded up to 16
@@ -15,15 +15,14 @@ from dataclasses import dataclass
 
 from tflm_planner.model.ir import Op
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.kernels import custom_ops
-from tflm_planner.tflm.kernels.op_sizes import BUILTINS, builtin_parameters_size, op_data_bytes
+from tflm_planner.tflm.kernels import custom_ops, library_of
+from tflm_planner.tflm.kernels.builtin_parameters import BUILTINS, builtin_parameters_size
 from tflm_planner.tflm.kernels.prepare import PersistentAllocation, Step
-from tflm_planner.tflm.kernels.temp_tensors import prepare_steps
-from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.target import Target
 from tflm_planner.tflm.versions import has_operator
 
-KNOWN = BUILTINS | custom_ops.REGISTERED
-"""Every operator with an entry."""
+OPERATORS = BUILTINS | custom_ops.REGISTERED
+"""Every operator that TFLM registers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +43,32 @@ class OperatorAllocations:
     @property
     def kept(self) -> int:
         """Bytes that stay, rounded up as TFLM does; without the tensors' own."""
-        pieces = (step.size for step in self.prepare if isinstance(step, PersistentAllocation))
-        return sum(map(align_up, (*self.init, *pieces))) + (self.builtin[0] if self.builtin else 0)
+        sizes = (step.size for step in self.prepare if isinstance(step, PersistentAllocation))
+        return sum(map(align_up, (*self.init, *sizes))) + (self.builtin[0] if self.builtin else 0)
 
 
 def operator_allocations(op: Op, target: Target) -> OperatorAllocations:
     """What `op` allocates on `target`."""
-    if op.kind not in KNOWN or not custom_ops.readable(op):
+    if not has_entry(op):
         return _unknown(op)
     if op.kind in custom_ops.REGISTERED:
         pointer = target.pointer
         return OperatorAllocations(
             None, custom_ops.init(op, pointer), custom_ops.prepare(op, pointer)
         )
-    data = op_data_bytes(op, target)
+    library = library_of(target)
+    data = library.op_data_bytes(op, target)
     return OperatorAllocations(
-        builtin_parameters_size(op, target), (data,) if data else (), prepare_steps(op, target)
+        builtin_parameters_size(op, target),
+        (data,) if data else (),
+        library.prepare_steps(op, target),
     )
+
+
+def has_entry(op: Op) -> bool:
+    """Whether the operator's allocations are known: TFLM registers it, and its parameters can be
+    read."""
+    return op.kind in OPERATORS and custom_ops.readable(op)
 
 
 def lacks(kind: str, target: Target) -> bool:

@@ -9,7 +9,7 @@
 It counts the windows at the edges, and the columns to copy, from the padding on both sides: right
 for stride 1, not always for larger ones (padding of different widths, columns that no window
 reads). Some combinations it refuses at run time. An image of several rows goes to another kernel,
-which is right. Read from CMSIS-NN 99f736a. It must not know tiles.
+which is right. Read from CMSIS-NN 99f736a. This module must not know tiles.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import window_of
 
 
-def is_right_alone(op: Op, width: int, out: int, pad: int) -> bool:
+def computes_single_row(op: Op, width: int, out: int, pad: int) -> bool:
     """Whether `op` computes the right bits on an image of one row: `width` columns, with `pad`
     more before them, and `out` results."""
     window = window_of(op)

@@ -1,6 +1,8 @@
 """PAD, GATHER, QUANTIZE, DEQUANTIZE, CAST and TRANSPOSE_CONV: kernels that read their operand once,
 in their own order.
 
+Which of these forms a library's kernel has, its build says (`KernelBuild.movement_of`).
+
     PAD       | pad | row | pad | row | pad |    result, written from the left
               :     ^     :
               |.....| row | row |                operand: it may lie at the end of the result,
@@ -16,7 +18,8 @@ in their own order.
     QUANTIZE                    |0 |1 |2 |       here the last element but one ends where the last
                                                  one of the operand begins
 
-The reference TRANSPOSE_CONV sums up in scratch and writes its result when all input is read.
+The reference kernel of TRANSPOSE_CONV sums up in scratch, and writes its result when all input is
+read.
 """
 
 from __future__ import annotations
@@ -30,14 +33,13 @@ import numpy.typing as npt
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.layout import consecutive_rows
-from tflm_planner.tflm.kernels.contracts.access_orders import KernelBuild
 
 Times = npt.NDArray[np.int64]
 
 BETWEEN_TYPES = frozenset(("QUANTIZE", "DEQUANTIZE", "CAST"))
 """The kinds whose result may be of another type than their operand, element by element."""
 MOVERS = BETWEEN_TYPES | {"PAD", "PADV2", "TRANSPOSE_CONV"}
-"""The kinds that may be a movement."""
+"""The kinds of which `input_overlap_contract` is asked for a movement."""
 _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 """The most axes that the PAD kernels understand."""
 _BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "int32": 4, "uint32": 4, "float32": 4}
@@ -63,22 +65,7 @@ class Movement:
     beyond: int | None = None
 
 
-def movement_of(op: Op, library: KernelBuild) -> Movement | None:
-    """How `op` moves its data in `library`; None for other operators and unknown orders."""
-    if library is KernelBuild.UNKNOWN or len(op.outputs) != 1:
-        return None
-    if op.kind in ("PAD", "PADV2"):
-        return _padding(op, library)
-    if op.kind == "GATHER":
-        return _gathering(op)
-    if op.kind in BETWEEN_TYPES:
-        return _retyping(op)
-    if op.kind == "TRANSPOSE_CONV" and library is KernelBuild.REFERENCE:
-        return _transposed(op)
-    return None
-
-
-def _retyping(op: Op) -> Movement | None:
+def retyping_movement(op: Op) -> Movement | None:
     """From type to type: the same loop, of TFLM's own, in every library that was read.
 
     Compilers must keep its order of reads and writes only where one of the two types is a
@@ -104,8 +91,8 @@ def _retyping(op: Op) -> Movement | None:
     return Movement(data, result, (count - 1) * max(written - read, 0), result.nbytes, times)
 
 
-def _gathering(op: Op) -> Movement | None:
-    """Rows that follow each other, along the outermost axis: a loop of memcpy, one a row."""
+def gather_movement(op: Op) -> Movement | None:
+    """GATHER of rows that follow each other, along the outermost axis: one memcpy a row."""
     rows = consecutive_rows(op)
     if rows is None:
         return None
@@ -122,8 +109,8 @@ def _gathering(op: Op) -> Movement | None:
     return Movement(data, result, (1 - first) * row, result.nbytes, times, (first + count) * row)
 
 
-def _transposed(op: Op) -> Movement | None:
-    """Operands: output shape, filter, data, bias."""
+def transpose_conv_movement(op: Op) -> Movement | None:
+    """TRANSPOSE_CONV that sums up in scratch. Operands: output shape, filter, data, bias."""
     if len(op.inputs) < 3 or op.inputs[2] is None:
         return None
     data, result = op.inputs[2], op.outputs[0]
@@ -139,7 +126,8 @@ def _transposed(op: Op) -> Movement | None:
     return Movement(data, result, -data.nbytes, result.nbytes, times)
 
 
-def _padding(op: Op, library: KernelBuild) -> Movement | None:
+def padding_movement(op: Op, *, by_rows: bool) -> Movement | None:
+    """PAD and PADV2, element by element or (CMSIS-NN's arm_pad_s8) by whole rows."""
     if len(op.inputs) < 2 or op.inputs[0] is None or op.inputs[1] is None:
         return None
     data, result = op.inputs[0], op.outputs[0]
@@ -151,7 +139,6 @@ def _padding(op: Op, library: KernelBuild) -> Movement | None:
         return None
     if larger != tuple(n + a + b for n, (a, b) in zip(shape, pads, strict=True)):
         return None
-    by_rows = library is not KernelBuild.REFERENCE and data.type_name == "int8"
     if len(shape) > (_AXES_OF_CMSIS_NN if by_rows else _AXES_OF_REFERENCE):
         return None
     element = data.nbytes // data.elements

@@ -3,7 +3,7 @@
     extension   none: Cortex-M0+, M3       dsp: M4, M7, M33       mve: M55, M85
 
 Read from CMSIS-NN 4ab83cc (the commit that TFLM pins) compiled with GCC, and from the CMSIS-NN
-of August 2022 in the Arduino library. It must not know the reference kernels.
+of August 2022 in the Arduino library. This module must not know where scratch is placed.
 """
 
 from __future__ import annotations
@@ -13,57 +13,81 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops.window import Footprint, low_padding
+from tflm_planner.ops.window import WindowGeometry, low_paddings
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.kernels.persistent_allocations import as_convolution, keeps_sums, needs_sums
-from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.kernels.cmsis_nn.op_data import serves
+from tflm_planner.tflm.kernels.cmsis_nn.persistent_allocations import (
+    keeps_row_sums,
+    needs_row_sums,
+)
+from tflm_planner.tflm.kernels.operands import element_type
+from tflm_planner.tflm.kernels.reference import scratch as reference
+from tflm_planner.tflm.kernels.reference.persistent_allocations import runs_as_convolution
+from tflm_planner.tflm.kernels.reference.scratch import lstm_gate_bytes
+from tflm_planner.tflm.target import Target
 
 _MVE_DEPTHWISE_CHANNELS = 124
 _MVE_SPREAD_ABOVE = 1
 """MVE runs a depthwise convolution of one channel as an ordinary one above so many outputs."""
 _REVERSE_ABOVE = 16
-"""A transposed convolution of more input channels runs as a convolution of a turned filter."""
+"""A transposed convolution of more input channels runs as a convolution of a reversed filter."""
+
+
+def own_scratch_requests(op: Op, target: Target) -> tuple[int, ...]:
+    """Bytes of each request, empty ones included. The operator has operands and results, and its
+    parameters can be read."""
+    rule = _RULES.get(op.kind) if serves(op.kind, target) else None
+    if rule is None:
+        return reference.scratch_requests(op, target.pointer)
+    return tuple(rule(op, target))
 
 
 @dataclass(frozen=True, slots=True)
-class _KernelWindow(Footprint):
-    """What CMSIS-NN asks of a sliding window."""
+class _FilterWindow(WindowGeometry):
+    """The window of a convolution. kernel_depth: input channels of a filter."""
+
+    kernel_depth: int
 
     @property
     def column(self) -> int:
         """Elements under the window."""
-        return self.kernel_h * self.kernel_w * self.depth
+        return self.kernel[0] * self.kernel[1] * self.channels[0]
 
     @property
     def pointwise(self) -> bool:
         """arm_nn_is_convolve_1x1."""
-        small = self.kernel_h == self.kernel_w == 1 and self.pad_h == self.pad_w == 0
-        return small and self.undilated and self.depth == self.kernel_depth
+        small = self.kernel == (1, 1) and self.pad == (0, 0)
+        return small and self.undilated and self.channels[0] == self.kernel_depth
 
     @property
     def row(self) -> bool:
         """arm_nn_is_convolve_1_x_n."""
-        flat = self.height == 1 and self.kernel_h == 1 and self.dilation_w == 1
-        return flat and self.stride_w * self.depth % 4 == 0 and self.depth == self.kernel_depth
+        flat = self.input[0] == 1 and self.kernel[0] == 1 and self.dilation[1] == 1
+        return (
+            flat
+            and self.stride[1] * self.channels[0] % 4 == 0
+            and self.channels[0] == self.kernel_depth
+        )
 
 
-def _window(op: Op) -> _KernelWindow | None:
+def _window(op: Op) -> _FilterWindow | None:
     data, weights, result, options = op.inputs[0], op.inputs[1], op.outputs[0], op.options
     if data is None or weights is None:
         return None
     shapes = [_four(t) for t in (data, weights, result)]
     if not all(map(any, shapes)):
         return None
-    (batch, height, width, depth), (_, kernel_h, kernel_w, kernel_depth), out = shapes
-    stride_h, stride_w = int(options.strideH), int(options.strideW)
-    dilation_h = int(getattr(options, "dilationHFactor", 1))
-    dilation_w = int(getattr(options, "dilationWFactor", 1))
-    valid = int(options.padding) == 1
-    return _KernelWindow(
-        batch, height, width, depth, kernel_h, kernel_w, kernel_depth, out[2], out[3],
-        stride_h, stride_w, dilation_h, dilation_w,
-        low_padding(height, kernel_h, stride_h, dilation_h, valid),
-        low_padding(width, kernel_w, stride_w, dilation_w, valid),
+    (batch, *image, depth), (_, kernel_h, kernel_w, kernel_depth), (_, *output, out_depth) = shapes
+    stride = int(options.strideH), int(options.strideW)
+    dilation = (
+        int(getattr(options, "dilationHFactor", 1)),
+        int(getattr(options, "dilationWFactor", 1)),
+    )
+    return _FilterWindow(
+        batch, (image[0], image[1]), (output[0], output[1]), (depth, out_depth),
+        (kernel_h, kernel_w), stride, dilation,
+        low_paddings(image, (kernel_h, kernel_w), stride, dilation, int(options.padding) == 1),
+        kernel_depth,
     )  # fmt: skip
 
 
@@ -73,18 +97,13 @@ def _four(tensor: Tensor) -> tuple[int, int, int, int]:
     return (shape[0], shape[1], shape[2], shape[3]) if len(shape) == 4 else (0, 0, 0, 0)
 
 
-def _type(op: Op, index: int = 0) -> str:
-    tensor = op.inputs[index] if index < len(op.inputs) else None
-    return "" if tensor is None else tensor.type_name
-
-
 def _convolution(op: Op, target: Target) -> Iterator[int]:
     window = _window(op)
     if window is None:
         return
-    if _type(op) == "int8":
+    if element_type(op) == "int8":
         size = _convolution_s8(window, target)
-    elif _type(op) == "int16":
+    elif element_type(op) == "int16":
         size = _convolution_s16(window, target)
     else:
         return
@@ -92,10 +111,10 @@ def _convolution(op: Op, target: Target) -> Iterator[int]:
         yield size
 
 
-def _convolution_s8(window: _KernelWindow, target: Target) -> int:
-    if target.version == "arduino-2023":
-        unit = window.stride_h == window.stride_w == 1
-        small = window.kernel_h == window.kernel_w == 1 and window.pad_h == window.pad_w == 0
+def _convolution_s8(window: _FilterWindow, target: Target) -> int:
+    if target.is_arduino_2023:
+        unit = window.stride == (1, 1)
+        small = window.kernel == (1, 1) and window.pad == (0, 0)
         return 0 if small and unit and window.undilated else 4 * window.column
     if window.pointwise:
         return 0
@@ -109,24 +128,24 @@ def _column_mve(column: int) -> int:
     return 4 * align_up(column, 16)
 
 
-def _row_mve(window: _KernelWindow) -> int:
+def _row_mve(window: _FilterWindow) -> int:
     """arm_convolve_1_x_n_s8_get_buffer_size_mve."""
-    total = (window.out_w - 1) * window.stride_w + window.kernel_w - window.width
+    total = (window.output[1] - 1) * window.stride[1] + window.kernel[1] - window.input[1]
     uneven = total % 2 if total >= 0 else -(-total % 2)
-    pad, stride = window.pad_w, window.stride_w
+    pad, stride = window.pad[1], window.stride[1]
     right = max(1, (pad + uneven + stride - 1) // stride) if pad + uneven != 0 else 0
     left = max(1, (pad + stride - 1) // stride) if pad != 0 else 0
-    middle = max(window.out_w - (right + left), 0)
-    if right + middle + left != window.out_w:
+    middle = max(window.output[1] - (right + left), 0)
+    if right + middle + left != window.output[1]:
         return _column_mve(window.column)
-    taps = window.kernel_w * window.depth
-    pad_left = pad * window.depth
-    pad_right = right * window.depth if uneven else pad_left
-    return max(taps + pad_left, taps - window.depth + pad_right)
+    taps = window.kernel[1] * window.channels[0]
+    pad_left = pad * window.channels[0]
+    pad_right = right * window.channels[0] if uneven else pad_left
+    return max(taps + pad_left, taps - window.channels[0] + pad_right)
 
 
-def _convolution_s16(window: _KernelWindow, target: Target) -> int:
-    if target.version == "arduino-2023":
+def _convolution_s16(window: _FilterWindow, target: Target) -> int:
+    if target.is_arduino_2023:
         fast = target.extension == "dsp" and window.column < 512 and window.undilated
         return 4 * window.column if fast else 0
     return 8 * align_up(window.column, 8) if target.extension == "mve" else 4 * window.column
@@ -137,56 +156,56 @@ def _depthwise(op: Op, target: Target) -> Iterator[int]:
     if window is None:
         return
     size = 0
-    if _type(op) == "int8":
-        rule = _depthwise_s4 if _type(op, 1) == "int4" else _depthwise_s8
+    if element_type(op) == "int8":
+        rule = _depthwise_s4 if element_type(op, 1) == "int4" else _depthwise_s8
         size = rule(window, target)
     if size > 0:
         yield size
 
 
-def _depthwise_s8(window: _KernelWindow, target: Target) -> int:
-    taps = window.kernel_h * window.kernel_w
-    mve = target.extension == "mve" and target.version == "current"
-    if mve and window.depth == 1 and window.out_depth > _MVE_SPREAD_ABOVE:
+def _depthwise_s8(window: _FilterWindow, target: Target) -> int:
+    taps = window.kernel[0] * window.kernel[1]
+    mve = target.extension == "mve" and not target.is_arduino_2023
+    if mve and window.channels[0] == 1 and window.channels[1] > _MVE_SPREAD_ABOVE:
         spread = replace(window, kernel_depth=1)
-        return _convolution_s8(spread, target) + window.out_depth * taps
+        return _convolution_s8(spread, target) + window.channels[1] * taps
     if not _optimised_depthwise(window):
         return 0
     if target.extension == "mve":
         return 4 * _MVE_DEPTHWISE_CHANNELS * taps
-    narrow = window.kernel_h == window.kernel_w == 3 and max(window.pad_h, window.pad_w) <= 1
-    if target.extension == "none" or (narrow and target.version == "current"):
+    narrow = window.kernel == (3, 3) and max(window.pad) <= 1
+    if target.extension == "none" or (narrow and not target.is_arduino_2023):
         return 0
-    return 2 * window.depth * taps
+    return 2 * window.channels[0] * taps
 
 
-def _depthwise_s4(window: _KernelWindow, target: Target) -> int:
-    taps = window.kernel_h * window.kernel_w
+def _depthwise_s4(window: _FilterWindow, target: Target) -> int:
+    taps = window.kernel[0] * window.kernel[1]
     if not _optimised_depthwise(window):
         return 0
     mve = target.extension == "mve"
-    return (4 * _MVE_DEPTHWISE_CHANNELS if mve else 2 * window.depth) * taps
+    return (4 * _MVE_DEPTHWISE_CHANNELS if mve else 2 * window.channels[0]) * taps
 
 
-def _optimised_depthwise(window: _KernelWindow) -> bool:
-    return window.depth == window.out_depth and window.batch == 1 and window.undilated
+def _optimised_depthwise(window: _FilterWindow) -> bool:
+    return window.channels[0] == window.channels[1] and window.batch == 1 and window.undilated
 
 
 def _average_pool(op: Op, target: Target) -> Iterator[int]:
-    if _type(op) in ("int8", "int16") and target.extension == "dsp":
+    if element_type(op) in ("int8", "int16") and target.extension == "dsp":
         yield 4 * (op.operands()[0].shape or (1,))[-1]
 
 
 def _fully_connected(op: Op, target: Target) -> Iterator[int]:
-    int8 = _type(op) == "int8" and _type(op, 1) != "int4"
-    if not int8 or target.version == "arduino-2023":
+    int8 = element_type(op) == "int8" and element_type(op, 1) != "int4"
+    if not int8 or target.is_arduino_2023:
         return
     channels = (op.outputs[0].shape or (1,))[-1]
     weights = op.operands()[1]
-    if as_convolution(op):
+    if runs_as_convolution(op):
         if scale_count(weights) <= 1:
             yield 8 * channels  # one multiplier and one shift, spread over all channels
-    elif needs_sums(op, target) and not keeps_sums(op, target):
+    elif needs_row_sums(op, target) and not keeps_row_sums(op, target):
         yield 4 * channels
 
 
@@ -198,17 +217,17 @@ def scale_count(tensor: Tensor) -> int:
 
 def _batch_matmul(op: Op, target: Target) -> Iterator[int]:
     """The output's last dimension counts as the number of row sums."""
-    if _type(op) == "int8" and target.extension == "mve":
+    if element_type(op) == "int8" and target.extension == "mve":
         shape = op.outputs[0].shape or (1,)
         yield 4 * shape[-1]
 
 
 def _transpose_conv(op: Op, target: Target) -> Iterator[int]:
-    kind, result = _type(op, 2), op.outputs[0]
+    kind, result = element_type(op, 2), op.outputs[0]
     weights, data = op.inputs[1], op.inputs[2]
     if kind == "int16":
         yield 8 * result.elements
-        if _type(op, 3) == "int16":
+        if element_type(op, 3) == "int16":
             yield 8 * op.operands()[3].elements
     if kind != "int8" or weights is None or data is None:
         return
@@ -235,22 +254,11 @@ def _svdf(op: Op, target: Target) -> Iterator[int]:
             yield 4 * filters
 
 
-def lstm_buffer(op: Op) -> int:
-    """Bytes of one gate buffer: batch x state, of the cell's type."""
-    data = op.operands()[0]
-    shape = data.shape or (1, 1, 1)
-    time_major = bool(getattr(op.options, "timeMajor", False))
-    batch = shape[1] if time_major and len(shape) == 3 else shape[0]
-    state = op.inputs[19] if len(op.inputs) > 19 else None
-    width = (state.shape or (1,))[-1] if state is not None else 0
-    return (4 if data.type_name == "float32" else 2) * batch * width
-
-
 def _lstm(op: Op, target: Target) -> Iterator[int]:
-    yield from (4 if _type(op) == "float32" else 3) * [lstm_buffer(op)]
+    yield from (4 if element_type(op) == "float32" else 3) * [lstm_gate_bytes(op)]
 
 
-CMSIS_RULES: dict[str, Callable[[Op, Target], Iterator[int]]] = {
+_RULES: dict[str, Callable[[Op, Target], Iterator[int]]] = {
     "CONV_2D": _convolution,
     "DEPTHWISE_CONV_2D": _depthwise,
     "AVERAGE_POOL_2D": _average_pool,

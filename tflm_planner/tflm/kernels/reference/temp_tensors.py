@@ -1,17 +1,15 @@
-"""The steps of Prepare: which tensors an operator fetches, and when it allocates in between.
+"""Which tensors the Prepare of a reference kernel fetches, in order.
 
-Every fetch stays in temporary memory until Prepare ends, even one that the kernel freed. Read
-from the Prepare functions of tflite-micro 90b983c, tensorflow/lite/micro/kernels, and of its
-CMSIS-NN kernels. This module must not know addresses, nor sizes (`pieces`).
+Every tensor fetched stays in temporary memory until Prepare ends, even one that the kernel freed.
+Read from the Prepare functions of tflite-micro 90b983c, tensorflow/lite/micro/kernels. This module
+must not know addresses, nor sizes (`persistent_allocations`).
 """
 
 from __future__ import annotations
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.tflm.kernels.op_sizes import uses_cmsis
-from tflm_planner.tflm.kernels.persistent_allocations import persistent_allocations
-from tflm_planner.tflm.kernels.prepare import Keeps, PersistentAllocation, Step
-from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.kernels.operands import element_type
+from tflm_planner.tflm.kernels.prepare import Keeps
 
 _INPUT_OUTPUT = "i0 o0"
 _FETCHED: dict[str, str] = {
@@ -51,8 +49,9 @@ _FETCHED: dict[str, str] = {
     "TANH": "i0 i0 o0",
     "TFLite_Detection_PostProcess": "i0 i1 i2",
 }  # fmt: skip
-"""Fetches in order: iN input, oN output, q0 the output of an int8 operator."""
-_LATE: dict[str, Keeps] = {
+"""Tensors in the order in which Prepare fetches them: iN input, oN output, q0 the output of an
+int8 operator."""
+KEPT_AFTER_LAST_FETCH: dict[str, Keeps] = {
     **dict.fromkeys(
         (
             "ADD_N", "BATCH_MATMUL", "CUMSUM", "DEPTH_TO_SPACE", "GATHER", "GATHER_ND",
@@ -62,21 +61,13 @@ _LATE: dict[str, Keeps] = {
     ),
     **dict.fromkeys(("EMBEDDING_LOOKUP", "FULLY_CONNECTED"), "struct"),
 }  # fmt: skip
-"""Operators that allocate after their last fetch, and what they use from then on. All others
-fetch once more after they allocated (or are taken to: that is never too little)."""
+"""Operators that allocate after their last fetch, and what of the last fetched tensor they use from
+then on. All others fetch once more after they allocated (or are taken to: that is never too
+little)."""
 
 
-def prepare_steps(op: Op, target: Target) -> tuple[Step, ...]:
-    """What Prepare does with memory, in order."""
-    fetched, sizes = _fetched(op, target), persistent_allocations(op, target)
-    keeps = _LATE.get(op.kind)
-    if keeps is None:
-        return (*(PersistentAllocation(size) for size in sizes), *fetched)
-    used = 2 if op.kind == "ADD_N" else None  # it frees the further inputs at once
-    return (*fetched, *(PersistentAllocation(size, keeps, used) for size in sizes))
-
-
-def _fetched(op: Op, target: Target) -> list[Tensor]:
+def temp_tensors(op: Op) -> list[Tensor]:
+    """The tensors that Prepare fetches, in order; one that is fetched twice is there twice."""
     inputs, kind = op.inputs, op.kind
     if kind == "ADD_N":
         return [t for t in (*inputs[:1], *op.outputs, *inputs[1:]) if t is not None]
@@ -84,29 +75,21 @@ def _fetched(op: Op, target: Target) -> list[Tensor]:
         return [t for t in (*inputs[:1], *op.outputs, *inputs) if t is not None]
     if kind == "UNIDIRECTIONAL_SEQUENCE_LSTM":
         return [*op.operands(), *op.outputs]
+    if kind == "TRANSPOSE_CONV":  # inputs: shape, filter, data, bias
+        floats = element_type(op, 2) == "float32"
+        return fetched(op, "o0 i2 i1" if floats else "o0 i2 i1 i2 i1 i3 o0")
+    return fetched(op, _FETCHED.get(kind, ""))
+
+
+def fetched(op: Op, sequence: str) -> list[Tensor]:
+    """The tensors that a sequence such as "i0 i1 o0" names, without those that are omitted."""
     found: list[Tensor] = []
-    for word in _sequence(op, target).split():
+    for word in sequence.split():
         at = int(word[1:])
-        if word[0] == "q" and _type(op) != "int8":
+        if word[0] == "q" and element_type(op) != "int8":
             continue
-        tensors = inputs if word[0] == "i" else op.outputs
+        tensors = op.inputs if word[0] == "i" else op.outputs
         tensor = tensors[at] if at < len(tensors) else None
         if tensor is not None:
             found.append(tensor)
     return found
-
-
-def _sequence(op: Op, target: Target) -> str:
-    cmsis = uses_cmsis(op.kind, target)
-    if op.kind in ("CONV_2D", "DEPTHWISE_CONV_2D") and cmsis:
-        return "i0 i1 o0 i0 i1 i2 o0"
-    if op.kind == "AVERAGE_POOL_2D" and cmsis:
-        return "i0 o0 i0 o0"
-    if op.kind == "TRANSPOSE_CONV":  # inputs: shape, filter, data, bias
-        return "o0 i2 i1" if _type(op, 2) == "float32" else "o0 i2 i1 i2 i1 i3 o0"
-    return _FETCHED.get(op.kind, "")
-
-
-def _type(op: Op, index: int = 0) -> str:
-    tensor = op.inputs[index] if index < len(op.inputs) else None
-    return "" if tensor is None else tensor.type_name

@@ -1,0 +1,142 @@
+"""A kernel library is one class and one line of a target file: nothing else asks for its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.models import handmade  # noqa: F401  (fills the registry)
+from tests.models.registry import MODELS as HANDMADE
+from tests.tflm.custom_models import MODELS as OPERATORS
+from tflm_planner.model.ir import Op
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.support.errors import UsageError
+from tflm_planner.tflm import kernels
+from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tflm.kernels import KernelBuild, known_builds, library_names, library_of
+from tflm_planner.tflm.kernels.conservative import UNKNOWN
+from tflm_planner.tflm.kernels.reference import REFERENCE, ReferenceKernels
+from tflm_planner.tflm.target import Target
+from tflm_planner.tflm.targets import all_targets, load_target
+
+PACKAGE = Path(kernels.__file__).parents[2]
+FILE = """
+[target]
+base = "cortex-m4/reference"
+id = "mine"
+name = "Cortex-M4, a library of my own"
+kernels = "{}"
+"""
+
+
+class Empty(ReferenceKernels):
+    """A name, and nothing else."""
+
+    name = "empty"
+
+
+class Greedy(ReferenceKernels):
+    """It asks for more scratch than any other, and nobody has read its loops."""
+
+    name = "greedy"
+
+    def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
+        return (*super().scratch_requests(op, target), 4096)
+
+    def builds(self, target: Target) -> tuple[KernelBuild, ...]:
+        return (UNKNOWN,)
+
+    def all_builds(self) -> tuple[KernelBuild, ...]:
+        return ()
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Both libraries, for the length of a test."""
+    monkeypatch.setattr(kernels, "_LIBRARIES", dict(kernels._LIBRARIES))
+    kernels.register(Empty())
+    kernels.register(Greedy())
+    yield
+
+
+def own_target(folder: Path, library: str) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(FILE.format(library))
+    return path
+
+
+def test_a_target_file_names_a_library(tmp_path: Path) -> None:
+    target = load_target(own_target(tmp_path, "empty"))
+    assert isinstance(library_of(target), Empty)
+    with pytest.raises(UsageError, match=r"'other' is unknown; choose from reference, .*empty"):
+        load_target(own_target(tmp_path, "other"))
+
+
+def test_an_empty_library_is_the_reference(tmp_path: Path) -> None:
+    target = load_target(own_target(tmp_path, "empty"))
+    reference = load_target("cortex-m4/reference")
+    models = [make() for make in OPERATORS.values()] + [
+        m.make() for m in HANDMADE.values() if m.runs_on_tflm
+    ]
+    for data in models:
+        model = read_model(data)
+        assert arena_of(model, target) == arena_of(model, reference)
+    assert api.machine(target).builds == (REFERENCE,)
+
+
+def test_arena_and_plan_work_for_an_empty_library(tmp_path: Path, cnn: bytes) -> None:
+    target = load_target(own_target(tmp_path, "empty"))
+    assert api.arena(cnn, target).arena == api.arena(cnn, load_target("cortex-m4/reference")).arena
+    written = [tmp_path / "mine.tflite", tmp_path / "reference.tflite"]
+    for path, on in zip(written, (target, load_target("cortex-m4/reference")), strict=True):
+        options = api.PlanOptions(
+            api.MemoryOptions(machine=api.machine(on)), verify=api.VerifyOptions(inputs=2)
+        )
+        report = api.plan(cnn, path, options).report
+        assert report.verified and report.after.head < report.before.head
+    assert written[0].read_bytes() == written[1].read_bytes()
+
+
+def test_what_a_library_overrides_is_asked_for(tmp_path: Path, cnn: bytes) -> None:
+    greedy = load_target(own_target(tmp_path, "greedy"))
+    model = read_model(cnn)
+    on = api.machine(greedy)
+    assert all(on.scratch_of(op)[-1] == 4096 for op in model.ops())
+    assert not any(list(on.trails_of(op)) for op in model.ops())
+    everywhere = api.machine(load_target("cortex-m/any"))
+    assert all(on_any >= 4096 for op in model.ops() for on_any in everywhere.scratch_of(op)[:1])
+    assert UNKNOWN not in everywhere.builds and set(everywhere.builds) == set(known_builds())
+
+
+def test_a_name_is_taken_once() -> None:
+    with pytest.raises(ValueError, match="'empty' is registered already"):
+        kernels.register(Empty())
+
+
+@pytest.mark.parametrize("name", ["reference", "cmsis-nn", "any", "unknown"])
+def test_every_library_answers_on_every_target(name: str) -> None:
+    library = next(k for k in kernels._LIBRARIES.values() if k.name == name)
+    (op,) = read_model(OPERATORS["conv_int8_3x3_1"]()).ops()
+    for target in all_targets().values():
+        assert library.builds(target) and library.latency_profiles(target)
+        assert library.prepare_steps(op, target) and library.op_data_bytes(op, target) > 0
+        assert library.fault_of(op, target) is None and library.computes_single_row(op, 9, 9, 1)
+        assert all(v.pointer == target.pointer for v in library.variants(target))
+
+
+def test_no_other_module_compares_the_name_of_a_library() -> None:
+    """Prints may show it (`says.kernels` of a board); a decision asks the library."""
+    decides = re.compile(r"\.kernels\s*(==|!=|in\b|not in\b|is\b)|(==|!=)\s*\w+(\.\w+)*\.kernels\b")
+    named = re.compile("|".join(f'"{name}"' for name in ("cmsis-nn", "any", "unknown")))
+    files = [p for p in PACKAGE.rglob("*.py") if "tflm/kernels" not in p.as_posix()]
+    assert len(files) > 200 and {"empty", "greedy"} < set(library_names())
+    for path in files:
+        text = path.read_text()
+        assert not decides.search(text), path
+        assert path.name == "targets.py" or not re.search(rf"kernels.*({named.pattern})", text), (
+            path
+        )

@@ -1,0 +1,127 @@
+"""What the rest of the tool asks of a kernel library: one interface, implemented once for each.
+
+    target.kernels --library_of--> KernelLibrary --builds--> KernelBuild
+
+A library knows which memory its kernels take (OpData, persistent and temporary memory, scratch),
+which operators they compute wrong, and which measured kernels stand for their speed. A build is
+the library as compiled for one kind of core: it knows in which order its kernels read and write.
+`reference.ReferenceKernels` answers everything for TFLM's own kernels; other libraries inherit
+from it and say only where they differ (docs/kernel-libraries.md). This module must not know any
+library.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.window import Window
+from tflm_planner.tflm.kernels.access_order import AccessOrder
+from tflm_planner.tflm.kernels.data_movement import Movement
+from tflm_planner.tflm.kernels.prepare import Keeps, PersistentAllocation, Step
+from tflm_planner.tflm.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class KernelBuild(ABC):
+    """A kernel library as compiled for one kind of core. Builds of equal names and classes are
+    equal. name: for messages."""
+
+    name: str
+
+    @abstractmethod
+    def access_orders(self, op: Op, window: Window) -> tuple[AccessOrder, ...] | None:
+        """The orders that the kernel of `op` may follow (more than one where the compiler
+        decides); None where its order is not known. `window` is what the kernel slides."""
+
+    @abstractmethod
+    def movement_of(self, op: Op) -> Movement | None:
+        """How the kernel of `op` moves its data; None for other operators and unknown orders."""
+
+
+class KernelLibrary(ABC):
+    """The kernels that a target runs. Methods of an operator are asked only for operators that
+    TFLM registers and whose parameters can be read."""
+
+    name: ClassVar[str]
+    """What a target file calls it."""
+    is_exact: ClassVar[bool] = True
+    """Whether its figures are those of kernels that were read; if not, they are upper bounds."""
+    is_read: ClassVar[bool] = True
+    """Whether its kernels were read at all; if not, a board may need more than any bound."""
+
+    # --- memory -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def op_data_bytes(self, op: Op, target: Target) -> int:
+        """Bytes of OpData, allocated in Init; 0 without."""
+
+    @abstractmethod
+    def op_data_key(self, op: Op, target: Target) -> Hashable | None:
+        """What OpData of a FULLY_CONNECTED is computed from besides types, quantisation and
+        activation: lean firmware keeps equal OpData once. None where it is never equal to
+        another's, because it names memory of its own."""
+
+    @abstractmethod
+    def persistent_allocations(self, op: Op, target: Target) -> list[int]:
+        """Bytes of each persistent allocation of Prepare, in order."""
+
+    @abstractmethod
+    def temp_tensors(self, op: Op, target: Target) -> list[Tensor]:
+        """The tensors that Prepare fetches, in order; one that is fetched twice is there twice."""
+
+    @abstractmethod
+    def kept_after_last_fetch(self, op: Op) -> Keeps | None:
+        """Where Prepare allocates after its last fetch: what it then still uses of the last
+        tensor. None where it allocates before (the safe answer)."""
+
+    @abstractmethod
+    def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
+        """Bytes of each scratch request, in order, empty ones included."""
+
+    def prepare_steps(self, op: Op, target: Target) -> tuple[Step, ...]:
+        """What Prepare does with memory, in order."""
+        fetched = self.temp_tensors(op, target)
+        sizes = self.persistent_allocations(op, target) if op.inputs and op.outputs else []
+        keeps = self.kept_after_last_fetch(op)
+        if keeps is None:
+            return (*(PersistentAllocation(size) for size in sizes), *fetched)
+        used = 2 if op.kind == "ADD_N" else None  # it frees the further inputs at once
+        return (*fetched, *(PersistentAllocation(size, keeps, used) for size in sizes))
+
+    # --- builds -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def builds(self, target: Target) -> tuple[KernelBuild, ...]:
+        """The builds whose orders of reads and writes a plan for the target must respect."""
+
+    @abstractmethod
+    def all_builds(self) -> tuple[KernelBuild, ...]:
+        """Every build of the library whose kernels were read, whatever the target."""
+
+    @abstractmethod
+    def variants(self, target: Target) -> tuple[Target, ...]:
+        """Targets like this one, one for each build of the library that uses memory in its own
+        way: what a target on which any build may run is bounded by."""
+
+    # --- faults -----------------------------------------------------------------------------
+
+    @abstractmethod
+    def fault_of(self, op: Op, target: Target) -> str | None:
+        """Why the kernel of `op` computes wrong bits, planned or not, and what to do; None where
+        it is right."""
+
+    @abstractmethod
+    def computes_single_row(self, op: Op, width: int, out: int, pad: int) -> bool:
+        """Whether every build computes the right bits of `op` on an image of one row: `width`
+        columns, with `pad` more before them, and `out` results. Tiles are cut so that it does."""
+
+    # --- latency ----------------------------------------------------------------------------
+
+    @abstractmethod
+    def latency_profiles(self, target: Target) -> tuple[str, ...]:
+        """The measured profiles (tables of cost/data/instructions.toml) that stand for the
+        target; of several the slowest counts."""

@@ -1,0 +1,88 @@
+"""CMSIS-NN, Arm's kernels for Cortex-M: where they are not like the reference kernels.
+
+extension   none: Cortex-M0+, M3       dsp: M4, M7, M33       mve: M55, M85
+version     current, or the CMSIS-NN of August 2022 in the Arduino library of 2023
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.tflm.kernels.base import KernelBuild
+from tflm_planner.tflm.kernels.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
+from tflm_planner.tflm.kernels.cmsis_nn.known_faults import fault_of
+from tflm_planner.tflm.kernels.cmsis_nn.op_data import op_data_bytes, serves
+from tflm_planner.tflm.kernels.cmsis_nn.persistent_allocations import (
+    keeps_row_sums,
+    own_allocations,
+)
+from tflm_planner.tflm.kernels.cmsis_nn.scratch import own_scratch_requests
+from tflm_planner.tflm.kernels.cmsis_nn.single_rows import computes_single_row
+from tflm_planner.tflm.kernels.cmsis_nn.temp_tensors import own_temp_tensors
+from tflm_planner.tflm.kernels.reference import ReferenceKernels
+from tflm_planner.tflm.target import Extension, Target
+
+_BUILDS: dict[Extension, KernelBuild] = {"none": PLAIN, "dsp": DSP, "mve": MVE}
+_PROFILES: dict[Extension, str] = {"none": "m3-cmsis", "dsp": "m4-cmsis", "mve": "m55-cmsis"}
+
+
+class CmsisNn(ReferenceKernels):
+    """CMSIS-NN, which falls back to the reference kernels for what it does not serve."""
+
+    name = "cmsis-nn"
+
+    def op_data_bytes(self, op: Op, target: Target) -> int:
+        """Larger than that of the reference for the operators that it serves."""
+        own = op_data_bytes(op.kind, target)
+        return super().op_data_bytes(op, target) if own is None else own
+
+    def op_data_key(self, op: Op, target: Target) -> Hashable | None:
+        """Sizes of filter and result; with row sums of the filter, where they lie too."""
+        weights = op.inputs[1]
+        if weights is None or keeps_row_sums(op, target):
+            return None
+        return weights.shape, op.outputs[0].elements
+
+    def persistent_allocations(self, op: Op, target: Target) -> list[int]:
+        """Row sums with MVE, and no multipliers for convolutions of floats."""
+        return own_allocations(op, target)
+
+    def temp_tensors(self, op: Op, target: Target) -> list[Tensor]:
+        """In another order for convolutions, and twice for average pools."""
+        if not serves(op.kind, target):
+            return super().temp_tensors(op, target)
+        return own_temp_tensors(op)
+
+    def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
+        """Columns of convolutions, row sums, and more, by extension."""
+        return own_scratch_requests(op, target)
+
+    def builds(self, target: Target) -> tuple[KernelBuild, ...]:
+        """One, by version and extension."""
+        return (BUILD_2022 if target.is_arduino_2023 else _BUILDS[target.extension],)
+
+    def all_builds(self) -> tuple[KernelBuild, ...]:
+        """Four."""
+        return (DSP, PLAIN, MVE, BUILD_2022)
+
+    def variants(self, target: Target) -> tuple[Target, ...]:
+        """Three extensions today, and the Arduino library. Built for size, row sums are scratch."""
+        current = replace(target, version="current", optimized="size")
+        return (
+            *(replace(current, extension=extension) for extension in ("dsp", "none", "mve")),
+            replace(current, extension="dsp", version="arduino-2023"),
+        )
+
+    def fault_of(self, op: Op, target: Target) -> str | None:
+        """TRANSPOSE of int8, and rows of pixels on MVE."""
+        return fault_of(op, target)
+
+    def computes_single_row(self, op: Op, width: int, out: int, pad: int) -> bool:
+        """Not always with MVE."""
+        return computes_single_row(op, width, out, pad)
+
+    def latency_profiles(self, target: Target) -> tuple[str, ...]:
+        """By extension."""
+        return (_PROFILES[target.extension],)

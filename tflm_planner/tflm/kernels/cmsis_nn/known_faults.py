@@ -1,0 +1,68 @@
+"""What CMSIS-NN computes wrong, planned or not.
+
+Each entry was read in the sources and seen on emulated boards:
+
+    TRANSPOSE of int8, 5 dimensions or more   refused inside, reported as done, and never written
+                                              (TFLM's kernels/cmsis_nn/transpose.cc)
+    TRANSPOSE of int8 that moves no axis      two axes are swapped, and on MVE the last two of
+                                              four: it looks at the first ones only
+    1 x n convolutions of one row             with MVE: see `single_rows`
+
+Planning keeps such operators as they are, but for transpositions whose axes can be merged out of
+sight (`transforms.collapse_axes`). This module must not know plans.
+"""
+
+from __future__ import annotations
+
+from tflm_planner.model.ir import Op
+from tflm_planner.ops.constants import integers
+from tflm_planner.ops.window import window_of
+from tflm_planner.tflm.kernels.cmsis_nn.single_rows import computes_single_row
+from tflm_planner.tflm.target import Target
+from tflm_planner.tflm.versions import can
+
+MAX_TRANSPOSE_AXES = 4
+"""Dimensions that arm_transpose_s8 knows."""
+
+
+def fault_of(op: Op, target: Target) -> str | None:
+    """Why CMSIS-NN computes `op` wrong on the target, and what to do; None where it is right."""
+    data = op.inputs[0] if _is_transposed_by_cmsis_nn(op, target) else None
+    shape = () if data is None else data.shape or ()
+    if len(shape) > MAX_TRANSPOSE_AXES:
+        return (
+            "CMSIS-NN turns int8 tensors of 4 dimensions at most; TFLM leaves this one's result "
+            "unwritten and reports no error, so that the model computes garbage on this target, "
+            "planned or not; merge axes that stay together, or take the reference kernel"
+        )
+    helium = target.extension == "mve"
+    if len(shape) in ((2, 4) if helium else (2,)) and min(shape[-2:]) > 1 and _keeps_order(op):
+        return (
+            "it turns nothing, where CMSIS-NN swaps the last two axes (arm_transpose_s8), planned "
+            "or not; leave it out"
+        )
+    if helium and _is_wrong_row(op):
+        return (
+            "CMSIS-NN for Helium computes this 1 x n convolution of one row wrong "
+            "(arm_convolve_1_x_n_s8), planned or not; another padding or stride, or the reference "
+            "kernel, is right"
+        )
+    return None
+
+
+def _is_transposed_by_cmsis_nn(op: Op, target: Target) -> bool:
+    if op.kind != "TRANSPOSE" or not op.inputs or op.inputs[0] is None:
+        return False
+    return op.inputs[0].type_name == "int8" and can(target, "transposes_by_cmsis_nn")
+
+
+def _keeps_order(op: Op) -> bool:
+    order = integers(op.inputs[1]) if len(op.inputs) > 1 else None
+    return order is not None and list(order) == sorted(order)
+
+
+def _is_wrong_row(op: Op) -> bool:
+    window = window_of(op)
+    if window is None or window.input[0] != 1:
+        return False
+    return not computes_single_row(op, window.input[1], window.output[1], window.pad[1])

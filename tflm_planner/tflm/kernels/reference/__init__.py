@@ -1,0 +1,103 @@
+"""TFLM's reference kernels: the answer to everything that another library does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.window import Window
+from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
+from tflm_planner.tflm.kernels.base import KernelBuild, KernelLibrary
+from tflm_planner.tflm.kernels.data_movement import (
+    BETWEEN_TYPES,
+    Movement,
+    gather_movement,
+    padding_movement,
+    retyping_movement,
+    transpose_conv_movement,
+)
+from tflm_planner.tflm.kernels.prepare import Keeps
+from tflm_planner.tflm.kernels.reference.op_data import op_data_bytes
+from tflm_planner.tflm.kernels.reference.persistent_allocations import persistent_allocations
+from tflm_planner.tflm.kernels.reference.scratch import scratch_requests
+from tflm_planner.tflm.kernels.reference.temp_tensors import KEPT_AFTER_LAST_FETCH, temp_tensors
+from tflm_planner.tflm.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceBuild(KernelBuild):
+    """The reference kernels are the same on every core."""
+
+    def access_orders(self, op: Op, window: Window) -> tuple[AccessOrder, ...] | None:
+        """Element by element, whatever the operator."""
+        return (ELEMENTWISE,)
+
+    def movement_of(self, op: Op) -> Movement | None:
+        """PAD goes element by element, GATHER row by row, TRANSPOSE_CONV sums up in scratch."""
+        if len(op.outputs) != 1:
+            return None
+        if op.kind in ("PAD", "PADV2"):
+            return padding_movement(op, by_rows=False)
+        if op.kind == "GATHER":
+            return gather_movement(op)
+        if op.kind in BETWEEN_TYPES:
+            return retyping_movement(op)
+        return transpose_conv_movement(op) if op.kind == "TRANSPOSE_CONV" else None
+
+
+REFERENCE = ReferenceBuild("reference")
+
+
+class ReferenceKernels(KernelLibrary):
+    """The library that TFLM itself is."""
+
+    name = "reference"
+
+    def op_data_bytes(self, op: Op, target: Target) -> int:
+        """By operator, pointer width and whether the kernels can decompress."""
+        return op_data_bytes(op.kind, target)
+
+    def op_data_key(self, op: Op, target: Target) -> Hashable | None:
+        """Nothing: OpData holds quantisation only."""
+        return ()
+
+    def persistent_allocations(self, op: Op, target: Target) -> list[int]:
+        """Multipliers, tables, copies of shapes."""
+        return persistent_allocations(op, target)
+
+    def temp_tensors(self, op: Op, target: Target) -> list[Tensor]:
+        """The same on every core."""
+        return temp_tensors(op)
+
+    def kept_after_last_fetch(self, op: Op) -> Keeps | None:
+        """By operator."""
+        return KEPT_AFTER_LAST_FETCH.get(op.kind)
+
+    def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
+        """The same on every core, but for the width of pointers."""
+        return scratch_requests(op, target.pointer)
+
+    def builds(self, target: Target) -> tuple[KernelBuild, ...]:
+        """One."""
+        return (REFERENCE,)
+
+    def all_builds(self) -> tuple[KernelBuild, ...]:
+        """The same one."""
+        return (REFERENCE,)
+
+    def variants(self, target: Target) -> tuple[Target, ...]:
+        """The target alone."""
+        return (target,)
+
+    def fault_of(self, op: Op, target: Target) -> str | None:
+        """No fault is known."""
+        return None
+
+    def computes_single_row(self, op: Op, width: int, out: int, pad: int) -> bool:
+        """Always."""
+        return True
+
+    def latency_profiles(self, target: Target) -> tuple[str, ...]:
+        """Measured on a Cortex-M4."""
+        return ("m4-ref",)
