@@ -157,11 +157,12 @@ class PlanArguments:
 
     def _search(self) -> MemoryOptions:
         from tflm_planner.pipeline import api
+        from tflm_planner.tflm.kernels import library_of
 
         on = self._target()
-        cmsis = on.kernels in ("cmsis-nn", "any") and not self.no_overlap
+        gains = library_of(on).gains_by_dilation and not self.no_overlap
         why = "it is for CMSIS-NN, whose 1x1 convolutions cannot overlap otherwise"
-        refuse_idle([Need(("--dilate",), cmsis, f"{why}, with overlaps allowed")])
+        refuse_idle([Need(("--dilate",), gains, f"{why}, with overlaps allowed")])
         return api.MemoryOptions(
             _one_of("order", self.order),
             self.allocator,

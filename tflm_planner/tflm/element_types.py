@@ -221,7 +221,7 @@ def _replaced() -> frozenset[str]:
 
 def _since(key: str, target: Target) -> date | None:
     """The day on which the target's kernel learnt types; None if it always knew them."""
-    entry = _document("element_types_read.toml")["since"].get(key)
-    if entry is None or entry.get("kernels", target.kernels) != target.kernels:
+    entry, name = _document("element_types_read.toml")["since"].get(key), library_of(target).name
+    if entry is None or entry.get("kernels", name) != name:
         return None
     return entry["since"]
