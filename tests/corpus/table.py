@@ -38,7 +38,7 @@ def document(rows: Sequence[Row], commands: Sequence[str]) -> str:
         "each: bytes of arena on Cortex-M4 with CMSIS-NN, as the file is, planned, "
         "and in tiles with the operators\nthat it has. Every planned file was proved equal on real "
         "runtimes; why one was refused is said below.\nMade by "
-        "`python -m tests.corpus --write docs/corpus.md`.\n\n"
+        f"`python -m tests.corpus --types {kinds.replace(', ', ',')} --write docs/corpus.md`.\n\n"
         f"{networks} networks, converted to {kinds}; {len(made)} files, {len(unmade)} more that "
         "the converter itself "
         f"makes no file of{_names(unmade)}.\n"
