@@ -84,7 +84,11 @@ def _exported(network: Network) -> tempfile.TemporaryDirectory[str]:
     return folder
 
 
-def _ask_for(converter: Any, kind: str, examples: list[list[np.ndarray]]) -> None:
+Example = list[np.ndarray] | dict[str, np.ndarray]
+"""Of several inputs by their names: a signature has them in another order."""
+
+
+def _ask_for(converter: Any, kind: str, examples: list[Example]) -> None:
     import tensorflow as tf
 
     converter.experimental_enable_resource_variables = True
@@ -101,13 +105,18 @@ def _ask_for(converter: Any, kind: str, examples: list[list[np.ndarray]]) -> Non
     converter.target_spec.supported_ops = [
         wanted if kind == "int16x8" else sets.TFLITE_BUILTINS_INT8
     ]
-    if kind in _ENDS and examples[0][0].dtype == np.float32:
+    if kind in _ENDS and _is_float(examples[0]):
         converter.inference_input_type = getattr(tf, _ENDS[kind])
         converter.inference_output_type = getattr(tf, _ENDS[kind])
 
 
-def _each(examples: list[list[np.ndarray]]) -> Iterator[list[np.ndarray]]:
+def _each(examples: list[Example]) -> Iterator[Example]:
     yield from examples
+
+
+def _is_float(example: Example) -> bool:
+    values = example.values() if isinstance(example, dict) else example
+    return all(v.dtype == np.float32 for v in values)
 
 
 def _shapes(model: Any) -> list[tuple[tuple[int, ...], str]]:
@@ -120,7 +129,7 @@ def _shapes(model: Any) -> list[tuple[tuple[int, ...], str]]:
     return [(tuple(t.shape[1:]), t.dtype) for t in model.inputs]
 
 
-def _examples(model: Any) -> list[list[np.ndarray]]:
+def _examples(model: Any) -> list[Example]:
     rng = np.random.default_rng(7)
 
     def one(shape: tuple[int, ...], kind: str) -> np.ndarray:
@@ -128,4 +137,8 @@ def _examples(model: Any) -> list[list[np.ndarray]]:
             return rng.integers(0, 20, (1, *shape)).astype(kind)
         return rng.normal(0, 0.7, (1, *shape)).astype(np.float32)
 
-    return [[one(*shape) for shape in _shapes(model)] for _ in range(SAMPLES)]
+    drawn = [[one(*shape) for shape in _shapes(model)] for _ in range(SAMPLES)]
+    if len(drawn[0]) == 1:
+        return list(drawn)
+    names = [tensor.name for tensor in model.inputs]
+    return [dict(zip(names, values, strict=True)) for values in drawn]

@@ -31,17 +31,24 @@ def document(rows: Sequence[Row], commands: Sequence[str]) -> str:
     made = [row for row in rows if not row.unconverted]
     unmade = [row for row in rows if row.unconverted]
     networks = len({row.network for row in rows})
+    kinds = ", ".join(dict.fromkeys(row.kind for row in rows))
     head = (
         "# Models as people make them\n\n"
-        "Small networks, converted by TensorFlow's documented recipes in seven types, and what the "
-        "tool made of\neach: bytes of arena on Cortex-M4 with CMSIS-NN, as the file is, planned, "
+        "Small networks, converted by TensorFlow's documented recipes, and what the tool made of\n"
+        "each: bytes of arena on Cortex-M4 with CMSIS-NN, as the file is, planned, "
         "and in tiles with the operators\nthat it has. Every planned file was proved equal on real "
         "runtimes; why one was refused is said below.\nMade by "
-        "`python -m tests.corpus --write docs/corpus.md`.\n\n"
-        f"{networks} networks; {len(made)} files, {len(unmade)} more that the converter itself "
-        "makes no file of.\n"
+        f"`python -m tests.corpus --types {kinds.replace(', ', ',')} --write docs/corpus.md`.\n\n"
+        f"{networks} networks, converted to {kinds}; {len(made)} files, {len(unmade)} more that "
+        "the converter itself "
+        f"makes no file of{_names(unmade)}.\n"
     )
     return "\n".join((head, _summary(made, commands), _full(made, commands), _reasons(made)))
+
+
+def _names(rows: Sequence[Row]) -> str:
+    named = "; ".join(f"{row.network} in {row.kind}" for row in rows)
+    return f" ({named})" if named else ""
 
 
 def _summary(rows: Sequence[Row], commands: Sequence[str]) -> str:

@@ -65,6 +65,9 @@ class Workshop:
 
 
 def _serve(pipe: Connection) -> None:
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)  # TensorFlow prints from C++
+    os.dup2(silent, 2)
     import tests.corpus.networks  # noqa: F401 (fills the registry)
     from tests.corpus.convert import converted
 

@@ -11,14 +11,17 @@ from typer.testing import CliRunner
 
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.build import Net
+from tests.models.handmade import MODELS as HANDMADE
 from tests.pipeline.test_unprovable_models import one_operator
 from tflm_planner.cli.app import app
+from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.report.arena_text import render_arena
 from tflm_planner.report.html import to_html
 from tflm_planner.report.json_document import to_json
 from tflm_planner.report.text import render_report
 from tflm_planner.support.errors import ModelError
+from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.tflm.versions import with_tflm
 
@@ -120,6 +123,14 @@ def test_operators_that_tflm_does_not_know_are_not_judged() -> None:
         found = api.arena(data, BOARD)
         assert found.cannot_run == ()
         assert "smallest that works" in render_arena("m", found, BOARD)
+
+
+@pytest.mark.parametrize("name", sorted(HANDMADE))
+def test_no_corner_that_tflm_runs_is_refused(name) -> None:
+    """And of those that it does not, only what types tell."""
+    refused = cannot_run(read_model(HANDMADE[name].make()).ops(), BOARD)
+    assert bool(refused) is (name == "dynamic_range")
+    assert not (refused and HANDMADE[name].runs_on_tflm)
 
 
 @needs_shared

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import needs_tflm
 from tests.fuzz.mutations import packed
+from tests.models.build import schema
 from tests.models.registry import IMAGE, SCALE, conv, relu, start
 from tests.tflm.operator_models import MODELS
 from tests.tflm.registered import BUILTIN
@@ -159,17 +160,32 @@ def test_a_resize_without_a_size_has_no_axes() -> None:
         api.plan(packed(model), None, api.PlanOptions(tiles=patch, verify=None))
 
 
-@pytest.mark.parametrize("spoilt", ["rank", "stride"])
-def test_a_convolution_of_no_image_is_not_lean(spoilt: str) -> None:
+def test_options_of_another_operator_are_damage() -> None:
+    """GATHER with those of ABS, say: nothing there could be read."""
+    for name, kind in (("gather_int8", "GATHER"), ("mul_int8", "MUL"), ("pack_int8", "PACK")):
+        model = unpack(MODELS[name]())
+        (op,) = model.subgraphs[0].operators
+        assert read_model(packed(model)).main.ops[0].kind == kind
+        op.builtinOptionsType = schema.BuiltinOptions.AbsOptions
+        op.builtinOptions = schema.AbsOptionsT()
+        with pytest.raises(ModelError, match=rf"{kind} .* has AbsOptions, not"):
+            read_model(packed(model))
+
+
+@pytest.mark.parametrize("spoilt", ["rank", "stride", "scale"])
+def test_a_damaged_convolution_is_no_crash_in_lean(spoilt: str) -> None:
     """Lean firmware would read the padding of an image that is none."""
     net, graph, x = start()
     graph.outputs(conv(graph, x, IMAGE))
     if spoilt == "rank":
         graph.table.tensors[x].shape = [144]
-    else:
+    elif spoilt == "stride":
         graph.table.operators[0].builtinOptions.strideH = 0
+    else:
+        graph.table.operators[0].builtinOptions.fusedActivationFunction = 1
+        graph.table.tensors[-1].quantization.scale = np.array([np.nan], np.float32)
     (op,) = read_model(net.finish()).main.ops
-    assert not is_lean(op)
+    assert is_lean(op) is (spoilt == "scale")
     lean = api.MemoryOptions(machine=api.machine(load_target("cortex-m4/cmsis-nn+lean")))
     assert api.arena(net.finish(), lean.machine.target).arena > 0
     api.plan(net.finish(), None, api.PlanOptions(lean, verify=None))

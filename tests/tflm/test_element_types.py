@@ -152,13 +152,19 @@ def test_reasons_name_the_first_operator_and_what_to_do() -> None:
 
 
 def test_only_what_is_new_is_held_against_what_was_made() -> None:
-    old = [operator("CONCATENATION", "uint8", "uint8", "->", "uint8")]
-    new = [*old, operator("SLICE", "uint8", "int32", "int32", "->", "uint8")]
-    assert newly_unsupported(old, old, (M4,)) is None
-    assert newly_unsupported(old, new, (M4,)) is None  # the model itself cannot run there
-    runs = [operator("SLICE", "int8", "int32", "int32", "->", "int8")]
-    reason = newly_unsupported(runs, [*runs, new[-1]], (M4, load_target(HOST_RUNTIME)))
+    runs = [operator("RELU", "int8", "->", "int8")]
+    joined = operator("CONCATENATION", "uint8", "uint8", "->", "uint8")
+    cut = operator("SLICE", "uint8", "int32", "int32", "->", "uint8")
+    both = (M4, load_target(HOST_RUNTIME))
+    assert newly_unsupported(runs, [*runs, *runs], both) is None
+    reason = newly_unsupported(runs, [*runs, cut], both)
     assert reason is not None and reason.startswith("SLICE of uint8")
+    # Whoever does not run the original says nothing of what was made of it.
+    assert newly_unsupported([joined], [joined, cut], both) is None
+    old = (load_target("arduino-2023"),)
+    learnt = operator("TRANSPOSE", "int16", "int32", "->", "int16")
+    assert newly_unsupported(runs, [*runs, learnt], both) is None
+    assert newly_unsupported(runs, [*runs, learnt], old) is not None
 
 
 @needs_shared

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 
 from tflm_planner.model.ir import ETHOS_U, Graph, Model, Op, Tensor, shown
-from tflm_planner.model.schema import element_bits
+from tflm_planner.model.schema import element_bits, own_options
 from tflm_planner.support.errors import ModelError
 
 LARGEST_TENSOR = 1 << 31
@@ -137,17 +137,20 @@ _SHAPES_OF_OPERATORS = {
 
 
 def _check_operators(graph: Graph) -> None:
-    """Operators whose meaning is looked at carry their own options, and operands enough."""
+    """Operators carry their own options, and those whose meaning is looked at operands enough."""
     for i, op in enumerate(graph.ops):
-        form = _SHAPES_OF_OPERATORS.get(op.kind)
-        if form is None:
+        wanted, needed, least = _SHAPES_OF_OPERATORS.get(op.kind) or (
+            own_options(op.kind),
+            False,
+            0,
+        )
+        if wanted is None:
             continue
-        wanted, needed, least = form
         found = "no options" if op.options is None else type(op.options).__name__.removesuffix("T")
         if found != wanted and (needed or op.options is not None):
             raise ModelError(f"damaged model: operator {i} ({op.label}) has {found}, not {wanted}")
         present = sum(t is not None for t in op.inputs[:least])
-        if present < least or not op.outputs:
+        if present < least or (least and not op.outputs):
             raise ModelError(
                 f"damaged model: operator {i} ({op.label}) has {present} of the {least} operands "
                 f"that it needs and {len(op.outputs)} results"

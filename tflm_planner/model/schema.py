@@ -42,6 +42,16 @@ def operator_names() -> dict[int, str]:
 
 
 @cache
+def own_options(kind: str) -> str | None:
+    """The table of options that is called like an operator, e.g. "GATHER" -> "GatherOptions"; None
+    where none is (several kinds may share one then, or have none)."""
+    tables = (generated.BuiltinOptions, generated.BuiltinOptions2)
+    names = [name for table in tables for name in value_names(table).values()]
+    spelt = f"{kind.replace('_', '')}Options".lower()
+    return next((name for name in names if name.lower() == spelt), None)
+
+
+@cache
 def operator_code(name: str) -> int:
     """Builtin operator name -> code."""
     return int(getattr(generated.BuiltinOperator, name))

@@ -10,6 +10,7 @@ must not know addresses.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -285,7 +286,10 @@ def _activation(op: Op) -> tuple[int, int]:
         return low, high
 
     def quantized(real: float) -> int:
-        ratio = float(np.float32(real) / np.float32(scale[0]))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            ratio = float(np.float32(real) / np.float32(scale[0]))
+        if not math.isfinite(ratio):  # damaged: TFLM refuses, or computes garbage
+            return _zero_point(result)
         return _zero_point(result) + int(np.floor(abs(ratio) + 0.5) * np.sign(ratio))
 
     bounds = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
