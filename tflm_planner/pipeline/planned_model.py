@@ -29,6 +29,7 @@ from tflm_planner.tflm.liveness import placement_requests, planning_problem, tim
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.sharing import replay_all, shared_in_place, taken_input_overlaps
 from tflm_planner.tflm.targets import Target
+from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.tiling.evaluate.candidate import has_tiles
 from tflm_planner.tiling.permissions import PermissionResults, search_by_permission
 from tflm_planner.tiling.search import (
@@ -59,7 +60,7 @@ class TilePermission:
     firmware may have to register in addition; None for all. method, objective: how the search
     goes, and the bytes that it lowers (`tiling.search`). workers: processes that it uses. by_hand:
     what is to be tiled, in place of a search. inexact: whether sums may be split, which changes
-    bits."""
+    bits. search_budget: the tuning constants of the search."""
 
     overhead: float = 1.10
     dialect: bool = True
@@ -69,6 +70,7 @@ class TilePermission:
     workers: int = 2
     by_hand: tuple[TiledRegion | Patch | LoopedRegion, ...] = ()
     inexact: bool = False
+    search_budget: SearchBudget = DEFAULT_BUDGET
 
     def __post_init__(self) -> None:
         if not self.overhead >= 1:
@@ -122,8 +124,8 @@ def planned_models(
     searched = _TilingJob(original, plain, permission, careful, budget, say)
     refused = list[str]()
     steps = yield from _tiled_models(searched, steps, refused)
-    found = steps.found
-    tried = f"{found.tried} ways to tile and to stream were tried; none"
+    found = steps.result
+    tried = f"{found.evaluated} ways to tile and to stream were tried; none"
     proof = " that stood the proof" if refused else ""
     said = (f"{tried}{proof} lowers the arena within what is allowed", *advice(plain.inspection))
     front = _pareto_front(found, permission, plain, None, plain)
@@ -148,7 +150,7 @@ def _tiled_models(
     """Files of the tilings that lower what is to be lowered, each should those before be refused;
     what was is noted in `refused`. Returns what is left of the search."""
     left = MOST_REFUSED
-    for tiling in steps.found.finalists:
+    for tiling in steps.result.finalists:
         try:
             tiled = _plan_tiling(job.original, tiling, job.permission, job.options, job.say)
         except UnsoundPlanError as error:
@@ -177,13 +179,13 @@ def _with_search_notes(
     more = new_kinds(read_model(job.original), tiled.candidate.model)
     sizes = _objective_bytes(job.plain, job.permission), _objective_bytes(tiled, job.permission)
     notes = (*steps.notes(*sizes, more), *advice(tiled.inspection), *tiled.notes)
-    front = _pareto_front(steps.found, job.permission, job.plain, tiling, tiled)
+    front = _pareto_front(steps.result, job.permission, job.plain, tiling, tiled)
     return replace(tiled, notes=notes, front=front)
 
 
 def _describe_tiling(tiling: Tiling) -> str:
     """A tiling as a report says which one it was."""
-    regions = ", ".join(map(_describe_region, tiling.schemes))
+    regions = ", ".join(map(_describe_region, tiling.regions))
     return f"{tiling.bytes:,} B of {tiling.objective} by operators {regions}"
 
 
@@ -208,6 +210,7 @@ def _tiling_options(
         dialect=permission.dialect,
         new_kinds=permission.new_kinds,
         workers=permission.workers,
+        search_budget=permission.search_budget,
     )
 
 
@@ -237,13 +240,15 @@ def _by_hand(
     no operator which the firmware may not have, and then the smaller one."""
     tiling = tiling_by_hand(original, permission.by_hand, options.machine, permission.inexact)
     made: list[PlannedModel] = []
-    for bound in (True, False) if permission.dialect else (False,):
+    for bind_views in (True, False) if permission.dialect else (False,):
         try:
             made.append(
-                _plan_tiling(original, replace(tiling, bound=bound), permission, options, say)
+                _plan_tiling(
+                    original, replace(tiling, bind_views=bind_views), permission, options, say
+                )
             )
         except UnsoundPlanError:
-            if not made and not bound:
+            if not made and not bind_views:
                 raise
     used, more = read_model(original), permission.new_kinds
 
@@ -261,22 +266,22 @@ def _plan_tiling(
     options: MemoryOptions,
     say: Progress,
 ) -> PlannedModel:
-    exact = all(s.exact for s in tiling.schemes if isinstance(s, TiledRegion))
+    exact = all(s.exact for s in tiling.regions if isinstance(s, TiledRegion))
     twin, notes = tiled_model(
-        original, tiling.schemes, crop=False, order=tiling.order, inexact=permission.inexact
+        original, tiling.regions, crop=False, order=tiling.order, inexact=permission.inexact
     )
     more = new_kinds(read_model(original), twin)
-    if not (permission.dialect and has_tiles(tiling.schemes)):
+    if not (permission.dialect and has_tiles(tiling.regions)):
         made = _write_and_check(
             plan_memory(twin, replace(options, recipe=tiling.recipe), say), options
         )
         registered = registration_notes(more)
         notes = [*notes, _slowdown_note(tiling), *registered, *made.notes]
-        return replace(made, notes=tuple(notes), exact=exact, tiled=bool(tiling.schemes))
+        return replace(made, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions))
     cropped, notes = tiled_model(
-        original, tiling.schemes, crop=True, order=tiling.order, inexact=permission.inexact
+        original, tiling.regions, crop=True, order=tiling.order, inexact=permission.inexact
     )
-    wanted = replace(options, bind_views=tiling.bound, recipe=tiling.recipe)
+    wanted = replace(options, bind_views=tiling.bind_views, recipe=tiling.recipe)
     candidate = plan_memory(cropped, wanted, say)
     _check_legal(candidate.problem, candidate.solution.plan)
     trails = list(taken_input_overlaps(candidate.line, candidate.offsets, options.machine))

@@ -1,11 +1,11 @@
-"""Chooses what to tile: the front door of `choice`.
+"""Chooses what to tile: the front door of this folder.
 
-    regions   the best segmentation of the operators, tried from the inside out (`segment_search`)
+    regions   segmentations of the operators, from the most promising one on (`segment_search`)
     motes     a beam from bottleneck to bottleneck, as published (`beam_search`)
 
-What is compared is the smallest arena of the target, tail and scratch and planning temp
-included: every tile of a convolution pays 140 + 8 * Cout bytes of tail again, so the best number
-of tiles is an interior optimum. Tilings slower than the overhead allows are dropped.
+Both compare the smallest arena of the target, with tail, scratch and planning memory: every tile
+of a convolution pays 140 + 8 * Cout bytes of tail again, so that neither few nor many tiles are
+best. Tilings that are slower than allowed are dropped.
 """
 
 from __future__ import annotations
@@ -50,11 +50,12 @@ def search_tiles(
     on_progress: Progress | None = None,
     workers: Workers | None = None,
 ) -> TilingResult:
-    """The best tiling found of the model in `data`; the empty one when nothing helps.
+    """Search the best tiling of the model in `data`; its best is empty when nothing helps.
 
-    Deterministic but for the clock, whatever the number of processes. Ctrl-C keeps the best so
-    far. `workers`: those of another search of the same model, for the same target and objective,
-    that know what it knew; they stay open.
+    The result depends on the model and the options alone, unless the clock ends the search; the
+    number of processes changes nothing. Ctrl-C keeps the best tiling so far. workers: those of
+    another search of the same model for the same target and objective, which remember its
+    evaluations; they stay open. None: workers of this search's own.
     """
     say = on_progress or silent
     used = workers or Workers(data, options)
@@ -65,7 +66,7 @@ def search_tiles(
             search.run(say)
         except KeyboardInterrupt:
             say("interrupted: keeping the best tiling so far")
-        return search.found()
+        return search.result()
     finally:
         if workers is None:
             used.close()

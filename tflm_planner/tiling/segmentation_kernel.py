@@ -1,9 +1,9 @@
-"""The best covers of a line by items, compiled: the dynamic program of `partition`.
+"""The dynamic program of `segmentation`, compiled.
 
-    best[end][u]     the least tail of positions 0 .. end-1 for at most u units of instructions
-    choice[end][u]   what comes last there: an item, or a position as it is
+    least_tail[end][u]   tail added by positions 0 .. end-1 with at most u instruction steps, bytes
+    choice[end][u]       what ends there: a segment, or one operator untiled
 
-It knows arrays of integers only. It is imported lazily, as compiled code is.
+It knows arrays of integers only. It is imported lazily, as all compiled code.
 """
 
 from __future__ import annotations
@@ -16,38 +16,41 @@ from tflm_planner.memory.allocators.kernel import Ints, compiled
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
-FAR = 1 << 60
-"""The tail of what cannot be had."""
-AS_IS, NOTHING = -1, -2
-"""Choices that are no item."""
+IMPOSSIBLE = 1 << 60
+"""The tail where nothing keeps the cap."""
+UNTILED, NOTHING = -1, -2
+"""Choices that are no segment."""
 
 
 @compiled
 def best_segmentations(
-    needs: Ints, starts: Ints, figures: Ints, usable: Bools, cap: int, most: int
+    live_bytes: Ints, starts: Ints, figures: Ints, usable: Bools, cap: int, steps: int
 ) -> tuple[Ints, Ints]:
-    """The last row of `best`, and `choice`, under a cap on heads. needs: of positions as they are.
-    starts: of the items that end at a position, which are listed by their ends. figures: where
-    items begin, their heads, tails, and units of instructions. usable: which may be taken. most:
-    units of instructions. Of equal tails the earlier item is taken."""
-    first, head, tail, units = figures[0], figures[1], figures[2], figures[3]
-    count = len(needs)
-    best = np.full((count + 1, most + 1), FAR, np.int64)
-    choice = np.full((count + 1, most + 1), NOTHING, np.int64)
-    best[0, :] = 0
+    """The last row of `least_tail`, and `choice`, for heads of at most `cap` bytes.
+
+    live_bytes: head of each untiled operator. starts: where the segments that end at a position
+    begin in the list of segments, which is sorted by ends. figures: of each segment its first
+    position, head, tail and instruction steps. usable: which segments may be chosen. steps: all
+    instruction steps. Of equal tails the untiled operator is chosen, then the earlier segment.
+    """
+    first, head, tail, cost = figures[0], figures[1], figures[2], figures[3]
+    count = len(live_bytes)
+    least_tail = np.full((count + 1, steps + 1), IMPOSSIBLE, np.int64)
+    choice = np.full((count + 1, steps + 1), NOTHING, np.int64)
+    least_tail[0, :] = 0
     for end in range(1, count + 1):
-        if needs[end - 1] <= cap:
-            for u in range(most + 1):
-                if best[end - 1, u] < FAR:
-                    best[end, u] = best[end - 1, u]
-                    choice[end, u] = AS_IS
-        for item in range(starts[end], starts[end + 1]):
-            if head[item] > cap or not usable[item]:
+        if live_bytes[end - 1] <= cap:
+            for u in range(steps + 1):
+                if least_tail[end - 1, u] < IMPOSSIBLE:
+                    least_tail[end, u] = least_tail[end - 1, u]
+                    choice[end, u] = UNTILED
+        for segment in range(starts[end], starts[end + 1]):
+            if head[segment] > cap or not usable[segment]:
                 continue
-            spent, begin = units[item], first[item]
-            for u in range(spent, most + 1):
-                before = best[begin, u - spent]
-                if before < FAR and before + tail[item] < best[end, u]:
-                    best[end, u] = before + tail[item]
-                    choice[end, u] = item
-    return best[count].copy(), choice
+            spent, begin = cost[segment], first[segment]
+            for u in range(spent, steps + 1):
+                before = least_tail[begin, u - spent]
+                if before < IMPOSSIBLE and before + tail[segment] < least_tail[end, u]:
+                    least_tail[end, u] = before + tail[segment]
+                    choice[end, u] = segment
+    return least_tail[count].copy(), choice
