@@ -48,8 +48,8 @@ class LinearSchedule:
         self.tail: list[int] = []
         self.planning_temp: list[int] = []
         for op in self.ops:
-            kept, buffers = lean_kept(op, target), len(scratch_of(op))
-            self.tail.append(kept + sizes.node + sizes.eval_tensor + sizes.pointer * buffers)
+            kept_bytes, buffers = lean_kept(op, target), len(scratch_of(op))
+            self.tail.append(kept_bytes + sizes.node + sizes.eval_tensor + sizes.pointer * buffers)
             self.planning_temp.append(
                 (sizes.allocation_info + sizes.planner_buffer) * (1 + buffers)
             )

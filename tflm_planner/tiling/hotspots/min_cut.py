@@ -79,8 +79,9 @@ class MinimumCuts:
 
     @cached_property
     def _network(self) -> _Network:
-        """A node on the source's side has run. A tensor lives if its maker is on that side and it
-        is on the sink's side, where its readers are: the cut then pays its bytes."""
+        """A node on the source's side has run. A tensor lives if its maker has run and one of its
+        readers has not: an infinite edge then holds it on the sink's side, and the cut pays its
+        bytes."""
         dag, links = self.dag, self.dag.links
         source = self._count + len(dag.sizes)
         sink = source + 1

@@ -107,32 +107,32 @@ class HotspotTiles:
             if self._work > self._budget.hotspot_orders_work:
                 return
 
-    def _candidate_of(self, found: ContractedOrder) -> Candidate | None:
+    def _candidate_of(self, contracted: ContractedOrder) -> Candidate | None:
         """The candidate of an order with the fewest bytes for the instructions that are allowed;
         None where it needs no less than the best model that is known."""
-        schedule = self.workers.evaluator.linear_schedule(found.order)
-        inside = {p for first, end in found.spans for p in range(first, end)}
+        schedule = self.workers.evaluator.linear_schedule(contracted.order)
+        inside = {p for first, end in contracted.spans for p in range(first, end)}
         live = schedule.live_bytes
         least_head = max((n for p, n in enumerate(live) if p not in inside), default=0)
-        spans = sorted(found.spans, key=lambda s: (-max(live[s[0] : s[1]]), s))
-        options = [self._options_of_largest(schedule, found.order, spans[0], least_head)]
+        spans = sorted(contracted.spans, key=lambda s: (-max(live[s[0] : s[1]]), s))
+        options = [self._options_of_largest(schedule, contracted.order, spans[0], least_head)]
         if not options[0]:
             return None
         # The largest hotspot says which head is low enough for the others; where one of them needs
         # more than that, the others may need as much.
         enough = self._low_enough(least_head, options[0])
         for span in spans[1:]:
-            options.append(self._options_of(schedule, found.order, span, enough))
+            options.append(self._options_of(schedule, contracted.order, span, enough))
             enough = self._low_enough(enough, options[-1])
         chosen = self._best_affordable(options, least_head)
         if chosen is None:
-            options[0] += self._options_of(schedule, found.order, spans[0], least_head)
+            options[0] += self._options_of(schedule, contracted.order, spans[0], least_head)
             chosen = self._best_affordable(options, least_head)
         if chosen is None:
             return None
         regions = sorted(chosen, key=lambda r: r.ops)
         self._work += sum(r.splits[0][1] * len(r.ops) for r in regions)
-        return Candidate(tuple(regions), False, found.order, CLIMB)
+        return Candidate(tuple(regions), False, contracted.order, CLIMB)
 
     def _options_of_largest(
         self, schedule: LinearSchedule, order: tuple[int, ...], span: Span, least_head: int
