@@ -1,14 +1,17 @@
 """Bytes that live while tiles run, added up once for all intervals that end at one position.
 
-    row: operator      low ....... first ....... end-1
-    columns: tiles,          ^ not yet   ^ `_live`: tensors made by operators that were taken in;
-    of each part count         taken in    each adds to every row from `low` on where it lives
-    peak(first)                          `_live`, and tensors that enter at `first`: whole, less the
-                                         rows that no later tile reads
+    _live[position, part count, tile]      while the operator at `position` computes its rows of a
+                                           tile, what lives of the tensors added so far
 
+    position   low ....... first ....... end-1
+               |<--------->|<------------>|
+               not taken    operators taken in: the tensors that they make are added, at every
+               in yet       position from `low` on where they live
+
+`peak(first)` adds the tensors that enter at `first`: whole, less the rows that no later tile reads.
 A tensor that tiles make lives alike in every interval that holds its operator, as all its readers
-were taken in before. A tensor that enters does not: it is added for each `first` anew. This module
-must not choose ranges (`backward_ranges`).
+were taken in before; a tensor that enters does not, so it is added for each `first` anew. This
+module must not choose ranges (`backward_ranges`).
 """
 
 from __future__ import annotations
