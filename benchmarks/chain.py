@@ -77,12 +77,12 @@ def searched(blocks: int) -> None:
     operators = len(read_model(data).main.ops)
     options = TilingOptions(on, on.trails_of, new_kinds=None)
     started = time.process_time()
-    found = search_by_permission(data, options).found
+    found = search_by_permission(data, options).result
     seconds = time.process_time() - started
     plain = max(t.bytes for t in found.front)
     print(
         f"{operators:>9,}  {seconds:7.2f}  {1000 * seconds / operators:11.1f}  "
-        f"{found.best.bytes:>8,}  {plain:,}  {found.tried:,}",
+        f"{found.best.bytes:>8,}  {plain:,}  {found.evaluated:,}",
         flush=True,
     )
 

@@ -49,9 +49,9 @@ def patches_alone(data: bytes, on: Machine, known: int) -> int:
     """The lowest head with one patch stage; `known` without."""
     model = fresh(data)
     options = TilingOptions(on, on.trails_of, new_kinds=None)
-    line = LinearSchedule(model, range(len(model.main.ops)), options)
-    high = max(range(len(line)), key=lambda k: line.needs[k])
-    ends = [end for end in line.narrows if end > 0]
+    schedule = LinearSchedule(model, range(len(model.main.ops)), options)
+    high = max(range(len(schedule)), key=lambda k: schedule.live_bytes[k])
+    ends = [end for end in schedule.narrow_positions if end > 0]
     near = sorted(ends, key=lambda end: abs(end - high))[:_STAGES]
     best, before = known, total_macs(model.ops())
     for end in near:

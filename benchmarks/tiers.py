@@ -87,20 +87,22 @@ def apart(data: bytes, on: Machine) -> tuple[Arena, int]:
 def streamed(data: bytes, on: Machine) -> int:
     """L4."""
     model = fresh(data)
-    line = LinearSchedule(model, range(len(model.main.ops)), TilingOptions(on, on.trails_of))
-    partition = Segmenter(line.needs, _FREE)
-    ends = line.narrows if len(line) > 120 else list(range(len(line) + 1))
+    schedule = LinearSchedule(model, range(len(model.main.ops)), TilingOptions(on, on.trails_of))
+    segmenter = Segmenter(schedule.live_bytes, _FREE)
+    ends = schedule.narrow_positions if len(schedule) > 120 else list(range(len(schedule) + 1))
     for end in ends[1:]:
-        (result, *_) = line.ops[end - 1].outputs
+        (result, *_) = schedule.ops[end - 1].outputs
         shape = result.shape or ()
         axis = next((a for a, n in enumerate(shape) if n > 1), None)
         firsts = [p for p in ends if end - 40 <= p < end]
         if axis is not None:
             limits = EstimateLimits(_FREE, _FREE)
-            for s in estimate_tiles(line, end, axis, [shape[axis]], firsts, limits, "rows"):
-                way = SegmentKey(s.first, s.end, (s.axis, s.parts))
-                partition.add(Segment(s.first, s.end, s.head, 0, 0, way))
-    return next((cap for cap in partition.caps() if partition.covers(cap)), max(line.needs))
+            for s in estimate_tiles(schedule, end, axis, [shape[axis]], firsts, limits, "rows"):
+                key = SegmentKey(s.first, s.end, (s.axis, s.parts))
+                segmenter.add(Segment(s.first, s.end, s.head, 0, 0, key))
+    return next(
+        (cap for cap in segmenter.head_caps() if segmenter.best(cap)), max(schedule.live_bytes)
+    )
 
 
 def tiled(data: bytes, on: Machine, given: argparse.Namespace) -> Report:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -41,9 +42,11 @@ from tflm_planner.device.station import Station
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_plan import silent
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.targets import load_target
+from tflm_planner.tiling.budget import SearchBudget
 
 QUICK = Timing(answer=0.2, repeats=2, patience=0.5, greeting=0.5)
 BOARD = BoardRow("b", "Cortex-M4", "cmsis-nn", "current", "1", "cortex-m4/cmsis-nn", 64_000_000, False)  # noqa: E501  # fmt: skip
@@ -412,7 +415,8 @@ def test_profile_and_plan_through_a_virtual_board(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The model is small and the search ends by counting, however busy the machine is."""
-    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 300)
+    small = partial(api.TilePermission, search_budget=SearchBudget(search_work=300))
+    monkeypatch.setattr(api, "TilePermission", small)
     path, out, model = (tmp_path / name for name in ("p.db", "out.tflite", "in.tflite"))
     chain = Chain((1, 12, 12, 4))
     chain.conv(16, 3)

@@ -59,7 +59,7 @@ def load_exact_search() -> None:
     """Compiling it takes seconds, once on a machine; that is not the file's doing."""
     from tflm_planner.memory.allocators import exact
 
-    exact.load()
+    exact.warm_up()
 
 
 def try_all(data: bytes) -> tuple[str, str]:

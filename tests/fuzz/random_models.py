@@ -55,9 +55,7 @@ def types_in_place(data: bytes) -> tuple[list[str], int]:
     from tflm_planner.pipeline import api
 
     options = search_options(overlap=True)
-    options = replace(
-        options, machine=TypesAlone(options.machine.target, options.machine.libraries)
-    )
+    options = replace(options, machine=TypesAlone(options.machine.target, options.machine.builds))
     result = api.plan(data, None, api.PlanOptions(options, verify=None))
     offsets, scratch = placement(result.data)
     wrong = [*replay(result.data, scratch=scratch), *replay(result.data, offsets, scratch)]

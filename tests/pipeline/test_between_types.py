@@ -84,13 +84,13 @@ def test_an_operand_that_is_needed_stays() -> None:
     assert report.verified and report.after.head == 5 * BYTES
 
 
-def test_sketches_know_what_a_result_takes_over() -> None:
+def test_estimates_know_what_a_result_takes_over() -> None:
     model = read_model(chain("float32", "int8", "float32"))
     for target, gains in (("cortex-m4/cmsis-nn", [BYTES, BYTES]), ("cortex-m4/unknown", [0, 0])):
         on = machine(api.load_target(target))
         line = LinearSchedule(model, range(2), TilingOptions(on, on.trails_of))
-        assert [max(saved.values(), default=0) for saved in line.saved] == gains
-        assert line.needs == [5 * BYTES - gain for gain in gains]
+        assert [max(saved.values(), default=0) for saved in line.reused_bytes] == gains
+        assert line.live_bytes == [5 * BYTES - gain for gain in gains]
 
 
 def test_the_replay_sees_an_operand_in_the_wrong_place() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.models.registry import add, conv, relu, start
 from tflm_planner.pipeline import api
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.permissions import search_by_permission
 from tflm_planner.tiling.search import search_tiles
@@ -40,15 +41,9 @@ def small_network(seed: int) -> bytes:
 
 def permitted(**more: object) -> TilingOptions:
     on = api.machine(api.load_target("cortex-m4/cmsis-nn"))
-    wanted = {"overhead": 1.3, "new_kinds": None}
+    budget = SearchBudget(search_work=2_500, beam_steps=2)  # all steps, but not on and on
+    wanted = {"overhead": 1.3, "new_kinds": None, "search_budget": budget}
     return TilingOptions(on, on.trails_of, **{**wanted, **more})
-
-
-@pytest.fixture(autouse=True)
-def a_small_budget(monkeypatch):
-    """Searches go through all their steps, but not on and on."""
-    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 2_500)
-    monkeypatch.setattr("tflm_planner.tiling.beam_search.MOST_STEPS", 2)
 
 
 @pytest.mark.parametrize("seed", (0, 1, 5, 6, 20, 24))
@@ -57,16 +52,16 @@ def test_never_worse_than_any_way_alone(seed):
     operators; loops without tiles' operators; the published beam search."""
     data = small_network(seed)
     steps = search_by_permission(data, permitted())
-    best = steps.found.best.bytes
+    best = steps.result.best.bytes
     search = api.MemoryOptions(machine=permitted().machine)
     plain = api.plan(data, options=api.PlanOptions(search, verify=None))
     alone = {
         "order and plan": plain.report.after.arena.arena,
-        "own operators": steps.own.bytes,
+        "own operators": steps.same_firmware.bytes,
         "tiles": search_tiles(data, permitted(new_kinds=TILES)).best.bytes,
         "loops": search_tiles(data, permitted(new_kinds=LOOP, dialect=False)).best.bytes,
         "MOTES": search_tiles(data, permitted(method="motes")).best.bytes,
     }
     assert {name: n for name, n in alone.items() if n < best} == {}
-    assert steps.own.bytes >= best and not steps.own.added
-    assert all(steps.own.bytes <= t.bytes for t in steps.found.front if not t.added)
+    assert steps.same_firmware.bytes >= best and not steps.same_firmware.new_kinds
+    assert all(steps.same_firmware.bytes <= t.bytes for t in steps.result.front if not t.new_kinds)

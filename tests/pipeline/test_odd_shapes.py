@@ -211,7 +211,7 @@ def test_no_patches_end_at_an_operator_without_results() -> None:
     model, machine = read_model(stored()), api.machine()
     options = TilingOptions(machine, machine.trails_of, new_kinds=None)
     line = LinearSchedule(model, range(len(model.main.ops)), options)
-    kinds = [line.ops[end - 1].kind for end in line.narrows[1:]]
+    kinds = [line.ops[end - 1].kind for end in line.narrow_positions[1:]]
     assert "ASSIGN_VARIABLE" in kinds
     stages = patch_stages(line, 1 << 30, "pad", 1 << 40)
     assert all(line.ops[s.ops[-1]].outputs for s in stages)

@@ -10,14 +10,15 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
 from tflm_planner.pipeline.refusals import MOST_PROOFS, MOST_REFUSED, Refusal, Suspects
 from tflm_planner.tflm.element_types import form_of
-from tflm_planner.tiling.search import Tiling
+from tflm_planner.tiling.budget import SearchBudget
+from tflm_planner.tiling.options import Tiling
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.verdict import DIFFERENT, EQUAL, RuntimeCheck, Verdict
 
 
-def tiling(*schemes: TiledRegion | LoopedRegion) -> Tiling:
-    return Tiling(schemes, 1000, 1.0, None, bound=True)
+def tiling(*regions: TiledRegion | LoopedRegion) -> Tiling:
+    return Tiling(regions, 1000, 1.0, None, bind_views=True)
 
 
 def rows(*ops: int, parts: int = 2) -> TiledRegion:
@@ -64,8 +65,6 @@ def test_without_a_cause_only_so_many_of_one_region_are_tried() -> None:
 
 def test_the_proof_s_cause_ends_the_tilings_that_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tiling of this model has its first operator in tiles: one refusal says it of all."""
-    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 2_500)
-    monkeypatch.setattr("tflm_planner.tiling.beam_search.MOST_STEPS", 1)
     files: list[bytes] = []
 
     def proof(original, made, options, say) -> Verdict:
@@ -78,7 +77,8 @@ def test_the_proof_s_cause_ends_the_tilings_that_share_it(monkeypatch: pytest.Mo
         return Verdict((RuntimeCheck("TFLM", status, 8, True, detail, at),))
 
     monkeypatch.setattr(proving, "compare_with_twin", proof)
-    tiles = api.TilePermission(overhead=1.3, workers=1)
+    budget = SearchBudget(search_work=2_500, beam_steps=1)
+    tiles = api.TilePermission(overhead=1.3, workers=1, search_budget=budget)
     report = api.plan(narrow_rows(), None, api.PlanOptions(tiles=tiles)).report
     (refused,) = (n for n in report.notes if n.startswith("REFUSED"))
     assert "CONV_2D" in refused and len(files) == 2

@@ -16,6 +16,7 @@ from tflm_planner.pipeline.refusals import MOST_REFUSED
 from tflm_planner.pipeline.stream_input import split
 from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
 from tflm_planner.support.errors import OutputsDifferError, UnsoundPlanError
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import Options as VerifyOptions
 from tflm_planner.verification.pairs import Pair
@@ -24,11 +25,8 @@ from tflm_planner.verification.verdict import CANNOT_RUN, DIFFERENT, EQUAL, Runt
 FAR = 1 << 60
 
 
-@pytest.fixture(autouse=True)
-def a_small_budget(monkeypatch):
-    """A few tilings are enough."""
-    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 2_500)
-    monkeypatch.setattr("tflm_planner.tiling.beam_search.MOST_STEPS", 1)
+SMALL = SearchBudget(search_work=2_500, beam_steps=1)
+"""A few tilings are enough."""
 
 
 class Proof:
@@ -47,7 +45,7 @@ class Proof:
 
 def planned(tmp_path=None, **permission) -> api.PlanResult:
     """A model in tiles of its own operators, proved by whatever the proof is."""
-    tiles = api.TilePermission(overhead=1.3, workers=1, **permission)
+    tiles = api.TilePermission(overhead=1.3, workers=1, search_budget=SMALL, **permission)
     options = api.PlanOptions(tiles=tiles)
     return api.plan(narrow_rows(), tmp_path and tmp_path / "out.tflite", options)
 
@@ -171,7 +169,7 @@ def test_the_next_best_split_is_made_where_the_best_is_not_equal(tmp_path, monke
 
 
 def test_a_split_that_was_asked_for_is_made_without_tiles_or_not_at_all(tmp_path, monkeypatch):
-    tiles = api.TilePermission(overhead=1.5, workers=1, new_kinds=None)
+    tiles = api.TilePermission(overhead=1.5, workers=1, new_kinds=None, search_budget=SMALL)
     wanted = {"layers": FAT, "tiles": tiles, "end": 0, "overhead": 3.0}
     PairProof(monkeypatch, 0)
     best = streamed(**wanted).found

@@ -19,6 +19,7 @@ from tflm_planner.memory.allocators import compiling
 from tflm_planner.pipeline import api
 from tflm_planner.support.interrupts import _Presses
 from tflm_planner.support.stopping import PartOfStop, Stop
+from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 
 CNN = Path(__file__).parents[1] / "models" / "cnn_int8.tflite"
 PROGRAM = (
@@ -29,19 +30,18 @@ PROGRAM = (
 ACKNOWLEDGED, ASKED = "stopping: keeping the best so far", "press Ctrl-C again"
 
 
-def tiled(**more: object) -> api.PlanOptions:
-    tiles = api.TilePermission(new_kinds=None, workers=1)
+def tiled(budget: SearchBudget = DEFAULT_BUDGET, **more: object) -> api.PlanOptions:
+    tiles = api.TilePermission(new_kinds=None, workers=1, search_budget=budget)
     return api.PlanOptions(api.MemoryOptions(**more), tiles=tiles, verify=None)  # type: ignore
 
 
 def test_an_absurd_clock_changes_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 600)
-    monkeypatch.setattr("tflm_planner.tiling.permissions._BEAM_WORK", 100)
-    wanted = api.plan(CNN, options=tiled()).data
+    small = SearchBudget(search_work=600, beam_work=100)
+    wanted = api.plan(CNN, options=tiled(small)).data
     hours = itertools.count(0, 3600)
     for clock in ("monotonic", "perf_counter", "time", "process_time"):
         monkeypatch.setattr(time, clock, lambda: float(next(hours)))
-    assert api.plan(CNN, options=tiled()).data == wanted
+    assert api.plan(CNN, options=tiled(small)).data == wanted
     assert next(hours) > 0  # it was asked, for the report
 
 

@@ -32,10 +32,13 @@ from tflm_planner.report.peak import covered, parts_of, peak_parts
 from tflm_planner.report.text import limit_sentence, render_report
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.options import METHODS
 
 TARGETS = ("cortex-m4/cmsis-nn", "x86-64/reference", "xtensa-lx7/unknown", "cortex-m/any")
 NETWORK = chain((3, 1, 8), (3, 2, 8), (1, 1, 16), (3, 2, 8), size=32)
+SMALL = SearchBudget(search_work=1_500, beam_steps=1)
+"""A few tilings are enough."""
 
 
 @cache
@@ -119,11 +122,11 @@ def test_plans_do_not_contradict_themselves(target: str) -> None:
 
 @pytest.mark.parametrize("dialect", [True, False])
 @pytest.mark.parametrize("kinds", [frozenset(), None])
-def test_tiled_plans_do_not_contradict_themselves(dialect: bool, kinds, monkeypatch) -> None:
-    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 1_500)
-    monkeypatch.setattr("tflm_planner.tiling.beam_search.MOST_STEPS", 1)
+def test_tiled_plans_do_not_contradict_themselves(dialect: bool, kinds) -> None:
     for data in (NETWORK, small_network(5), small_network(20)):
-        tiles = api.TilePermission(1.5, dialect=dialect, new_kinds=kinds, workers=1)
+        tiles = api.TilePermission(
+            1.5, dialect=dialect, new_kinds=kinds, workers=1, search_budget=SMALL
+        )
         report = planned(data, TARGETS[0], tiles=tiles)
         assert faults_of(report) == []
         assert report.front is not None
@@ -152,12 +155,12 @@ def test_what_is_proved_optimal_nobody_beats() -> None:
     assert tried > 30
 
 
-def test_the_input_is_a_floor_for_everything(monkeypatch) -> None:
-    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 1_500)
-    monkeypatch.setattr("tflm_planner.tiling.beam_search.MOST_STEPS", 1)
+def test_the_input_is_a_floor_for_everything() -> None:
     for data in (NETWORK, small_network(1)):
         for method in METHODS:
-            tiles = api.TilePermission(3.0, new_kinds=None, workers=1, method=method)
+            tiles = api.TilePermission(
+                3.0, new_kinds=None, workers=1, method=method, search_budget=SMALL
+            )
             report = planned(data, TARGETS[0], tiles=tiles)
             assert report.after.head >= report.limits.inputs > 0
 

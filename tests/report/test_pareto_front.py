@@ -30,7 +30,9 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "schema" / "report.schema.json"
 
 
 def tiling(size: int, overhead: float, *added: str) -> Tiling:
-    return Tiling((TiledRegion((0,), ((1, size),)),), size, overhead, None, bound=True, added=added)
+    return Tiling(
+        (TiledRegion((0,), ((1, size),)),), size, overhead, None, bind_views=True, new_kinds=added
+    )
 
 
 @pytest.fixture

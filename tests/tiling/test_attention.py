@@ -1,4 +1,4 @@
-"""Attention in tiles of queries: what all tiles need whole is made before them, and found."""
+"""Attention in tiles of queries: what all tiles need whole is computed once, before them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def options(**more) -> TilingOptions:
 @needs_tflm
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 @pytest.mark.parametrize("halo", HALOS)
-def test_keys_and_values_are_made_before_the_first_tile(halo, dtype):
+def test_keys_and_values_are_computed_before_the_first_tile(halo, dtype):
     data = attention(ROWS, HEADS, DEPTH, dtype=dtype)
     made, (note, *_) = tiled(data, TiledRegion(tuple(range(LAYER + 1)), ((1, 4),), halo))
     assert note.startswith("tiled"), note
@@ -47,18 +47,18 @@ def test_keys_and_values_are_made_before_the_first_tile(halo, dtype):
 
 
 @pytest.mark.parametrize("parts", [2, 4, 8])
-def test_sketches_know_what_is_made_once(parts):
-    bench = Evaluator(attention(ROWS, HEADS, DEPTH), options())
-    line = bench.line(tuple(range(LAYER + 1)))
-    (sketch,) = estimate_tiles(line, LAYER, 1, [parts], [0], EstimateLimits(FAR, FAR))
-    scheme = TiledRegion(tuple(range(LAYER)), ((1, parts),))
-    outcome = evaluate(bench.model, Candidate((scheme,), True, effort=CLIMB), options())
-    assert outcome is not None
-    assert abs(outcome.head - sketch.head) <= ALIGNMENT
+def test_estimates_know_what_is_computed_once(parts):
+    evaluator = Evaluator(attention(ROWS, HEADS, DEPTH), options())
+    schedule = evaluator.linear_schedule(tuple(range(LAYER + 1)))
+    (estimate,) = estimate_tiles(schedule, LAYER, 1, [parts], [0], EstimateLimits(FAR, FAR))
+    region = TiledRegion(tuple(range(LAYER)), ((1, parts),))
+    evaluation = evaluate(evaluator.model, Candidate((region,), True, effort=CLIMB), options())
+    assert evaluation is not None
+    assert abs(evaluation.head - estimate.head) <= ALIGNMENT
 
 
 @needs_tflm
-def test_attention_is_found_and_needs_no_scores():
+def test_the_search_tiles_attention_so_that_no_scores_are_kept():
     data = attention(ROWS, HEADS, DEPTH, layers=2)
     tiles = api.TilePermission(objective="head", new_kinds=None, overhead=2.0)
     search = api.MemoryOptions(machine=api.machine(api.load_target("x86-64/reference")))

@@ -1,4 +1,4 @@
-"""Chains that drift through memory, kept in place by a few tiles that run backward."""
+"""Chains of overlapping tensors, kept in place by a few tiles that run backward."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tflm_planner.transforms.tile.tile import TiledRegion
 SHAPE = (1, 24, 8, 16)
 LENGTH = 6
 REACH = 9 * 16
-"""Bytes by which the result of a 3 x 3 window trails its operand, about: a row and a pixel."""
+"""Bytes by which the result of a 3 x 3 window lies below its operand, about: a row and a pixel."""
 
 
 def chain(length: int = LENGTH) -> bytes:
-    """Windows of stride 1 in a row: each result may trail its operand."""
+    """Windows of stride 1 in a row: each result may overlap its operand."""
     net = Net()
     graph = net.graph()
     x = graph.input("x", SHAPE, scale=SCALE)
@@ -38,37 +38,38 @@ def options(**more) -> TilingOptions:
 
 
 def test_tiles_backward_keep_a_chain_in_its_place():
-    bench = Evaluator(chain(), options())
+    evaluator = Evaluator(chain(), options())
     order = tuple(range(LENGTH + 1))
-    line = bench.line(order)
-    plain = evaluate(bench.model, Candidate((), False, effort=CLIMB), options())
+    schedule = evaluator.linear_schedule(order)
+    plain = evaluate(evaluator.model, Candidate((), False, effort=CLIMB), options())
     assert plain is not None and plain.head >= 24 * 8 * 16 + LENGTH * REACH
-    moves = list(backward_candidates(line, order, plain.head, "waste"))
-    assert moves and all(s.backward for t in moves for s in t.schemes)  # type: ignore[union-attr]
-    found = [made for t in moves if (made := evaluate(bench.model, t, options())) is not None]
+    moves = list(backward_candidates(schedule, order, plain.head, "waste"))
+    assert moves and all(s.backward for t in moves for s in t.regions)  # type: ignore[union-attr]
+    found = [made for t in moves if (made := evaluate(evaluator.model, t, options())) is not None]
     assert min(o.head for o in found) <= plain.head - 2 * REACH
     forward = [
-        replace(t, schemes=tuple(replace(s, backward=False) for s in t.schemes))  # type: ignore[call-arg]
+        replace(t, regions=tuple(replace(s, backward=False) for s in t.regions))  # type: ignore[call-arg]
         for t in moves
     ]
-    others = [made for t in forward if (made := evaluate(bench.model, t, options())) is not None]
+    every = [evaluate(evaluator.model, t, options()) for t in forward]
+    others = [one for one in every if one is not None]
     assert min((o.head for o in others), default=plain.head) > min(o.head for o in found)
 
 
-def test_nothing_is_turned_round_where_nothing_drifts():
-    bench = Evaluator(chain(1), options())
-    line = bench.line((0, 1))
-    assert not list(backward_candidates(line, (0, 1), max(line.needs), "waste"))
+def test_no_tiles_run_backward_where_no_chain_overlaps():
+    evaluator = Evaluator(chain(1), options())
+    schedule = evaluator.linear_schedule((0, 1))
+    assert not list(backward_candidates(schedule, (0, 1), max(schedule.live_bytes), "waste"))
 
 
-def test_every_second_region_is_turned_round():
-    schemes = (
+def test_every_second_region_runs_backward():
+    regions = (
         *(TiledRegion((i,), ((1, 2),)) for i in range(3)),
         LoopedRegion((4, 5), 1, "reverse"),
     )
     backward = [
-        [getattr(s, "backward", None) for s in t.schemes]
-        for t in with_backward_tiles(Candidate(schemes, True))
+        [getattr(s, "backward", None) for s in t.regions]
+        for t in with_backward_tiles(Candidate(regions, True))
     ]
     assert backward == [
         [False, False, False, None],
@@ -79,7 +80,7 @@ def test_every_second_region_is_turned_round():
 
 
 @needs_tflm
-def test_the_search_finds_it_and_the_file_is_proved():
+def test_the_search_finds_backward_tiles_and_the_file_is_proved():
     data = chain()
     search = api.MemoryOptions(machine=api.machine(api.load_target("x86-64/reference")))
     tiles = api.TilePermission(objective="head", overhead=1.3)

@@ -1,4 +1,4 @@
-"""Frontiers, bulges and orders around them, against brute force on small random graphs."""
+"""Minimum cuts, hotspots and orders around them, against brute force on small random graphs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_plan import MemoryOptions
 from tflm_planner.pipeline.planned_model import TilePermission, _plan_tiling
-from tflm_planner.tiling.budget import WorkBudget
+from tflm_planner.tiling.budget import SearchBudget, WorkBudget
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.hotspots.contraction import (
@@ -77,7 +77,7 @@ def alive(dag: Dag, done: frozenset[int]) -> int:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_frontiers_are_the_cheapest(seed: int) -> None:
+def test_cuts_are_the_cheapest(seed: int) -> None:
     dag = random_dag(seed, 9)
     rng = random.Random(seed)
     node, price = rng.randrange(9), rng.choice([0, 16, 64, 200])
@@ -109,30 +109,34 @@ def test_regions_run_in_one_piece(seed: int) -> None:
 
 
 def diamond(width: int) -> Dag:
-    """in -> width thin tensors -> one fat -> two thin -> out, the thin ones made far from it."""
+    """in -> width small tensors -> one large -> two small -> out."""
     nodes = [Node((0,), (1 + k,)) for k in range(width)]
-    fat = 1 + width
-    nodes.append(Node(tuple(range(1, fat)), (fat,)))
-    nodes += [Node((fat,), (fat + 1,)), Node((fat + 1,), (fat + 2,)), Node((fat,), (fat + 3,))]
-    nodes.append(Node((fat + 2, fat + 3), (fat + 4,)))
+    large = 1 + width
+    nodes.append(Node(tuple(range(1, large)), (large,)))
+    nodes += [
+        Node((large,), (large + 1,)),
+        Node((large + 1,), (large + 2,)),
+        Node((large,), (large + 3,)),
+    ]
+    nodes.append(Node((large + 2, large + 3), (large + 4,)))
     sizes = (64, *[160] * width, 160 * width, *[160] * 4)
-    return Dag(sizes, tuple(nodes), (0,), (fat + 4,))
+    return Dag(sizes, tuple(nodes), (0,), (large + 4,))
 
 
-def test_a_bulge_holds_what_makes_its_ends_thin() -> None:
-    """The fat tensor's readers belong to it, near or not; what follows them does not."""
+def test_a_hotspot_holds_the_operators_that_make_its_ends_small() -> None:
+    """The large tensor's readers belong to it, near or not; operators behind them do not."""
     dag = diamond(6)
-    (bulge,) = find_hotspots(MinimumCuts(dag), 1500, 200)
+    (hotspot,) = find_hotspots(MinimumCuts(dag), 1500, 200)
     assert own_bytes(dag, 6) == 1920
-    assert {6, 7, 9} <= bulge and 8 not in bulge and 10 not in bulge
-    guesses = [estimate_order(dag, bulges, [0] * 11, 2200) for bulges in hotspot_sets(dag, 2200)]
-    best = min((g for g in guesses if g), key=lambda g: g.rank).hoped
+    assert {6, 7, 9} <= hotspot and 8 not in hotspot and 10 not in hotspot
+    orders = [estimate_order(dag, spots, [0] * 11, 2200) for spots in hotspot_sets(dag, 2200)]
+    best = min((o for o in orders if o), key=lambda o: o.rank).optimistic
     (first, end), *_ = best.spans
     assert {6, 7, 9} <= {*best.order[first:end]}
     assert best.peak < 2080
 
 
-def test_nothing_is_fat() -> None:
+def test_a_graph_without_hotspots() -> None:
     dag = diamond(2)
     assert find_hotspots(MinimumCuts(dag), 10_000, 10) == []
     assert hotspot_sets(dag, 1 << 20) == []
@@ -151,21 +155,25 @@ def test_valid_windows_read_whole_rows() -> None:
 
 
 @pytest.mark.parametrize("allowed", ["dialect", "copies"])
-def test_a_file_is_no_worse_than_its_trial(allowed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The final search finds nothing by itself; what the trial found is there nevertheless."""
+def test_a_file_is_no_worse_than_its_evaluation(
+    allowed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The final planner finds nothing by itself; the evaluation's plan is there nevertheless."""
     chain = Chain((1, 24, 24, 4))
     chain.conv(64, 3)
     chain.conv(4, 1)
-    # With a RESHAPE the dialect drops what puts outputs together, as trials take for granted.
+    # With a RESHAPE the dialect drops what puts outputs together, as evaluations assume.
     flat = chain.tensor((1, 24 * 24 * 4))
     chain.graph.op("RESHAPE", [chain.x], [flat], "ReshapeOptions", newShape=[1, 24 * 24 * 4])
     data = chain.finish(flat)
     on = api.machine()
     kinds = frozenset[str]() if allowed == "dialect" else None
-    tiles = TilingOptions(on, on.trails_of, overhead=2.0, objective="head", new_kinds=kinds)
-    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 2_500)
+    tiles = TilingOptions(
+        on, on.trails_of, overhead=2.0, objective="head", new_kinds=kinds,
+        search_budget=SearchBudget(search_work=2_500),
+    )  # fmt: skip
     best = search_tiles(data, tiles).best
-    assert best.schemes and best.head < api.arena(data).head
+    assert best.regions and best.head < api.arena(data).head
 
     def stacked(problem: Problem, **_: object) -> Solution:
         offsets, top = [], 0
@@ -206,13 +214,13 @@ def test_padding_is_dear_where_kernels_weigh_every_element(target, type_, dear) 
     assert pads_are_dear(tensor, TilingOptions(on, on.trails_of)) == dear
 
 
-def outings_of(data: bytes, *, allowed: int) -> HotspotTiles:
-    """The search around bulges of a model that is planned as it is."""
+def hotspot_tiles_of(data: bytes, *, allowed: int) -> HotspotTiles:
+    """The search around hotspots of a model that was only planned so far."""
     on = api.machine(api.load_target("x86-64/reference"))
     options = TilingOptions(on, on.trails_of, objective="head", new_kinds=None)
     workers = Workers(data, options)
-    whole = ModelEvaluations(workers, options, len(read_model(data).main.ops), WorkBudget(0))
-    return HotspotTiles(workers, options, whole, allowed)
+    models = ModelEvaluations(workers, options, len(read_model(data).main.ops), WorkBudget(0))
+    return HotspotTiles(workers, options, models, allowed)
 
 
 def test_the_smallest_tiles_first_and_larger_ones_where_they_must_be(
@@ -220,24 +228,24 @@ def test_the_smallest_tiles_first_and_larger_ones_where_they_must_be(
 ) -> None:
     """Half a row of the result is a tile too. Tiles that need much more are tried only where the
     small ones cost too much."""
-    outings = outings_of(image_to_thumbnail(), allowed=100)
-    asked: list[int] = []
+    tiles = hotspot_tiles_of(image_to_thumbnail(), allowed=100)
+    evaluated: list[int] = []
 
-    def cut(
-        _: HotspotTiles, line: LinearSchedule, parts: int, order: object, span: tuple[int, int]
+    def evaluate_parts(
+        _: HotspotTiles, schedule: LinearSchedule, parts: int, order: object, span: tuple[int, int]
     ) -> list[_HotspotOption]:
-        asked.append(parts)
-        scheme = TiledRegion(tuple(range(*span)), ((ROWS, parts),), "merge")
-        return [_HotspotOption(scheme, 100 + 400 // parts, 0, 30 * parts)]
+        evaluated.append(parts)
+        region = TiledRegion(tuple(range(*span)), ((ROWS, parts),), "merge")
+        return [_HotspotOption(region, 100 + 400 // parts, 0, 30 * parts)]
 
-    monkeypatch.setattr(HotspotTiles, "_cut", cut)
+    monkeypatch.setattr(HotspotTiles, "_evaluate_parts", evaluate_parts)
     found = ContractedOrder((0, 1, 2, 3), ((0, 4),), 0)
-    trial = outings._trial_of(found)
-    assert trial is not None
-    assert asked == [16, 8, 4, 2, 4, 8, 16][: len(asked)] and asked[:3] == [16, 8, 4]
-    assert [s.splits for s in trial.schemes if isinstance(s, TiledRegion)] == [((ROWS, 2),)]
-    outings.allowed, asked[:] = 10_000, []
-    trial = outings._trial_of(found)
-    assert trial is not None
-    assert asked == [16, 8, 4]
-    assert [s.splits for s in trial.schemes if isinstance(s, TiledRegion)] == [((ROWS, 16),)]
+    candidate = tiles._candidate_of(found)
+    assert candidate is not None
+    assert evaluated == [16, 8, 4, 2, 4, 8, 16][: len(evaluated)] and evaluated[:3] == [16, 8, 4]
+    assert [s.splits for s in candidate.regions if isinstance(s, TiledRegion)] == [((ROWS, 2),)]
+    tiles.allowed_instructions, evaluated[:] = 10_000, []
+    candidate = tiles._candidate_of(found)
+    assert candidate is not None
+    assert evaluated == [16, 8, 4]
+    assert [s.splits for s in candidate.regions if isinstance(s, TiledRegion)] == [((ROWS, 16),)]

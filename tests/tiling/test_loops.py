@@ -77,8 +77,8 @@ def test_no_loop_without_permission():
     for missing in LOOP | {"RESHAPE"}:
         assert not loops_allowed(permitted(new_kinds=listed - {missing}), used)
     for options in (permitted("arduino-2023"), permitted(new_kinds=listed - {"WHILE"})):
-        found = search_by_permission(data, options).found
-        assert not any(isinstance(s, LoopedRegion) for t in found.front for s in t.schemes)
+        found = search_by_permission(data, options).result
+        assert not any(isinstance(s, LoopedRegion) for t in found.front for s in t.regions)
 
 
 def test_only_listed_operators_are_added():
@@ -93,39 +93,39 @@ def test_more_permission_is_never_worse():
     data = blocks()
     steps = search_by_permission(data, permitted())
     plain = search_by_permission(data, permitted(new_kinds=frozenset()))
-    assert steps.own == plain.own == plain.found.best
-    assert steps.found.best.bytes <= steps.own.bytes
-    assert min(t.bytes for t in steps.found.front) == steps.found.best.bytes
+    assert steps.same_firmware == plain.same_firmware == plain.result.best
+    assert steps.result.best.bytes <= steps.same_firmware.bytes
+    assert min(t.bytes for t in steps.result.front) == steps.result.best.bytes
 
 
 def test_the_same_whatever_the_number_of_processes():
     data = blocks()
     one, two = (search_by_permission(data, permitted(workers=n)) for n in (1, 2))
-    assert one.found == two.found
-    assert any(isinstance(s, LoopedRegion) for s in one.found.best.schemes)
+    assert one.result == two.result
+    assert any(isinstance(s, LoopedRegion) for s in one.result.best.regions)
 
 
-def test_sketches_promise_a_little_more_than_trials_keep():
-    """Never much more, or a search runs after promises; never less, or it overlooks a loop."""
+def test_estimates_are_a_little_optimistic():
+    """Much too low, and a search evaluates them in vain; too high, and it overlooks a loop."""
     options = permitted()
     workers = Workers(blocks(), options)
-    line = workers.bench.line(tuple(range(len(workers.bench.model.main.ops))))
+    schedule = workers.evaluator.linear_schedule(
+        tuple(range(len(workers.evaluator.model.main.ops)))
+    )
     known = 0
-    for end in range(1, len(line) + 1):
-        for sketch in LoopEstimator(line).ending(end, range(end)):
-            ops = tuple(range(sketch.end - sketch.first))
-            trial = Candidate((LoopedRegion(ops, sketch.rows, sketch.border),), False, None, CLIMB)
-            found = workers.bench.answer(
-                EvaluationRequest(trial, (sketch.first, end), line_order(line))
+    for end in range(1, len(schedule) + 1):
+        for estimate in LoopEstimator(schedule).estimates_ending_at(end, range(end)):
+            ops = tuple(range(estimate.end - estimate.first))
+            candidate = Candidate(
+                (LoopedRegion(ops, estimate.rows, estimate.border),), False, None, CLIMB
+            )
+            found = workers.evaluator.evaluate(
+                EvaluationRequest(candidate, (estimate.first, end), tuple(range(len(schedule))))
             )
             assert found is not None
-            assert 0.6 * found.head <= sketch.head <= 1.02 * found.head
+            assert 0.6 * found.head <= estimate.head <= 1.02 * found.head
             known += 1
     assert known > 20
-
-
-def line_order(line) -> tuple[int, ...]:
-    return tuple(range(len(line)))
 
 
 @needs_tflm
@@ -143,16 +143,16 @@ def test_tiles_in_the_dialect_beside_a_loop():
     assert same_bits(data, made.data, runtimes=("TFLM",)) == []
 
 
-def test_covers_without_a_way():
-    """The best cover goes around what is banned, and what is known stays known."""
-    ways = [SegmentKey(0, 2, (1, 2)), SegmentKey(0, 2, (1, 1), edge="reverse")]
-    partition = Segmenter([100, 100], 1000)
-    for way, tail in zip(ways, (5, 9), strict=True):
-        partition.add(Segment(0, 2, 60, tail, 0, way))
-    assert [c.ways for c in partition.covers(70)] == [(ways[0],)]
-    assert [c.ways for c in partition.without(70, frozenset(ways[:1]))] == [(ways[1],)]
-    assert partition.without(70, frozenset(ways)) == []
-    assert [c.ways for c in partition.covers(70)] == [(ways[0],)]
+def test_the_best_segmentation_without_a_segment():
+    """It avoids banned segments, and what was solved before stays known."""
+    keys = [SegmentKey(0, 2, (1, 2)), SegmentKey(0, 2, (1, 1), edge="reverse")]
+    segmenter = Segmenter([100, 100], 1000)
+    for key, tail in zip(keys, (5, 9), strict=True):
+        segmenter.add(Segment(0, 2, 60, tail, 0, key))
+    assert [s.keys for s in segmenter.best(70)] == [(keys[0],)]
+    assert [s.keys for s in segmenter.best_without(70, frozenset(keys[:1]))] == [(keys[1],)]
+    assert segmenter.best_without(70, frozenset(keys)) == []
+    assert [s.keys for s in segmenter.best(70)] == [(keys[0],)]
 
 
 @needs_shared
@@ -162,5 +162,5 @@ def test_covers_without_a_way():
 def test_published_models_beat_loops_made_by_hand(name, arena):
     """By hand 58,908 and 33,096 bytes, the latter at 1.18 times the instructions."""
     data = (SHARED / "models" / f"{name}.tflite").read_bytes()
-    best = search_by_permission(data, permitted(overhead=1.10)).found.best
+    best = search_by_permission(data, permitted(overhead=1.10)).result.best
     assert best.arena <= arena and best.overhead <= 1.10

@@ -9,6 +9,7 @@ from tests.conftest import needs_tflm
 from tests.models.build import Graph, Net
 from tests.models.registry import SCALE, noise, relu
 from tflm_planner.pipeline import api
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, evaluate
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
 from tflm_planner.tiling.moves.neighbours import neighbours
@@ -57,16 +58,17 @@ def options(**more) -> TilingOptions:
 
 @needs_tflm
 def test_patches_are_found_where_bands_keep_too_much(monkeypatch):
-    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 4_000)
-    data = low()
-    found = search_tiles(data, options()).best
-    assert any(len(s.splits) == 2 or s.splits[0][0] == 2 for s in found.schemes)  # type: ignore[union-attr]
+    data, budget = low(), SearchBudget(search_work=4_000)
+    found = search_tiles(data, options(search_budget=budget)).best
+    assert any(len(s.splits) == 2 or s.splits[0][0] == 2 for s in found.regions)  # type: ignore[union-attr]
     with monkeypatch.context() as without:
         without.setattr("tflm_planner.tiling.segment_search.patch_stages", lambda *_: [])
         without.setattr("tflm_planner.tiling.moves.neighbours.along_columns", lambda _: iter(()))
-        bands = search_tiles(data, options()).best
+        bands = search_tiles(data, options(search_budget=budget)).best
     assert found.bytes < 0.6 * bands.bytes
-    tiles = api.TilePermission(objective="head", new_kinds=KINDS, overhead=1.1)
+    tiles = api.TilePermission(
+        objective="head", new_kinds=KINDS, overhead=1.1, search_budget=budget
+    )
     report = api.plan(data, options=api.PlanOptions(tiles=tiles)).report
     assert report.verified
     assert report.after.head <= found.head
@@ -74,28 +76,28 @@ def test_patches_are_found_where_bands_keep_too_much(monkeypatch):
 
 
 def test_stages_keep_what_they_promise_and_what_is_allowed():
-    bench = Evaluator(low(), options())
-    line = bench.line(tuple(range(4)))
-    plain = evaluate(bench.model, Candidate((), False, effort=CLIMB), options())
+    evaluator = Evaluator(low(), options())
+    schedule = evaluator.linear_schedule(tuple(range(4)))
+    plain = evaluate(evaluator.model, Candidate((), False, effort=CLIMB), options())
     assert plain is not None
-    stages = patch_stages(line, plain.head, "pad", int(1.2 * plain.instructions))
+    stages = patch_stages(schedule, plain.head, "pad", int(1.2 * plain.instructions))
     assert stages
     heads: list[int] = []
     for stage in stages:
-        made = evaluate(bench.model, Candidate((stage,), False, effort=CLIMB), options())
+        made = evaluate(evaluator.model, Candidate((stage,), False, effort=CLIMB), options())
         assert made is not None
         assert made.instructions < 2.6 * plain.instructions
         heads.append(made.head)
     assert min(heads) < 0.6 * plain.head
-    assert not patch_stages(line, plain.head, "pad", 0)
-    assert not patch_stages(line, line.crossing[0], "pad", 1 << 60)
+    assert not patch_stages(schedule, plain.head, "pad", 0)
+    assert not patch_stages(schedule, schedule.crossing_bytes[0], "pad", 1 << 60)
 
 
-@pytest.mark.parametrize("bound", [True, False])
-def test_bands_become_patches_only_where_pieces_may_be_copies(bound):
-    trial = Candidate((TiledRegion((0, 1, 2), ((1, 4),)),), bound)
-    patches = [s for t in neighbours(trial, 4) for s in t.schemes if len(s.splits) == 2]  # type: ignore[union-attr]
-    assert bool(patches) is not bound
+@pytest.mark.parametrize("bind_views", [True, False])
+def test_bands_become_patches_only_where_parts_may_be_copies(bind_views):
+    candidate = Candidate((TiledRegion((0, 1, 2), ((1, 4),)),), bind_views)
+    patches = [s for t in neighbours(candidate, 4) for s in t.regions if len(s.splits) == 2]  # type: ignore[union-attr]
+    assert bool(patches) is not bind_views
 
 
 def test_columns_change_and_go():

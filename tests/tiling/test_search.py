@@ -1,10 +1,10 @@
-"""The search of what to tile: its parts against plain truth, and the whole of it end to end."""
+"""The search of what to tile: its parts against brute force, and all of it end to end."""
 
 from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -18,7 +18,8 @@ from tflm_planner.model.clone import clone
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import UsageError
-from tflm_planner.support.stopping import StoppedError
+from tflm_planner.support.stopping import Stop, StoppedError
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
 from tflm_planner.tiling.evaluate.candidate import (
     CLIMB,
@@ -30,9 +31,8 @@ from tflm_planner.tiling.evaluate.candidate import (
 from tflm_planner.tiling.evaluate.equivalence import IntervalSignatures
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
 from tflm_planner.tiling.evaluate.workers import Workers, _Child
-from tflm_planner.tiling.intervals import PARTS
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
-from tflm_planner.tiling.options import Tiling, TilingOptions, pareto_front
+from tflm_planner.tiling.options import Tiling, TilingOptions, TilingResult, pareto_front
 from tflm_planner.tiling.search import search_tiles
 from tflm_planner.tiling.segmentation import Segment, Segmenter, SegmentKey
 from tflm_planner.transforms.row_loop import LoopedRegion
@@ -41,127 +41,130 @@ from tflm_planner.transforms.tile.tile import TiledRegion, band
 FAR = 1 << 60
 
 
+SMALL = SearchBudget(search_work=10_000, segmentations=4, branches=0, beam_steps=1)
+"""Searches go through all their steps, but not on and on."""
+
+
 def options(target: str = "cortex-m4/cmsis-nn", **more) -> TilingOptions:
     on = api.machine(api.load_target(target))
-    return TilingOptions(on, on.trails_of, **more)
+    return TilingOptions(on, on.trails_of, **{"search_budget": SMALL, **more})
 
 
-def found_in(data: bytes, **more):
-    """What a search finds that may use any operator."""
+def search(data: bytes, **more) -> TilingResult:
+    """The result of a search that may use any operator."""
     given = {"new_kinds": None, "overhead": 1.1, **more}
     return search_tiles(data, options(**given))
 
 
 @pytest.fixture(autouse=True)
-def a_small_budget(monkeypatch):
-    """Searches go through all their steps, but not on and on. They are for tiles: those for loops
-    have tests of their own."""
+def no_loops(monkeypatch):
+    """Searches for loops have tests of their own."""
     for module in ("intervals", "segment_search"):
         monkeypatch.setattr(f"tflm_planner.tiling.{module}.loops_allowed", lambda *_: False)
-    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 10_000)
-    monkeypatch.setattr("tflm_planner.tiling.candidates.MOST_WHOLE", 4)
-    monkeypatch.setattr("tflm_planner.tiling.candidates._MOST_BANS", 0)
-    monkeypatch.setattr("tflm_planner.tiling.beam_search.MOST_STEPS", 1)
 
 
-# --- the partition, against every partition there is ---
+# --- the best segmentation, against every segmentation there is ---
 
 
-def every_cover(count, items, cap, needs, allowed):
-    """All ways through, by brute force: (tail, cost)."""
+def every_segmentation(count, segments, cap, live_bytes, allowed):
+    """All segmentations, by brute force: (tail, instructions)."""
 
-    def ways(at):
-        if at == count:
+    def from_position(position):
+        if position == count:
             yield 0, 0
             return
-        if needs[at] <= cap:
-            yield from ways(at + 1)
-        for item in items:
-            if item.first == at and item.head <= cap:
-                for tail, cost in ways(item.end):
-                    yield tail + item.tail, cost + item.cost
+        if live_bytes[position] <= cap:
+            yield from from_position(position + 1)
+        for segment in segments:
+            if segment.first == position and segment.head <= cap:
+                for tail, instructions in from_position(segment.end):
+                    yield tail + segment.tail, instructions + segment.instructions
 
-    return [(tail, cost) for tail, cost in ways(0) if cost <= allowed]
+    return [(tail, cost) for tail, cost in from_position(0) if cost <= allowed]
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_partition_is_the_best_there_is(seed):
+def test_a_segmentation_is_the_best_there_is(seed):
     chance = random.Random(seed)
     count, allowed = 7, 200
-    needs = [chance.randint(10, 100) for _ in range(count)]
-    items = []
+    live_bytes = [chance.randint(10, 100) for _ in range(count)]
+    segments = []
     for k in range(12):
         first = chance.randrange(count)
         end = chance.randint(first + 1, count)
         cost = chance.randrange(0, 120)  # whole units: nothing is lost to rounding
         figures = chance.randint(5, 90), chance.randint(0, 50), cost
-        items.append(Segment(first, end, *figures, SegmentKey(first, end, (1, k + 2))))
-    partition = Segmenter(needs, allowed)
-    for item in items:
-        partition.add(item)
-    for cap in (*partition.caps(), 9):
-        truth = every_cover(count, items, cap, needs, allowed)
-        found = partition.covers(cap)
-        assert bool(found) == bool(truth)
-        for cover in found:
-            assert cover.head <= cap and (cover.tail, cover.cost) in truth
-            assert cover.tail == min(t for t, c in truth if c <= cover.cost)
+        segments.append(Segment(first, end, *figures, SegmentKey(first, end, (1, k + 2))))
+    segmenter = Segmenter(live_bytes, allowed)
+    for segment in segments:
+        segmenter.add(segment)
+    for cap in (*segmenter.head_caps(), 9):
+        truth = every_segmentation(count, segments, cap, live_bytes, allowed)
+        solved = segmenter.best(cap)
+        assert bool(solved) == bool(truth)
+        for one in solved:
+            assert one.head <= cap and (one.tail, one.instructions) in truth
+            assert one.tail == min(t for t, c in truth if c <= one.instructions)
         if truth:
-            assert found[0].tail == min(t for t, _ in truth)
+            assert solved[0].tail == min(t for t, _ in truth)
 
 
-def test_what_gets_dearer_is_chosen_no_more():
-    partition = Segmenter([90, 90], 100)
+def test_a_segment_that_needs_more_than_estimated_is_not_chosen_again():
+    segmenter = Segmenter([90, 90], 100)
     cheap = Segment(0, 2, 20, 5, 0, SegmentKey(0, 2, (1, 2)))
     other = Segment(0, 2, 20, 9, 0, SegmentKey(0, 2, (1, 3)))
-    for item in (cheap, other):
-        partition.add(item)
-    assert [c.items for c in partition.covers(20)] == [(cheap,)]
-    dearer = Segment(0, 2, 60, 5, 0, cheap.key, tried=True)
-    partition.add(dearer)
-    assert [c.items for c in partition.covers(20)] == [(other,)]
-    assert [c.items for c in partition.covers(60)] == [(dearer,)]
-    partition.drop(other)
-    assert partition.covers(20) == []
+    for segment in (cheap, other):
+        segmenter.add(segment)
+    assert [s.segments for s in segmenter.best(20)] == [(cheap,)]
+    evaluated = Segment(0, 2, 60, 5, 0, cheap.key, is_evaluated=True)
+    segmenter.add(evaluated)
+    assert [s.segments for s in segmenter.best(20)] == [(other,)]
+    assert [s.segments for s in segmenter.best(60)] == [(evaluated,)]
+    segmenter.remove(other)
+    assert segmenter.best(20) == []
 
 
-# --- sketches and trials ---
+# --- estimates and evaluations ---
 
 
 @needs_shared
 @pytest.mark.parametrize(("first", "end", "parts"), [(0, 4, 2), (2, 4, 4), (1, 3, 3), (4, 7, 6)])
-def test_sketches_come_close_to_trials(first, end, parts):
+def test_estimates_come_close_to_evaluations(first, end, parts):
     """The tail to a few bytes an operator, the head to a few per cent."""
-    bench = Evaluator((SHARED / "models" / "vww_96_int8.tflite").read_bytes(), options())
-    order = tuple(range(len(bench.model.main.ops)))
+    evaluator = Evaluator((SHARED / "models" / "vww_96_int8.tflite").read_bytes(), options())
+    order = tuple(range(len(evaluator.model.main.ops)))
     limits = EstimateLimits(FAR, FAR)
-    found = estimate_tiles(bench.line(order), end, 1, [parts], [first], limits)
-    sketch = next(s for s in found if s.first == first)
-    scheme = TiledRegion(tuple(range(end - first)), ((1, parts),), border="waste")
-    trial = Candidate((scheme,), True, effort=CLIMB)
-    real = bench.answer(EvaluationRequest(trial, (first, end), order))
+    found = estimate_tiles(evaluator.linear_schedule(order), end, 1, [parts], [first], limits)
+    estimate = next(s for s in found if s.first == first)
+    region = TiledRegion(tuple(range(end - first)), ((1, parts),), border="waste")
+    candidate = Candidate((region,), True, effort=CLIMB)
+    real = evaluator.evaluate(EvaluationRequest(candidate, (first, end), order))
     assert real is not None
-    assert 0.9 * real.head <= sketch.head <= real.head
-    assert abs(real.tail - sketch.tail) <= 16 * (end - first) * parts
-    assert sketch.instructions <= real.instructions
+    assert 0.9 * real.head <= estimate.head <= real.head
+    assert abs(real.tail - estimate.tail) <= 16 * (end - first) * parts
+    assert estimate.instructions <= real.instructions
 
 
-@pytest.mark.parametrize("kept", ["no", "blocks"])
+@pytest.mark.parametrize("policy", ["recompute", "blocks"])
 @pytest.mark.parametrize("seed", range(6))
-def test_numbers_of_parts_that_are_sketched_together_do_not_meet(seed, kept):
-    """As if each had been sketched alone, over branches, odd windows and what is needed whole."""
-    bench = Evaluator(random_model(seed, steps=14), options(new_kinds=None))
-    order = tuple(range(len(bench.model.main.ops)))
-    line, numbers, many = bench.line(order), [2, 3, 5, 8], 0
+def test_part_counts_that_are_estimated_together_equal_each_alone(seed, policy):
+    """Over branches, odd windows and operands that tiles need whole."""
+    evaluator = Evaluator(random_model(seed, steps=14), options(new_kinds=None))
+    order = tuple(range(len(evaluator.model.main.ops)))
+    schedule, part_counts, many = evaluator.linear_schedule(order), [2, 3, 5, 8], 0
     for end in range(1, len(order) + 1):
-        axes = [len(t.shape or ()) for t in line.ops[end - 1].outputs[:1]]
+        axes = [len(t.shape or ()) for t in schedule.ops[end - 1].outputs[:1]]
         for axis in range(sum(axes)):
             limits = EstimateLimits(FAR, 1 << 20)
-            together = list(estimate_tiles(line, end, axis, numbers, order[:end], limits, kept))
+            together = list(
+                estimate_tiles(schedule, end, axis, part_counts, order[:end], limits, policy)
+            )
             alone = [
-                sketch
-                for n in numbers
-                for sketch in estimate_tiles(line, end, axis, [n], order[:end], limits, kept)
+                estimate
+                for n in part_counts
+                for estimate in estimate_tiles(
+                    schedule, end, axis, [n], order[:end], limits, policy
+                )
             ]
             many += len(alone)
             assert sorted(together, key=str) == sorted(alone, key=str)
@@ -198,27 +201,29 @@ def taken_apart(kind: str, shape=(1, 24, 16, 16)) -> bytes:
 
 @pytest.mark.parametrize("kind", ["SPLIT", "SPLIT_V", "UNPACK"])
 @pytest.mark.parametrize("parts", [2, 3, 6])
-def test_what_takes_an_operand_apart_is_sketched(kind, parts):
-    """As close to trials as others; that what is cut out is a copy is known before any."""
+def test_operators_with_several_results_are_estimated(kind, parts):
+    """As close to evaluations as others; estimates know that the parts are copies."""
     data = taken_apart(kind, (1, 24, 16, 4 if kind == "UNPACK" else 16))
-    bench = Evaluator(data, options(new_kinds=None))
-    order = tuple(range(len(bench.model.main.ops)))
-    line, end = bench.line(order), len(order)
-    found = estimate_tiles(line, end, 1, [parts], order, EstimateLimits(FAR, FAR))
-    sketch = next(s for s in found if s.first == 0)
-    scheme = TiledRegion(order, ((1, parts),), border="waste")
-    answers = [
-        bench.answer(EvaluationRequest(Candidate((scheme,), bound, None, CLIMB), (0, end), order))
-        for bound in (True, False)
+    evaluator = Evaluator(data, options(new_kinds=None))
+    order = tuple(range(len(evaluator.model.main.ops)))
+    schedule, end = evaluator.linear_schedule(order), len(order)
+    found = estimate_tiles(schedule, end, 1, [parts], order, EstimateLimits(FAR, FAR))
+    estimate = next(s for s in found if s.first == 0)
+    region = TiledRegion(order, ((1, parts),), border="waste")
+    evaluations = [
+        evaluator.evaluate(
+            EvaluationRequest(Candidate((region,), bind_views, None, CLIMB), (0, end), order)
+        )
+        for bind_views in (True, False)
     ]
-    heads = [real.head for real in answers if real is not None]
-    assert len(heads) == 2 and 0.9 * min(heads) <= sketch.head <= min(heads)
-    assert sketch.slices and all("SLICE" in real.kinds for real in answers)
+    heads = [real.head for real in evaluations if real is not None]
+    assert len(heads) == 2 and 0.9 * min(heads) <= estimate.head <= min(heads)
+    assert estimate.needs_slice and all("SLICE" in real.new_kinds for real in evaluations)
 
 
 @needs_tflm
-def test_tiles_go_through_what_takes_an_operand_apart():
-    """Large between two convolutions: what lowers the head holds both, and all between them."""
+def test_tiles_go_through_operators_with_several_results():
+    """The large tensor lies between two convolutions: regions that lower the head hold both."""
     chain = Chain((1, 24, 24, 4))
     chain.conv(64, 3)
     halves = [chain.tensor((1, 24, 24, 32)) for _ in range(2)]
@@ -230,7 +235,9 @@ def test_tiles_go_through_what_takes_an_operand_apart():
     chain.graph.op("CONCATENATION", [halves[1], again], [y], "ConcatenationOptions", axis=3)
     chain.x = y
     chain.conv(4, 1)
-    tiles = api.TilePermission(overhead=2.0, new_kinds=None, objective="head", workers=1)
+    tiles = api.TilePermission(
+        overhead=2.0, new_kinds=None, objective="head", workers=1, search_budget=SMALL
+    )
     options = api.PlanOptions(api.MemoryOptions(time_limit=120.0), tiles=tiles)
     report = api.plan(chain.finish(), options=options).report
     assert report.verified and report.after.head < report.before.head // 3
@@ -244,20 +251,20 @@ def test_a_copy_is_written_as_the_original(cnn):
     assert write_model(model) == before
 
 
-def test_a_trial_says_what_it_needs_and_permission_is_another_question(cnn):
+def test_an_evaluation_names_new_operators_and_permission_is_asked_later(cnn):
     model = read_model(cnn)
     used = frozenset(op.kind for op in model.ops())
     found = evaluate(
         model, Candidate((band(0, 1, 2),), False, effort=CLIMB), options(dialect=False)
     )
-    assert found is not None and "SLICE" in found.kinds and not found.kinds & used
+    assert found is not None and "SLICE" in found.new_kinds and not found.new_kinds & used
     assert if_permitted(found, options(), used) is None
-    assert if_permitted(found, options(new_kinds=found.kinds - {"SLICE"}), used) is None
-    for given in (None, found.kinds):
+    assert if_permitted(found, options(new_kinds=found.new_kinds - {"SLICE"}), used) is None
+    for given in (None, found.new_kinds):
         assert if_permitted(found, options(new_kinds=given), used) == found
 
 
-# --- intervals that are alike ---
+# --- equivalent intervals ---
 
 SHAPE = (1, 16, 8, 8)
 
@@ -272,42 +279,44 @@ def repeated(*, add_at: int = -1) -> bytes:
     return net.finish()
 
 
-def likeness(data: bytes) -> IntervalSignatures:
-    bench = Evaluator(data, options(new_kinds=None))
-    return IntervalSignatures(bench.line(tuple(range(len(bench.model.main.ops)))))
+def signatures(data: bytes) -> IntervalSignatures:
+    evaluator = Evaluator(data, options(new_kinds=None))
+    return IntervalSignatures(
+        evaluator.linear_schedule(tuple(range(len(evaluator.model.main.ops))))
+    )
 
 
-def test_repeated_blocks_are_alike_and_others_are_not():
-    same = likeness(repeated())
+def test_repeated_blocks_are_equivalent_and_others_are_not():
+    same = signatures(repeated())
     assert len({same.of(k, k + 4) for k in (2, 4, 6)}) == 1  # the input is scaled otherwise
     assert len({same.of(k, k + 4) for k in (2, 3)}) == 2  # they begin with other operators
     assert same.of(8, 12) != same.of(6, 10)  # its result is the model's
     assert len({same.of(2, end) for end in range(3, 8)}) == 5
-    other = likeness(repeated(add_at=2))
+    other = signatures(repeated(add_at=2))
     assert other.of(2, 6) != same.of(2, 6)
 
 
 @pytest.mark.parametrize("target", ["cortex-m4/cmsis-nn", "cortex-m4/cmsis-nn+lean"])
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_alike_has_one_answer(seed, target):
+def test_equivalent_intervals_have_equal_evaluations(seed, target):
     """Over all intervals of a model with repeated blocks, in tiles and in loops."""
     data = repeated(add_at=seed)
     asked = options(target, new_kinds=None)
-    bench = Evaluator(data, asked)
-    order = tuple(range(len(bench.model.main.ops)))
+    evaluator = Evaluator(data, asked)
+    order = tuple(range(len(evaluator.model.main.ops)))
     known = {}
     pairs = [(first, first + n) for n in (2, 3, 4) for first in range(len(order) - n)]
     for first, end in pairs:
         ops = tuple(range(end - first))
-        for scheme in (
+        for region in (
             TiledRegion(ops, ((1, 2),), border="waste"),
             LoopedRegion(ops, 2, "reverse"),
         ):
-            question = EvaluationRequest(
-                Candidate((scheme,), True, None, CLIMB), (first, end), order
+            request = EvaluationRequest(
+                Candidate((region,), True, None, CLIMB), (first, end), order
             )
-            answer, key = bench.answer(question), bench.key(question)
-            assert known.setdefault(key, answer) == answer
+            evaluation, key = evaluator.evaluate(request), evaluator.key(request)
+            assert known.setdefault(key, evaluation) == evaluation
     assert len(known) < 2 * len(pairs)
 
 
@@ -335,52 +344,50 @@ def quantized_at_random(seed: int) -> bytes:
 
 
 @pytest.mark.parametrize("seed", (0, 3, 24, 42))
-def test_lean_firmware_keeps_as_much_of_what_is_alike(seed):
+def test_equivalent_intervals_keep_as_much_in_lean_firmware(seed):
     """Where parameters lie is a matter of their values: seed 3 has equal arrays, 24 and 42 some
     that lie in others."""
     asked = options("cortex-m4/cmsis-nn+lean", new_kinds=None)
-    bench = Evaluator(quantized_at_random(seed), asked)
+    evaluator = Evaluator(quantized_at_random(seed), asked)
     order = tuple(range(10))
     known, asked_twice = {}, 0
     for first, end in ((first, first + n) for n in (1, 2, 3, 4) for first in range(10 - n)):
         for parts in (2, 3):
-            scheme = TiledRegion(tuple(range(end - first)), ((1, parts),), border="waste")
-            question = EvaluationRequest(
-                Candidate((scheme,), True, None, CLIMB), (first, end), order
+            region = TiledRegion(tuple(range(end - first)), ((1, parts),), border="waste")
+            request = EvaluationRequest(
+                Candidate((region,), True, None, CLIMB), (first, end), order
             )
-            answer, key = bench.answer(question), bench.key(question)
+            evaluation, key = evaluator.evaluate(request), evaluator.key(request)
             asked_twice += key in known
-            assert known.setdefault(key, answer) == answer
+            assert known.setdefault(key, evaluation) == evaluation
     assert asked_twice > 5
 
 
 # --- processes ---
 
 
-def test_the_number_of_processes_changes_nothing(cnn, monkeypatch):
-    monkeypatch.setattr("tflm_planner.tiling.evaluate.workers._WORTH_STARTING", 0)
-    monkeypatch.setattr(
-        "tflm_planner.tiling.evaluate.workers._MOMENT", 60
-    )  # wait for those that start
-    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 300)
-    found = [found_in(cnn, workers=n) for n in (1, 2)]
-    assert found[0].best.schemes and found[0] == found[1]
+AT_ONCE = replace(SMALL, jobs_before_processes=0, child_poll_seconds=60, search_work=300)
+"""Children start with the first job, and jobs wait for those that are starting."""
 
 
-def test_a_dead_child_is_done_without(monkeypatch):
-    monkeypatch.setattr("tflm_planner.tiling.evaluate.workers._WORTH_STARTING", 0)
-    workers = Workers(wide(), options(workers=2, new_kinds=None))
+def test_the_number_of_processes_changes_nothing(cnn):
+    results = [search(cnn, workers=n, search_budget=AT_ONCE) for n in (1, 2)]
+    assert results[0].best.regions and results[0] == results[1]
+
+
+def test_jobs_of_a_dead_child_are_run_here():
+    workers = Workers(wide(), options(workers=2, new_kinds=None, search_budget=AT_ONCE))
     try:
-        questions = [EvaluationRequest(Candidate((band(0, k, 2),), False)) for k in range(4)]
-        truth = [workers.bench.answer(q) for q in questions]
+        requests = [EvaluationRequest(Candidate((band(0, k, 2),), False)) for k in range(4)]
+        truth = [workers.evaluator.evaluate(q) for q in requests]
         assert None not in truth
-        workers._start()
+        workers._start_children()
         assert all(child.ready.wait(60) for child in workers._children)
-        assert workers.answers(questions[:2]) == truth[:2]
+        assert workers.evaluate(requests[:2]) == truth[:2]
         for child in workers._children:
             child.process.kill()
             child.process.wait()
-        assert workers.answers(questions) == truth
+        assert workers.evaluate(requests) == truth
     finally:
         workers.close()
 
@@ -391,47 +398,64 @@ class Squared:
 
     number: int
 
-    def on(self, bench):
+    def run(self, evaluator):
         return self.number**2
 
 
 class Dividing:
     """A job that fails."""
 
-    def on(self, bench):
+    def run(self, evaluator):
         return 1 // 0
 
 
-def test_nobody_waits_for_a_child_that_never_comes(monkeypatch):
-    monkeypatch.setattr("tflm_planner.tiling.evaluate.workers._WORTH_STARTING", 0)
-    monkeypatch.setattr("tflm_planner.tiling.evaluate.workers.sys.executable", "sleep")
-    monkeypatch.setattr(_Child, "greet", lambda self: None)
-    workers = Workers(wide(), options(workers=2))
+def test_nobody_waits_for_a_child_that_never_comes_up(monkeypatch):
+    monkeypatch.setattr("tflm_planner.support.children.sys.executable", "sleep")
+    monkeypatch.setattr(_Child, "send_model", lambda self, _: None)
+    budget = replace(SMALL, jobs_before_processes=0)
+    workers = Workers(wide(), options(workers=2, search_budget=budget))
     try:
-        assert workers.done([Squared(n) for n in range(5)]) == [0, 1, 4, 9, 16]
-        assert workers.done([Squared(3)], lambda: True) == [None]
+        assert workers.run([Squared(n) for n in range(5)]) == [0, 1, 4, 9, 16]
         with pytest.raises(ZeroDivisionError):
-            workers.done([Squared(1), Dividing()])
-        assert workers.done([Squared(4)]) == [16]
+            workers.run([Squared(1), Dividing()])
+        assert workers.run([Squared(4)]) == [16]
     finally:
         workers.close()
 
 
-def test_jobs_are_done_once_each_until_it_is_over():
+@dataclass
+class Interrupting:
+    """A job that ends the search when it is run for the third time."""
+
+    stop: Stop
+    runs: int = 0
+
+    def run(self, evaluator):
+        self.runs += 1
+        if self.runs == 3:
+            self.stop.interrupt()
+        return self.runs
+
+
+def test_jobs_are_run_once_each_until_the_search_is_stopped():
     workers = Workers(wide(), options())
-    left = iter([False, False, False, True])
-    assert workers.done([Squared(n) for n in range(5)], lambda: next(left)) == [0, 1, 4, None, None]
-    assert workers.done([Squared(n) for n in range(5)]) == [0, 1, 4, 9, 16]
+    job = Interrupting(workers.stop)
+    for _ in range(2):
+        with pytest.raises(StoppedError):
+            workers.run([job] * 5)
+        assert job.runs == 3
+    workers.stop = Stop()
+    assert workers.run([Squared(n) for n in range(5)]) == [0, 1, 4, 9, 16]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_family_is_answered_as_each_alone(seed):
-    """What trials share is made once, and they do not get into each other's way."""
+def test_a_family_is_evaluated_as_each_candidate_alone(seed):
+    """Candidates that share tiles do not change each other's."""
     data = repeated(add_at=seed)
-    bench = Evaluator(data, options(new_kinds=None))
-    count = len(bench.model.main.ops)
+    evaluator = Evaluator(data, options(new_kinds=None))
+    count = len(evaluator.model.main.ops)
     seen = set()
-    for schemes in (
+    for regions in (
         (TiledRegion(tuple(range(seed, seed + 3)), ((1, 4),), "merge", "waste"),),
         (
             TiledRegion((seed, seed + 1), ((1, 3),), border="pad"),
@@ -440,27 +464,27 @@ def test_a_family_is_answered_as_each_alone(seed):
         (TiledRegion((count - 1,), ((1, 2),), border="waste"), TiledRegion((0, 1), ((1, 99),))),
     ):
         family = [
-            Candidate(schemes, bound, None, effort, how)
+            Candidate(regions, bind_views, None, effort, tile_order)
             for effort in (0, CLIMB)
-            for how in ("best", "file", "rpo")
-            for bound in (True, False)
+            for tile_order in ("best", "file", "rpo")
+            for bind_views in (True, False)
         ]
         for k in (0, 6):
-            together = evaluate_family(bench.model, family[k : k + 6], bench.options)
-            alone = [evaluate(bench.model, t, bench.options) for t in family[k : k + 6]]
+            together = evaluate_family(evaluator.model, family[k : k + 6], evaluator.options)
+            alone = [evaluate(evaluator.model, t, evaluator.options) for t in family[k : k + 6]]
             assert together == alone
             seen |= {o for o in together if o is not None}
     assert len(seen) > 2
 
 
-# --- the whole search ---
+# --- all of the search ---
 
 
 @pytest.mark.parametrize("method", ["regions", "motes"])
 def test_searches_lower_the_arena(cnn, method):
-    found = found_in(cnn, method=method)
-    plain = found_in(cnn, method=method, overhead=1.0).best
-    assert found.tried > 10 and found.best.arena <= plain.arena
+    found = search(cnn, method=method)
+    plain = search(cnn, method=method, overhead=1.0).best
+    assert found.evaluated > 10 and found.best.arena <= plain.arena
     assert found.best.overhead <= 1.1
     assert method == "motes" or found.best.arena < 80_000
     rising = [t.bytes for t in found.front]
@@ -475,7 +499,7 @@ def test_the_whole_arena_counts_by_default():
     chain.conv(64, 3)
     chain.conv(4, 1)
     data = chain.finish()
-    arena, head = (found_in(data, objective=o, overhead=2.0).best for o in ("arena", "head"))
+    arena, head = (search(data, objective=o, overhead=2.0).best for o in ("arena", "head"))
     assert arena.arena < head.arena and head.head < arena.head
 
 
@@ -490,34 +514,36 @@ def narrow_rows() -> bytes:
 def test_parts_of_the_input_are_views_where_they_can_be(monkeypatch):
     """With the firmware's own operators: 15 tiles of four rows each, which no list of usual
     numbers holds."""
-    own = found_in(narrow_rows(), new_kinds=frozenset(), overhead=1.2).best
-    assert own.schemes and own.schemes[0].splits == ((1, 15),) and not own.added
-    monkeypatch.setattr("tflm_planner.tiling.intervals._part_counts", lambda _: PARTS)
-    assert found_in(narrow_rows(), new_kinds=frozenset(), overhead=1.2).best.bytes > own.bytes
+    own = search(narrow_rows(), new_kinds=frozenset(), overhead=1.2).best
+    assert own.regions and own.regions[0].splits == ((1, 15),) and not own.new_kinds
+    monkeypatch.setattr(
+        "tflm_planner.tiling.intervals.part_counts_of", lambda _, budget: budget.part_counts
+    )
+    assert search(narrow_rows(), new_kinds=frozenset(), overhead=1.2).best.bytes > own.bytes
 
 
-def test_views_that_are_not_bound_may_cost_no_operator_either(monkeypatch):
-    """The search with the firmware's own operators tries them too, after those that are bound."""
-    tried = []
+def test_unbound_views_may_cost_no_operator_either(monkeypatch):
+    """The search without new operators evaluates them too, after bound ones."""
+    evaluated = []
     add = ModelEvaluations.add
 
-    def noted(self, trials):
-        made = add(self, trials)
-        tried.extend((trial.bound, tiling) for trial in trials for tiling in made if trial.schemes)
-        return made
+    def record(self, candidates):
+        tilings = add(self, candidates)
+        evaluated.extend((c.bind_views, t) for c in candidates for t in tilings if c.regions)
+        return tilings
 
-    monkeypatch.setattr("tflm_planner.tiling.model_evaluations.ModelEvaluations.add", noted)
-    found = found_in(wide(), new_kinds=frozenset())
-    assert {bound for bound, _ in tried} == {True, False}
-    assert all(not tiling.added for _, tiling in tried)
-    assert found.best.bytes <= min(tiling.bytes for _, tiling in tried)
+    monkeypatch.setattr("tflm_planner.tiling.model_evaluations.ModelEvaluations.add", record)
+    found = search(wide(), new_kinds=frozenset())
+    assert {bind_views for bind_views, _ in evaluated} == {True, False}
+    assert all(not tiling.new_kinds for _, tiling in evaluated)
+    assert found.best.bytes <= min(tiling.bytes for _, tiling in evaluated)
 
 
 def test_a_budget_takes_the_fastest_that_fits(cnn):
-    smallest = found_in(cnn)
+    smallest = search(cnn)
     assert len(smallest.front) > 2
     budget = smallest.front[1].bytes  # a point that the search is known to reach
-    found = found_in(cnn, budget=budget).best
+    found = search(cnn, budget=budget).best
     assert found.bytes <= budget
     assert found.overhead < smallest.best.overhead
 
@@ -526,11 +552,13 @@ def test_an_interrupt_keeps_the_best_so_far(cnn, monkeypatch):
     def interrupted(*_):
         raise StoppedError
 
-    monkeypatch.setattr("tflm_planner.tiling.segment_search.SegmentSearch._improve", interrupted)
-    assert found_in(cnn).best.schemes
+    monkeypatch.setattr(
+        "tflm_planner.tiling.segment_search.SegmentSearch._evaluate_neighbours", interrupted
+    )
+    assert search(cnn).best.regions
 
 
-def test_the_front_holds_what_nothing_beats():
+def test_the_front_holds_tilings_that_none_beats():
     made = [Tiling((), a, o, None, False) for a, o in ((9, 1.0), (5, 1.2), (7, 1.1), (8, 1.3))]
     assert [t.arena for t in pareto_front(made)] == [5, 7, 9]
 
@@ -544,11 +572,13 @@ def test_unknown_choices_are_refused(wrong):
 @needs_tflm
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("dialect", [True, False])
-def test_what_is_found_is_proved(seed, dialect):
+def test_the_best_tiling_is_proved(seed, dialect):
     data = random_model(seed + 40, steps=8)
-    tiles = api.TilePermission(overhead=2.0, dialect=dialect, new_kinds=None, objective="head")
-    search = api.MemoryOptions(time_limit=20.0)
-    report = api.plan(data, options=api.PlanOptions(search, tiles=tiles)).report
+    tiles = api.TilePermission(
+        overhead=2.0, dialect=dialect, new_kinds=None, objective="head", search_budget=SMALL
+    )
+    memory = api.MemoryOptions(time_limit=20.0)
+    report = api.plan(data, options=api.PlanOptions(memory, tiles=tiles)).report
     assert report.verified
-    plain = api.plan(data, options=api.PlanOptions(search, verify=None)).report
+    plain = api.plan(data, options=api.PlanOptions(memory, verify=None)).report
     assert report.after.head <= plain.after.head

@@ -10,6 +10,7 @@ from tests.models.unsigned import NETWORKS
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import ModelError, UsageError
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, evaluate
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
@@ -23,15 +24,12 @@ COMPARED = ("mobilenet", "ds_cnn", "plain")
 MOVES = {"SLICE", "CONCATENATION", "PAD", "STRIDED_SLICE", "SPLIT", "GATHER"}
 
 
-@pytest.fixture(autouse=True)
-def a_small_budget(monkeypatch):
-    """A few tilings are enough."""
-    monkeypatch.setattr("tflm_planner.tiling.segment_search.MOST_WORK", 600)
-    monkeypatch.setattr("tflm_planner.tiling.beam_search.MOST_STEPS", 1)
+SMALL = SearchBudget(search_work=600, beam_steps=1)
+"""A few tilings are enough."""
 
 
 def planned(data: bytes, **permission) -> api.PlanResult:
-    tiles = api.TilePermission(overhead=1.2, workers=1, **permission)
+    tiles = api.TilePermission(overhead=1.2, workers=1, search_budget=SMALL, **permission)
     return api.plan(data, None, api.PlanOptions(tiles=tiles))
 
 
@@ -79,7 +77,7 @@ def test_what_would_copy_uint8_is_refused_by_operator_and_type() -> None:
     assert behind.report.verified
 
 
-def test_a_trial_that_tflm_could_not_run_is_none() -> None:
+def test_an_evaluation_that_tflm_could_not_run_is_none() -> None:
     on = api.machine()
     model = read_model(NETWORKS["mobilenet"]("uint8"))
     run(model, Normalize())

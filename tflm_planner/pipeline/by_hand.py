@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tflm_planner.cost import latency_of
+from tflm_planner.model.check import check
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.machine import Machine
@@ -18,7 +19,8 @@ from tflm_planner.tiling.search import Tiling
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
-from tflm_planner.transforms.row_loop import EDGES, LoopedRegion
+from tflm_planner.transforms.row_loop import EDGES, LoopedRegion, NotStreamableError
+from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.operator_tiles import BORDERS
 from tflm_planner.transforms.tile.tile import CHANNELS, COLUMNS, ROWS, SUM, Patch, TiledRegion
 from tflm_planner.transforms.tile.tiler import HALOS
@@ -124,15 +126,17 @@ def tiling_by_hand(
     model = read_model(data)
     run(model, Normalize())
     count = len(model.main.ops)
-    schemes = tuple(w.scheme(model.main) if isinstance(w, Patch) else w for w in wanted)
-    for scheme in schemes:
-        if scheme.ops[-1] >= count:
-            raise UsageError(f"there is no operator {scheme.ops[-1]}: the model has {count}")
+    regions = tuple(w.scheme(model.main) if isinstance(w, Patch) else w for w in wanted)
+    for region in regions:
+        if region.ops[-1] >= count:
+            raise UsageError(f"there is no operator {region.ops[-1]}: the model has {count}")
     before = max(latency_of(model, machine.target).instructions, 1)
-    for note in run(model, Regions(schemes, inexact)):
-        if note.startswith("not tiled"):
-            raise UsageError(f"{note}; `tflm-plan inspect --axes` shows what can be split")
-        if note.startswith("not streamed"):
-            raise UsageError(f"{note}; try fewer operators in the loop, or --split")
+    check(model)
+    for result in Regions(regions, inexact).rewrite(model):
+        if isinstance(result.refusal, NotTileableError):
+            raise UsageError(f"{result.note}; `tflm-plan inspect --axes` shows what can be split")
+        if isinstance(result.refusal, NotStreamableError):
+            raise UsageError(f"{result.note}; try fewer operators in the loop, or --split")
+    check(model)
     after = latency_of(model, machine.target).instructions
-    return Tiling(schemes, 0, after / before, None, bound=True)
+    return Tiling(regions, 0, after / before, None, bind_views=True)

@@ -33,7 +33,7 @@ def pareto_front(
     written, None if that is the plain plan. size: bytes that it came to, by the final plan."""
     points = [ParetoPoint("chosen" if written is None else "plan", plain, 1.0)]
     for tiling in found.front:
-        if tiling.schemes and tiling != written and tiling.bytes < plain:
+        if tiling.regions and tiling != written and tiling.bytes < plain:
             points.append(_point("tiled", tiling, tiling.bytes))
     if written is not None:
         points.append(_point("chosen", written, size))
@@ -48,9 +48,9 @@ def with_stock(front: ParetoFront, stock: int, bound: Bound) -> ParetoFront:
 
 
 def _point(role: Role, tiling: Tiling, size: int) -> ParetoPoint:
-    loops = sum(isinstance(s, LoopedRegion) for s in tiling.schemes)
-    tiles = len(tiling.schemes) - loops
-    return ParetoPoint(role, size, tiling.overhead, tiling.added, tiles, loops)
+    loops = sum(isinstance(s, LoopedRegion) for s in tiling.regions)
+    tiles = len(tiling.regions) - loops
+    return ParetoPoint(role, size, tiling.overhead, tiling.new_kinds, tiles, loops)
 
 
 def _without_dominated(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:

@@ -33,6 +33,7 @@ from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.sharing import replay_all, shared_in_place, taken_input_overlaps
 from tflm_planner.tflm.targets import Target
+from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.tiling.evaluate.candidate import has_tiles
 from tflm_planner.tiling.permissions import PermissionResults, search_by_permission
 from tflm_planner.tiling.search import (
@@ -62,7 +63,7 @@ class TilePermission:
     firmware may have to register in addition; None for all. method, objective: how the search
     goes, and the bytes that it lowers (`tiling.search`). workers: processes that it uses. by_hand:
     what is to be tiled, in place of a search. inexact: whether sums may be split, which changes
-    bits."""
+    bits. search_budget: the tuning constants of the search."""
 
     overhead: float = 1.10
     dialect: bool = True
@@ -72,6 +73,7 @@ class TilePermission:
     workers: int = 2
     by_hand: tuple[TiledRegion | Patch | LoopedRegion, ...] = ()
     inexact: bool = False
+    search_budget: SearchBudget = DEFAULT_BUDGET
 
     def __post_init__(self) -> None:
         if not self.overhead >= 1:
@@ -135,8 +137,8 @@ def planned_models(
     searched = _TilingJob(original, plain, permission, careful, budget, say, stop)
     refused = list[str]()
     steps = yield from _tiled_models(searched, steps, refused)
-    found = steps.found
-    tried = f"{found.tried} ways to tile and to stream were tried; none"
+    found = steps.result
+    tried = f"{found.evaluated} ways to tile and to stream were tried; none"
     proof = " that stood the proof" if refused else ""
     hints = advice(plain.inspection, read_model(original), options.machine)
     said = (f"{tried}{proof} lowers the arena within what is allowed", *hints)
@@ -164,7 +166,7 @@ def _tiled_models(
     what was is noted in `refused`, and what shares the cause is not tried. Returns what is left of
     the search."""
     suspects = Suspects(job.original)
-    for tiling in steps.found.finalists:
+    for tiling in steps.result.finalists:
         if suspects.shares(tiling):
             steps = steps.without(tiling, job.budget)
             suspects.skip()
@@ -210,13 +212,13 @@ def _with_search_notes(
     sizes = _objective_bytes(job.plain, job.permission), _objective_bytes(tiled, job.permission)
     said = steps.notes(*sizes, more, tiled.inspection.arena.bound)
     notes = (*said, *advice(tiled.inspection, original, job.options.machine), *tiled.notes)
-    front = _pareto_front(steps.found, job.permission, job.plain, tiling, tiled)
+    front = _pareto_front(steps.result, job.permission, job.plain, tiling, tiled)
     return replace(tiled, notes=notes, front=front)
 
 
 def _describe_tiling(tiling: Tiling) -> str:
     """A tiling as a report says which one it was."""
-    regions = ", ".join(map(_describe_region, tiling.schemes))
+    regions = ", ".join(map(_describe_region, tiling.regions))
     return f"{tiling.bytes:,} B of {tiling.objective} by operators {regions}"
 
 
@@ -240,6 +242,7 @@ def _tiling_options(
         dialect=permission.dialect,
         new_kinds=permission.new_kinds,
         workers=permission.workers,
+        search_budget=permission.search_budget,
     )
 
 
@@ -269,12 +272,12 @@ def _by_hand(
     no operator which the firmware may not have, and then the smaller one."""
     tiling = tiling_by_hand(original, permission.by_hand, options.machine, permission.inexact)
     made: list[PlannedModel] = []
-    for bound in (True, False) if permission.dialect else (False,):
+    for bind_views in (True, False) if permission.dialect else (False,):
         try:
-            way = replace(tiling, bound=bound)
+            way = replace(tiling, bind_views=bind_views)
             made.append(_plan_tiling(original, way, permission, options, say, stop))
         except (UnsoundPlanError, UsageError):
-            if not made and not bound:
+            if not made and not bind_views:
                 raise
     used, more = read_model(original), permission.new_kinds
 
@@ -293,25 +296,25 @@ def _plan_tiling(
     say: Progress,
     stop: Stop | None = None,
 ) -> PlannedModel:
-    exact = all(s.exact for s in tiling.schemes if isinstance(s, TiledRegion))
+    exact = all(s.exact for s in tiling.regions if isinstance(s, TiledRegion))
     source, target = read_model(original), options.machine.target
     twin, notes = tiled_model(
-        original, tiling.schemes, crop=False, order=tiling.order, inexact=permission.inexact
+        original, tiling.regions, crop=False, order=tiling.order, inexact=permission.inexact
     )
     more = new_kinds(source, twin)
-    if not (permission.dialect and has_tiles(tiling.schemes) and exact):
+    if not (permission.dialect and has_tiles(tiling.regions) and exact):
         _check_runs(source, twin, target)
-    if not (permission.dialect and has_tiles(tiling.schemes)):
+    if not (permission.dialect and has_tiles(tiling.regions)):
         made = _write_and_check(
             plan_memory(twin, replace(options, recipe=tiling.recipe), say, stop), options
         )
         registered = registration_notes(more)
         notes = [*notes, _slowdown_note(tiling), *registered, *made.notes]
-        return replace(made, notes=tuple(notes), exact=exact, tiled=bool(tiling.schemes))
+        return replace(made, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions))
     cropped, notes = tiled_model(
-        original, tiling.schemes, crop=True, order=tiling.order, inexact=permission.inexact
+        original, tiling.regions, crop=True, order=tiling.order, inexact=permission.inexact
     )
-    wanted = replace(options, bind_views=tiling.bound, recipe=tiling.recipe)
+    wanted = replace(options, bind_views=tiling.bind_views, recipe=tiling.recipe)
     candidate = plan_memory(cropped, wanted, say, stop)
     _check_legal(candidate.problem, candidate.solution.plan)
     trails = list(taken_input_overlaps(candidate.line, candidate.offsets, options.machine))

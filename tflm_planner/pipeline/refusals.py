@@ -61,7 +61,7 @@ class Suspects:
             if why.form is not None:
                 self._forms.add(why.form)
             places = self._places(why.tensor)
-            hit = [(type(s), places & {*s.ops}) for s in tiling.schemes if places & {*s.ops}]
+            hit = [(type(s), places & {*s.ops}) for s in tiling.regions if places & {*s.ops}]
             self._regions += hit
             found = bool(hit) or why.form is not None
         if not found:
@@ -72,7 +72,7 @@ class Suspects:
         if self._count >= MOST_PROOFS:
             return True
         for kind, places in self._regions:
-            if any(type(s) is kind and places & {*s.ops} for s in tiling.schemes):
+            if any(type(s) is kind and places & {*s.ops} for s in tiling.regions):
                 return True
         return len(self._unknown) >= MOST_REFUSED and any(_alike(tiling, t) for t in self._unknown)
 
@@ -112,7 +112,7 @@ def _is_made(model: Model, name: str) -> bool:
 
 def _alike(one: Tiling, other: Tiling) -> bool:
     """Whether they have regions of one sort with an operator in common."""
-    return any(_meet(a, b) for a in one.schemes for b in other.schemes)
+    return any(_meet(a, b) for a in one.regions for b in other.regions)
 
 
 def _meet(a: TiledRegion | LoopedRegion, b: TiledRegion | LoopedRegion) -> bool:

@@ -1,78 +1,271 @@
-"""How much a search may plan: operators, counted, so that the clock decides nothing.
+"""How much the search may do: `SearchBudget` holds its tuning constants, `WorkBudget` counts.
 
-    |<------------ all ------------>|
-    |  step 1  |  step 2  |  step 3 |      every step its part of what is left; what a step leaves
-    |++++      |          |         |      over is for those after it
-         |   step 2  |    step 3    |
+    |<---------- work left --------->|
+    |  step 1  |  step 2  |  step 3  |     each step may spend its share of the work that is left;
+    |++++      |          |          |     work that a step does not spend is left for later steps
+         |   step 2  |    step 3     |
 
-It must not know what is planned, nor what that brings.
+Work is counted in operators that evaluations plan. Counts, not seconds, end the search, so that
+the same model gives the same tiling on every machine. This module must not know what is planned,
+nor what an evaluation brings.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class SearchBudget:
+    """Every tuning constant of the search, with the reason for it.
+
+    "Not measured" means that nobody recorded what another value would cost or gain. Unless a field
+    says otherwise, work and sizes of models are counted in operators.
+    """
+
+    # --- work of a whole search ---
+
+    search_work: int = 24_000
+    """Work of one search of segments, in all its modes. Not measured."""
+    same_firmware_work: int = 10_000
+    """Work of the search without new operators: the search with all operators comes across most of
+    the same tilings. Not measured."""
+    same_firmware_work_large: int = 5_000
+    """The same for a large model, where every evaluation takes long. Not measured."""
+    same_firmware_time_share: float = 0.4
+    """Share of a time limit for the search without new operators. Not measured."""
+    beam_work: int = 1_500
+    """Work of the beam search that runs beside a search of segments. Not measured."""
+    large_model: int = 120
+    """A model with more operators is large: only some of its intervals are estimated, irregular
+    parts are looked for, and child processes start at once. Not measured."""
+
+    # --- shares of the work that is left, one for each mode ---
+
+    mode_shares: tuple[float, ...] = (0.1, 0.6, 0.5, 1.0)
+    """Bound tiles, bound tiles and loops, unbound tiles, unbound tiles and loops; two modes take
+    the last two. The first mode mostly gives the others something to beat. Not measured."""
+    three_mode_shares: tuple[float, ...] = (0.1, 0.6, 1.0)
+    """The same for three modes: large models skip unbound tiles without loops. Not measured."""
+    shares_without_copies: tuple[float, ...] = (0.85, 1.0)
+    """Bound and unbound tiles where no copy is allowed: one can only hope that a plan makes all
+    unbound views free, so that mode gets little. Not measured."""
+    segmentation_share: float = 0.75
+    """Share of a mode's work for segmentations; the rest is for neighbours. Not measured."""
+    patch_share: float = 0.1
+    """Share of the work that is left for patch stages: they seldom win. Not measured."""
+
+    # --- which intervals are estimated, and in how many parts ---
+
+    part_counts: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96)
+    """Part counts to estimate. Between the first and the last of them, those that divide the axis
+    are estimated too: equal steps are a multiple of 16 bytes for some, and only then views."""
+    coarse_part_counts: tuple[int, ...] = (2, 4, 6, 8, 12, 16, 24, 32, 48)
+    """The same for large models; neighbours of a candidate try the counts between. Not measured."""
+    coarse_part_counts_kept_halo: tuple[int, ...] = (2, 4, 8, 16, 32)
+    """The same where halos are kept: these estimates take longer. Not measured."""
+    parts_without_gain: int = 2
+    """Part counts in a row that lower no head, after which larger ones are skipped. Not
+    measured."""
+    interval_operators: int = 14
+    """The longest interval from anywhere: longer ones recompute more than they save. Not
+    measured."""
+    far_interval_operators: int = 90
+    """The longest interval between two narrow positions: cells with several branches. Not
+    measured."""
+    narrow_starts: int = 14
+    """Narrow positions before a narrow end at which intervals start. Not measured."""
+    loop_rows: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16)
+    """Rows a turn of a loop that are estimated. Not measured."""
+    first_loop_rows: int = 2
+    """Entries of `loop_rows` that are always estimated; then the first vain one is the last. Not
+    measured."""
+
+    # --- segmentations ---
+
+    instruction_steps: int = 200
+    """Steps in which the dynamic program counts instructions: half a per cent of those allowed."""
+    head_caps: int = 48
+    """Caps on the head that are looked at in one round, about. Not measured."""
+    lower_caps: int = 4
+    """Lower caps looked at beside the best segmentation. Not measured."""
+    evaluated_segments: int = 700
+    """Segments evaluated in a whole search. Not measured."""
+    segmentations: int = 24
+    """Segmentations of one mode that are evaluated as whole models. Not measured."""
+    segmentations_at_once: int = 2
+    """Segmentations that are offered together, so that two processes have work. Not measured."""
+    promise_slack: int = 60
+    """A segmentation that promises up to one part in so many more than the best model is still
+    evaluated: promises are not exact. Not measured."""
+    promise_tolerance: int = 100
+    """A promise counts as broken when a model needs more by one part in so many. Not measured."""
+    branches: int = 24
+    """Segmentations looked for without a segment of one that broke its promise. Not measured."""
+    batch: int = 24
+    """Segments or neighbours that are evaluated in one round at most. Not measured."""
+    variants_segment: int = 300
+    """A segment with more operators, once tiled, is evaluated in one way only. Not measured."""
+
+    # --- whole models ---
+
+    several_orders_model: int = 800
+    """A larger tiled model is evaluated in one order, and its neighbours are not. Not measured."""
+    unbound_retries: int = 4
+    """Best models with bound views that are evaluated with unbound ones too. Not measured."""
+    least_neighbours: int = 6
+    """With work for fewer neighbours than this, none is evaluated: one in dozens helps."""
+    neighbour_steps: tuple[int, ...] = (-2, -1, 1, 2)
+    """By how much a neighbour's ends, part counts and rows differ. Not measured."""
+    backward_part_counts: tuple[int, ...] = (4, 8, 16)
+    """Part counts of a single operator that is tiled backward. Not measured."""
+    backward_operators: int = 12
+    """Operators of a chain that are tiled backward, one at a time. Not measured."""
+    patch_sides: tuple[tuple[int, int], ...] = (
+        (2, 2), (3, 3), (4, 4), (5, 5), (1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (2, 16),
+    )  # fmt: skip
+    """Parts of rows and of columns of a patch stage. Not measured."""
+    patch_stages: int = 8
+    """Patch stages that are evaluated. Not measured."""
+    patch_stage_operators: int = 1_200
+    """The largest patch stage that is evaluated, once tiled. Not measured."""
+    finalists: int = 4
+    """Whole models that are planned with care at the end. Not measured."""
+    careful_work: int = 1_200
+    """Work of planning with care, after the first model. Not measured."""
+    careful_model: int = 600
+    """The largest model planned with care: larger ones take seconds for less than a per cent."""
+
+    # --- when a step that gains nothing ends ---
+
+    least_gain: int = 200
+    """A gain is at least one part in so many of the best bytes. Not measured."""
+    segmentations_without_gain: int = 8
+    """Segmentations in a row without gain that end a mode. Not measured."""
+    starts_without_gain: int = 2
+    """Models whose neighbours all bring no gain, which end the step. Not measured."""
+    hotspot_orders_without_gain: int = 2
+    """Orders around hotspots without gain that end the step. Not measured."""
+
+    # --- hotspots of irregular graphs ---
+
+    hotspot_caps: tuple[Fraction, ...] = tuple(Fraction(n, 16) for n in (12, 8, 6, 5, 4, 3, 2))
+    """Heads to aim at, relative to the present one. Not measured."""
+    hotspot_prices: tuple[int, ...] = (32, 64, 256, 1024)
+    """An operator more in a hotspot costs one part in so many of the cap. Not measured."""
+    hotspots_of_cap: int = 64
+    """With more operators than this above a cap, the cap is given up. Not measured."""
+    hotspot_tile_share: int = 16
+    """Tiles are assumed to need one part in so many of their largest operator. Not measured."""
+    hotspot_halo_share: int = 4
+    """Halos may come to one part in so many of the assumed bytes at best. Not measured."""
+    hotspot_orders: int = 4
+    """Most promising orders whose hotspots are evaluated in tiles. Not measured."""
+    hotspot_work: int = 12_000
+    """Work of one hotspot in all its part counts. Not measured."""
+    hotspot_orders_work: int = 12_000
+    """Work of all hotspots after which no further order is looked at. Not measured."""
+    hotspot_tile_rows: tuple[int, ...] = (12, 6, 4, 2, 1)
+    """Rows of a tile, of the result with the fewest rows, the largest first. Not measured."""
+    hotspot_finer_tiles: int = 2
+    """Tiles for each row of that result, where tensors inside have twice as many rows as such
+    tiles. Not measured."""
+    hotspot_excess: float = 1.25
+    """Larger tiles are skipped once they need this many times the bytes of the smallest. Not
+    measured."""
+    dear_pad: int = 2
+    """PAD is avoided where it takes this many times the instructions of SLICE. Not measured."""
+
+    # --- orders, and the beam search of MOTES ---
+
+    schedule_states: int = 60_000
+    """States of the search for the order of the linear schedule, which is made once. Fewer find no
+    better order than the file's in some networks, and segments of such an order are in vain."""
+    contracted_order_states: int = 5_000
+    """States of the search for an order of contracted regions: it mostly ends long before."""
+    beam_steps: int = 12
+    """Steps of the beam search; the paper needs "generally less than 5"."""
+
+    # --- child processes: these change the time, never the result ---
+
+    jobs_before_processes: int = 8
+    """Jobs before the first child starts: small searches end sooner without. Not measured."""
+    child_poll_seconds: float = 0.02
+    """Seconds between two looks at a child that is still starting. Not measured."""
+
+
+DEFAULT_BUDGET = SearchBudget()
 
 
 @dataclass
 class WorkBudget:
-    """left: operators that may still be planned."""
+    """Counts the work of one search, and of the step that it is in.
 
-    left: int
-    _floor: int = 0
-    _end: int = 0
+    remaining: operators that the search may still plan.
+    """
 
-    def open(self, share: float, first: float = 1.0) -> None:
-        """Begin a step that may spend this share of what is left; of that `first` before `go_on`
-        is called."""
-        step = int(self.left * share)
-        self._end = self.left - step
-        self._floor = self.left - int(step * first)
+    remaining: int
+    _step_floor: int = 0
+    """`remaining` at which the step has spent what it was given so far."""
+    _step_end: int = 0
+    """`remaining` at which the step has spent its whole share."""
 
-    def go_on(self) -> None:
-        """Let the step have the rest of its share."""
-        self._floor = self._end
+    def begin_step(self, share: float, first_part: float = 1.0) -> None:
+        """Begin a step that may spend `share` of the work that is left. Until `release_rest` is
+        called it may spend only `first_part` of that."""
+        step_work = int(self.remaining * share)
+        self._step_end = self.remaining - step_work
+        self._step_floor = self.remaining - int(step_work * first_part)
+
+    def release_rest(self) -> None:
+        """Let the step spend the rest of its share."""
+        self._step_floor = self._step_end
 
     def spend(self, work: int) -> None:
-        """Take operators that were planned."""
-        self.left -= work
+        """Count operators that were planned."""
+        self.remaining -= work
 
     @property
-    def rest(self) -> int:
+    def step_remaining(self) -> int:
         """Operators that the step may still plan."""
-        return max(self.left - self._floor, 0)
+        return max(self.remaining - self._step_floor, 0)
 
     @property
-    def is_spent(self) -> bool:
-        """Whether the step that was begun is to end."""
-        return self.left <= self._floor
+    def is_step_spent(self) -> bool:
+        """Whether the step has spent what it was given so far."""
+        return self.remaining <= self._step_floor
 
     @property
-    def is_overdrawn(self) -> bool:
-        """Whether the step has spent what is left for those after it."""
-        return self.left <= self._end
+    def is_share_spent(self) -> bool:
+        """Whether the step has spent its whole share: the rest belongs to later steps."""
+        return self.remaining <= self._step_end
 
 
 @dataclass
 class EarlyStop:
-    """Ends what brings nothing any more. most: attempts in a row without gain. part: a gain is one
-    part in so many."""
+    """Ends a step that gains nothing any more.
 
-    most: int
-    part: int
+    max_attempts: attempts in a row without gain that end the step. least_gain: a gain is at least
+    one part in so many of the best bytes. best: the best bytes so far.
+    """
+
+    max_attempts: int
+    least_gain: int
     best: int
-    left: int = 0
+    attempts_left: int = 0
 
     def __post_init__(self) -> None:
-        self.left = self.most
+        self.attempts_left = self.max_attempts
 
-    def note(self, bytes_: int, attempts: int = 1) -> bool:
-        """Take the best that is known after an attempt, or some; whether it is a gain."""
-        gained = bytes_ < self.best - self.best // self.part
-        self.best = bytes_ if gained else self.best
-        self.left = self.most if gained else self.left - attempts
+    def record(self, best_bytes: int, attempts: int = 1) -> bool:
+        """Record the best bytes known after some attempts; returns whether that is a gain."""
+        gained = best_bytes < self.best - self.best // self.least_gain
+        self.best = best_bytes if gained else self.best
+        self.attempts_left = self.max_attempts if gained else self.attempts_left - attempts
         return gained
 
     @property
-    def is_over(self) -> bool:
-        """Whether enough attempts brought nothing."""
-        return self.left <= 0
+    def is_due(self) -> bool:
+        """Whether enough attempts gained nothing."""
+        return self.attempts_left <= 0

@@ -1,11 +1,13 @@
-"""Covers that are true: those that promise most, until all their items were tried.
+"""Segmentations whose figures are true: the most promising ones, until all their segments were
+evaluated.
 
-    partition --(every cap)--> covers --best first--> all tried?  yes: made whole
-                    ^                                     | no
-                    +------------- figures of trials -----+
+    Segmenter --(every cap)--> segmentations --best first--> all evaluated?  yes: offered
+                    ^                                             | no
+                    +---------- figures of evaluations -----------+
 
-As sketches hardly ever promise too little, the best cover whose items are all tried is the best
-one: only what a partition chooses is ever tried. It must not make models.
+Estimates hardly ever promise too little. So the best segmentation whose segments are all evaluated
+is the best one, and only segments of promising segmentations are ever evaluated. This module must
+not build models.
 """
 
 from __future__ import annotations
@@ -17,108 +19,119 @@ from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
 from tflm_planner.tiling.segmentation import Segment, Segmentation, Segmenter, SegmentKey
 from tflm_planner.tiling.segments import first_batch, sample_by_promise
 
-MOST_TRIALS = 700
-"""Intervals tried, in a whole search."""
-MOST_WHOLE = 24
-"""Covers of one mode that are offered."""
-_AT_ONCE = 2
-"""Covers that are offered at a time: while one process makes one, another may make the other."""
-_SLACK = 60
-"""Covers that promise one part in so many more than the best whole model are still tried."""
-_BROKEN = 100
-"""A promise is broken by more than one part in so many."""
-_MOST_BANS = 24
-"""Items that covers are looked for without."""
-_CAPS = 48
-"""Heads looked at in one round, about."""
-_REFINED = 4
-"""Lower heads looked at beside the best."""
-
 
 class PromisingSegmentations:
-    """Of one mode of a search. partition: of all its items. bound: whether views lie in their
-    parents."""
+    """The segmentations of one mode of a search.
 
-    def __init__(self, partition: Segmenter, tried: SegmentEvaluations, bound: bool) -> None:
-        self._partition, self._tried, self._bound = partition, tried, bound
-        self._whole, self._options = tried.whole, tried.options
-        caps = partition.caps()
-        self._caps = caps[:: max(len(caps) // _CAPS, 1)]
-        self._bans: list[tuple[int, frozenset[SegmentKey]]] = []
-        self._bans_of: dict[tuple[SegmentKey, ...], frozenset[SegmentKey]] = {}
+    segmenter: with all segments of the mode. bind_views: views lie inside their parents.
+    """
 
-    def true(self, say: Progress) -> Iterator[list[Segmentation]]:
-        """Covers of which every item was tried, the most promising first, a few at a time."""
-        seen: set[tuple[SegmentKey, ...]] = set()
-        while len(seen) < MOST_WHOLE:
-            fresh = [c for c in self._promising() if c.items and c.ways not in seen]
-            if self._tried.count >= MOST_TRIALS or self._whole.work.is_spent:
-                fresh = [c for c in fresh if c.tried]
+    def __init__(
+        self,
+        segmenter: Segmenter,
+        segments: SegmentEvaluations,
+        bind_views: bool,
+    ) -> None:
+        self._segmenter, self._segments = segmenter, segments
+        self._bind_views = bind_views
+        self._models, self._options = segments.models, segments.options
+        self._budget = segments.options.search_budget
+        caps = segmenter.head_caps()
+        self._caps = caps[:: max(len(caps) // self._budget.head_caps, 1)]
+        self._branches: list[tuple[int, frozenset[SegmentKey]]] = []
+        """Caps with keys that are banned beneath them."""
+        self._banned_for: dict[tuple[SegmentKey, ...], frozenset[SegmentKey]] = {}
+        """Keys of a segmentation that a branch led to -> the keys banned there."""
+
+    def evaluated_batches(self, say: Progress) -> Iterator[list[Segmentation]]:
+        """Segmentations of which every segment was evaluated, the most promising first, a few at a
+        time."""
+        offered: set[tuple[SegmentKey, ...]] = set()
+        while len(offered) < self._budget.segmentations:
+            fresh = [s for s in self._promising() if s.segments and s.keys not in offered]
+            if self._is_spent():
+                fresh = [s for s in fresh if s.is_evaluated]
             if not fresh:
                 return
-            known = self._whole.best.bytes
-            true = [c for c in fresh if c.tried and (c is fresh[0] or self._promise(c) < known)]
+            known = self._models.best.bytes
+            true = [
+                s for s in fresh if s.is_evaluated and (s is fresh[0] or self._promise(s) < known)
+            ]
             if true:
-                seen |= {c.ways for c in true[:_AT_ONCE]}
-                yield true[:_AT_ONCE]
+                batch = true[: self._budget.segmentations_at_once]
+                offered |= {s.keys for s in batch}
+                yield batch
                 continue
-            self._try(
-                first_batch(i for c in sample_by_promise(fresh) for i in c.items if not i.tried)
-            )
+            self._evaluate_segments(fresh)
             promise = self._promise(fresh[0])
-            say(f"tiling: {promise:,} B promised, {self._tried.count} intervals tried")
+            say(f"tiling: {promise:,} B promised, {self._segments.count} intervals tried")
 
-    def keeps(self, cover: Segmentation, made: Sequence[Tiling]) -> bool:
-        """Whether one of the models is what its cover promised, about."""
-        promise = self._promise(cover)
-        return any(t.bytes <= promise + promise // _BROKEN for t in made)
+    def _is_spent(self) -> bool:
+        """Whether no more segments may be evaluated."""
+        enough = self._segments.count >= self._budget.evaluated_segments
+        return enough or self._models.work.is_step_spent
 
-    def branch(self, cover: Segmentation) -> None:
-        """A cover that broke its promise stands for all that are a little worse and might not:
-        the best ones without one of its items are looked at too, and so on (Lawler 1972)."""
-        parent = self._bans_of.get(cover.ways, frozenset())
-        bans = [(cover.head, parent | {i.key}) for i in cover.items]
-        self._bans += [b for b in bans if b not in self._bans][: _MOST_BANS - len(self._bans)]
+    def keeps_promise(self, segmentation: Segmentation, tilings: Sequence[Tiling]) -> bool:
+        """Whether one of its tilings needs about what the segmentation promised."""
+        promise = self._promise(segmentation)
+        most = promise + promise // self._budget.promise_tolerance
+        return any(tiling.bytes <= most for tiling in tilings)
 
-    def _try(self, items: Sequence[Segment]) -> None:
-        """Make sketches true."""
-        for item, made in zip(items, self._tried.made(items, self._bound), strict=True):
-            if made is None:
-                self._partition.drop(item)
+    def branch(self, segmentation: Segmentation) -> None:
+        """Look also for the best segmentations without one segment of this one, which broke its
+        promise: those that are little worse might keep theirs (Lawler 1972). A branch bans what its
+        parent banned."""
+        parent = self._banned_for.get(segmentation.keys, frozenset())
+        branches = [(segmentation.head, parent | {s.key}) for s in segmentation.segments]
+        room = self._budget.branches - len(self._branches)
+        self._branches += [b for b in branches if b not in self._branches][:room]
+
+    def _evaluate_segments(self, segmentations: list[Segmentation]) -> None:
+        """Put evaluations in place of estimates, for a batch of the segments."""
+        sampled = sample_by_promise(segmentations, self._budget)
+        estimated = (s for one in sampled for s in one.segments if not s.is_evaluated)
+        batch: list[Segment] = first_batch(estimated, self._budget)
+        evaluated = self._segments.evaluate(batch, self._bind_views)
+        for segment, new in zip(batch, evaluated, strict=True):
+            if new is None:
+                self._segmenter.remove(segment)
             else:
-                self._partition.add(made)
+                self._segmenter.add(new)
 
     def _promising(self) -> list[Segmentation]:
-        """The best covers for the caps that matter, best first."""
-        known = self._whole.best.bytes
-        found: list[Segmentation] = []
+        """The best segmentations for the caps that matter, the best first."""
+        known = self._models.best.bytes
+        solved: list[Segmentation] = []
         for cap in self._caps:
-            if cap + self._whole.beside < known:
-                found += self._partition.covers(cap)
-        for _ in range(_REFINED):
-            best = min(found, key=self._rank, default=None)
-            lower = [] if best is None else self._partition.covers(best.head - 1)
-            found += lower
+            if cap + self._models.untiled_tail < known:
+                solved += self._segmenter.best(cap)
+        for _ in range(self._budget.lower_caps):
+            best = min(solved, key=self._rank, default=None)
+            lower = [] if best is None else self._segmenter.best(best.head - 1)
+            solved += lower
             if not lower or best is None or self._rank(lower[0]) >= self._rank(best):
                 break
-        for cap, ban in self._bans:
-            others = self._partition.without(cap, ban)
-            self._bans_of |= {c.ways: ban for c in others if c.ways not in self._bans_of}
-            found += others
-        known += known // _SLACK
-        promising = {c.ways: c for c in found if self._promise(c) < known or self._fits(c)}
+        for cap, banned in self._branches:
+            others = self._segmenter.best_without(cap, banned)
+            self._banned_for |= {s.keys: banned for s in others if s.keys not in self._banned_for}
+            solved += others
+        known += known // self._budget.promise_slack
+        promising = {s.keys: s for s in solved if self._promise(s) < known or self._keeps_budget(s)}
         return sorted(promising.values(), key=self._rank)
 
-    def _promise(self, cover: Segmentation) -> int:
+    def _promise(self, segmentation: Segmentation) -> int:
+        """Bytes that a segmentation promises."""
         if self._options.objective == "head":
-            return cover.head
-        return cover.head + self._whole.beside + cover.tail
+            return segmentation.head
+        return segmentation.head + self._models.untiled_tail + segmentation.tail
 
-    def _fits(self, cover: Segmentation) -> bool:
+    def _keeps_budget(self, segmentation: Segmentation) -> bool:
         budget = self._options.budget
-        return budget is not None and self._promise(cover) <= budget
+        return budget is not None and self._promise(segmentation) <= budget
 
-    def _rank(self, cover: Segmentation) -> tuple[int, int, int]:
-        if self._fits(cover):
-            return (0, cover.cost, self._promise(cover))
-        return (1, self._promise(cover), cover.cost)
+    def _rank(self, segmentation: Segmentation) -> tuple[int, int, int]:
+        """Smaller is better: within the budget the faster one, else the smaller one."""
+        promise = self._promise(segmentation)
+        if self._keeps_budget(segmentation):
+            return (0, segmentation.instructions, promise)
+        return (1, promise, segmentation.instructions)

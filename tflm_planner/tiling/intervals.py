@@ -1,10 +1,10 @@
-"""Which intervals of a line are looked at, in tiles and in loops, and what sketches say of them.
+"""Which intervals of a schedule are estimated, in tiles and in loops, and which of them may help.
 
-    0 -- 1 -- 2 -- 3 -- 4 -- 5 -- 6      ending at 6: near by from anywhere, far off from narrow
-              |---------------->|        places only, where little lives
+    0 -- 1 -- 2 -- 3 -- 4 -- 5 -- 6      ending at 6: starts near by are all taken; starts far off
+              |---------------->|        only at narrow positions, where few bytes live
                         |------>|
 
-Only what may lower the bytes that are to be lowered becomes an item. It must not try any.
+Only what may lower the objective becomes a segment. This module must not evaluate any.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import product
 from typing import cast
 
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.loops import LoopEstimate, loops_allowed
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.estimate.tiles import (
@@ -31,173 +32,191 @@ from tflm_planner.tiling.segments import looped_segment, tiled_segment
 from tflm_planner.transforms.tile.tile import CHANNELS
 from tflm_planner.transforms.tile.tiler import Halo
 
-PARTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96)
-"""Numbers of parts that are sketched, and all up to the last one that cut evenly: then what a tile
-reads begins at an equal distance behind what the one before read, which is a multiple of 16 bytes
-for some, and only those are views."""
-LONGEST = 14
-"""Operators of an interval at most: longer ones recompute more than they save."""
-FARTHEST = 90
-"""The same between two places where little lives: cells with several branches."""
-NARROWS = 14
-"""Narrow places at which intervals begin that end at another one."""
-LARGE = 120
-"""Operators of a model of which not every interval is looked at."""
-_COARSE: dict[HaloPolicy, tuple[int, ...]] = {
-    "no": (2, 4, 6, 8, 12, 16, 24, 32, 48),
-    "blocks": (2, 4, 8, 16, 32),
-    "rows": (2, 4, 8, 16, 32),
-}
-"""Numbers of parts that are sketched there; improvement looks at those between."""
-_MISSES = 2
-"""Numbers of parts in a row that lower no head any more, after which no more are looked at."""
-_FAR = 1 << 62
-_HALOS: tuple[tuple[Halo, HaloPolicy], ...] = (("recompute", "no"), ("merge", "blocks"))
-"""What tiles do about halos, and how it is sketched."""
+_NO_LIMIT = 1 << 62
+_HALOS: tuple[tuple[Halo, HaloPolicy], ...] = (("recompute", "recompute"), ("merge", "blocks"))
+"""What tiles do about halos, and how that is estimated."""
+
+Estimates = list[TileEstimate] | list[LoopEstimate]
 
 
 @dataclass(frozen=True)
 class IntervalLimits:
-    """What intervals are looked at for. order: of the operators. arena, tail: of the model as it
-    is. allowed: instructions that may be added."""
+    """What intervals must keep to be of use."""
 
     order: tuple[int, ...]
+    """The order of the operators that makes the schedule."""
     arena: int
+    """Bytes of the arena of the untiled model."""
     tail: int
-    allowed: int
+    """Bytes of its tail."""
+    allowed_instructions: int
+    """Instructions that a tiling may add."""
 
 
 @dataclass(frozen=True)
 class IntervalsEndingAt:
-    """Sketches of all intervals that end at one place, in tiles with halos `kept` so, or in loops:
-    what a process is asked for at a time."""
+    """A job: estimate all intervals that end before position `end`. halo_policy: of tiles; None
+    for loops."""
 
-    reach: IntervalLimits
+    limits: IntervalLimits
     end: int
-    kept: HaloPolicy | None
+    halo_policy: HaloPolicy | None
 
-    def on(self, bench: Evaluator) -> list[TileEstimate] | list[LoopEstimate]:
-        """Those that may help, whatever may be used."""
-        line = bench.line(self.reach.order)
-        found = _IntervalEstimates(line, self.end, self.reach)
-        if not found.firsts:
+    def run(self, evaluator: Evaluator) -> Estimates:
+        """The estimates that may help if every operator were allowed."""
+        order = self.limits.order
+        estimates = _IntervalEstimates(evaluator.linear_schedule(order), self.end, self.limits)
+        if not estimates.firsts:
             return []
-        if self.kept is None:
-            return list(bench.loops(self.reach.order).ending(self.end, found.firsts))
-        return list(found.sketches(self.kept))
+        if self.halo_policy is None:
+            loops = evaluator.loop_estimator(order)
+            return list(loops.estimates_ending_at(self.end, estimates.firsts))
+        return list(estimates.in_tiles(self.halo_policy))
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """used: kinds of operators that the model has."""
+    """Segments of one search, from estimates. used_kinds: operators of the model."""
 
-    reach: IntervalLimits
+    limits: IntervalLimits
     workers: Workers
     options: TilingOptions
-    used: frozenset[str]
+    used_kinds: frozenset[str]
 
-    def tiled(self, bound: bool) -> Iterator[Segment]:
-        """All intervals in tiles that may help. bound: views lie in their parents, so that no
-        halo is kept."""
-        slices, joins = (self.options.allows(k, self.used) for k in ("SLICE", "CONCATENATION"))
-        for halo, kept in _HALOS[:1] if bound else _HALOS:
-            for made in self._sketched(kept):
-                if (slices or not made.slices) and (joins or not made.joins):
-                    yield tiled_segment(made, halo)
+    def tiled_segments(self, bind_views: bool) -> Iterator[Segment]:
+        """All segments in tiles that may help. bind_views: views lie inside their parents, so that
+        halos are recomputed."""
+        slices = self.options.allows("SLICE", self.used_kinds)
+        joins = self.options.allows("CONCATENATION", self.used_kinds)
+        for halo, policy in _HALOS[:1] if bind_views else _HALOS:
+            for estimate in self._tile_estimates(policy):
+                allowed = slices or not estimate.needs_slice
+                if allowed and (joins or not estimate.needs_concatenation):
+                    yield tiled_segment(estimate, halo)
 
-    def looped(self) -> Iterator[Segment]:
-        """All intervals in loops that may help: the same whether views are bound or not."""
-        if loops_allowed(self.options, self.used):
-            for found in self._asked(None):
-                yield from map(looped_segment, cast("list[LoopEstimate]", found))
+    def looped_segments(self) -> Iterator[Segment]:
+        """All segments in loops that may help: the same whether views are bound or not."""
+        if loops_allowed(self.options, self.used_kinds):
+            for estimates in self._estimate_all(None):
+                yield from map(looped_segment, cast("list[LoopEstimate]", estimates))
 
-    def _sketched(self, kept: HaloPolicy) -> list[TileEstimate]:
-        """Sketches that may help, whatever may be used; the same for all searches of a line."""
-        known = self.workers.bench.sketched(self.reach.order)
-        if kept in known:
-            return known[kept]
-        found = cast("list[list[TileEstimate]]", self._asked(kept))
-        known[kept] = [sketch for sketches in found for sketch in sketches]
-        return known[kept]
+    def _tile_estimates(self, policy: HaloPolicy) -> list[TileEstimate]:
+        """Estimates in tiles that may help if every operator were allowed. All searches of one
+        schedule share them."""
+        known = self.workers.evaluator.known_tile_estimates(self.limits.order)
+        if policy in known:
+            return known[policy]
+        by_end = cast("list[list[TileEstimate]]", self._estimate_all(policy))
+        known[policy] = [estimate for of_end in by_end for estimate in of_end]
+        return known[policy]
 
-    def _asked(self, kept: HaloPolicy | None) -> list[list[TileEstimate] | list[LoopEstimate]]:
-        """By ends."""
-        ends = range(1, len(self.reach.order) + 1)
-        return self.workers.done([IntervalsEndingAt(self.reach, end, kept) for end in ends])
+    def _estimate_all(self, policy: HaloPolicy | None) -> list[Estimates]:
+        """Estimates by the ends of intervals."""
+        ends = range(1, len(self.limits.order) + 1)
+        jobs = [IntervalsEndingAt(self.limits, end, policy) for end in ends]
+        return self.workers.run(jobs)
 
 
 @dataclass(frozen=True)
 class _IntervalEstimates:
-    line: LinearSchedule
+    """The intervals of a schedule that end before position `end`."""
+
+    schedule: LinearSchedule
     end: int
-    reach: IntervalLimits
-
-    def sketches(self, kept: HaloPolicy) -> Iterator[TileEstimate]:
-        """Intervals in tiles."""
-        line = self.line
-        for axis in _cut_axes(line, self.end):
-            if axis == CHANNELS and len(line) > LARGE:
-                continue
-            for made in self._falling(axis, kept):
-                helps = made.head < max(line.needs[made.first : self.end])
-                if helps and made.head + made.tail - self._floor < self._most:
-                    yield made
-
-    def _falling(self, axis: int, kept: HaloPolicy) -> Iterator[TileEstimate]:
-        """Sketches with ever more parts, while that lowers the head: it always adds to the rest."""
-        size = (self.line.ops[self.end - 1].outputs[0].shape or ())[axis]
-        numbers = _COARSE[kept] if len(self.line) > LARGE else _part_counts(size)
-        numbers = [n for n in numbers if n <= size]
-        limits = EstimateLimits(self._most, self.reach.allowed)
-        made = estimate_tiles(self.line, self.end, axis, numbers, self.firsts, limits, kept)
-        found = {(sketch.first, sketch.parts): sketch for sketch in made}
-        lowest, misses = dict.fromkeys(self.firsts, _FAR), dict.fromkeys(self.firsts, 0)
-        for parts, first in product(numbers, sorted(self.firsts, reverse=True)):
-            sketch = found.get((first, parts))
-            if misses[first] >= _MISSES:
-                continue
-            if sketch is None or sketch.head >= lowest[first]:
-                misses[first] += 1
-                continue
-            lowest[first], misses[first] = sketch.head, 0
-            yield sketch
-
-    @cached_property
-    def _floor(self) -> int:
-        """Bytes below which no head comes: what enters the model, and what leaves it."""
-        return max(self.line.crossing[0], self.line.crossing[-1])
+    limits: IntervalLimits
 
     @property
-    def _most(self) -> int:
-        """Bytes of tail with which no tiling is better than the model as it is."""
-        if self.line.options.objective != "arena":
-            return _FAR
-        return self.reach.arena - self.reach.tail - self._floor
+    def _budget(self) -> SearchBudget:
+        return self.schedule.options.search_budget
+
+    @property
+    def _is_large(self) -> bool:
+        return len(self.schedule) > self._budget.large_model
+
+    def in_tiles(self, policy: HaloPolicy) -> Iterator[TileEstimate]:
+        """The intervals in tiles that may help."""
+        schedule = self.schedule
+        for axis in _axes_to_cut(schedule, self.end):
+            if axis == CHANNELS and self._is_large:
+                continue
+            for estimate in self._with_falling_head(axis, policy):
+                helps = estimate.head < max(schedule.live_bytes[estimate.first : self.end])
+                if helps and estimate.head + estimate.tail - self._least_head < self._most_tail:
+                    yield estimate
+
+    def _with_falling_head(self, axis: int, policy: HaloPolicy) -> Iterator[TileEstimate]:
+        """Estimates with more and more parts, as long as that lowers the head: every part adds to
+        tail and instructions."""
+        size = (self.schedule.ops[self.end - 1].outputs[0].shape or ())[axis]
+        part_counts = [n for n in self._part_counts(size, policy) if n <= size]
+        limits = EstimateLimits(self._most_tail, self.limits.allowed_instructions)
+        estimates = {
+            (e.first, e.parts): e
+            for e in estimate_tiles(
+                self.schedule, self.end, axis, part_counts, self.firsts, limits, policy
+            )
+        }
+        lowest, vain = dict.fromkeys(self.firsts, _NO_LIMIT), dict.fromkeys(self.firsts, 0)
+        for parts, first in product(part_counts, sorted(self.firsts, reverse=True)):
+            estimate = estimates.get((first, parts))
+            if vain[first] >= self._budget.parts_without_gain:
+                continue
+            if estimate is None or estimate.head >= lowest[first]:
+                vain[first] += 1
+                continue
+            lowest[first], vain[first] = estimate.head, 0
+            yield estimate
+
+    def _part_counts(self, size: int, policy: HaloPolicy) -> list[int]:
+        """Part counts for an axis of this size."""
+        budget = self._budget
+        if not self._is_large:
+            return part_counts_of(size, budget)
+        if policy == "recompute":
+            return list(budget.coarse_part_counts)
+        return list(budget.coarse_part_counts_kept_halo)
+
+    @cached_property
+    def _least_head(self) -> int:
+        """Bytes that every head needs: the model's inputs, or its outputs."""
+        return max(self.schedule.crossing_bytes[0], self.schedule.crossing_bytes[-1])
+
+    @property
+    def _most_tail(self) -> int:
+        """Bytes added to the tail with which no tiling is smaller than the untiled model."""
+        if self.schedule.options.objective != "arena":
+            return _NO_LIMIT
+        return self.limits.arena - self.limits.tail - self._least_head
 
     @cached_property
     def firsts(self) -> frozenset[int]:
-        """Where intervals that end here may begin: anywhere near by, and at narrow places far
-        off. In large models narrow places alone are looked at: what lives across the ends of an
-        interval is a floor of its head."""
-        line, end = self.line, self.end
-        near = range(max(0, end - LONGEST), end)
-        narrow = end in line.narrows
-        far = [p for p in line.narrows if end - FARTHEST <= p < end][-NARROWS:] if narrow else []
-        every = {*far} if len(line) > LARGE else {*near, *far}
-        high = next((p for p in range(end - 1, -1, -1) if line.needs[p] > self._floor), -1)
-        return frozenset(p for p in every if p <= high)
+        """Where the intervals begin: anywhere near by, and at narrow positions far off. In large
+        models only at narrow positions: what lives across the ends of an interval is part of every
+        head. An interval holds an operator that needs more than `_least_head`."""
+        schedule, end, budget = self.schedule, self.end, self._budget
+        near = range(max(0, end - budget.interval_operators), end)
+        far: list[int] = []
+        if end in schedule.narrow_positions:
+            farthest = end - budget.far_interval_operators
+            far = [p for p in schedule.narrow_positions if farthest <= p < end]
+            far = far[-budget.narrow_starts :]
+        starts = {*far} if self._is_large else {*near, *far}
+        live = schedule.live_bytes
+        last = next((p for p in range(end - 1, -1, -1) if live[p] > self._least_head), -1)
+        return frozenset(p for p in starts if p <= last)
 
 
-def _part_counts(size: int) -> list[int]:
-    """Numbers of parts for so many rows."""
-    even = (n for n in range(PARTS[0], PARTS[-1]) if size % n == 0)
-    return sorted({*PARTS, *even})
+def part_counts_of(size: int, budget: SearchBudget) -> list[int]:
+    """Part counts to estimate for an axis of this size."""
+    counts = budget.part_counts
+    even = (n for n in range(counts[0], counts[-1]) if size % n == 0)
+    return sorted({*counts, *even})
 
 
-def _cut_axes(line: LinearSchedule, end: int) -> list[int]:
-    """Axes along which intervals that end here are cut: the outermost one, where parts are runs of
-    bytes, and the innermost one, which for images are channels."""
-    outputs = line.ops[end - 1].outputs
+def _axes_to_cut(schedule: LinearSchedule, end: int) -> list[int]:
+    """Axes along which intervals that end before `end` are cut: the outermost one, where parts are
+    contiguous, and the innermost one, which is the channels of an image."""
+    outputs = schedule.ops[end - 1].outputs
     if len(outputs) != 1:  # none, of ASSIGN_VARIABLE, or several
         return []
     shape = outputs[0].shape or ()

@@ -1,10 +1,10 @@
-"""Whole models that a search has tried, and what they come to.
+"""Whole models that a search has evaluated, and the tilings that they come to.
 
-    trial --(schedules, bindings)--> trials --(never asked before)--> workers --> tilings, or None
+    candidate --(tile orders, views bound or not)--> variants --(unknown ones)--> workers -> Tiling
 
-A trial of a whole model is tried with its tiles in several orders, as far as it is not too large;
-what is asked of the workers is charged to the search's allowance. It must not know where trials
-come from.
+A candidate is evaluated with its tiles in several orders, unless the model is too large for that.
+Evaluations that the workers do not remember are charged to the search's work. This module must not
+know where candidates come from.
 """
 
 from __future__ import annotations
@@ -22,104 +22,108 @@ from tflm_planner.tiling.evaluate.candidate import (
 )
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
-from tflm_planner.tiling.options import Tiling, TilingOptions
-from tflm_planner.tiling.segments import SCHEDULES, added_work
-
-LARGEST_MODEL = 800
-"""Operators of a whole model that is tried in several orders, and that others near it are tried
-for."""
+from tflm_planner.tiling.options import Tiling, TilingOptions, best_tiling
+from tflm_planner.tiling.segments import TILE_ORDERS, added_work
 
 
 class ModelEvaluations:
-    """Of one search. length: operators of the model as it is. work: what its trials are charged
-    to."""
+    """The whole models of one search.
+
+    length: operators of the untiled model. work: what evaluations are charged to. untiled: the
+    evaluation of the untiled model. tilings: those that are fast enough, the untiled model first;
+    slower: those that are not. used_kinds: operators of the untiled model.
+    """
 
     def __init__(
         self, workers: Workers, options: TilingOptions, length: int, work: WorkBudget
     ) -> None:
         self._workers, self._options, self._length, self.work = workers, options, length, work
-        (plain,) = workers.answers([EvaluationRequest(Candidate((), False, effort=CLIMB))])
-        assert plain is not None, "the model itself is always possible"
-        self.plain: Evaluation = plain
-        self.used = frozenset(op.kind for op in workers.bench.model.ops())
-        self.tilings = [tiling_of(Candidate((), False), plain, options, plain.instructions)]
+        (untiled,) = workers.evaluate([EvaluationRequest(Candidate((), False, effort=CLIMB))])
+        assert untiled is not None, "the model itself is always possible"
+        self.untiled: Evaluation = untiled
+        self.used_kinds = frozenset(op.kind for op in workers.evaluator.model.ops())
+        self.tilings = [tiling_of(Candidate((), False), untiled, options, untiled.instructions)]
         self.slower: list[Tiling] = []
-        self._made: dict[Candidate, Tiling | None] = {}
+        self._tilings: dict[Candidate, Tiling | None] = {}
 
     @property
     def count(self) -> int:
-        """Trials of whole models, the impossible ones too."""
-        return len(self._made)
+        """Candidates that were evaluated, the impossible ones too."""
+        return len(self._tilings)
 
-    def __contains__(self, trial: object) -> bool:
-        """Whether just this was tried."""
-        return trial in self._made
+    def __contains__(self, candidate: object) -> bool:
+        """Whether just this candidate was evaluated."""
+        return candidate in self._tilings
 
     @property
     def best(self) -> Tiling:
-        """The best tiling so far; the empty one at first."""
-        best = self.tilings[0]
-        for other in self.tilings[1:]:
-            if other.beats(best, self._options.budget):
-                best = other
-        return best
+        """The best tiling so far; the untiled model at first."""
+        return best_tiling(self.tilings, self._options.budget)
 
     @property
-    def beside(self) -> int:
-        """Bytes of the tail as it is, where they count."""
-        return self.plain.tail if self._options.objective == "arena" else 0
+    def untiled_tail(self) -> int:
+        """Bytes of the untiled model's tail where the arena is to be small; 0 where the head is."""
+        return self.untiled.tail if self._options.objective == "arena" else 0
 
-    def outcomes(self, questions: Sequence[EvaluationRequest]) -> list[Evaluation | None]:
-        """Outcomes that are permitted."""
-        found = self._workers.answers(questions)
-        return [if_permitted(outcome, self._options, self.used) for outcome in found]
+    def request(self, requests: Sequence[EvaluationRequest]) -> list[Evaluation | None]:
+        """The evaluations; None where a candidate is impossible or not allowed."""
+        evaluations = self._workers.evaluate(requests)
+        return [if_permitted(one, self._options, self.used_kinds) for one in evaluations]
 
-    def add(self, trials: Sequence[Candidate]) -> list[Tiling]:
-        """Plan whole models, also with the tiles in an order of their own; those that are
-        possible and fast enough."""
-        trials = [
-            replace(t, schedule=how, bound=bound)
-            for t in trials
-            for bound in ((True, False) if t.bound and t.is_mixed else (t.bound,))
-            for how in (SCHEDULES if self.work_of(t) <= LARGEST_MODEL else (t.schedule,))
+    def add(self, candidates: Sequence[Candidate]) -> list[Tiling]:
+        """Evaluate whole models, with their tiles in every order of `TILE_ORDERS` and, where there
+        are loops too, with unbound views. Returns the tilings that are possible, allowed and fast
+        enough."""
+        variants = [v for candidate in candidates for v in self._variants(candidate)]
+        unknown = [c for c in dict.fromkeys(variants) if c not in self._tilings]
+        requests = [EvaluationRequest(c) for c in unknown]
+        charged = [r.candidate for r in requests if not self._workers.knows(r)]
+        self.work.spend(sum(map(self.work_of, charged)))
+        for candidate, evaluation in zip(unknown, self.request(requests), strict=True):
+            self._tilings[candidate] = self._store(candidate, evaluation)
+        return [t for v in variants if (t := self._tilings[v]) is not None]
+
+    def _variants(self, candidate: Candidate) -> list[Candidate]:
+        """A candidate in the tile orders and bindings in which it is evaluated."""
+        both = candidate.bind_views and candidate.is_mixed
+        several = self.work_of(candidate) <= self._options.search_budget.several_orders_model
+        return [
+            replace(candidate, tile_order=tile_order, bind_views=bind_views)
+            for bind_views in ((True, False) if both else (candidate.bind_views,))
+            for tile_order in (TILE_ORDERS if several else (candidate.tile_order,))
         ]
-        fresh = [t for t in dict.fromkeys(trials) if t not in self._made]
-        questions = [EvaluationRequest(t) for t in fresh]
-        unknown = [q.trial for q in questions if not self._workers.knows(q)]
-        self.work.spend(sum(map(self.work_of, unknown)))
-        for trial, outcome in zip(fresh, self.outcomes(questions), strict=True):
-            self._made[trial] = self._fast_enough(trial, outcome)
-        return [t for trial in trials if (t := self._made[trial]) is not None]
 
-    def _fast_enough(self, trial: Candidate, outcome: Evaluation | None) -> Tiling | None:
-        """The tiling, noted; None where there is none, or none that may be had."""
-        if outcome is None:
+    def _store(self, candidate: Candidate, evaluation: Evaluation | None) -> Tiling | None:
+        """The tiling, which is stored; None where there is none, or it is too slow."""
+        if evaluation is None:
             return None
-        made = tiling_of(trial, outcome, self._options, self.plain.instructions)
-        if made.overhead > self._options.overhead:
-            self.slower.append(made)
+        tiling = tiling_of(candidate, evaluation, self._options, self.untiled.instructions)
+        if tiling.overhead > self._options.overhead:
+            self.slower.append(tiling)
             return None
-        self.tilings.append(made)
-        return made
+        self.tilings.append(tiling)
+        return tiling
 
-    def work_of(self, trial: Candidate) -> int:
-        """Operators that a trial plans."""
-        return self._length + sum(map(added_work, trial.schemes))
+    def work_of(self, candidate: Candidate) -> int:
+        """Operators that an evaluation of a candidate plans."""
+        return self._length + sum(map(added_work, candidate.regions))
 
-    def ranked(self, *bounds: bool) -> list[tuple[Tiling, Candidate]]:
-        """Tilings of these modes, or of all, the best first."""
-        found = [
-            (made, trial)
-            for trial, made in self._made.items()
-            if made is not None and trial.schemes and trial.bound in (bounds or (True, False))
+    def ranked(self, *bind_views: bool) -> list[tuple[Tiling, Candidate]]:
+        """Tilings with these bindings of views, the best first; all without an argument."""
+        pairs = [
+            (tiling, candidate)
+            for candidate, tiling in self._tilings.items()
+            if tiling is not None
+            and candidate.regions
+            and candidate.bind_views in (bind_views or (True, False))
         ]
-        return sorted(found, key=lambda pair: (pair[0].rank, not pair[1].bound))
+        return sorted(pairs, key=lambda pair: (pair[0].rank, not pair[1].bind_views))
 
-    def fitting(self, trials: Sequence[Candidate]) -> Sequence[Candidate]:
-        """As many of them as the step may still plan; one at least."""
-        left = self.work.rest
-        for k, trial in enumerate(trials):
-            left -= len(SCHEDULES) * self.work_of(trial)
+    def affordable(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+        """The first candidates, as many as the step's work allows; at least one."""
+        left = self.work.step_remaining
+        for k, candidate in enumerate(candidates):
+            left -= len(TILE_ORDERS) * self.work_of(candidate)
             if left < 0:
-                return trials[: max(k, 1)]
-        return trials
+                return candidates[: max(k, 1)]
+        return candidates

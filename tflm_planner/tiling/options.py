@@ -1,4 +1,4 @@
-"""What a search of tiles may do, and what it comes to. Data alone."""
+"""What a search of tilings is asked (`TilingOptions`) and what it answers (`TilingResult`)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.kernels.operator_allocations import lacks
 from tflm_planner.tflm.liveness import InputOverlapRule
 from tflm_planner.tflm.machine import Machine
+from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import PlanRecipe
 from tflm_planner.transforms.tile.operator_tiles import Border
@@ -20,9 +21,11 @@ METHODS: tuple[Method, ...] = get_args(Method)
 Objective = Literal["arena", "head"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
+Region = TiledRegion | LoopedRegion
+"""Operators that run in tiles, or a few rows at a time in a loop."""
 Progress = Callable[[str], None]
 MAX_REPORTED_SLOWDOWN = 1.5
-"""Instructions, relative to the original, beyond which nothing is worth a word."""
+"""Slower tilings, in instructions relative to the original, are not reported."""
 
 
 def check_choices(method: str, objective: str) -> None:
@@ -36,75 +39,93 @@ def check_choices(method: str, objective: str) -> None:
 
 @dataclass(frozen=True)
 class TilingOptions:
-    """machine, trails_of: the target. overhead: instructions allowed, relative to the model as it
-    was read (delta). method: "regions" or MOTES's beam search. objective: the bytes to lower, of
-    the whole arena or of the head alone. width: of the beam (beta). budget:
-    bytes that are enough: of the candidates that keep it the fastest wins. dialect: whether views
-    may cost no operator (`transforms.dialect`). new_kinds: operators that may be used although the
-    model does not use them, so that the firmware must register them; None for all. workers:
-    processes. most_work: operators that a search plans in its trials at most."""
+    """What the search may do, and what for."""
 
     machine: Machine
-    trails_of: InputOverlapRule
+    """The target, with the kernel library that runs on it."""
+    input_overlaps_of: InputOverlapRule
+    """For an operator, where its result may lie in the memory of a dying operand."""
     overhead: float = 1.10
+    """Instructions that a tiling may take, relative to the original model."""
     method: Method = "regions"
+    """The search of segments, or the beam search of MOTES."""
     objective: Objective = "arena"
+    """The bytes to lower: the whole arena, or its head alone."""
     width: int = 4
+    """States that the beam search keeps (beta in MOTES)."""
     budget: int | None = None
+    """Bytes that are enough: of the tilings that keep them the fastest wins. None: the smallest
+    tiling wins."""
     dialect: bool = True
+    """Whether a view may cost no operator (`transforms.dialect`)."""
     new_kinds: frozenset[str] | None = frozenset()
+    """Operators that may be added although the model does not use them, so that the firmware must
+    register them. None: all."""
     workers: int = 1
-    most_work: int = 1 << 40
+    """Processes that evaluate candidates."""
+    work_limit: int | None = None
+    """Operators that this search may plan, where that is less than its budget. None: no limit
+    beside the budget."""
+    search_budget: SearchBudget = DEFAULT_BUDGET
+    """The tuning constants."""
 
     def __post_init__(self) -> None:
         check_choices(self.method, self.objective)
 
-    def allows(self, kind: str, used: frozenset[str]) -> bool:
-        """Whether an operator of this kind may be in the result of a model that uses `used`: none
-        that the target's TFLM lacks, whatever the firmware may register."""
+    def allows(self, kind: str, used_kinds: frozenset[str]) -> bool:
+        """Whether the result of a model that uses `used_kinds` may use operators of this kind.
+        Operators that the target's TFLM lacks are never allowed."""
         permitted = self.new_kinds is None or kind in self.new_kinds
-        return kind in used or (permitted and not lacks(kind, self.machine.target))
+        return kind in used_kinds or (permitted and not lacks(kind, self.machine.target))
 
-    def borders(self, used: frozenset[str]) -> tuple[Border, ...]:
-        """How tiles may get the padding of an image's edge: by PAD only if that may be used."""
-        return ("waste", "pad") if self.allows("PAD", used) else ("waste",)
+    def allows_copies(self, used_kinds: frozenset[str]) -> bool:
+        """Whether parts of tensors may be cut out and joined by copying."""
+        return all(self.allows(kind, used_kinds) for kind in ("SLICE", "CONCATENATION"))
+
+    def borders(self, used_kinds: frozenset[str]) -> tuple[Border, ...]:
+        """How a tile may get the padding of the image's edge: by PAD only where that is allowed."""
+        return ("waste", "pad") if self.allows("PAD", used_kinds) else ("waste",)
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """Schemes with what they lead to.
+    """Regions of the original model, with the figures of the model that they lead to."""
 
-    schemes: regions in tiles or in loops; positions of operators as in the file, cleaned up.
-    arena, head: bytes by the plan that was made. overhead: instructions relative to the original.
-    bottleneck: the operator of the original at the peak. bound: whether all views are bound to
-    their parents (none is a copy then). order: operators of the original in running order, before
-    tiling; None for the file's. added: kinds of operators that the original does not have. recipe:
-    how these bytes were come to.
-    """
-
-    schemes: tuple[TiledRegion | LoopedRegion, ...]
+    regions: tuple[Region, ...]
+    """Operators by their positions in the file, once the model is normalized."""
     arena: int
+    """Bytes of the arena, by the plan that was made."""
     overhead: float
+    """Instructions relative to the original."""
     bottleneck: int | None
-    bound: bool
+    """Position of the operator of the original that runs at the peak; None if there is none."""
+    bind_views: bool
+    """Whether every view lies inside its parent, so that none is a copy."""
     head: int = 0
+    """Bytes of the head."""
     objective: Objective = "arena"
+    """The bytes that the search lowered."""
     order: tuple[int, ...] | None = None
-    added: tuple[str, ...] = ()
+    """Operators of the original in running order, before tiling; None for the file's order."""
+    new_kinds: tuple[str, ...] = ()
+    """Kinds of operators that the original does not use."""
     recipe: PlanRecipe | None = None
+    """How the plan with these figures was made; None if there was none."""
 
     @property
     def bytes(self) -> int:
-        """What is to be small."""
+        """The bytes that the search lowered."""
         return self.arena if self.objective == "arena" else self.head
 
     @property
     def rank(self) -> tuple[int, float, int]:
-        """Smaller is better; ties in bytes go to the faster, then to the one with fewer tiles."""
-        return self.bytes, self.overhead, len(self.schemes)
+        """Smaller is better. Of equal bytes the faster tiling is better, then the one with fewer
+        regions."""
+        return self.bytes, self.overhead, len(self.regions)
 
     def beats(self, other: Tiling, budget: int | None) -> bool:
-        """Within the budget the faster one wins, otherwise the smaller one."""
+        """Whether this tiling is better: the faster one if both keep the budget, else the smaller
+        one."""
         if budget is not None and max(self.bytes, other.bytes) <= budget:
             return (self.overhead, self.bytes) < (other.overhead, other.bytes)
         return self.rank < other.rank
@@ -112,33 +133,45 @@ class Tiling:
 
 @dataclass(frozen=True)
 class TilingResult:
-    """What a search came to. best: the empty tiling when nothing helps. front: tilings of which
-    none is both smaller and faster than another on the same firmware (`fronts_of`), the smallest
-    first. tried: candidates planned.
-    slower: what the front would go on with if more instructions were allowed, as far as the search
-    came across it."""
+    """The tilings that a search offers."""
 
     best: Tiling
+    """The best one; without regions when nothing helps."""
     front: tuple[Tiling, ...]
-    tried: int
+    """The smallest first: none is both smaller and faster than another on the same firmware (see
+    `pareto_fronts`)."""
+    evaluated: int
+    """Number of candidates that were evaluated."""
     slower: tuple[Tiling, ...] = ()
+    """How the front would go on if more instructions were allowed, as far as the search saw it."""
 
     @property
     def finalists(self) -> tuple[Tiling, ...]:
-        """The best one and, should it not stand closer scrutiny, those to fall back on."""
-        return tuple(dict.fromkeys(t for t in (self.best, *self.front) if t.schemes))
+        """The best tiling, then those to fall back on if it is refused."""
+        return tuple(dict.fromkeys(t for t in (self.best, *self.front) if t.regions))
+
+
+def best_tiling(tilings: Iterable[Tiling], budget: int | None) -> Tiling:
+    """The best tiling; of equals the first."""
+    best, *others = tilings
+    for other in others:
+        if other.beats(best, budget):
+            best = other
+    return best
 
 
 def pareto_fronts(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
-    """Two fronts in one, the smallest first: of the tilings that use what the model uses already,
-    and of all. What needs one operator more in the firmware beats nothing that needs none."""
-    found = list(tilings)
-    both = (*pareto_front(t for t in found if not t.added), *pareto_front(found))
+    """Two fronts in one, the smallest tiling first: the front of the tilings that need no new
+    operator, and the front of all. A tiling that needs a new operator never removes one that needs
+    none."""
+    every = list(tilings)
+    both = (*pareto_front(t for t in every if not t.new_kinds), *pareto_front(every))
     return tuple(sorted(dict.fromkeys(both), key=lambda t: t.rank))
 
 
 def slower_front(front: tuple[Tiling, ...], tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
-    """The front of what is smaller than all of `front`, and at most `MOST_OVERHEAD` slow."""
+    """The front of those that are smaller than all of `front`, and not slower than
+    `MAX_REPORTED_SLOWDOWN`."""
     least = min((t.bytes for t in front), default=0)
     return pareto_front(
         t for t in tilings if t.bytes < least and t.overhead <= MAX_REPORTED_SLOWDOWN
@@ -146,7 +179,7 @@ def slower_front(front: tuple[Tiling, ...], tilings: Iterable[Tiling]) -> tuple[
 
 
 def pareto_front(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
-    """Those of which none is both smaller and faster than another, the smallest first."""
+    """The tilings of which none is both smaller and faster than another, the smallest first."""
     front: list[Tiling] = []
     for tiling in sorted(tilings, key=lambda t: t.rank):
         if not front or tiling.overhead < front[-1].overhead:

@@ -1,11 +1,11 @@
-"""Chooses what to tile: the front door of `choice`.
+"""Chooses what to tile: the front door of this folder.
 
-    regions   the best segmentation of the operators, tried from the inside out (`segment_search`)
+    regions   segmentations of the operators, from the most promising one on (`segment_search`)
     motes     a beam from bottleneck to bottleneck, as published (`beam_search`)
 
-What is compared is the smallest arena of the target, tail and scratch and planning temp
-included: every tile of a convolution pays 140 + 8 * Cout bytes of tail again, so the best number
-of tiles is an interior optimum. Tilings slower than the overhead allows are dropped.
+Both compare the smallest arena of the target, with tail, scratch and planning memory: every tile
+of a convolution pays 140 + 8 * Cout bytes of tail again, so that neither few nor many tiles are
+best. Tilings that are slower than allowed are dropped.
 """
 
 from __future__ import annotations
@@ -56,12 +56,13 @@ def search_tiles(
     workers: Workers | None = None,
     stop: Stop | None = None,
 ) -> TilingResult:
-    """The best tiling found of the model in `data`; the empty one when nothing helps.
+    """Search the best tiling of the model in `data`; its best is empty when nothing helps.
 
-    Deterministic, whatever the number of processes, unless `stop` ends the search, which then
-    keeps the best so far. `workers`: those of another search of the same model, for the same
-    target and objective, that know what it knew; they stay open. Raises StoppedError where the
-    search is over before it could look at the model as it is.
+    The result depends on the model and the options alone, unless `stop` ends the search, which
+    then keeps the best tiling so far; the number of processes changes nothing. workers: those of
+    another search of the same model for the same target and objective, which remember its
+    evaluations; they stay open. None: workers of this search's own. Raises StoppedError where the
+    search is over before it could evaluate the untiled model.
     """
     say = on_progress or silent
     used = workers or Workers(data, options)
@@ -71,7 +72,7 @@ def search_tiles(
         search = kind(options, used)
         with suppress(StoppedError):
             search.run(say)
-        return search.found()
+        return search.result()
     finally:
         if workers is None:
             used.close()

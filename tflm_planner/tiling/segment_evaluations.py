@@ -1,8 +1,9 @@
-"""Items made true: intervals cut out, tiled and planned by themselves.
+"""Evaluates segments: intervals that are cut out of the model, tiled and planned by themselves.
 
-    item (sketched) --(borders, schedules)--> trials --best--> item (tried), or None
+    segment (estimated) --(borders, tile orders)--> candidates --best--> segment (evaluated) or None
 
-One for a whole search, as modes share what loops come to. It must not know covers.
+There is one of these for a whole search, as its modes share what loops come to. It must not know
+segmentations.
 """
 
 from __future__ import annotations
@@ -16,68 +17,81 @@ from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segmentation import Segment, SegmentKey
-from tflm_planner.tiling.segments import added_work, evaluated_segment, region_of, tiling_variants
+from tflm_planner.tiling.segments import (
+    added_work,
+    evaluated_segment,
+    evaluation_variants,
+    region_of,
+)
 from tflm_planner.transforms.tile.operator_tiles import Border
 
 
 @dataclass
 class SegmentEvaluations:
-    """Of one search. order: that of the line. count: items tried so far. loops: what is known of
-    those that are loops; None of those that cannot be."""
+    """The segments that one search has evaluated."""
 
     workers: Workers
     options: TilingOptions
-    whole: ModelEvaluations
+    models: ModelEvaluations
     order: tuple[int, ...]
+    """The order of the operators that makes the schedule."""
     count: int = 0
+    """Segments evaluated so far."""
     loops: dict[SegmentKey, Segment | None] = field(
         default_factory=dict[SegmentKey, "Segment | None"]
     )
+    """Segments in loops that were evaluated; None where the loop is impossible."""
     _border: dict[SegmentKey, Border] = field(default_factory=dict[SegmentKey, Border])
+    """The best border of each tiled segment."""
 
-    def made(self, items: Sequence[Segment], bound: bool) -> list[Segment | None]:
-        """The items with figures of trials; None of those that cannot be, or may not. bound:
-        whether views lie in their parents."""
-        borders = self.options.borders(self.whole.used)
-        ways: list[tuple[Segment, Border, Schedule]]
-        ways = [(item, *way) for item in items for way in tiling_variants(item, borders)]
-        questions = [
-            EvaluationRequest(
-                Candidate((region_of(item, item.first, border),), bound, None, CLIMB, how),
-                (item.first, item.end),
-                self.order,
-            )
-            for item, border, how in ways
+    def evaluate(self, segments: Sequence[Segment], bind_views: bool) -> list[Segment | None]:
+        """The segments with figures of evaluations; None where one is impossible or not allowed.
+        bind_views: views lie inside their parents."""
+        borders = self.options.borders(self.models.used_kinds)
+        budget = self.options.search_budget
+        variants: list[tuple[Segment, Border, Schedule]] = [
+            (segment, *variant)
+            for segment in segments
+            for variant in evaluation_variants(segment, borders, budget)
         ]
-        self.count += len(items)
-        fresh = {self.workers.key(q): q for q in questions if not self.workers.knows(q)}
-        self.whole.work.spend(sum(map(_work_of_interval, fresh.values())))
-        possible: dict[SegmentKey, list[tuple[Evaluation, Border]]] = {
-            item.key: [] for item in items
-        }
-        for (item, border, _), outcome in zip(ways, self.whole.outcomes(questions), strict=True):
-            if outcome is not None:
-                possible[item.key].append((outcome, border))
-        return [self._best(item, possible[item.key]) for item in items]
+        requests = [self._request(*variant, bind_views) for variant in variants]
+        self.count += len(segments)
+        unknown = {self.workers.key(r): r for r in requests if not self.workers.knows(r)}
+        self.models.work.spend(sum(map(_work_of_interval, unknown.values())))
+        possible: dict[SegmentKey, list[tuple[Evaluation, Border]]] = {s.key: [] for s in segments}
+        evaluations = self.models.request(requests)
+        for (segment, border, _), evaluation in zip(variants, evaluations, strict=True):
+            if evaluation is not None:
+                possible[segment.key].append((evaluation, border))
+        return [self._with_best(segment, possible[segment.key]) for segment in segments]
 
-    def _best(self, item: Segment, possible: list[tuple[Evaluation, Border]]) -> Segment | None:
-        """The item as the best of its trials says."""
-        least = min(possible, key=lambda p: (p[0].head, p[0].tail, p[0].instructions), default=None)
-        made = None
-        if least is not None:
-            outcome, self._border[item.key] = least
-            made = evaluated_segment(item, outcome)
-        if item.key.edge:
-            self.loops[item.key] = made
-        return made
+    def _request(
+        self, segment: Segment, border: Border, tile_order: Schedule, bind_views: bool
+    ) -> EvaluationRequest:
+        region = region_of(segment, segment.first, border)
+        candidate = Candidate((region,), bind_views, None, CLIMB, tile_order)
+        return EvaluationRequest(candidate, (segment.first, segment.end), self.order)
 
-    def trial_of(self, items: Iterable[Segment], bound: bool) -> Candidate:
-        """The whole model with these items."""
-        schemes = tuple(region_of(i, 0, self._border.get(i.key, "waste")) for i in items)
-        return Candidate(schemes, bound, self.order, CLIMB)
+    def _with_best(
+        self, segment: Segment, possible: list[tuple[Evaluation, Border]]
+    ) -> Segment | None:
+        """The segment with the figures of its best evaluation; None where there is none."""
+        best = min(possible, key=lambda p: (p[0].head, p[0].tail, p[0].instructions), default=None)
+        evaluated = None
+        if best is not None:
+            evaluation, self._border[segment.key] = best
+            evaluated = evaluated_segment(segment, evaluation)
+        if segment.key.is_loop:
+            self.loops[segment.key] = evaluated
+        return evaluated
+
+    def candidate_of(self, segments: Iterable[Segment], bind_views: bool) -> Candidate:
+        """The whole model with these segments."""
+        regions = tuple(region_of(s, 0, self._border.get(s.key, "waste")) for s in segments)
+        return Candidate(regions, bind_views, self.order, CLIMB)
 
 
-def _work_of_interval(question: EvaluationRequest) -> int:
-    """Operators that a trial of an interval plans."""
-    first, end = question.interval or (0, 0)
-    return end - first + sum(map(added_work, question.trial.schemes))
+def _work_of_interval(request: EvaluationRequest) -> int:
+    """Operators that an evaluation of an interval plans."""
+    first, end = request.interval or (0, 0)
+    return end - first + sum(map(added_work, request.candidate.regions))

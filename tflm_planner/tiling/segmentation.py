@@ -1,10 +1,13 @@
-"""Cuts a line of operators into intervals, the best way, by dynamic programming.
+"""Splits a schedule into segments, the best way, by dynamic programming.
 
-    0 ---- 3 ------- 9 -- 10 -- 11 ------- 16     an item for each stretch: as it is, or in tiles
+    0 ---- 3 ------- 9 -- 10 -- 11 ------- 16     each stretch is one segment, in tiles or in a
+                                                  loop, or one operator that runs untiled
 
-Under a cap on the head, what items add to the tail and to the instructions sums up, so the least
+Under a cap on the head, what segments add to the tail and to the instructions sums up. So the least
 tail for every number of instructions is found exactly, position by position; over all caps that
-matter this is the whole front of arena against latency. It knows numbers, not operators.
+matter this is the whole front of arena against latency. Two things are rounded or left out:
+instructions are counted in steps (rounded up), and segments act on each other at their borders,
+which no sum shows. This module knows numbers, not operators.
 """
 
 from __future__ import annotations
@@ -15,178 +18,208 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.transforms.tile.tiler import Halo
 
 Ints = npt.NDArray[np.int64]
 
-UNITS = 200
-"""Steps in which instructions are counted."""
-
 
 @dataclass(frozen=True, slots=True)
 class SegmentKey:
-    """How positions first .. end-1 may be run. split: (axis, parts) of tiles; (axis, rows a turn)
-    of a loop. halo: of tiles, as in `transforms.tile.tiler`. edge: what a loop does at the
-    image's borders; "" for tiles."""
+    """How the interval [first, end) of the schedule runs."""
 
     first: int
     end: int
     split: tuple[int, int]
+    """Of tiles: (axis, parts). Of a loop: (axis, rows a turn)."""
     halo: Halo = "recompute"
+    """What tiles do about rows that several of them read (`transforms.tile.tiler`)."""
     edge: str = ""
+    """What a loop does at the image's borders; "" for tiles."""
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether the interval runs in a loop, not in tiles."""
+        return bool(self.edge)
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A way with its price. head: bytes that it needs. tail, cost: bytes and instructions that it
-    adds. tried: whether these are figures of a trial, not of a sketch."""
+    """An interval [first, end) in tiles or in a loop, with its figures."""
 
     first: int
     end: int
     head: int
+    """Bytes of the head while it runs."""
     tail: int
-    cost: int
+    """Bytes that it adds to the tail."""
+    instructions: int
+    """Instructions that it adds."""
     key: SegmentKey
-    tried: bool = False
+    is_evaluated: bool = False
+    """Whether the figures come from an evaluation, not from an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segmentation:
-    """A way through all positions. items: those that are more than positions as they are."""
+    """A split of the whole schedule: these segments, and single untiled operators between them."""
 
-    items: tuple[Segment, ...]
+    segments: tuple[Segment, ...]
     head: int
+    """Bytes of the head, the largest of all its parts."""
     tail: int
-    cost: int
+    """Bytes that the segments add to the tail."""
+    instructions: int
+    """Instructions that the segments add."""
 
     @property
-    def ways(self) -> tuple[SegmentKey, ...]:
-        """What is run otherwise than it is."""
-        return tuple(i.key for i in self.items)
+    def keys(self) -> tuple[SegmentKey, ...]:
+        """How the segments run."""
+        return tuple(s.key for s in self.segments)
 
     @property
-    def tried(self) -> bool:
-        """Whether all its figures come from trials."""
-        return all(i.tried for i in self.items)
+    def is_evaluated(self) -> bool:
+        """Whether the figures of all segments come from evaluations."""
+        return all(s.is_evaluated for s in self.segments)
 
 
 class Segmenter:
-    """All items, and the cheapest way found for any cap. `needs`: bytes that each position needs
-    as it is. `allowed`: instructions that may be added."""
+    """All segments that are known, and the best segmentations for any cap on the head.
 
-    def __init__(self, needs: Sequence[int], allowed: int) -> None:
-        self._needs, self._count = list(needs), len(needs)
-        self._allowed = max(allowed, 1)
-        self._ending: list[dict[SegmentKey, Segment]] = [{} for _ in range(self._count + 1)]
-        self._known: dict[tuple[int, frozenset[SegmentKey]], list[Segmentation]] = {}
-        self._listed: _Table | None = None
+    live_bytes: head of each operator that runs untiled. allowed_instructions: instructions that a
+    segmentation may add.
+    """
 
-    def add(self, item: Segment) -> None:
-        """Offer an item; one of the same key is replaced."""
-        before = self._ending[item.end].get(item.key)
-        if item.cost > self._allowed:
-            self.drop(item)
+    def __init__(
+        self,
+        live_bytes: Sequence[int],
+        allowed_instructions: int,
+        budget: SearchBudget = DEFAULT_BUDGET,
+    ) -> None:
+        self._live_bytes, self._count = list(live_bytes), len(live_bytes)
+        self._allowed, self._steps = max(allowed_instructions, 1), budget.instruction_steps
+        self._segments_ending_at: list[dict[SegmentKey, Segment]] = [
+            {} for _ in range(self._count + 1)
+        ]
+        self._solved: dict[tuple[int, frozenset[SegmentKey]], list[Segmentation]] = {}
+        self._cached_table: _Table | None = None
+
+    def add(self, segment: Segment) -> None:
+        """Add a segment; it replaces the one of the same key. A segment that is too slow by itself
+        is removed instead."""
+        known = self._segments_ending_at[segment.end].get(segment.key)
+        if segment.instructions > self._allowed:
+            self.remove(segment)
             return
-        self._ending[item.end][item.key] = item
-        if before is None or (item.head, item.tail, item.cost) < (
-            max(item.head, before.head), max(item.tail, before.tail), max(item.cost, before.cost),
-        ):  # fmt: skip
-            self._known = {
-                key: covers
-                for key, covers in self._known.items()
-                if key[0] < item.head or item.key in key[1]
+        self._segments_ending_at[segment.end][segment.key] = segment
+        if known is None or (segment.head, segment.tail, segment.instructions) < (
+            max(segment.head, known.head),
+            max(segment.tail, known.tail),
+            max(segment.instructions, known.instructions),
+        ):  # it got better somewhere
+            self._solved = {
+                key: solved
+                for key, solved in self._solved.items()
+                if key[0] < segment.head or segment.key in key[1]
             }
-        self._forget(item, before)
+        self._forget_segmentations_with(segment, known)
 
-    def drop(self, item: Segment) -> None:
-        """Take an item back."""
-        self._forget(item, self._ending[item.end].pop(item.key, None))
+    def remove(self, segment: Segment) -> None:
+        """Remove the segment of this key."""
+        known = self._segments_ending_at[segment.end].pop(segment.key, None)
+        self._forget_segmentations_with(segment, known)
 
-    def _forget(self, item: Segment, before: Segment | None) -> None:
-        """What got dearer changes only the covers that it is part of."""
-        self._listed = None
-        if before is None or not self._known:
+    def _forget_segmentations_with(self, segment: Segment, known: Segment | None) -> None:
+        """A segment that got worse changes only the segmentations that it is part of."""
+        self._cached_table = None
+        if known is None or not self._solved:
             return
-        self._known = {
-            key: covers
-            for key, covers in self._known.items()
-            if not any(i.key == item.key for c in covers for i in c.items)
+        self._solved = {
+            key: solved
+            for key, solved in self._solved.items()
+            if not any(s.key == segment.key for one in solved for s in one.segments)
         }
 
-    def caps(self) -> list[int]:
+    def head_caps(self) -> list[int]:
         """Heads that may make a difference, the lowest first."""
-        heads = {i.head for items in self._ending for i in items.values()} | set(self._needs)
-        return sorted(h for h in heads if h <= max(self._needs, default=0))
+        segments = (s for ending in self._segments_ending_at for s in ending.values())
+        heads = {s.head for s in segments} | set(self._live_bytes)
+        return sorted(head for head in heads if head <= max(self._live_bytes, default=0))
 
-    def covers(self, cap: int) -> list[Segmentation]:
-        """With heads up to `cap`: those with the least tail for their instructions, the slowest
-        first. Empty where the cap cannot be kept."""
-        return self.without(cap, frozenset())
+    def best(self, cap: int) -> list[Segmentation]:
+        """With a head of at most `cap` bytes: the segmentations with the least tail for their
+        instructions, the slowest first. Empty where none keeps the cap."""
+        return self.best_without(cap, frozenset())
 
-    def without(self, cap: int, banned: frozenset[SegmentKey]) -> list[Segmentation]:
-        """The same, but for these ways."""
-        if (cap, banned) not in self._known:
-            self._known[cap, banned] = self._solved(cap, banned)
-        return self._known[cap, banned]
+    def best_without(self, cap: int, banned: frozenset[SegmentKey]) -> list[Segmentation]:
+        """The same without the segments of these keys."""
+        if (cap, banned) not in self._solved:
+            self._solved[cap, banned] = self._solve(cap, banned)
+        return self._solved[cap, banned]
 
-    def _solved(self, cap: int, banned: frozenset[SegmentKey]) -> list[Segmentation]:
+    def _solve(self, cap: int, banned: frozenset[SegmentKey]) -> list[Segmentation]:
         # Compiled code, which takes its time to import.
-        from tflm_planner.tiling.segmentation_kernel import FAR, best_segmentations
+        from tflm_planner.tiling.segmentation_kernel import IMPOSSIBLE, best_segmentations
 
         table = self._table()
-        usable = np.ones(len(table.items), np.bool_)
+        usable = np.ones(len(table.segments), np.bool_)
         if banned:
-            usable[[k for k, item in enumerate(table.items) if item.key in banned]] = False
-        last, choice = best_segmentations(
-            table.needs, table.starts, table.figures, usable, cap, UNITS
+            usable[[k for k, s in enumerate(table.segments) if s.key in banned]] = False
+        least_tail, choice = best_segmentations(
+            table.live_bytes, table.starts, table.figures, usable, cap, self._steps
         )
-        found: list[Segmentation] = []
-        units = UNITS
-        while units >= 0 and last[units] < FAR:
-            least = int(np.argmax(last == last[units]))  # as few instructions for this tail
-            found.append(self._walk(table, choice, least))
-            units = least - 1
-        return found
+        solved: list[Segmentation] = []
+        steps = self._steps
+        while steps >= 0 and least_tail[steps] < IMPOSSIBLE:
+            fewest = int(np.argmax(least_tail == least_tail[steps]))  # steps for this tail
+            solved.append(self._trace_back(table, choice, fewest))
+            steps = fewest - 1
+        return solved
 
-    def _walk(self, table: _Table, choice: Ints, units: int) -> Segmentation:
-        at, items, head = self._count, list[Segment](), 0
-        while at > 0:
-            taken = int(choice[at, units])
-            if taken < 0:
-                head = max(head, self._needs[at - 1])
-                at -= 1
+    def _trace_back(self, table: _Table, choice: Ints, steps: int) -> Segmentation:
+        """The choices that led to the end in so many instruction steps."""
+        end, segments, head = self._count, list[Segment](), 0
+        while end > 0:
+            chosen = int(choice[end, steps])
+            if chosen < 0:
+                head = max(head, self._live_bytes[end - 1])
+                end -= 1
                 continue
-            item = table.items[taken]
-            items.append(item)
-            head, at, units = max(head, item.head), item.first, units - int(table.figures[3, taken])
-        items.reverse()
+            segment = table.segments[chosen]
+            segments.append(segment)
+            head, end = max(head, segment.head), segment.first
+            steps -= int(table.figures[3, chosen])
+        segments.reverse()
         return Segmentation(
-            tuple(items), head, sum(i.tail for i in items), sum(i.cost for i in items)
+            tuple(segments),
+            head,
+            sum(s.tail for s in segments),
+            sum(s.instructions for s in segments),
         )
 
     def _table(self) -> _Table:
-        """All items as arrays, until one comes or goes."""
-        if self._listed is None:
-            items = [item for ending in self._ending for item in ending.values()]
-            starts = np.cumsum([0, *map(len, self._ending)])
-            units = [-(-max(i.cost, 0) * UNITS // self._allowed) for i in items]
-            rows = [(i.first, i.head, i.tail, u) for i, u in zip(items, units, strict=True)]
+        """All segments as arrays, until one is added or removed."""
+        if self._cached_table is None:
+            segments = [s for ending in self._segments_ending_at for s in ending.values()]
+            starts = np.cumsum([0, *map(len, self._segments_ending_at)])
+            steps = [-(-max(s.instructions, 0) * self._steps // self._allowed) for s in segments]
+            rows = [(s.first, s.head, s.tail, u) for s, u in zip(segments, steps, strict=True)]
             figures = np.array(rows, np.int64).reshape(-1, 4).T
-            self._listed = _Table(
-                items,
-                np.array(self._needs, np.int64),
+            self._cached_table = _Table(
+                segments,
+                np.array(self._live_bytes, np.int64),
                 starts.astype(np.int64),
                 np.ascontiguousarray(figures),
             )
-        return self._listed
+        return self._cached_table
 
 
 @dataclass(frozen=True)
 class _Table:
-    """items: by their ends, as they came. starts: of those of each end. figures: where they begin,
-    their heads, tails, and units of instructions."""
+    """What the dynamic program reads; see `best_segmentations`."""
 
-    items: list[Segment]
-    needs: Ints
+    segments: list[Segment]
+    """Sorted by ends, then as they were added."""
+    live_bytes: Ints
     starts: Ints
     figures: Ints

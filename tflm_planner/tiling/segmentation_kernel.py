@@ -1,9 +1,9 @@
-"""The best covers of a line by items, compiled: the dynamic program of `partition`.
+"""The dynamic program of `segmentation`, compiled.
 
-    best[end][u]     the least tail of positions 0 .. end-1 for at most u units of instructions
-    choice[end][u]   what comes last there: an item, or a position as it is
+    least_tail[end][u]   tail added by positions 0 .. end-1 with at most u instruction steps, bytes
+    choice[end][u]       what ends there: a segment, or one operator untiled
 
-It knows arrays of integers only. It is imported lazily, as compiled code is.
+It knows arrays of integers only. It is imported lazily, as all compiled code.
 """
 
 from __future__ import annotations
@@ -16,25 +16,28 @@ from tflm_planner.memory.allocators.machine_code import Ints, compiled
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
-FAR = 1 << 60
-"""The tail of what cannot be had."""
-AS_IS, NOTHING = -1, -2
-"""Choices that are no item."""
+IMPOSSIBLE = 1 << 60
+"""The tail where nothing keeps the cap."""
+UNTILED, NOTHING = -1, -2
+"""Choices that are no segment."""
 
 
 def best_segmentations(
-    needs: Ints, starts: Ints, figures: Ints, usable: Bools, cap: int, most: int
+    live_bytes: Ints, starts: Ints, figures: Ints, usable: Bools, cap: int, steps: int
 ) -> tuple[Ints, Ints]:
-    """The last row of `best`, and `choice`, under a cap on heads. needs: of positions as they are.
-    starts: of the items that end at a position, which are listed by their ends. figures: where
-    items begin, their heads, tails, and units of instructions. usable: which may be taken. most:
-    units of instructions. Of equal tails the earlier item is taken."""
-    count = len(needs)
-    best = np.full((count + 1, most + 1), FAR, np.int64)
-    choice = np.full((count + 1, most + 1), NOTHING, np.int64)
-    best[0] = 0
-    _cover(needs, starts, np.ascontiguousarray(figures), usable, cap, best, choice)
-    return best[count].copy(), choice
+    """The last row of `least_tail`, and `choice`, for heads of at most `cap` bytes.
+
+    live_bytes: head of each untiled operator. starts: where the segments that end at a position
+    begin in the list of segments, which is sorted by ends. figures: of each segment its first
+    position, head, tail and instruction steps. usable: which segments may be chosen. steps: all
+    instruction steps. Of equal tails the untiled operator is chosen, then the earlier segment.
+    """
+    count = len(live_bytes)
+    least_tail = np.full((count + 1, steps + 1), IMPOSSIBLE, np.int64)
+    choice = np.full((count + 1, steps + 1), NOTHING, np.int64)
+    least_tail[0] = 0
+    _fill(live_bytes, starts, np.ascontiguousarray(figures), usable, cap, least_tail, choice)
+    return least_tail[count].copy(), choice
 
 
 def warm_up() -> None:
@@ -46,22 +49,24 @@ def warm_up() -> None:
 
 
 @compiled
-def _cover(
-    needs: Ints, starts: Ints, figures: Ints, usable: Bools, cap: int, best: Ints, choice: Ints
-) -> None:
-    count, most = needs.size, best.shape[1] - 1
+def _fill(
+    live_bytes: Ints, starts: Ints, figures: Ints, usable: Bools, cap: int, least_tail: Ints,
+    choice: Ints,
+) -> None:  # fmt: skip
+    """Fill both tables from their first rows."""
+    count, steps = live_bytes.size, least_tail.shape[1] - 1
     for end in range(1, count + 1):
-        if needs[end - 1] <= cap:
-            for u in range(most + 1):
-                if best[end - 1, u] < FAR:
-                    best[end, u] = best[end - 1, u]
-                    choice[end, u] = AS_IS
-        for item in range(starts[end], starts[end + 1]):
-            if figures[1, item] > cap or not usable[item]:
+        if live_bytes[end - 1] <= cap:
+            for u in range(steps + 1):
+                if least_tail[end - 1, u] < IMPOSSIBLE:
+                    least_tail[end, u] = least_tail[end - 1, u]
+                    choice[end, u] = UNTILED
+        for segment in range(starts[end], starts[end + 1]):
+            if figures[1, segment] > cap or not usable[segment]:
                 continue
-            begin, tail, spent = figures[0, item], figures[2, item], figures[3, item]
-            for u in range(spent, most + 1):
-                before = best[begin, u - spent]
-                if before < FAR and before + tail < best[end, u]:
-                    best[end, u] = before + tail
-                    choice[end, u] = item
+            begin, tail, spent = figures[0, segment], figures[2, segment], figures[3, segment]
+            for u in range(spent, steps + 1):
+                before = least_tail[begin, u - spent]
+                if before < IMPOSSIBLE and before + tail < least_tail[end, u]:
+                    least_tail[end, u] = before + tail
+                    choice[end, u] = segment

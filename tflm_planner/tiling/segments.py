@@ -1,5 +1,7 @@
-"""What partitions are made of: sketches as items, the regions that they stand for, the work of
-trying them. It must not know which are tried."""
+"""Segments made from estimates, the regions that they stand for, and the work of evaluating them.
+
+It must not know which segments are evaluated.
+"""
 
 from __future__ import annotations
 
@@ -8,92 +10,105 @@ from dataclasses import replace
 from math import prod
 from typing import cast
 
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.loops import LoopEstimate
 from tflm_planner.tiling.estimate.tiles import TileEstimate
 from tflm_planner.tiling.evaluate.candidate import Evaluation, Schedule
+from tflm_planner.tiling.options import Region
 from tflm_planner.tiling.segmentation import Segment, Segmentation, SegmentKey
 from tflm_planner.transforms.row_loop import Edge, LoopedRegion
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
 from tflm_planner.transforms.tile.tiler import Halo
 
-LARGE_WORK = 300
-"""Operators of an interval in tiles that is tried in one way only."""
-SCHEDULES: tuple[Schedule, ...] = ("file", "best")
-"""Orders of the tiles that are tried."""
-BATCH = 24
-"""Items tried in one round at most."""
-_LOOP_WORK, _USE_WORK = 12, 4
+TILE_ORDERS: tuple[Schedule, ...] = ("file", "best")
+"""Orders of the tiled operators in which a candidate is evaluated."""
+_LOOP_WORK, _WORK_PER_LOOPED_OPERATOR = 12, 4
 """Operators of a loop beside those of its region, and for each of them, about."""
 
 
-def tiled_segment(sketch: TileEstimate, halo: Halo) -> Segment:
-    """An interval in tiles."""
-    key = SegmentKey(sketch.first, sketch.end, (sketch.axis, sketch.parts), halo)
+def tiled_segment(estimate: TileEstimate, halo: Halo) -> Segment:
+    """The segment of an estimate in tiles."""
+    key = SegmentKey(estimate.first, estimate.end, (estimate.axis, estimate.parts), halo)
     return Segment(
-        sketch.first, sketch.end, sketch.head, sketch.tail, max(sketch.instructions, 0), key
+        estimate.first,
+        estimate.end,
+        estimate.head,
+        estimate.tail,
+        max(estimate.instructions, 0),
+        key,
     )
 
 
-def looped_segment(sketch: LoopEstimate) -> Segment:
-    """An interval in a loop."""
-    key = SegmentKey(sketch.first, sketch.end, (ROWS, sketch.rows), edge=sketch.border)
-    return Segment(sketch.first, sketch.end, sketch.head, sketch.tail, sketch.instructions, key)
+def looped_segment(estimate: LoopEstimate) -> Segment:
+    """The segment of an estimate in a loop."""
+    key = SegmentKey(estimate.first, estimate.end, (ROWS, estimate.rows), edge=estimate.border)
+    return Segment(
+        estimate.first, estimate.end, estimate.head, estimate.tail, estimate.instructions, key
+    )
 
 
-def evaluated_segment(item: Segment, outcome: Evaluation) -> Segment:
-    """The same item with the figures of a trial."""
+def evaluated_segment(segment: Segment, evaluation: Evaluation) -> Segment:
+    """The same segment with the figures of an evaluation."""
     return replace(
-        item,
-        head=outcome.head,
-        tail=outcome.tail,
-        cost=max(outcome.instructions, 0),
-        tried=True,
+        segment,
+        head=evaluation.head,
+        tail=evaluation.tail,
+        instructions=max(evaluation.instructions, 0),
+        is_evaluated=True,
     )
 
 
-def region_of(item: Segment, start: int, border: Border) -> TiledRegion | LoopedRegion:
-    """The scheme or the loop of an item, with positions counted from `start`."""
-    ops = tuple(range(item.first - start, item.end - start))
-    if item.key.edge:
-        return LoopedRegion(ops, item.key.split[1], cast("Edge", item.key.edge))
-    return TiledRegion(ops, (item.key.split,), halo=item.key.halo, border=border)
+def region_of(segment: Segment, start: int, border: Border) -> Region:
+    """The region that a segment stands for, with positions counted from `start`."""
+    ops = tuple(range(segment.first - start, segment.end - start))
+    key = segment.key
+    if key.is_loop:
+        return LoopedRegion(ops, key.split[1], cast("Edge", key.edge))
+    return TiledRegion(ops, (key.split,), halo=key.halo, border=border)
 
 
-def tiling_variants(item: Segment, borders: Sequence[Border]) -> list[tuple[Border, Schedule]]:
-    """Borders and schedules to try an item with; few where a trial takes long."""
-    if item.key.edge:
+def evaluation_variants(
+    segment: Segment, borders: Sequence[Border], budget: SearchBudget
+) -> list[tuple[Border, Schedule]]:
+    """The borders and tile orders in which a segment is evaluated; one pair where evaluations take
+    long."""
+    if segment.key.is_loop:
         return [("waste", "file")]
-    if segment_work(item) > LARGE_WORK:
+    if segment_work(segment) > budget.variants_segment:
         return [(borders[-1], "file")]
-    return [(b, s) for b in borders for s in SCHEDULES]
+    return [(border, tile_order) for border in borders for tile_order in TILE_ORDERS]
 
 
-def segment_work(item: Segment) -> int:
-    """Operators that a trial of an item plans, about."""
-    if item.key.edge:
-        return _LOOP_WORK + _USE_WORK * (item.end - item.first)
-    return (item.end - item.first) * item.key.split[1]
+def segment_work(segment: Segment) -> int:
+    """Operators that an evaluation of a segment plans, about."""
+    if segment.key.is_loop:
+        return _LOOP_WORK + _WORK_PER_LOOPED_OPERATOR * (segment.end - segment.first)
+    return (segment.end - segment.first) * segment.key.split[1]
 
 
-def added_work(region: TiledRegion | LoopedRegion) -> int:
-    """Operators that a region in tiles or in a loop adds, about."""
+def added_work(region: Region) -> int:
+    """Operators that a region adds to the model, about."""
     if isinstance(region, LoopedRegion):
-        return _LOOP_WORK + _USE_WORK * len(region.ops)
+        return _LOOP_WORK + _WORK_PER_LOOPED_OPERATOR * len(region.ops)
     return (prod(n for _, n in region.splits) - 1) * len(region.ops)
 
 
-def sample_by_promise(covers: list[Segmentation]) -> list[Segmentation]:
-    """The most promising cover, then some of all promises: what looks best is often not true, and
-    a good one should be at hand whenever time is up."""
-    return [*covers[:1], *covers[1 :: max(len(covers) // BATCH, 1)], *covers]
+def sample_by_promise(
+    segmentations: list[Segmentation], budget: SearchBudget
+) -> list[Segmentation]:
+    """The most promising segmentation first, then some of every promise, then all. What looks best
+    often breaks its promise, and a good one should be at hand whenever the search ends."""
+    step = max(len(segmentations) // budget.batch, 1)
+    return [*segmentations[:1], *segmentations[1::step], *segmentations]
 
 
-def first_batch(items: Iterable[Segment]) -> list[Segment]:
-    """The first few items; fewer of those that take long."""
-    found: dict[SegmentKey, Segment] = {}
-    for item in items:
-        found[item.key] = item
-        if len(found) >= BATCH or sum(map(segment_work, found.values())) > BATCH * LARGE_WORK:
+def first_batch(segments: Iterable[Segment], budget: SearchBudget) -> list[Segment]:
+    """The first few segments, each once; fewer of those whose evaluation takes long."""
+    batch: dict[SegmentKey, Segment] = {}
+    most_work = budget.batch * budget.variants_segment
+    for segment in segments:
+        batch[segment.key] = segment
+        if len(batch) >= budget.batch or sum(map(segment_work, batch.values())) > most_work:
             break
-    return list(found.values())
+    return list(batch.values())

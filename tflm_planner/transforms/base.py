@@ -7,7 +7,8 @@ through `rewriter` alone and returns notes: what it did, or why it did not.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from tflm_planner.model.check import check
 from tflm_planner.model.ir import Model, Op, Tensor
@@ -50,16 +51,27 @@ class RegionRewrite(Protocol):
 R = TypeVar("R", bound=RegionRewrite)
 
 
+@dataclass(frozen=True)
+class RegionResult(Generic[R]):
+    """What became of a region. note: for the report. refusal: why it was left as it is; None where
+    it was rewritten."""
+
+    region: R
+    note: str
+    refusal: TransformRefusedError | None = None
+
+
 def apply_regions(
     model: Model,
     regions: Sequence[R],
     rewrite: Callable[[R, list[Op]], str],
     refused: type[TransformRefusedError] = TransformRefusedError,
-) -> list[str]:
-    """Rewrite regions one by one; all positions are those of the model as it is now. A note for
-    each: the rewriter's, or why it refused. `refused`: how regions that share an operator are."""
+) -> list[RegionResult[R]]:
+    """Rewrite regions one by one; all positions are those of the model as it is now. One result a
+    region, in their order. rewrite: returns a note. refused: the error for regions that share an
+    operator with an earlier one, or that would change the order of side effects."""
     listed = list(model.main.ops)
-    notes: list[str] = []
+    results: list[RegionResult[R]] = []
     taken: set[Op] = set()
     for region, ops in [(r, [listed[i] for i in sorted(set(r.ops))]) for r in regions]:
         try:
@@ -67,11 +79,11 @@ def apply_regions(
                 raise refused("regions share an operator")
             if _turns_effects(model.main.ops, ops):
                 raise refused("operators with side effects among it would change their order")
-            notes.append(rewrite(region, ops))
+            results.append(RegionResult(region, rewrite(region, ops)))
             taken |= set(ops)
         except TransformRefusedError as error:
-            notes.append(f"{error.prefix}: {error}")
-    return notes
+            results.append(RegionResult(region, f"{error.prefix}: {error}", error))
+    return results
 
 
 def _turns_effects(ops: Sequence[Op], region: Sequence[Op]) -> bool:

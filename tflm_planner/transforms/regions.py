@@ -6,21 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tflm_planner.model.ir import Model, Op
-from tflm_planner.transforms.base import apply_regions
+from tflm_planner.transforms.base import RegionResult, apply_regions
 from tflm_planner.transforms.row_loop import LoopedRegion, loop_region
 from tflm_planner.transforms.tile.tile import TiledRegion, tile_region
 
 
 @dataclass(frozen=True)
 class Regions:
-    """Applies schemes and loops; regions that cannot be rewritten stay, with a note. inexact:
-    whether sums may be split."""
+    """Puts regions into tiles or loops; a region that is refused stays as it is, with a note.
+    inexact: whether sums may be split."""
 
     regions: tuple[TiledRegion | LoopedRegion, ...]
     inexact: bool = False
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
+        return [result.note for result in self.rewrite(model)]
+
+    def rewrite(self, model: Model) -> list[RegionResult[TiledRegion | LoopedRegion]]:
+        """The same, with one result a region instead of notes."""
 
         def rewrite(region: TiledRegion | LoopedRegion, ops: Sequence[Op]) -> str:
             if isinstance(region, LoopedRegion):

@@ -1,10 +1,10 @@
-"""Ranges of rows that tiles need, from the results of an interval back to its operands.
+"""The rows that tiles need, from the results of an interval back to its operands.
 
-    operators      first ....... at ....... end-1
-    extend(at)             <-----|                  each takes in the operator before: its share of
-                                                    every tile, and what that reads of its operands
+    positions      first ....... position ....... end-1
+    extend(position)                <-----|       takes in the operator before: the rows that each
+                                                  tile makes of its result and reads of its operands
 
-It adds up tail, temporary memory and instructions; it must not know what lives when (`living`).
+It adds up tail, planning memory and instructions. It must not know what lives when (`live_bytes`).
 """
 
 from __future__ import annotations
@@ -31,243 +31,266 @@ from tflm_planner.tiling.estimate.ranges import (
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.transforms.tile.tiler import cuts
 
-HaloPolicy = Literal["no", "blocks", "rows"]
-"""Halos are recomputed; kept in as many equal blocks as there are tiles, and joined by copying
-("merge" in `transforms.tile.tiler`); kept row by row, with nothing copied (what no stock
-operators do, and so a floor)."""
-_JOIN_TAIL, _JOIN_BYTE = 84, 0.6
-"""Bytes of tail of a CONCATENATION; instructions of a byte that it copies, about."""
-_DISPATCH = 400
+HaloPolicy = Literal["recompute", "blocks", "rows"]
+"""What happens to rows that several tiles read. "recompute": each tile computes them again.
+"blocks": they are kept in as many equal blocks as there are tiles, and joined by copying ("merge"
+in `transforms.tile.tiler`). "rows": they are kept row by row and nothing is copied; no stock
+operators do that, so this gives a lower bound."""
+_CONCATENATION_TAIL, _INSTRUCTIONS_PER_COPIED_BYTE = 84, 0.6
+"""Bytes of tail of a CONCATENATION, and instructions for each byte that it copies, about."""
+_OPERATOR_INSTRUCTIONS = 400
 """Instructions of an operator that computes nothing, about."""
 
 
 @dataclass(frozen=True, slots=True)
 class EstimateLimits:
-    """Where a walk ends: bytes of tail and instructions that may be added. views: whether parts
-    of tensors are views where they are runs of bytes."""
+    """When a walk gives a part count up."""
 
     tail: int
+    """Bytes that tiling may add to the tail."""
     instructions: int
+    """Instructions that tiling may add."""
     views: bool = True
+    """Whether contiguous parts of tensors are views."""
 
 
 @dataclass
 class BackwardWalk:
-    """Operators before `end` in tiles along `axis`, as far as `extend` was called. numbers: of
-    tiles, all looked at together: what hangs together with what is the same for all."""
+    """The operators before position `end` in tiles along `axis`, as far as `extend` has come.
 
-    line: LinearSchedule
+    All part counts are computed together, one entry of a vector for each. Sums (`instructions`,
+    `tail`, `planning_temp`) are what tiling adds so far.
+    """
+
+    schedule: LinearSchedule
     end: int
     axis: int
-    numbers: Vector
+    part_counts: Vector
     limits: EstimateLimits
-    kept: HaloPolicy = "no"
-    spans: dict[int, tuple[Grid, Grid]] = field(default_factory=dict[int, tuple[Grid, Grid]])
-    """Where halos are kept, tensor -> the first row that a tile or a later one reads, and the row
-    behind the last one made in it."""
-    ranges: dict[int, RowRanges] = field(default_factory=dict[int, RowRanges])
-    pieces: dict[int, RowRanges] = field(default_factory=dict[int, RowRanges])
-    uneven: dict[int, Bools] = field(default_factory=dict[int, Bools])
-    """Tensor -> for which numbers its readers need different parts."""
-    last: dict[int, int] = field(default_factory=dict[int, int])
-    """Tensor -> its last reader within."""
-    sizes: dict[int, Grid] = field(default_factory=dict[int, Grid])
-    """Tensor -> bytes of each tile's share of it."""
-    early: Prologue = field(default_factory=Prologue)
-    """What runs once, before the tiles."""
-    beside: int = 0
+    halo_policy: HaloPolicy = "recompute"
+    ranges: dict[Tensor, RowRanges] = field(default_factory=dict[Tensor, RowRanges])
+    """Rows that the operators taken in so far read of a tensor; of a result, also its own part."""
+    result_parts: dict[Tensor, RowRanges] = field(default_factory=dict[Tensor, RowRanges])
+    """For tensors that are needed behind the interval: the part that each tile contributes."""
+    kept_rows: dict[Tensor, tuple[Grid, Grid]] = field(
+        default_factory=dict[Tensor, "tuple[Grid, Grid]"]
+    )
+    """Where halos are kept: the first row that a tile or a later one reads, and the row behind the
+    last one that is made by the end of the tile."""
+    uneven: dict[Tensor, Bools] = field(default_factory=dict[Tensor, Bools])
+    """For which part counts the readers of a tensor need different rows."""
+    last_reader: dict[Tensor, int] = field(default_factory=dict[Tensor, int])
+    """Position of the last operator of the interval that reads a tensor, within tiles."""
+    part_bytes: dict[Tensor, Grid] = field(default_factory=dict[Tensor, Grid])
+    """Bytes of each tile's rows of a tensor."""
+    prologue: Prologue = field(default_factory=Prologue)
+    """Operators that run once, before the tiles."""
+    taken_apart: set[Tensor] = field(default_factory=set[Tensor])
+    """Operands of operators with several results: no part of them is a view."""
+    bytes_beside: int = 0
     """Bytes of the tensors that live through the interval."""
-    extra: npt.NDArray[np.float64] = field(init=False)
+    untiled_bytes: int = 0
+    """Bytes that the operators need untiled."""
+    instructions: npt.NDArray[np.float64] = field(init=False)
     tail: Vector = field(init=False)
-    temp: Vector = field(init=False)
-    """Instructions and bytes added so far."""
-    possible: Bools = field(init=False)
-    """Numbers for which there are as many tiles, and that do not cost too much so far: longer
-    intervals cost more."""
-    missing: Bools = field(init=False)
-    """Tiles of the grid that a number does not have."""
-    need: int = 0
-    """Bytes that the operators need as they are."""
-    apart: set[int] = field(default_factory=set[int])
-    """Tensors that are taken apart: of those no part is a view."""
+    planning_temp: Vector = field(init=False)
+    feasible: Bools = field(init=False)
+    """Part counts that give as many tiles and keep the limits so far: longer intervals only cost
+    more."""
+    no_tile: Bools = field(init=False)
+    """Entries of a grid that stand for no tile: the part count has fewer."""
 
     def __post_init__(self) -> None:
-        self.beside = self.line.crossing[self.end]
-        self.extra = np.zeros(len(self.numbers))
-        self.tail, self.temp = np.zeros_like(self.numbers), np.zeros_like(self.numbers)
-        self._none = np.zeros(len(self.numbers), np.bool_)
-        self.possible = ~self._none
-        self.missing = np.arange(self.numbers.max()) >= self.numbers[:, None]
+        self.bytes_beside = self.schedule.crossing_bytes[self.end]
+        self.instructions = np.zeros(len(self.part_counts))
+        self.tail = np.zeros_like(self.part_counts)
+        self.planning_temp = np.zeros_like(self.part_counts)
+        self._never = np.zeros(len(self.part_counts), np.bool_)
+        self.feasible = ~self._never
+        self.no_tile = np.arange(self.part_counts.max()) >= self.part_counts[:, None]
 
     def may_help(self, first: int) -> bool:
-        """Whether there is room below what the operators need as they are: all that enters is
-        there at first, all that leaves at last."""
-        line = self.line
+        """Whether tiles may need less than the untiled operators. Everything that enters is there
+        at the start, everything that leaves is there at the end, and no tiling changes that."""
+        schedule = self.schedule
         entering = sum(
-            line.bytes[key]
-            for key in self.ranges
-            if line.made[key] < first and line.last[key] < self.end
+            schedule.bytes[t]
+            for t in self.ranges
+            if schedule.defined_at[t] < first and schedule.last_use[t] < self.end
         )
-        leaving = sum(line.bytes[key] for key in self.pieces)
-        return self.beside + max(entering, leaving) < self.need
+        leaving = sum(schedule.bytes[t] for t in self.result_parts)
+        return self.bytes_beside + max(entering, leaving) < self.untiled_bytes
 
-    def is_cut(self, key: int, first: int) -> Bools | bool:
-        """Whether a tensor is there as a whole, or in parts larger than some operator reads."""
-        if self.ranges[key].axis is None:
+    def is_cut(self, tensor: Tensor, first: int) -> Bools | bool:
+        """Whether tiles cut rows out of a tensor: it is there as a whole, or in parts of which
+        some operator reads less."""
+        if self.ranges[tensor].axis is None:
             return False
-        whole = self.line.made[key] < first or key in self.early.last
-        return whole or self.uneven.get(key, False)
+        is_whole = self.schedule.defined_at[tensor] < first or tensor in self.prologue.last_reader
+        return is_whole or self.uneven.get(tensor, False)
 
-    def extend(self, at: int) -> bool:
-        """Take in the operator before; False where it cannot be part of a tile, or none of the
-        numbers is possible any more."""
-        taken = self._take_in(at)
-        self.possible &= (self.extra <= self.limits.instructions) & (self.tail <= self.limits.tail)
-        return taken and bool(self.possible.any())
+    def extend(self, position: int) -> bool:
+        """Take in the operator before. Returns False where it cannot be part of a tile, or where
+        no part count is feasible any more."""
+        added = self._add_operator(position)
+        self.feasible &= self.instructions <= self.limits.instructions
+        self.feasible &= self.tail <= self.limits.tail
+        return added and bool(self.feasible.any())
 
-    def _take_in(self, at: int) -> bool:
-        op = self.line.ops[at]
-        self.need = max(self.need, self.line.needs[at])
+    def _add_operator(self, position: int) -> bool:
+        op = self.schedule.ops[position]
+        self.untiled_bytes = max(self.untiled_bytes, self.schedule.live_bytes[position])
         if has_side_effects(op):
             return False
         if len(op.outputs) != 1:
-            return self._take_apart(at, op)
+            return self._add_splitting_operator(position, op)
         result = op.outputs[0]
-        if id(result) not in self.line.bytes:
+        if result not in self.schedule.bytes:
             return False
-        if self.line.last[id(result)] >= self.end:
-            self.beside -= self.line.bytes[id(result)]
-            piece = self._cut(result)
-            if piece is None:
-                return False
-            self.pieces[id(result)] = piece
-            wanted = self.ranges.setdefault(
-                id(result), RowRanges(piece.axis, piece.low, piece.high)
-            )
-            if not wanted.join(piece):
-                return False
-        wanted = self.ranges.get(id(result))
-        if id(result) in self.early.last or (wanted is not None and wanted.axis is None):
-            self.early.add(at, op, self.line)
-            self.pieces.pop(id(result), None)
+        if self.schedule.last_use[result] >= self.end and not self._add_result(result):
+            return False
+        needed = self.ranges.get(result)
+        if result in self.prologue.last_reader or (needed is not None and needed.axis is None):
+            self.prologue.add(position, op, self.schedule)
+            self.result_parts.pop(result, None)
             return True
-        if wanted is None:  # nobody reads it
+        if needed is None:  # nobody reads it
             return False
-        return self._make(at, op, 0, wanted)
+        return self._tile_result(position, op, 0, needed)
 
-    def _make(self, at: int, op: Op, index: int, wanted: RowRanges) -> bool:
-        """Let tiles make what is wanted of a result of the operator."""
-        result = op.outputs[index]
-        made = wanted if self.kept == "no" else self._grown(result, wanted)
-        self.sizes[id(result)] = self.size(id(result), made)
-        if not self._needs(at, op, made, index):
+    def _add_result(self, result: Tensor) -> bool:
+        """Cut a tensor that is needed behind the interval; False where that cannot be."""
+        self.bytes_beside -= self.schedule.bytes[result]
+        part = self._cut(result)
+        if part is None:
             return False
-        self._add_up(at, result, made, len(op.outputs))
+        self.result_parts[result] = part
+        ranges = self.ranges.setdefault(result, RowRanges(part.axis, part.low, part.high))
+        return ranges.join(part)
+
+    def _tile_result(self, position: int, op: Op, index: int, needed: RowRanges) -> bool:
+        """Let tiles compute the needed rows of the operator's result number `index`."""
+        result = op.outputs[index]
+        computed = needed
+        if self.halo_policy != "recompute":
+            computed = self._without_recomputation(result, needed)
+        self.part_bytes[result] = self.rows_bytes(result, computed)
+        if not self._read_operands(position, op, computed, index):
+            return False
+        self._add_cost(position, result, computed, len(op.outputs))
         return True
 
-    def _take_apart(self, at: int, op: Op) -> bool:
-        """Take in an operator with several results, parts of its operand: each reader cuts out its
-        own. False where one of them leaves the interval, or is needed whole."""
-        keys = [id(t) for t in op.outputs]
-        wanted = [self.ranges.get(key) for key in keys]
-        if not any(wanted) or any(self.line.last.get(key, self.end) >= self.end for key in keys):
+    def _add_splitting_operator(self, position: int, op: Op) -> bool:
+        """Take in an operator whose several results are parts of its operand: each tile cuts out
+        the ones that it reads. False where a result leaves the interval, or is needed whole."""
+        last_use, early = self.schedule.last_use, self.prologue.last_reader
+        needed = [self.ranges.get(t) for t in op.outputs]
+        if not any(needed) or any(last_use.get(t, self.end) >= self.end for t in op.outputs):
             return False
-        if any(key in self.early.last for key in keys) or any(w and w.axis is None for w in wanted):
+        if any(t in early for t in op.outputs) or any(n and n.axis is None for n in needed):
             return False
-        self.apart |= {id(t) for t in op.operands()}
-        return all(self._make(at, op, k, w) for k, w in enumerate(wanted) if w is not None)
+        self.taken_apart |= {*op.operands()}
+        return all(
+            self._tile_result(position, op, k, n) for k, n in enumerate(needed) if n is not None
+        )
 
-    def _grown(self, result: Tensor, wanted: RowRanges) -> RowRanges:
-        """The rows that each tile makes, if none is made twice."""
-        assert wanted.axis is not None, "made before the tiles"
-        rows = (result.shape or ())[wanted.axis]
-        # Blocks are made when they are wanted and end where they must, so that counting whole
+    def _without_recomputation(self, result: Tensor, needed: RowRanges) -> RowRanges:
+        """The rows that each tile computes where earlier tiles keep theirs."""
+        assert needed.axis is not None, "made before the tiles"
+        rows = (result.shape or ())[needed.axis]
+        # Blocks are made when they are needed and end where they must, so that counting whole
         # ones for every operator would add up to far too much.
-        high = np.maximum.accumulate(np.maximum(wanted.high, 0), axis=1)
-        start = np.where(self.missing, high, first_wanted(wanted))
+        high = np.maximum.accumulate(np.maximum(needed.high, 0), axis=1)
+        start = np.where(self.no_tile, high, first_row_still_read(needed))
         before = np.concatenate((start[:, :1], high[:, :-1]), axis=1)
-        self.spans[id(result)] = start, high
-        if self.kept == "blocks":
-            block = -(-rows // self.numbers)
-            joined = (wanted.high - wanted.low > block[:, None]).any(axis=1)
-            self.tail += _JOIN_TAIL * self.numbers * joined
-            copied = self.size(id(result), wanted).sum(axis=1)
-            self.extra += (copied * _JOIN_BYTE + _DISPATCH * self.numbers) * joined
+        self.kept_rows[result] = start, high
+        if self.halo_policy == "blocks":
+            block = -(-rows // self.part_counts)
+            joined = (needed.high - needed.low > block[:, None]).any(axis=1)
+            self.tail += _CONCATENATION_TAIL * self.part_counts * joined
+            copied = self.rows_bytes(result, needed).sum(axis=1)
+            self.instructions += joined * (
+                copied * _INSTRUCTIONS_PER_COPIED_BYTE + _OPERATOR_INSTRUCTIONS * self.part_counts
+            )
         low = np.where(high > before, before, rows)
-        return RowRanges(wanted.axis, low, np.where(high > before, high, 0))
+        return RowRanges(needed.axis, low, np.where(high > before, high, 0))
 
-    def _add_up(self, at: int, result: Tensor, wanted: RowRanges, results: int) -> None:
-        """What tiles of this operator cost, for one of its results."""
-        assert wanted.axis is not None, "made before the tiles"
-        rows = (result.shape or ())[wanted.axis]
-        made = np.maximum(wanted.high - wanted.low, 0).sum(axis=1)
-        again = self.numbers - 1
-        instructions = self.line.instructions[at] / results
-        self.extra += instructions * (made / rows - 1) + _DISPATCH * again
-        self.tail += self.line.tail[at] * again
-        self.temp += self.line.temp[at] * again
+    def _add_cost(self, position: int, result: Tensor, computed: RowRanges, results: int) -> None:
+        """Add what the tiles of an operator cost, for one of its `results` results."""
+        assert computed.axis is not None, "made before the tiles"
+        rows = (result.shape or ())[computed.axis]
+        computed_rows = np.maximum(computed.high - computed.low, 0).sum(axis=1)
+        more_operators = self.part_counts - 1
+        untiled = self.schedule.instructions[position] / results
+        recomputed = untiled * (computed_rows / rows - 1)
+        self.instructions += recomputed + _OPERATOR_INSTRUCTIONS * more_operators
+        self.tail += self.schedule.tail[position] * more_operators
+        self.planning_temp += self.schedule.planning_temp[position] * more_operators
 
     def _cut(self, tensor: Tensor) -> RowRanges | None:
-        """The pieces of a result; None where there is no such axis. Numbers are not possible for
-        which there are fewer pieces."""
+        """The parts of a result, one for each tile; None where it lacks the axis. A part count
+        with fewer parts than that becomes infeasible."""
         shape = tensor.shape or ()
         if self.axis >= len(shape):
             return None
         rows, unit = shape[self.axis], aligned_step(tensor, self.axis)
-        low, high = np.full(self.missing.shape, rows), np.zeros(self.missing.shape, np.int64)
-        for k, parts in enumerate(self.numbers.tolist()):
+        low, high = np.full(self.no_tile.shape, rows), np.zeros(self.no_tile.shape, np.int64)
+        for k, parts in enumerate(self.part_counts.tolist()):
             ranges = cuts(rows, parts, unit if unit * parts <= rows else 1)
-            self.possible[k] &= len(ranges) == parts
+            self.feasible[k] &= len(ranges) == parts
             low[k, : len(ranges)], high[k, : len(ranges)] = np.array(ranges, np.int64).T
         return RowRanges(self.axis, low, high)
 
-    def _needs(self, at: int, op: Op, wanted: RowRanges, index: int) -> bool:
-        """Note what the operator reads for a result; False where the axis cannot be split."""
-        assert wanted.axis is not None, "made before the tiles"
-        links = self.line.links(at, wanted.axis, index)
+    def _read_operands(self, position: int, op: Op, computed: RowRanges, index: int) -> bool:
+        """Note the rows that the operator reads to compute rows of its result number `index`.
+        False where it cannot be split along the axis, or an operand is cut along two axes."""
+        assert computed.axis is not None, "made before the tiles"
+        links = self.schedule.links(position, computed.axis, index)
         if not links:
             return False
-        for index, operand in enumerate(op.inputs):
-            if operand is None or id(operand) not in self.line.bytes:
+        for number, operand in enumerate(op.inputs):
+            if operand is None or operand not in self.schedule.bytes:
                 continue
-            found = next((link for link in links if link.operand == index), None)
-            needed = operand_ranges(operand, found, wanted)
-            known = self.ranges.get(id(operand))
-            if known is not None and (differs := known.differs(needed)).any():
-                self.uneven[id(operand)] = differs | self.uneven.get(id(operand), False)
-            if not self.ranges.setdefault(id(operand), needed).join(needed):
+            link = next((link for link in links if link.operand == number), None)
+            read = operand_ranges(operand, link, computed)
+            known = self.ranges.get(operand)
+            if known is not None and (differs := known.differs(read)).any():
+                self.uneven[operand] = differs | self.uneven.get(operand, False)
+            if not self.ranges.setdefault(operand, read).join(read):
                 return False
-            self.last.setdefault(id(operand), at)
-            self.sizes[id(operand)] = self.size(id(operand), self.ranges[id(operand)])
+            self.last_reader.setdefault(operand, position)
+            self.part_bytes[operand] = self.rows_bytes(operand, self.ranges[operand])
         return True
 
-    def size(self, key: int, found: RowRanges) -> Grid:
-        """Bytes of a part of a tensor for each tile."""
-        whole = self.line.bytes[key]
-        if found.axis is None:
-            return np.full(self.missing.shape, whole, np.int64)
-        rows = (self.line.tensors[key].shape or ())[found.axis]
-        return whole * np.maximum(found.high - found.low, 0) // rows
+    def rows_bytes(self, tensor: Tensor, ranges: RowRanges) -> Grid:
+        """Bytes of each tile's rows of a tensor."""
+        whole = self.schedule.bytes[tensor]
+        if ranges.axis is None:
+            return np.full(self.no_tile.shape, whole, np.int64)
+        rows = (tensor.shape or ())[ranges.axis]
+        return whole * np.maximum(ranges.high - ranges.low, 0) // rows
 
-    def is_view(self, key: int) -> Bools:
-        """Whether the parts that tiles need are runs of bytes at multiples of 16."""
-        found, tensor = self.ranges[key], self.line.tensors[key]
-        if key in self.pieces and self.line.made[key] >= 0:
-            found = self.pieces[key]
-        axis, shape = found.axis, tensor.shape or ()
+    def is_view(self, tensor: Tensor) -> Bools:
+        """For which part counts the parts that tiles need are contiguous and begin at multiples of
+        16 bytes."""
+        ranges = self.ranges[tensor]
+        if tensor in self.result_parts and self.schedule.defined_at[tensor] >= 0:
+            ranges = self.result_parts[tensor]
+        axis, shape = ranges.axis, tensor.shape or ()
         if (
             not self.limits.views
-            or key in self.apart
+            or tensor in self.taken_apart
             or axis is None
             or math.prod(shape[:axis]) != 1
         ):
-            return self._none
+            return self._never
         step = tensor.nbytes // max(shape[axis], 1)
         if not step % ALIGNMENT:
-            return ~self._none
-        return ~((found.low * step % ALIGNMENT != 0) & (found.low < found.high)).any(axis=1)
+            return ~self._never
+        nonempty = ranges.low < ranges.high
+        return ~((ranges.low * step % ALIGNMENT != 0) & nonempty).any(axis=1)
 
 
-def first_wanted(ranges: RowRanges) -> Grid:
+def first_row_still_read(ranges: RowRanges) -> Grid:
     """The first row that each tile or a later one reads."""
     return np.minimum.accumulate(ranges.low[:, ::-1], axis=1)[:, ::-1]

@@ -1,13 +1,17 @@
-"""Bytes that live while tiles run, added up once for all intervals with one end.
+"""Bytes that live while tiles run, added up once for all intervals that end at one position.
 
-    row: operator      low ....... first ....... end-1
-    columns: tiles,          ^ not yet   ^ `within`: what is made here, at every row from `low` on
-    of each number             taken in
-    at(first)                          within, and what enters at `first`: all of it, less what no
-                                       later tile reads
+    _live[position, part count, tile]      while the operator at `position` computes its rows of a
+                                           tile, what lives of the tensors added so far
 
-What an operator of a tile makes is as it is for every interval that it lies in, as all its readers
-were taken in before; what enters is not. It must not choose ranges (`walk`).
+    position   low ....... first ....... end-1
+               |<--------->|<------------>|
+               not taken    operators taken in: the tensors that they make are added, at every
+               in yet       position from `low` on where they live
+
+`peak(first)` adds the tensors that enter at `first`: whole, less the rows that no later tile reads.
+A tensor that tiles make lives alike in every interval that holds its operator, as all its readers
+were taken in before; a tensor that enters does not, so it is added for each `first` anew. This
+module must not choose ranges (`backward_ranges`).
 """
 
 from __future__ import annotations
@@ -16,185 +20,190 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from tflm_planner.tiling.estimate.backward_ranges import BackwardWalk, first_wanted
+from tflm_planner.model.ir import Tensor
+from tflm_planner.tiling.estimate.backward_ranges import BackwardWalk, first_row_still_read
 from tflm_planner.tiling.estimate.ranges import Grid, Vector
 
 _FAR = 1 << 60
-"""More than there are bytes: tiles that a number does not have are below all others."""
+"""More bytes than there are: entries that stand for no tile lie below all others."""
+
+Entering = Mapping[Tensor, tuple[Grid, Grid]]
+"""Tensor that enters -> its bytes while a tile reads it, and behind its last reader."""
 
 
 class LiveBytes:
-    """Of a walk that goes down to `low` at most."""
+    """Live bytes of one walk, which goes down to position `low` at most."""
 
     def __init__(self, walk: BackwardWalk, low: int) -> None:
         self._walk, self._low = walk, low
-        self._within = np.zeros((walk.end - low, *walk.missing.shape), np.int64)
-        self._within -= _FAR * walk.missing
-        self._last_tiles = np.arange(len(walk.numbers)), walk.numbers - 1
-        self._done = walk.end
-        self._open: list[int] = []
-        """Operators that may take over memory of what enters, at some `first`."""
-        scratch = walk.line.scratch[low : walk.end]
+        self._live = np.zeros((walk.end - low, *walk.no_tile.shape), np.int64)
+        self._live -= _FAR * walk.no_tile
+        self._last_tiles = np.arange(len(walk.part_counts)), walk.part_counts - 1
+        self._next_position = walk.end
+        self._undecided: list[int] = []
+        """Operators whose result may reuse memory of a tensor that enters at some `first`."""
+        scratch = walk.schedule.scratch[low : walk.end]
         self._scratch: Vector = np.array(scratch, np.int64)
 
-    def height(self, first: int, entering: Collection[int]) -> Vector:
-        """Bytes of the interval from `first` on, down to which the walk has come, without those
-        that live through it. `entering`: tensors from before it that nobody reads behind it."""
-        while self._done > first:
-            self._done -= 1
-            self._take_in(self._done)
+    def peak(self, first: int, entering: Collection[Tensor]) -> Vector:
+        """Bytes of the head for the interval from `first` on, without the tensors that live
+        through it. The walk has come down to `first`. entering: tensors from before the interval
+        that nobody reads behind it."""
+        while self._next_position > first:
+            self._next_position -= 1
+            self._add_operator(self._next_position)
         walk, skip = self._walk, first - self._low
-        live = self._within[skip:].copy()
-        left = {key: self._left(key) for key in entering if key in walk.ranges}
-        for key, (reading, behind) in left.items():
-            after = walk.last[key] + 1 - first
-            live[:after] += reading
+        live = self._live[skip:].copy()
+        inputs = {t: self._entering_bytes(t) for t in entering if t in walk.ranges}
+        for tensor, (while_read, behind) in inputs.items():
+            after = walk.last_reader[tensor] + 1 - first
+            live[:after] += while_read
             live[after:] += behind
-        still: list[int] = []
-        for at in self._open:
-            if self._is_settled(at, first):
-                taken = self._taken_over(at, left)
-                self._within[at - self._low] -= taken
+        undecided: list[int] = []
+        for position in self._undecided:
+            saved = self._saved_bytes(position, inputs)
+            if self._is_decided(position, first):
+                self._live[position - self._low] -= saved
             else:
-                taken = self._taken_over(at, left)
-                still.append(at)
-            live[at - first] -= taken
-        self._open = still
-        walk.early.lay(live, walk.line, first, entering, walk.ranges)
+                undecided.append(position)
+            live[position - first] -= saved
+        self._undecided = undecided
+        walk.prologue.write_live_bytes(live, walk.schedule, first, entering, walk.ranges)
         return (live.max(axis=2) + self._scratch[skip:, None]).max(axis=0)
 
-    def _take_in(self, at: int) -> None:
-        """Add what an operator makes."""
-        walk, line = self._walk, self._walk.line
-        op = line.ops[at]
-        if at in walk.early.ops:
-            self._make_early(at)
+    def _add_operator(self, position: int) -> None:
+        """Add the tensors that an operator makes."""
+        walk, schedule = self._walk, self._walk.schedule
+        op = schedule.ops[position]
+        if position in walk.prologue.ops:
+            self._add_prologue_result(op.outputs[0])
             return
         for result in op.outputs:
-            if id(result) in walk.sizes:
-                self._make(id(result), at - self._low)
-        if len(op.outputs) > 1 or line.saved[at]:
-            self._open.append(at)
+            if result in walk.part_bytes:
+                self._add_tiled_result(result, position - self._low)
+        if len(op.outputs) > 1 or schedule.reused_bytes[position]:
+            self._undecided.append(position)
 
-    def _make_early(self, at: int) -> None:
+    def _add_prologue_result(self, result: Tensor) -> None:
         """Add the result of an operator that runs once, before the tiles."""
-        walk, line = self._walk, self._walk.line
-        key = id(line.ops[at].outputs[0])
-        if line.last[key] >= walk.end:
-            self._within += line.bytes[key]
-        elif key in walk.ranges:
-            self._within += line.bytes[key]
-            behind = walk.last[key] + 1 - self._low
-            self._within[behind:, *self._last_tiles] -= line.bytes[key]
+        walk, schedule = self._walk, self._walk.schedule
+        if schedule.last_use[result] >= walk.end:
+            self._live += schedule.bytes[result]
+        elif result in walk.ranges:
+            self._live += schedule.bytes[result]
+            behind = walk.last_reader[result] + 1 - self._low
+            self._live[behind:, *self._last_tiles] -= schedule.bytes[result]
 
-    def _make(self, key: int, made: int) -> None:
-        """Add the shares of a tensor that the operator of row `made` makes."""
-        walk, live = self._walk, self._within
-        size = walk.sizes[key]
-        after = max(walk.last.get(key, -1) + 1 - self._low, made + 1)
-        if key not in walk.pieces:
-            if key in walk.spans:
-                self._keep(key, made, after)
+    def _add_tiled_result(self, tensor: Tensor, row: int) -> None:
+        """Add each tile's rows of a tensor that the operator of `row` makes."""
+        walk, live = self._walk, self._live
+        size = walk.part_bytes[tensor]
+        after = max(walk.last_reader.get(tensor, -1) + 1 - self._low, row + 1)
+        if tensor not in walk.result_parts:
+            if tensor in walk.kept_rows:
+                self._add_kept_rows(tensor, row, after)
             else:
-                live[made:after] += size
+                live[row:after] += size
             return
-        piece = self._piece(key)
-        done = np.cumsum(piece, axis=1)
-        live[made:] += done
-        live[:made] += done - piece
-        live[made:after] += np.maximum(size - piece, 0)
+        part = walk.rows_bytes(tensor, walk.result_parts[tensor])
+        finished = np.cumsum(part, axis=1)
+        live[row:] += finished
+        live[:row] += finished - part
+        live[row:after] += np.maximum(size - part, 0)
 
-    def _keep(self, key: int, made: int, after: int) -> None:
-        """Add the rows of a tensor that are kept from tile to tile, and what is joined of them."""
-        walk, live = self._walk, self._within
-        before, while_read, behind = self._stays(key)
-        live[:made] += before
-        live[made:after] += while_read
+    def _add_kept_rows(self, tensor: Tensor, row: int, after: int) -> None:
+        """Add the rows of a tensor that are kept from tile to tile, and the copies joined of
+        them."""
+        walk, live = self._walk, self._live
+        before, while_read, behind = self._kept_bytes(tensor)
+        live[:row] += before
+        live[row:after] += while_read
         live[after:] += behind
-        if walk.kept == "blocks":
-            live[made + 1 : after] += walk.size(key, walk.ranges[key])
+        if walk.halo_policy == "blocks":
+            live[row + 1 : after] += walk.rows_bytes(tensor, walk.ranges[tensor])
 
-    def _stays(self, key: int) -> tuple[Grid, Grid, Grid]:
-        """Bytes that are kept of a tensor before a tile's share is made, from then on, and behind
-        the last operator that reads it."""
-        start, high = self._walk.spans[key]
+    def _kept_bytes(self, tensor: Tensor) -> tuple[Grid, Grid, Grid]:
+        """Bytes kept of a tensor before a tile makes its rows, from then on, and behind the last
+        operator that reads them."""
+        start, high = self._walk.kept_rows[tensor]
         before = np.concatenate((start[:, :1], high[:, :-1]), axis=1)
         behind = np.concatenate((start[:, 1:], high[:, -1:]), axis=1)
-        step = self._walk.line.bytes[key] // max(self._rows(key), 1)
-        found = np.maximum((before - start, high - start, high - behind), 0) * step
-        return found[0], found[1], found[2]
+        step = self._row_bytes(tensor)
+        kept = np.maximum((before - start, high - start, high - behind), 0) * step
+        return kept[0], kept[1], kept[2]
 
-    def _rows(self, key: int) -> int:
-        axis = self._walk.ranges[key].axis
-        return 1 if axis is None else (self._walk.line.tensors[key].shape or ())[axis]
+    def _rows(self, tensor: Tensor) -> int:
+        axis = self._walk.ranges[tensor].axis
+        return 1 if axis is None else (tensor.shape or ())[axis]
 
-    def _piece(self, key: int) -> Grid:
-        return self._walk.size(key, self._walk.pieces[key])
+    def _row_bytes(self, tensor: Tensor) -> int:
+        return self._walk.schedule.bytes[tensor] // max(self._rows(tensor), 1)
 
-    def _left(self, key: int) -> tuple[Grid, Grid]:
-        """Bytes of an entering tensor that there are while a tile reads it, and behind: what this
-        one or a later one still reads, of what is no view all of it, and a part of its own."""
+    def _entering_bytes(self, tensor: Tensor) -> tuple[Grid, Grid]:
+        """Bytes of a tensor that enters, while a tile reads it and behind its last reader. Where
+        parts are views, only the rows that this tile or a later one reads must be there; else all
+        of the tensor, and a copy of the tile's rows."""
         walk = self._walk
-        found, whole = walk.ranges[key], walk.line.bytes[key]
-        view = walk.is_view(key)
-        reading = np.full(walk.missing.shape, whole, np.int64)
-        behind = reading.copy()
+        ranges, whole = walk.ranges[tensor], walk.schedule.bytes[tensor]
+        view = walk.is_view(tensor)
+        while_read = np.full(walk.no_tile.shape, whole, np.int64)
+        behind = while_read.copy()
         behind[self._last_tiles] = 0
-        if found.axis is None:
-            return reading, behind
+        if ranges.axis is None:
+            return while_read, behind
         if not view.all():
-            reading += walk.size(key, found)
+            while_read += walk.rows_bytes(tensor, ranges)
         if view.any():
-            rows = self._rows(key)
-            left = whole * (rows - first_wanted(found)) // rows
+            rows = self._rows(tensor)
+            left = whole * (rows - first_row_still_read(ranges)) // rows
             after = np.concatenate((left[:, 1:], np.zeros_like(left[:, :1])), axis=1)
-            reading[view], behind[view] = left[view], after[view]
-        return reading, behind
+            while_read[view], behind[view] = left[view], after[view]
+        return while_read, behind
 
-    # --- what results take over ---
+    # --- memory of operands that results reuse ---
 
-    def _is_settled(self, at: int, first: int) -> bool:
-        """Whether no operand of an operator enters at `first`, nor before."""
-        made = self._walk.line.made
-        return all(
-            made[id(t)] >= first for t in self._walk.line.ops[at].operands() if id(t) in made
-        )
+    def _is_decided(self, position: int, first: int) -> bool:
+        """Whether no operand of an operator enters at `first` or before, so that its savings hold
+        for every earlier `first`."""
+        defined_at = self._walk.schedule.defined_at
+        operands = self._walk.schedule.ops[position].operands()
+        return all(defined_at[t] >= first for t in operands if t in defined_at)
 
-    def _taken_over(self, at: int, left: Mapping[int, tuple[Grid, Grid]]) -> Grid:
-        """Bytes of an operator's operands that need not be there beside its results. left: what
-        there is of those that enter while they are read, and behind."""
-        if len(self._walk.line.ops[at].outputs) > 1:
-            return self._handed_on(at, left)
-        return self._taken(at, left)
+    def _saved_bytes(self, position: int, inputs: Entering) -> Grid:
+        """Bytes of an operator's operands that need not be there beside its results."""
+        if len(self._walk.schedule.ops[position].outputs) > 1:
+            return self._split_operand_bytes(position, inputs)
+        return self._reused_bytes(position, inputs)
 
-    def _handed_on(self, at: int, entering: Collection[int]) -> Grid:
-        """Bytes of an operand that is taken apart: parts need not be there with the whole."""
+    def _split_operand_bytes(self, position: int, entering: Collection[Tensor]) -> Grid:
+        """Bytes of an operand that is taken apart: the parts need not be there beside it."""
         walk = self._walk
         dying = (
-            walk.sizes[id(t)]
-            for t in walk.line.ops[at].operands()
-            if walk.last.get(id(t)) == at and id(t) in walk.sizes and id(t) not in entering
+            walk.part_bytes[t]
+            for t in walk.schedule.ops[position].operands()
+            if walk.last_reader.get(t) == position and t in walk.part_bytes and t not in entering
         )
-        return sum(dying, np.zeros(walk.missing.shape, np.int64))
+        return sum(dying, np.zeros(walk.no_tile.shape, np.int64))
 
-    def _taken(self, at: int, left: Mapping[int, tuple[Grid, Grid]]) -> Grid:
-        """Bytes that the operator's result takes over from operands that die there."""
-        walk, line = self._walk, self._walk.line
-        best = np.zeros(walk.missing.shape, np.int64)
-        result = id(line.ops[at].outputs[0])
-        made = walk.sizes[result]
-        for key, gain in line.saved[at].items():
-            if walk.last.get(key) != at or line.last[key] >= walk.end:
+    def _reused_bytes(self, position: int, inputs: Entering) -> Grid:
+        """Bytes that the operator's result reuses of operands that die there."""
+        walk, schedule = self._walk, self._walk.schedule
+        best = np.zeros(walk.no_tile.shape, np.int64)
+        result = schedule.ops[position].outputs[0]
+        result_bytes = walk.part_bytes[result]
+        for operand, saved in schedule.reused_bytes[position].items():
+            if walk.last_reader.get(operand) != position or schedule.last_use[operand] >= walk.end:
                 continue
-            if line.made[key] in walk.early.ops:  # every tile reads it
+            if schedule.defined_at[operand] in walk.prologue.ops:  # every tile reads it
                 continue
-            operand = walk.sizes[key]
-            if key in left:
-                operand = left[key][0] - left[key][1]
-            elif walk.kept == "rows" and key in walk.spans:
-                start, high = walk.spans[key]
-                dying = np.concatenate((start[:, 1:], high[:, -1:]), axis=1) - start
-                operand = dying * (line.bytes[key] // max(self._rows(key), 1))
-            least = min(line.bytes[key], line.bytes[result])
-            best = np.maximum(best, np.minimum(operand, made) - (least - gain))
+            dying = walk.part_bytes[operand]
+            if operand in inputs:
+                while_read, behind = inputs[operand]
+                dying = while_read - behind
+            elif walk.halo_policy == "rows" and operand in walk.kept_rows:
+                start, high = walk.kept_rows[operand]
+                next_start = np.concatenate((start[:, 1:], high[:, -1:]), axis=1)
+                dying = (next_start - start) * self._row_bytes(operand)
+            smaller = min(schedule.bytes[operand], schedule.bytes[result])
+            best = np.maximum(best, np.minimum(dying, result_bytes) - (smaller - saved))
         return best

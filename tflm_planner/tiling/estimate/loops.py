@@ -1,11 +1,11 @@
-"""What an interval in a loop would need, from its geometry alone: nothing is built.
+"""What an interval would need in a loop, from its geometry alone: nothing is built.
 
     beside |  store: input, and result in its place | halos | tile, result of one operator |
 
-The geometry is that of `transforms.row_loop`, so that what it refuses is never tried. Live bytes
-are those of the body's dearest operator: the halos of all others, its own tile, its result, and
-rows that wait for a later one. What a loop adds to tail and instructions is counted from figures
-measured on real runtimes. Evaluations say what is true.
+The geometry is that of `transforms.row_loop`, so that intervals which it refuses are never
+evaluated. Live bytes are those of the largest operator of the body: the halos of all others, its
+own tile, its result, and rows that wait for a later operator. The tail and the instructions that a
+loop adds are computed from figures measured on real runtimes. An evaluation says what is true.
 """
 
 from __future__ import annotations
@@ -25,201 +25,199 @@ from tflm_planner.transforms.row_loop import EDGES, Edge, Geometry, LoopedRegion
 from tflm_planner.transforms.row_loop.geometry import element_bytes, geometry, row_elements
 from tflm_planner.transforms.row_loop.operand_rows import OperandRows, operand_rows
 
-ROWS = (1, 2, 3, 4, 6, 8, 12, 16)
-"""Rows a turn that are sketched."""
-_FIRST_ROWS = 2
-"""Numbers of rows that must promise something before larger ones are looked at."""
-_EVERY = ("WHILE", "LESS", "ADD", "RESHAPE", "DYNAMIC_UPDATE_SLICE")
-"""What every loop takes; rows come by GATHER or SLICE."""
-_TAIL, _USE_TAIL = 1100, 450
-"""Bytes of tail of a loop, and of each use that carries a halo, where pointers take 4 bytes."""
-_TURN, _OPERATOR, _USE, _MASK, _BYTE = 3_500, 275, 4_500, 1_300, 0.5
-"""Instructions of a turn: of the loop, each operator inside, each halo, each mask, each byte that
-is moved."""
+_LOOP_KINDS = ("WHILE", "LESS", "ADD", "RESHAPE", "DYNAMIC_UPDATE_SLICE")
+"""Operators of every loop; rows are read by GATHER or SLICE."""
+_LOOP_TAIL, _HALO_TAIL = 1100, 450
+"""Bytes of tail of a loop, and of each operand with a halo or a mask, where pointers take 4
+bytes."""
+_TURN, _OPERATOR, _HALO, _MASK, _MOVED_BYTE = 3_500, 275, 4_500, 1_300, 0.5
+"""Instructions of a turn: of the loop itself, of each operator inside, of each operand with a halo
+or a mask, of each mask, and of each byte that is moved."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoopEstimate:
-    """Operators first .. end-1 in a loop. head: bytes with all that lives beside. tail,
-    instructions: what is added to those of the operators as they are."""
+    """The interval [first, end) in a loop that makes `rows` rows of its result a turn."""
 
     first: int
     end: int
     rows: int
     border: Edge
+    """What the loop does at the image's borders."""
     head: int
+    """Bytes of the head while the loop runs, with all that lives beside it."""
     tail: int
+    """Bytes that the loop adds to the tail."""
     instructions: int
+    """Instructions that the loop adds."""
 
 
-def loops_allowed(options: TilingOptions, used: frozenset[str]) -> bool:
-    """Whether loops can be had at all: the target's runtime has their operators, and the firmware
-    may."""
-    rows = any(options.allows(k, used) for k in ("GATHER", "SLICE"))
-    planned = can(options.machine.target, "plans_of_subgraphs")
-    return planned and rows and all(options.allows(k, used) for k in _EVERY)
+def loops_allowed(options: TilingOptions, used_kinds: frozenset[str]) -> bool:
+    """Whether loops are possible at all: the target's TFLM plans their sub-graphs, and the
+    operators of a loop are allowed. used_kinds: operators of the model."""
+    reads_rows = any(options.allows(kind, used_kinds) for kind in ("GATHER", "SLICE"))
+    plans_loops = can(options.machine.target, "plans_of_subgraphs")
+    return plans_loops and reads_rows and all(options.allows(k, used_kinds) for k in _LOOP_KINDS)
 
 
 class LoopEstimator:
-    """Sketches of loops for a line of operators."""
+    """Estimates loops over intervals of one schedule."""
 
-    def __init__(self, line: LinearSchedule) -> None:
-        self._line = line
-        self._known: dict[int, list[OperandRows]] = {}
-        """By operator; nothing where it cannot stream."""
+    def __init__(self, schedule: LinearSchedule) -> None:
+        self._schedule = schedule
+        self._operand_rows: dict[Op, list[OperandRows]] = {}
+        """Per operator; empty where it cannot run in a loop."""
 
-    def ending(self, end: int, firsts: Collection[int]) -> Iterator[LoopEstimate]:
-        """Loops over the intervals that end before operator `end` and begin at one of `firsts`,
-        in all forms that may need less than the operators as they are."""
+    def estimates_ending_at(self, end: int, firsts: Collection[int]) -> Iterator[LoopEstimate]:
+        """Loops over the intervals that end before position `end` and begin at one of `firsts`,
+        in all forms that may need less than the operators alone."""
         for first in range(end - 1, min(firsts, default=end) - 1, -1):
-            if not self._streams(first):
+            if not self._rows_of(self._schedule.ops[first]):
                 return
             if first in firsts and end - first > 1:
-                frame = _LoopInterval(self._line, first, end, self._read)
-                if frame.closed and frame.floor < frame.need:
-                    yield from frame.sketches()
+                interval = _LoopInterval(self._schedule, first, end, self._rows_of)
+                if interval.is_closed and interval.least_bytes < interval.untiled_bytes:
+                    yield from interval.estimates()
 
-    def _streams(self, at: int) -> bool:
-        return bool(self._read(self._line.ops[at]))
-
-    def _read(self, op: Op) -> list[OperandRows]:
-        if id(op) not in self._known:
+    def _rows_of(self, op: Op) -> list[OperandRows]:
+        if op not in self._operand_rows:
             try:
-                self._known[id(op)] = operand_rows(op)
+                self._operand_rows[op] = operand_rows(op)
             except NotStreamableError:
-                self._known[id(op)] = []
-        return self._known[id(op)]
+                self._operand_rows[op] = []
+        return self._operand_rows[op]
 
 
 @dataclass(frozen=True)
 class _LoopInterval:
-    """An interval, and what lives around it."""
+    """The interval [first, end), and what lives around it. rows_of: how an operator reads rows of
+    its operands."""
 
-    line: LinearSchedule
+    schedule: LinearSchedule
     first: int
     end: int
-    read: Callable[[Op], list[OperandRows]]
+    rows_of: Callable[[Op], list[OperandRows]]
 
     @property
     def ops(self) -> list[Op]:
         """The operators."""
-        return self.line.ops[self.first : self.end]
+        return self.schedule.ops[self.first : self.end]
 
     @cached_property
-    def entering(self) -> dict[int, Tensor]:
-        """The tensors that the operators read and do not make."""
-        made = self.line.made
+    def entering(self) -> dict[Tensor, None]:
+        """The tensors that the operators read and do not make, in the order of their use."""
+        defined_at = self.schedule.defined_at
         return {
-            id(t): t
+            t: None
             for op in self.ops
             for t in op.operands()
-            if id(t) in made and made[id(t)] < self.first
+            if t in defined_at and defined_at[t] < self.first
         }
 
     @cached_property
-    def closed(self) -> bool:
-        """Whether one tensor enters and one leaves, of types whose rows TFLM can take and put."""
-        line, result = self.line, self.ops[-1].outputs
-        leaving = [
-            id(t) for op in self.ops for t in op.outputs if line.last.get(id(t), -1) >= self.end
-        ]
-        if not (len(self.entering) == 1 and len(result) == 1 and leaving == [id(result[0])]):
+    def is_closed(self) -> bool:
+        """Whether one tensor enters and one leaves, of types whose rows TFLM can read and
+        write."""
+        last_use, results = self.schedule.last_use, self.ops[-1].outputs
+        leaving = [t for op in self.ops for t in op.outputs if last_use.get(t, -1) >= self.end]
+        if not (len(self.entering) == 1 and len(results) == 1 and leaving == [results[0]]):
             return False
-        (source,) = self.entering.values()
+        (source,) = self.entering
         return all(
             (moves("GATHER", source.type_name, on) or moves("SLICE", source.type_name, on))
-            and moves("DYNAMIC_UPDATE_SLICE", result[0].type_name, on)
-            for on in runners(self.line.options.machine.target)
+            and moves("DYNAMIC_UPDATE_SLICE", results[0].type_name, on)
+            for on in runners(self.schedule.options.machine.target)
         )
 
     @cached_property
-    def beside(self) -> int:
-        """Bytes of what lives through, the input apart."""
-        inside = {*self.entering}
+    def bytes_beside(self) -> int:
+        """Bytes of the tensors that live through the interval, without its input."""
         return sum(
-            self.line.bytes[id(t)]
-            for t in self.line.through(self.first, self.end)
-            if id(t) not in inside
+            self.schedule.bytes[t]
+            for t in self.schedule.tensors_living_through(self.first, self.end)
+            if t not in self.entering
         )
 
     @property
-    def need(self) -> int:
-        """Bytes that the operators need as they are."""
-        return max(self.line.needs[self.first : self.end])
+    def untiled_bytes(self) -> int:
+        """Bytes that the operators need without a loop."""
+        return max(self.schedule.live_bytes[self.first : self.end])
 
     @property
-    def floor(self) -> int:
-        """Bytes below which no loop comes."""
-        ends = [self.line.bytes[key] for key in self.entering]
-        return self.beside + max(*ends, self.line.bytes[id(self.ops[-1].outputs[0])])
+    def least_bytes(self) -> int:
+        """Bytes that every loop needs: all of its input, or all of its result."""
+        inputs = [self.schedule.bytes[t] for t in self.entering]
+        return self.bytes_beside + max(*inputs, self.schedule.bytes[self.ops[-1].outputs[0]])
 
-    def sketches(self) -> Iterator[LoopEstimate]:
-        """All forms that may help."""
+    def estimates(self) -> Iterator[LoopEstimate]:
+        """All forms of the loop that may help."""
+        budget = self.schedule.options.search_budget
         for border in EDGES:
-            for k, rows in enumerate(ROWS):
-                found = self._sketch(rows, border)
-                helps = found is not None and found.head < self.need
-                if helps and found is not None:
-                    yield found
-                elif k + 1 >= _FIRST_ROWS:
+            for k, rows in enumerate(budget.loop_rows):
+                estimate = self._estimate(rows, border)
+                if estimate is not None and estimate.head < self.untiled_bytes:
+                    yield estimate
+                elif k + 1 >= budget.first_loop_rows:
                     break
 
-    def _sketch(self, rows: int, border: Edge) -> LoopEstimate | None:
+    def _estimate(self, rows: int, border: Edge) -> LoopEstimate | None:
+        """None where such a loop is impossible, or is the same as another one."""
         ops = self.ops
         try:
             loop = LoopedRegion(tuple(range(len(ops))), rows, border)
-            g = geometry(self.line.model.main, ops, loop, self.read)
+            g = geometry(self.schedule.model.main, ops, loop, self.rows_of)
         except NotStreamableError:
             return None
         if border == "peeled" and not sum(g.peeled):
             return None  # the same as masked
-        head = self.beside + align_up(g.store_bytes) + self._body(g)
+        head = self.bytes_beside + align_up(g.store_bytes) + self._body_bytes(g)
         return LoopEstimate(
             self.first, self.end, rows, border, head, self._tail(g), self._instructions(g)
         )
 
-    def _body(self, g: Geometry) -> int:
-        """Bytes inside, beside the store, while the dearest operator runs."""
-        halos = g.halo_bytes
-        last: dict[int, int] = {}
+    def _body_bytes(self, g: Geometry) -> int:
+        """Bytes inside the loop, beside the store, while its largest operator runs."""
+        last_reader: dict[Tensor, int] = {}
         for k, op in enumerate(g.ops):
             for t in op.operands():
-                last[id(t)] = k
-        most = 0
-        for k, op in enumerate(g.ops):
-            out = op.outputs[0]
-            made = _rows_bytes(g, out)
-            tiles = carried = shared = 0
-            for u in g.uses_of(op):
-                size = u.tile * u.reading.width * element_bytes(u.reading.tensor)
-                tiles, carried = tiles + size, carried + u.carried_bytes
-                if id(u.reading.tensor) in self.line.saved[self.first + k]:
-                    shared = max(shared, min(size, made))
-            waiting = sum(
-                _rows_bytes(g, before.outputs[0])
-                for j, before in enumerate(g.ops[:k])
-                if j < k < last.get(id(before.outputs[0]), -1)
-            )
-            scratch = self.line.scratch[self.first + k]
-            most = max(most, halos - carried + tiles + made - shared + waiting + scratch)
-        return most
+                last_reader[t] = k
+        return max(self._operator_bytes(g, k, last_reader) for k in range(len(g.ops)))
+
+    def _operator_bytes(self, g: Geometry, index: int, last_reader: dict[Tensor, int]) -> int:
+        """The same while operator number `index` of the loop runs."""
+        op, position = g.ops[index], self.first + index
+        result_bytes = _rows_bytes(g, op.outputs[0])
+        tiles = own_halos = reused = 0
+        for use in g.uses_of(op):
+            size = use.tile * use.reading.width * element_bytes(use.reading.tensor)
+            tiles, own_halos = tiles + size, own_halos + use.carried_bytes
+            if use.reading.tensor in self.schedule.reused_bytes[position]:
+                reused = max(reused, min(size, result_bytes))
+        waiting = sum(
+            _rows_bytes(g, earlier.outputs[0])
+            for j, earlier in enumerate(g.ops[:index])
+            if j < index < last_reader.get(earlier.outputs[0], -1)
+        )
+        other_halos = g.halo_bytes - own_halos
+        scratch = self.schedule.scratch[position]
+        return other_halos + tiles + result_bytes - reused + waiting + scratch
 
     def _tail(self, g: Geometry) -> int:
-        pointers = self.line.options.machine.target.pointer // 4
-        uses = sum(1 for u in g.uses if u.carried or u.masked)
-        again = sum(g.peeled) * sum(self.line.tail[self.first : self.end])
-        return pointers * (_TAIL + _USE_TAIL * uses) + again
+        pointers = self.schedule.options.machine.target.pointer // 4
+        uses = sum(1 for use in g.uses if use.carried or use.masked)
+        peeled = sum(g.peeled) * sum(self.schedule.tail[self.first : self.end])
+        return pointers * (_LOOP_TAIL + _HALO_TAIL * uses) + peeled
 
     def _instructions(self, g: Geometry) -> int:
-        each = _TURN + _OPERATOR * len(g.ops)
-        moved = 2 * g.step * element_bytes(g.result)
-        for u in g.uses:
-            if u.carried or u.masked:
-                each += _USE + _MASK * u.masked
-                moved += u.tile * u.reading.width * element_bytes(u.reading.tensor)
-        return int(g.turns * (each + moved * _BYTE))
+        turn = _TURN + _OPERATOR * len(g.ops)
+        moved_bytes = 2 * g.step * element_bytes(g.result)
+        for use in g.uses:
+            if use.carried or use.masked:
+                turn += _HALO + _MASK * use.masked
+                moved_bytes += use.tile * use.reading.width * element_bytes(use.reading.tensor)
+        return int(g.turns * (turn + moved_bytes * _MOVED_BYTE))
 
 
-def _rows_bytes(g: Geometry, t: Tensor) -> int:
-    """Bytes of a turn's rows of a tensor."""
-    return g.rows[t] * row_elements(t) * element_bytes(t)
+def _rows_bytes(g: Geometry, tensor: Tensor) -> int:
+    """Bytes of the rows of a tensor that a turn makes."""
+    return g.rows[tensor] * row_elements(tensor) * element_bytes(tensor)

@@ -1,10 +1,11 @@
-"""What an interval in tiles makes once, before the first tile: what all of them need whole.
+"""Operators of a tiled interval that run once, before the first tile: every tile needs all of
+their result.
 
     x --keys---> K ----------------+            every tile of queries reads all keys and values
     x --values-> V -----------------+
     x --queries-> (tile by tile) --scores--mix-->
 
-It adds up bytes as `sketch` does; it must not know ranges of rows.
+It adds up bytes; it must not know ranges of rows.
 """
 
 from __future__ import annotations
@@ -15,53 +16,60 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.model.ir import Op
+from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 
 
 @dataclass
 class Prologue:
-    """ops: positions of operators that run before the tiles. last: tensor -> the last of them that
-    reads it."""
+    """Operators that run before the tiles, and what they read."""
 
     ops: set[int] = field(default_factory=set[int])
-    last: dict[int, int] = field(default_factory=dict[int, int])
+    """Positions of the operators."""
+    last_reader: dict[Tensor, int] = field(default_factory=dict[Tensor, int])
+    """Operand -> position of the last of these operators that reads it."""
 
-    def add(self, at: int, op: Op, line: LinearSchedule) -> None:
-        """Take in an operator; later ones were taken in before."""
-        self.ops.add(at)
+    def add(self, position: int, op: Op, schedule: LinearSchedule) -> None:
+        """Add an operator; those behind it were added before."""
+        self.ops.add(position)
         for operand in op.operands():
-            if id(operand) in line.bytes:
-                self.last.setdefault(id(operand), at)
+            if operand in schedule.bytes:
+                self.last_reader.setdefault(operand, position)
 
-    def lay(
+    def write_live_bytes(
         self,
         live: npt.NDArray[np.int64],
-        line: LinearSchedule,
+        schedule: LinearSchedule,
         first: int,
-        entering: Collection[int],
-        tiled: Collection[int],
+        entering: Collection[Tensor],
+        tiled: Collection[Tensor],
     ) -> None:
-        """Write what lives while each of them runs into its row of `live`, one row an operator
-        from `first` on. entering: tensors from before. tiled: those that tiles read."""
+        """Write the bytes that live while each of these operators runs into its row of `live`.
+
+        live: one row for each operator from position `first` on. entering: tensors from before the
+        interval. tiled: tensors that tiles read.
+        """
         if not self.ops:
             return
         end = first + len(live)
         bytes_at = np.zeros(len(live), np.int64)
-        for key in entering:
-            bytes_at[: self._until(key, tiled, end) - first] += line.bytes[key]
-        for at in self.ops:
-            key = id(line.ops[at].outputs[0])
-            until = end if line.last[key] >= end else self._until(key, tiled, end)
-            bytes_at[at - first : max(until, at + 1) - first] += line.bytes[key]
-        for at in self.ops:
-            gains = [
-                gain
-                for key, gain in line.saved[at].items()
-                if key not in tiled and self.last.get(key) == at and line.last[key] < end
+        for tensor in entering:
+            bytes_at[: self._needed_until(tensor, tiled, end) - first] += schedule.bytes[tensor]
+        for position in self.ops:
+            result = schedule.ops[position].outputs[0]
+            leaves = schedule.last_use[result] >= end
+            until = end if leaves else self._needed_until(result, tiled, end)
+            bytes_at[position - first : max(until, position + 1) - first] += schedule.bytes[result]
+        for position in self.ops:
+            reused = [
+                saved
+                for operand, saved in schedule.reused_bytes[position].items()
+                if operand not in tiled
+                and self.last_reader.get(operand) == position
+                and schedule.last_use[operand] < end
             ]
-            live[at - first] = bytes_at[at - first] - max(gains, default=0)
+            live[position - first] = bytes_at[position - first] - max(reused, default=0)
 
-    def _until(self, key: int, tiled: Collection[int], end: int) -> int:
-        """Behind the last of the operators that still needs a tensor."""
-        return end if key in tiled else self.last[key] + 1
+    def _needed_until(self, tensor: Tensor, tiled: Collection[Tensor], end: int) -> int:
+        """The position behind the last operator that needs a tensor."""
+        return end if tensor in tiled else self.last_reader[tensor] + 1

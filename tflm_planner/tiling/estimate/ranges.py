@@ -1,8 +1,10 @@
-"""Which rows of a tensor every tile needs, and how they follow from an operator's result.
+"""Which rows of a tensor every tile needs, and how they follow from the rows of a result.
 
-tile        0      1      2        rows [low, high) along one axis, one pair a tile; several
-2 tiles   0..6   6..12    -        numbers of tiles at a time, one line of a grid each. Where
-3 tiles   0..5   3..9   7..12      there are fewer tiles the last ones are empty.
+tile          0      1      2      rows [low, high) along one axis, one pair for each tile.
+in 2 tiles   0..6   6..12    -     Several part counts are computed together, one line of a grid
+in 3 tiles   0..5   3..9   7..12   for each; tiles that a part count lacks are empty.
+
+"Rows" are steps along whatever axis is cut.
 """
 
 from __future__ import annotations
@@ -19,24 +21,24 @@ from tflm_planner.ops.axis_rules import Repeat, Rule, Same, Slide
 from tflm_planner.support.units import ALIGNMENT
 
 Vector = npt.NDArray[np.int64]
-"""A figure for each number of tiles."""
+"""A figure for each part count."""
 Bools = npt.NDArray[np.bool_]
-"""The same of what is so or not."""
+"""A truth value for each part count."""
 Grid = npt.NDArray[np.int64]
-"""A figure for each tile: a line for each number of tiles."""
+"""A figure for each tile: one line for each part count."""
 
 
 @dataclass
 class RowRanges:
-    """What the tiles need of one tensor: rows [low, high) along `axis` for every tile; `axis` is
-    None where they need it whole. Empty ones end before they begin."""
+    """Rows [low, high) of one tensor that each tile needs. A range that ends before it begins is
+    empty. axis: the axis that is cut; None where every tile needs the whole tensor."""
 
     axis: int | None
     low: Grid
     high: Grid
 
     def differs(self, other: RowRanges) -> Bools:
-        """For which numbers of tiles the two are not the same."""
+        """For which part counts the two are not equal."""
         if self.axis is None and other.axis is None:
             return np.zeros(len(self.low), np.bool_)
         if self.axis != other.axis:
@@ -44,7 +46,8 @@ class RowRanges:
         return ((self.low != other.low) | (self.high != other.high)).any(axis=1)
 
     def join(self, other: RowRanges) -> bool:
-        """Widen by what another reader needs; False where it goes along another axis."""
+        """Widen the ranges by those of another reader. Returns False, and widens nothing, where
+        that one cuts another axis."""
         if self.axis is None or other.axis is None:
             self.axis = None
             return True
@@ -54,37 +57,37 @@ class RowRanges:
         return True
 
 
-def operand_ranges(operand: Tensor, link: AxisLink | None, wanted: RowRanges) -> RowRanges:
-    """What tiles read of an operand, from the rows of the result that they make. link: how the
-    operand's axis hangs together with the result's; None where it is read whole."""
-    if link is None or wanted.axis is None:
-        return RowRanges(None, wanted.low, wanted.high)
+def operand_ranges(operand: Tensor, link: AxisLink | None, result: RowRanges) -> RowRanges:
+    """Rows of an operand that each tile reads to make its rows of the result. link: how an axis of
+    the operand depends on the result's; None where the operand is read whole."""
+    if link is None or result.axis is None:
+        return RowRanges(None, result.low, result.high)
     size = (operand.shape or ())[link.axis]
     if isinstance(link.rule, Repeat) and size == 1:
-        return RowRanges(None, wanted.low, wanted.high)
-    low, high = _read(link.rule, wanted.low, wanted.high, size)
-    some = wanted.low < wanted.high
-    return RowRanges(link.axis, np.where(some, low, size), np.where(some, high, 0))
+        return RowRanges(None, result.low, result.high)
+    low, high = _apply_rule(link.rule, result.low, result.high, size)
+    nonempty = result.low < result.high
+    return RowRanges(link.axis, np.where(nonempty, low, size), np.where(nonempty, high, 0))
 
 
-def _read(rule: Rule, low: Grid, high: Grid, size: int) -> tuple[Grid, Grid]:
-    """`rule.needs` of all tiles; at once for the rules that nearly all operators have."""
+def _apply_rule(rule: Rule, low: Grid, high: Grid, size: int) -> tuple[Grid, Grid]:
+    """`rule.needs` for all tiles; vectorized for the rules that nearly all operators have."""
     if isinstance(rule, Same):
         low, high = low + rule.shift, high + rule.shift
     elif isinstance(rule, Slide):
         low, high = low * rule.stride - rule.pad, (high - 1) * rule.stride - rule.pad + rule.reach
     else:
-        some = low < high
-        pairs = zip(low[some].tolist(), high[some].tolist(), strict=True)
+        nonempty = low < high
+        pairs = zip(low[nonempty].tolist(), high[nonempty].tolist(), strict=True)
         read = np.array([rule.needs(pair, size) for pair in pairs], np.int64).reshape(-1, 2)
         low, high = low.copy(), high.copy()
-        low[some], high[some] = read.T
+        low[nonempty], high[nonempty] = read.T
     return np.maximum(low, 0), np.minimum(high, size)
 
 
 def aligned_step(tensor: Tensor, axis: int) -> int:
-    """The fewest steps along an axis that take a multiple of 16 bytes, where parts along it are
-    runs of bytes: the tiler cuts there."""
+    """The fewest rows that take a multiple of 16 bytes, where rows are contiguous; else 1. The
+    tiler cuts at multiples of that."""
     shape = tensor.shape or ()
     if math.prod(shape[:axis]) != 1:
         return 1

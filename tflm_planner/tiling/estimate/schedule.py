@@ -1,11 +1,11 @@
-"""The operators in running order, as intervals of them see each other.
+"""The operators in running order, and the life span and cost of everything around them.
 
-    order     0    1    2    3    4    5          interval [2, 4): operators 2 and 3
-    tensors   a---------------------+             a lives through it, b enters, d leaves
+    position  0    1    2    3    4    5          interval [2, 4): operators 2 and 3
+    tensors   a---------------------+             a lives through it, b enters it, d leaves it
                    b-----+
                              d----------+
 
-Bytes, scratch, tail and instructions of every operator, once. It knows no tiles.
+Bytes, scratch, tail and instructions of every operator are computed once. It knows no tiles.
 """
 
 from __future__ import annotations
@@ -25,107 +25,123 @@ from tflm_planner.tiling.options import TilingOptions
 
 
 class LinearSchedule:
-    """The main graph of a model in some order. Positions count from 0; time -1 is before all."""
+    """The main graph of a model in one order. Positions count from 0.
+
+    Tensors are those that take bytes of the head. defined_at: the position of the operator that
+    makes a tensor; -1 for inputs of the model. last_use: the position of the last operator that
+    reads it; the number of operators for outputs of the model; `defined_at` where nobody reads it.
+
+    For each position: scratch: bytes of scratch buffers. instructions: of the operator. tail: bytes
+    of the arena's tail that the operator keeps. planning_temp: bytes that planning needs for it.
+    """
 
     def __init__(self, model: Model, order: Sequence[int], options: TilingOptions) -> None:
         self.model, self.options = model, options
         self.ops: list[Op] = [model.main.ops[i] for i in order]
-        self.made: dict[int, int] = {}
-        self.last: dict[int, int] = {}
-        self.tensors: dict[int, Tensor] = {}
-        for t in model.main.inputs:
-            self._enter(t, -1)
-        for at, op in enumerate(self.ops):
-            for t in op.outputs:
-                self._enter(t, at)
-            for t in op.operands():
-                if id(t) in self.made:
-                    self.last[id(t)] = at
-        for t in model.main.outputs:
-            if id(t) in self.made:
-                self.last[id(t)] = len(self.ops)
-        target = options.machine.target
+        self.defined_at: dict[Tensor, int] = {}
+        self.last_use: dict[Tensor, int] = {}
+        self._add_life_spans()
+        target, scratch_of = options.machine.target, options.machine.scratch_of
         sizes = struct_sizes(target)
-        self.scratch = [sum(map(align_up, options.machine.scratch_of(op))) for op in self.ops]
+        self.scratch = [sum(map(align_up, scratch_of(op))) for op in self.ops]
         self.instructions = [cost_of(op, target).instructions for op in self.ops]
         self.tail: list[int] = []
-        self.temp: list[int] = []
+        self.planning_temp: list[int] = []
         for op in self.ops:
-            kept, requests = lean_kept(op, target), len(options.machine.scratch_of(op))
-            self.tail.append(kept + sizes.node + sizes.eval_tensor + sizes.pointer * requests)
-            self.temp.append((sizes.allocation_info + sizes.planner_buffer) * (1 + requests))
-
+            kept_bytes, buffers = lean_kept(op, target), len(scratch_of(op))
+            self.tail.append(kept_bytes + sizes.node + sizes.eval_tensor + sizes.pointer * buffers)
+            self.planning_temp.append(
+                (sizes.allocation_info + sizes.planner_buffer) * (1 + buffers)
+            )
         self._links: dict[tuple[int, int, int], tuple[AxisLink, ...]] = {}
 
-    def _enter(self, tensor: Tensor, at: int) -> None:
-        if planned_bytes(tensor) > 0 and id(tensor) not in self.made:
-            self.made[id(tensor)] = self.last[id(tensor)] = at
-            self.tensors[id(tensor)] = tensor
+    def _add_life_spans(self) -> None:
+        for t in self.model.main.inputs:
+            self._define(t, -1)
+        for position, op in enumerate(self.ops):
+            for t in op.outputs:
+                self._define(t, position)
+            for t in op.operands():
+                if t in self.defined_at:
+                    self.last_use[t] = position
+        for t in self.model.main.outputs:
+            if t in self.defined_at:
+                self.last_use[t] = len(self.ops)
+
+    def _define(self, tensor: Tensor, position: int) -> None:
+        if planned_bytes(tensor) > 0 and tensor not in self.defined_at:
+            self.defined_at[tensor] = self.last_use[tensor] = position
 
     def __len__(self) -> int:
         return len(self.ops)
 
-    def links(self, at: int, axis: int, result: int) -> tuple[AxisLink, ...]:
-        """What an operator reads for parts of one of its results along an axis."""
-        key = at, axis, result
+    def links(self, position: int, axis: int, result: int) -> tuple[AxisLink, ...]:
+        """How parts of one result along an axis depend on the operands. result: its index among
+        the operator's results."""
+        key = position, axis, result
         if key not in self._links:
-            self._links[key] = tuple(axis_map(self.ops[at]).links_of(axis, result))
+            self._links[key] = tuple(axis_map(self.ops[position]).links_of(axis, result))
         return self._links[key]
 
     @cached_property
-    def bytes(self) -> dict[int, int]:
-        """Tensor -> bytes that it takes in the head."""
-        return {key: align_up(planned_bytes(t)) for key, t in self.tensors.items()}
+    def bytes(self) -> dict[Tensor, int]:
+        """Bytes that each tensor takes in the head."""
+        return {t: align_up(planned_bytes(t)) for t in self.defined_at}
 
     @cached_property
-    def crossing(self) -> list[int]:
+    def crossing_bytes(self) -> list[int]:
         """Bytes of the tensors that live across the start of each position, and across the end."""
         change = [0] * (len(self.ops) + 2)
-        for key, n in self.bytes.items():
-            first, last = self.made[key] + 1, self.last[key]
+        for t, size in self.bytes.items():
+            first, last = self.defined_at[t] + 1, self.last_use[t]
             if last >= first:
-                change[first] += n
-                change[last + 1] -= n
-        total, found = 0, list[int]()
-        for at in range(len(self.ops) + 1):
-            total += change[at]
-            found.append(total)
-        return found
+                change[first] += size
+                change[last + 1] -= size
+        total, crossing = 0, list[int]()
+        for position in range(len(self.ops) + 1):
+            total += change[position]
+            crossing.append(total)
+        return crossing
 
     @cached_property
-    def saved(self) -> list[dict[int, int]]:
-        """For each operator: operand -> bytes that its result takes over from it."""
-        return [self._saved(op) for op in self.ops]
+    def reused_bytes(self) -> list[dict[Tensor, int]]:
+        """For each operator: operand -> bytes of its memory that the result may reuse."""
+        return [self._reused_bytes(op) for op in self.ops]
 
-    def _saved(self, op: Op) -> dict[int, int]:
-        found: dict[int, int] = {}
-        for s in sharings(op):
-            if id(s.operand) in self.bytes and id(s.result) in self.bytes:
-                both = min(self.bytes[id(s.operand)], self.bytes[id(s.result)])
-                found[id(s.operand)] = both
-        for t in self.options.trails_of(op):
-            if id(t.operand) in self.bytes and id(t.result) in self.bytes:
-                operand, result = self.bytes[id(t.operand)], self.bytes[id(t.result)]
-                gain = operand + result - max(operand + t.low, result)
-                found[id(t.operand)] = max(found.get(id(t.operand), 0), gain)
-        return found
-
-    @cached_property
-    def needs(self) -> list[int]:
-        """Bytes that each operator needs as it is, with all that lives beside it."""
-        found: list[int] = []
-        for at, op in enumerate(self.ops):
-            made = sum(self.bytes.get(id(t), 0) for t in op.outputs)
-            dying = [g for key, g in self.saved[at].items() if self.last[key] == at]
-            taken = sum(dying) if op.kind == "CONCATENATION" else max(dying, default=0)
-            found.append(self.crossing[at] + made - taken + self.scratch[at])
-        return found
+    def _reused_bytes(self, op: Op) -> dict[Tensor, int]:
+        reused: dict[Tensor, int] = {}
+        for sharing in sharings(op):
+            if sharing.operand in self.bytes and sharing.result in self.bytes:
+                reused[sharing.operand] = min(
+                    self.bytes[sharing.operand], self.bytes[sharing.result]
+                )
+        for overlap in self.options.input_overlaps_of(op):
+            if overlap.operand in self.bytes and overlap.result in self.bytes:
+                operand, result = self.bytes[overlap.operand], self.bytes[overlap.result]
+                saved = operand + result - max(operand + overlap.low, result)
+                reused[overlap.operand] = max(reused.get(overlap.operand, 0), saved)
+        return reused
 
     @cached_property
-    def narrows(self) -> list[int]:
-        """Positions at whose start less lives than around them, both ends included; of several in
-        a row where as little lives, the first and the last."""
-        live = self.crossing
+    def live_bytes(self) -> list[int]:
+        """Bytes of the head while each operator runs untiled, scratch included."""
+        live: list[int] = []
+        for position, op in enumerate(self.ops):
+            results = sum(self.bytes.get(t, 0) for t in op.outputs)
+            dying = [
+                saved
+                for t, saved in self.reused_bytes[position].items()
+                if self.last_use[t] == position
+            ]
+            reused = sum(dying) if op.kind == "CONCATENATION" else max(dying, default=0)
+            live.append(self.crossing_bytes[position] + results - reused + self.scratch[position])
+        return live
+
+    @cached_property
+    def narrow_positions(self) -> list[int]:
+        """Positions at whose start fewer bytes live than before or behind, and both ends. Of
+        neighbouring positions with equally few bytes these are the first and the last."""
+        live = self.crossing_bytes
         inner = [
             p
             for p in range(1, len(self))
@@ -133,8 +149,8 @@ class LinearSchedule:
         ]
         return [0, *inner, len(self)]
 
-    def through(self, first: int, end: int) -> list[Tensor]:
+    def tensors_living_through(self, first: int, end: int) -> list[Tensor]:
         """Tensors that live from before the interval until after it."""
         return [
-            t for key, t in self.tensors.items() if self.made[key] < first and self.last[key] >= end
+            t for t in self.defined_at if self.defined_at[t] < first and self.last_use[t] >= end
         ]

@@ -1,15 +1,17 @@
-"""What an interval in tiles would need, from its geometry alone: microseconds, nothing is built.
+"""What an interval would need in tiles, from its geometry alone: microseconds, nothing is built.
 
-    operators i .. j-1, results cut into P pieces along one axis, tile k:
+    operators i .. j-1, results cut into P parts along one axis, tile k:
 
-       X  |dead|in tile k|still to come|        Y  |done|piece k|not there yet|
+       X  |dead|in tile k|still to come|        Y  |done|part k|not there yet|
                 \\  \\  halo  /  /
-                 each operator's share of the tile, halos recomputed
+                 each operator computes its rows of the tile, halos are recomputed
 
-Ranges go backwards from the results through the operators' axis maps (`walk`); one walk from j
-downwards serves all i and all P. Live bytes are added up for every tile and operator (`living`).
-What tiles need whole is made before them (`early`). Results may take over memory of operands as
-far as the whole operators' may. Good to a few per cent; trials say what is true.
+`backward_ranges` follows the rows that tiles need from the results through the operators' axis
+maps (MOTES, section 4.3); one walk from j downwards serves every i and every P. `live_bytes` adds
+up what lives while each operator of each tile runs. `prologue` holds the operators whose results
+every tile needs whole. A result may reuse memory of an operand as far as the whole operator's may.
+
+Estimates are good to a few per cent, and mostly optimistic; an evaluation says what is true.
 """
 
 from __future__ import annotations
@@ -26,77 +28,86 @@ from tflm_planner.tiling.estimate.ranges import Bools, Vector
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 
 _VIEW_TAIL, _VIEW_TEMP = 12, 64
-"""Bytes of a view: of the tail, and while planning."""
+"""Bytes of a view: in the tail, and while TFLM plans."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileEstimate:
-    """Operators first .. end-1 in `parts` along `axis`. head: bytes with all that lives beside.
-    tail, temp, instructions: what is added to those of the operators as they are. slices, joins:
-    whether parts are no views, and have to be cut out, and put together, by copying."""
+    """The interval [first, end) in `parts` parts along `axis`."""
 
     first: int
     end: int
     axis: int
     parts: int
     head: int
+    """Bytes of the head while the interval runs, with all that lives beside it."""
     tail: int
-    temp: int
+    """Bytes that tiling adds to the tail."""
+    planning_temp: int
+    """Bytes that tiling adds to the memory of planning."""
     instructions: int
-    slices: bool = False
-    joins: bool = False
+    """Instructions that tiling adds."""
+    needs_slice: bool = False
+    """Whether some part of a tensor is no view, so that SLICE must cut it out."""
+    needs_concatenation: bool = False
+    """Whether some result is no sequence of views, so that CONCATENATION must join it."""
 
 
 def estimate_tiles(
-    line: LinearSchedule,
+    schedule: LinearSchedule,
     end: int,
     axis: int,
-    numbers: Sequence[int],
+    part_counts: Sequence[int],
     firsts: Collection[int],
     limits: EstimateLimits,
-    kept: HaloPolicy = "no",
+    halo_policy: HaloPolicy = "recompute",
 ) -> Iterator[TileEstimate]:
-    """The intervals that end before operator `end` and begin at one of `firsts`, the shortest
-    first, in each of these numbers of parts; of those that what enters and what leaves does not
-    already fill as much as they take as they are. kept: whether halos are kept instead of
-    recomputed."""
-    if not numbers:
+    """Estimate the intervals that end before position `end` and begin at one of `firsts`, in each
+    of these part counts; the shortest interval first.
+
+    Intervals are left out where tiles cannot help, because the tensors that enter or the tensors
+    that leave need as many bytes by themselves as the untiled operators.
+    """
+    if not part_counts:
         return
     low = min(firsts, default=end)
-    walk = BackwardWalk(line, end, axis, np.array(numbers, np.int64), limits, kept)
-    living = LiveBytes(walk, low)
+    counts = np.array(part_counts, np.int64)
+    walk = BackwardWalk(schedule, end, axis, counts, limits, halo_policy)
+    live = LiveBytes(walk, low)
     for first in range(end - 1, low - 1, -1):
         if not walk.extend(first):
             return
         if first in firsts and walk.may_help(first):
-            yield from _estimates_from(walk, living, first)
+            yield from _estimates_from(walk, live, first)
 
 
-def _estimates_from(walk: BackwardWalk, living: LiveBytes, first: int) -> Iterator[TileEstimate]:
-    """The interval from `first` on, in all numbers of parts that are possible."""
-    line, numbers = walk.line, walk.numbers
-    known = walk.ranges | walk.early.last
-    entering = [k for k in known if line.made[k] < first and line.last[k] < walk.end]
-    copied = {key: ~walk.is_view(key) for key in walk.pieces}
-    apart = sum(line.bytes[key] * copied[key] for key in copied)
-    # While pieces are joined they are there twice.
-    head = walk.beside + np.maximum(living.height(first, entering), 2 * apart)
-    views = (sum(k in walk.ranges for k in entering) + len(walk.pieces)) * numbers
-    tail, temp = walk.tail + _VIEW_TAIL * views, walk.temp + _VIEW_TEMP * views
-    joins = _any(copied.values(), numbers)
-    cut = ((key, walk.is_cut(key, first)) for key in walk.ranges)
-    slices = _any((so & ~walk.is_view(key) for key, so in cut if so is not False), numbers)
-    slices |= bool(walk.apart)
-    for k in np.flatnonzero(walk.possible).tolist():
+def _estimates_from(walk: BackwardWalk, live: LiveBytes, first: int) -> Iterator[TileEstimate]:
+    """The interval [first, walk.end) in every part count that is feasible."""
+    schedule, counts = walk.schedule, walk.part_counts
+    read = walk.ranges | walk.prologue.last_reader
+    entering = [
+        t for t in read if schedule.defined_at[t] < first and schedule.last_use[t] < walk.end
+    ]
+    copied = {t: ~walk.is_view(t) for t in walk.result_parts}
+    copied_bytes = sum(schedule.bytes[t] * copied[t] for t in copied)
+    # While copied parts are joined they are there twice.
+    head = walk.bytes_beside + np.maximum(live.peak(first, entering), 2 * copied_bytes)
+    views = (sum(t in walk.ranges for t in entering) + len(walk.result_parts)) * counts
+    tail, temp = walk.tail + _VIEW_TAIL * views, walk.planning_temp + _VIEW_TEMP * views
+    joins = _any(copied.values(), counts)
+    cut = ((t, walk.is_cut(t, first)) for t in walk.ranges)
+    slices = _any((is_cut & ~walk.is_view(t) for t, is_cut in cut if is_cut is not False), counts)
+    slices |= bool(walk.taken_apart)
+    for k in np.flatnonzero(walk.feasible).tolist():
         yield TileEstimate(
-            first, walk.end, walk.axis, int(numbers[k]), int(head[k]),
-            int(tail[k]), int(temp[k]), int(walk.extra[k]), bool(slices[k]), bool(joins[k]),
+            first, walk.end, walk.axis, int(counts[k]), int(head[k]), int(tail[k]), int(temp[k]),
+            int(walk.instructions[k]), bool(slices[k]), bool(joins[k]),
         )  # fmt: skip
 
 
-def _any(found: Iterable[Bools], numbers: Vector) -> Bools:
-    """For which numbers one of these is so."""
-    return reduce(np.logical_or, found, np.zeros(len(numbers), np.bool_))
+def _any(conditions: Iterable[Bools], part_counts: Vector) -> Bools:
+    """For which part counts one of the conditions holds."""
+    return reduce(np.logical_or, conditions, np.zeros(len(part_counts), np.bool_))
 
 
 __all__ = ["EstimateLimits", "HaloPolicy", "TileEstimate", "estimate_tiles"]

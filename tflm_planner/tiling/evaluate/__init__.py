@@ -1,1 +1,1 @@
-"""Candidates tiled, ordered, planned and counted, in several processes; each once."""
+"""Candidates are tiled, ordered, planned and counted, in several processes; each only once."""

@@ -1,17 +1,19 @@
-"""One candidate, tried: tiled, ordered, planned, and counted on the exact arena of the target.
+"""Evaluates one candidate: tiled, ordered, planned, and counted on the exact arena of the target.
 
-    model -clone-> Tile -> Crop -> (order) -> plan -> Dialect -> head, arena, instructions
+    model -clone-> Regions -> Crop -> (tile order) -> plan -> Dialect -> head, arena, instructions
 
-The same for a whole model and for an interval of it that was cut out. It must not choose.
+It does the same for a whole model and for an interval that was cut out of one. It must not choose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of
 from tflm_planner.memory.allocators.packing import ROUNDS, pack
+from tflm_planner.memory.problem import Plan
+from tflm_planner.model.check import check
 from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Model, Op, Tensor
@@ -28,7 +30,7 @@ from tflm_planner.tflm.machine import runners
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.versions import can
-from tflm_planner.tiling.options import Tiling, TilingOptions
+from tflm_planner.tiling.options import Region, Tiling, TilingOptions
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop, Dialect, scratch_faults
 from tflm_planner.transforms.normalize import entry_graphs
@@ -39,265 +41,283 @@ from tflm_planner.transforms.schedules import PlanRecipe, Schedule, quick_order
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 FIRST_FITS, CLIMB, CAREFUL = 0, 1, 12
-"""Efforts: milliseconds, tens of milliseconds, tenths of a second."""
-_LINE_STATES = 60_000
-"""States of the search for the order of the line, which is made once: fewer find no better one
-than the file's in some networks, and every search along that is in vain."""
+"""How long to look for a plan: milliseconds, tens of milliseconds, tenths of a second."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What to try. schemes: positions as in the model that is given, after `order` if there is
-    one. bound: views lie in their parents. effort: how carefully to plan (see FIRST_FITS).
-    schedule: the order of the tiles: as they are made, in reverse post-order, or a search's."""
+    """A way to run a model, or an interval of one."""
 
-    schemes: tuple[TiledRegion | LoopedRegion, ...]
-    bound: bool
+    regions: tuple[Region, ...]
+    """Operators by their positions in the given model, after `order` if there is one."""
+    bind_views: bool
+    """Whether every view must lie inside its parent, so that it costs no copy."""
     order: tuple[int, ...] | None = None
-    effort: int = 0
-    schedule: Schedule = "file"
+    """The running order of the given operators before tiling; None for the order as given."""
+    effort: int = FIRST_FITS
+    """How long to look for a plan: FIRST_FITS, CLIMB or CAREFUL."""
+    tile_order: Schedule = "file"
+    """The order of the operators after tiling: as tiles are made, in reverse post-order, or the
+    result of a short search."""
 
     @property
-    def is_tiled(self) -> bool:
-        """Whether anything is in tiles: views may then cost no operator."""
-        return has_tiles(self.schemes)
+    def has_tiles(self) -> bool:
+        """Whether a region runs in tiles: only then views may cost no operator."""
+        return has_tiles(self.regions)
 
     @property
     def has_loops(self) -> bool:
-        """Whether anything runs in a loop."""
-        return any(isinstance(s, LoopedRegion) for s in self.schemes)
+        """Whether a region runs in a loop."""
+        return any(isinstance(r, LoopedRegion) for r in self.regions)
 
     @property
     def family(self) -> Candidate:
-        """Equal for trials that differ in schedule and binding alone."""
-        return replace(self, schedule="file", bound=False)
+        """Equal for candidates that differ only in their tile order and in `bind_views`."""
+        return replace(self, tile_order="file", bind_views=False)
 
     @property
     def is_mixed(self) -> bool:
         """Whether there are tiles and loops."""
-        return self.is_tiled and self.has_loops
+        return self.has_tiles and self.has_loops
 
 
-def has_tiles(schemes: Sequence[TiledRegion | LoopedRegion]) -> bool:
-    """Whether any of these regions is in tiles, not in a loop."""
-    return any(isinstance(s, TiledRegion) for s in schemes)
+def has_tiles(regions: Sequence[Region]) -> bool:
+    """Whether a region runs in tiles, not in a loop."""
+    return any(isinstance(r, TiledRegion) for r in regions)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """head, tail, arena: bytes. temp: what planning takes beside the tail. instructions: of one
-    inference. bottleneck: position of the operator at the peak, as in the model given, after its
-    order. kinds: of operators that the model did not have."""
+    """The figures of a candidate."""
 
     head: int
+    """Bytes of the head."""
     tail: int
-    temp: int
+    """Bytes of the tail."""
+    planning_temp: int
+    """Bytes that planning takes beside the tail."""
     arena: int
+    """Bytes of the arena."""
     instructions: int
+    """Instructions of one inference."""
     bottleneck: int | None
-    kinds: frozenset[str] = frozenset()
+    """Position of the operator at the peak, in the given model after `order`; None if there is
+    none."""
+    new_kinds: frozenset[str] = frozenset()
+    """Kinds of operators that the given model does not use."""
 
 
-def evaluate(model: Model, trial: Candidate, options: TilingOptions) -> Evaluation | None:
-    """What `trial` makes of `model`, which stays as it is; None where it is impossible. Whether
-    it may be had is another question (`permitted`): one answer serves all permissions."""
-    return evaluate_family(model, (trial,), options)[0]
+def evaluate(model: Model, candidate: Candidate, options: TilingOptions) -> Evaluation | None:
+    """The figures of `candidate` for `model`, which is not changed; None where it is impossible.
+
+    Operators that are not allowed do not matter here (see `if_permitted`), so that one evaluation
+    serves searches with different permissions.
+    """
+    return evaluate_family(model, (candidate,), options)[0]
 
 
 def evaluate_family(
-    model: Model, trials: Sequence[Candidate], options: TilingOptions
+    model: Model, candidates: Sequence[Candidate], options: TilingOptions
 ) -> list[Evaluation | None]:
-    """`tried` for trials of one family: they differ in schedule and binding alone. The tiles are
-    made once, and what comes to the same order is planned once."""
-    tiled = _TiledModel.of(model, trials[0], options)
+    """`evaluate` for candidates of one family: they differ only in their tile order and in
+    `bind_views`. The tiles are made once, and equal orders are planned once."""
+    tiled = _TiledModel.of(model, candidates[0], options)
     if tiled is None:
-        return [None] * len(trials)
+        return [None] * len(candidates)
     orders: dict[Schedule, _Orders] = {}
     known: dict[tuple[_Orders, bool], Evaluation | None] = {}
-    found: list[Evaluation | None] = []
-    for trial in trials:
-        made = tiled if len(trials) == 1 else tiled.copy()
-        how = trial.schedule
-        orders[how] = made.ordered(how, orders.get(how), options)
-        key = orders[how], trial.bound and trial.is_tiled
+    evaluations: list[Evaluation | None] = []
+    for candidate in candidates:
+        own = tiled if len(candidates) == 1 else tiled.copy()
+        tile_order = candidate.tile_order
+        orders[tile_order] = own.reorder(tile_order, orders.get(tile_order), options)
+        key = orders[tile_order], candidate.bind_views and candidate.has_tiles
         if key not in known:
-            known[key] = _plan_and_count(made, trial, options)
-        found.append(known[key])
-    return found
+            known[key] = _plan_and_count(own, candidate, options)
+        evaluations.append(known[key])
+    return evaluations
 
 
 _Orders = tuple[tuple[int, ...], ...]
-"""Of each graph, the places that its operators had in the file."""
+"""For each graph: the positions that its operators had before they were ordered."""
 
 
 @dataclass(frozen=True)
 class _TiledModel:
-    """model: in tiles. index: its operators that are those of the model given -> their places
-    there. used: kinds of operators that the model given had. forms: these with their types."""
+    """A model in tiles and loops, with what is known of the model that it was made of."""
 
     model: Model
-    index: dict[int, int]
-    used: frozenset[str]
+    position: dict[Op, int]
+    """Operators that are in both models -> their positions in the given one, after `order`."""
+    used_kinds: frozenset[str]
+    """Kinds of operators of the given model."""
     forms: frozenset[Form]
+    """Those kinds with their element types."""
 
     @staticmethod
-    def of(model: Model, trial: Candidate, options: TilingOptions) -> _TiledModel | None:
-        """What the regions of a trial make of a model; None where one of them is impossible."""
-        used, forms = frozenset(op.kind for op in model.ops()), forms_of(model.ops())
-        made = clone(model)
-        if trial.order is not None:
-            reorder(made.main, [made.main.ops[i] for i in trial.order])
-        index = {id(op): i for i, op in enumerate(made.main.ops)}
-        if trial.schemes:
-            notes = run(made, Regions(trial.schemes))
-            if any(note.startswith(("not tiled", "not streamed")) for note in notes):
+    def of(model: Model, candidate: Candidate, options: TilingOptions) -> _TiledModel | None:
+        """The model with the regions of a candidate; None where one of them is refused."""
+        used_kinds, forms = frozenset(op.kind for op in model.ops()), forms_of(model.ops())
+        tiled = clone(model)
+        if candidate.order is not None:
+            reorder(tiled.main, [tiled.main.ops[i] for i in candidate.order])
+        position = {op: i for i, op in enumerate(tiled.main.ops)}
+        if candidate.regions:
+            check(tiled)
+            if any(result.refusal for result in Regions(candidate.regions).rewrite(tiled)):
                 return None
-            if options.dialect and trial.is_tiled:
-                Crop().apply(made)  # checked where the file is made, as what follows
-        return _TiledModel(made, index, used, forms)
+            check(tiled)
+            if options.dialect and candidate.has_tiles:
+                Crop().apply(tiled)  # checked where the file is made, as what follows
+        return _TiledModel(tiled, position, used_kinds, forms)
 
     def copy(self) -> _TiledModel:
         """The same of a copy of the model."""
-        made = clone(self.model)
-        pairs = zip(self.model.main.ops, made.main.ops, strict=True)
-        places = {id(new): self.index[id(old)] for old, new in pairs if id(old) in self.index}
-        return _TiledModel(made, places, self.used, self.forms)
+        copied = clone(self.model)
+        pairs = zip(self.model.main.ops, copied.main.ops, strict=True)
+        position = {new: self.position[old] for old, new in pairs if old in self.position}
+        return _TiledModel(copied, position, self.used_kinds, self.forms)
 
-    def ordered(self, how: Schedule, known: _Orders | None, options: TilingOptions) -> _Orders:
-        """Put the operators in the order of a schedule; `known`: if it is."""
+    def reorder(
+        self, tile_order: Schedule, known: _Orders | None, options: TilingOptions
+    ) -> _Orders:
+        """Order the operators of all graphs; returns the orders. known: the orders, where an equal
+        model was ordered before."""
         graphs = self.model.graphs
-        before = [{id(op): i for i, op in enumerate(g.ops)} for g in graphs]
+        before = [{op: i for i, op in enumerate(g.ops)} for g in graphs]
         if known is not None:
             for g, order in zip(graphs, known, strict=True):
                 reorder(g, [g.ops[i] for i in order])
-        elif how != "file":
-            rules = options.machine.scratch_of, options.trails_of
-            Reorder(quick_order(how), *rules).results(self.model)
+        elif tile_order != "file":
+            rules = options.machine.scratch_of, options.input_overlaps_of
+            Reorder(quick_order(tile_order), *rules).results(self.model)
         pairs = zip(graphs, before, strict=True)
-        return tuple(tuple(places[id(op)] for op in g.ops) for g, places in pairs)
+        return tuple(tuple(positions[op] for op in g.ops) for g, positions in pairs)
 
 
 def _plan_and_count(
-    tiled: _TiledModel, trial: Candidate, options: TilingOptions
+    tiled: _TiledModel, candidate: Candidate, options: TilingOptions
 ) -> Evaluation | None:
-    """Plan the model, as it is ordered, and count; None where TFLM could not run it, by the types
-    of what is no view. Changes it."""
-    made, target, scratch_of = tiled.model, options.machine.target, options.machine.scratch_of
-    dialect = options.dialect and trial.is_tiled
-    line = timeline(made, scratch_of, entries=entry_graphs(made))
-    problem = planning_problem(line, options.trails_of)
-    plan = pack(
-        problem,
-        view_aliases(line, made.main) if dialect and trial.bound else (),
-        ROUNDS * trial.effort,
-    )
+    """Plan the ordered model and count; None where the plan is unsound, or where TFLM could not
+    run what is no view, by its element types. Changes the model."""
+    model, target, scratch_of = tiled.model, options.machine.target, options.machine.scratch_of
+    dialect = options.dialect and candidate.has_tiles
+    line = timeline(model, scratch_of, entries=entry_graphs(model))
+    plan = _plan(line, tiled, candidate, options)
     offsets = dict(zip(line.planned, plan.offsets, strict=False))
-    peak = _bottleneck(made, line, offsets, tiled.index, trial.schemes)
-    copying = RemainingCopies(offsets, can(target, "skips_copies"))
+    bottleneck = _bottleneck(tiled, line, offsets, candidate.regions)
+    copies = RemainingCopies(offsets, can(target, "skips_copies"))
     if dialect:
-        Dialect(offsets).apply(made)
-        careful = trial.effort >= CAREFUL
-        if careful and scratch_faults(line, made, offsets, scratch_of, options.trails_of)[1]:
+        Dialect(offsets).apply(model)
+        careful = candidate.effort >= CAREFUL
+        overlaps_of = options.input_overlaps_of
+        if careful and scratch_faults(line, model, offsets, scratch_of, overlaps_of)[1]:
             return None
-    if refused_beyond(tiled.forms, forms_of(made.ops()), runners(target)) is not None:
+    if refused_beyond(tiled.forms, forms_of(model.ops()), runners(target)) is not None:
         return None
-    kinds = frozenset(op.kind for op in made.ops()) - tiled.used
+    new_kinds = frozenset(op.kind for op in model.ops()) - tiled.used_kinds
     if target.lean:
-        run(made, WritePool())
-    found = arena_of(made, target, offsets)
+        run(model, WritePool())
+    arena = arena_of(model, target, offsets)
+    latency = latency_of(model, target, in_place=copies.in_place, turn_bytes=copies.turn_bytes)
     return Evaluation(
-        found.head,
-        found.tail,
-        found.planning_temp,
-        found.arena,
-        latency_of(
-            made, target, in_place=copying.in_place, turn_bytes=copying.turn_bytes
-        ).instructions,
-        peak,
-        kinds,
+        arena.head,
+        arena.tail,
+        arena.planning_temp,
+        arena.arena,
+        latency.instructions,
+        bottleneck,
+        new_kinds,
     )
+
+
+def _plan(line: Timeline, tiled: _TiledModel, candidate: Candidate, options: TilingOptions) -> Plan:
+    """A quick plan of the model; in the dialect with views inside their parents if asked for."""
+    problem = planning_problem(line, options.input_overlaps_of)
+    binds = options.dialect and candidate.has_tiles and candidate.bind_views
+    aliases = view_aliases(line, tiled.model.main) if binds else ()
+    return pack(problem, aliases, ROUNDS * candidate.effort)
 
 
 def if_permitted(
-    outcome: Evaluation | None, options: TilingOptions, used: frozenset[str]
+    evaluation: Evaluation | None, options: TilingOptions, used_kinds: frozenset[str]
 ) -> Evaluation | None:
-    """The outcome, unless it needs operators that may not be used. `used`: by the whole model."""
-    if outcome is None or all(options.allows(kind, used) for kind in outcome.kinds):
-        return outcome
-    return None
+    """The evaluation; None where it needs operators that are not allowed. used_kinds: operators of
+    the whole model."""
+    if evaluation is None:
+        return None
+    allowed = all(options.allows(kind, used_kinds) for kind in evaluation.new_kinds)
+    return evaluation if allowed else None
 
 
-def tiling_of(trial: Candidate, outcome: Evaluation, options: TilingOptions, base: int) -> Tiling:
-    """A trial and its outcome as a tiling. `base`: instructions of the original."""
-    order = trial.order
-    schemes, peak = trial.schemes, outcome.bottleneck
+def tiling_of(
+    candidate: Candidate, evaluation: Evaluation, options: TilingOptions, original: int
+) -> Tiling:
+    """A candidate and its evaluation as a tiling. original: instructions of the original."""
+    order = candidate.order
+    regions, bottleneck = candidate.regions, evaluation.bottleneck
     if order is not None:
-        schemes = tuple(replace(s, ops=tuple(sorted(order[i] for i in s.ops))) for s in schemes)
-        peak = None if peak is None else order[peak]
+        regions = tuple(replace(r, ops=tuple(sorted(order[i] for i in r.ops))) for r in regions)
+        bottleneck = None if bottleneck is None else order[bottleneck]
     return Tiling(
-        schemes,
-        outcome.arena,
-        outcome.instructions / max(base, 1),
-        peak,
-        trial.bound,
-        outcome.head,
+        regions,
+        evaluation.arena,
+        evaluation.instructions / max(original, 1),
+        bottleneck,
+        candidate.bind_views,
+        evaluation.head,
         options.objective,
         order,
-        tuple(sorted(outcome.kinds)),
-        PlanRecipe(trial.schedule, ROUNDS * trial.effort),
+        tuple(sorted(evaluation.new_kinds)),
+        PlanRecipe(candidate.tile_order, ROUNDS * candidate.effort),
     )
 
 
 def schedule_order(model: Model, options: TilingOptions) -> tuple[int, ...]:
     """The order of the operators in which intervals are looked for: the one with the smallest
     peak, or the file's where none is smaller."""
-    made = clone(model)
-    position = {id(op): i for i, op in enumerate(made.main.ops)}
-    Reorder(
-        quick_order("best", _LINE_STATES), options.machine.scratch_of, options.trails_of
-    ).results(made)
-    return tuple(position[id(op)] for op in made.main.ops)
+    copied = clone(model)
+    position = {op: i for i, op in enumerate(copied.main.ops)}
+    states = options.search_budget.schedule_states
+    rules = options.machine.scratch_of, options.input_overlaps_of
+    Reorder(quick_order("best", states), *rules).results(copied)
+    return tuple(position[op] for op in copied.main.ops)
 
 
 def _bottleneck(
-    model: Model,
-    line: Timeline,
-    offsets: dict[Tensor, int],
-    index: dict[int, int],
-    schemes: Sequence[TiledRegion | LoopedRegion],
+    tiled: _TiledModel, line: Timeline, offsets: Mapping[Tensor, int], regions: Sequence[Region]
 ) -> int | None:
-    """The operator of the original that has most live bytes under the highest buffer."""
+    """The operator of the given model that has most live bytes beneath the highest buffer."""
     placement = placement_of(line, offsets)
     requests = placement.requests
-    tops = [o + r.size for o, r in zip(placement.offsets, requests, strict=True)]
+    tops = [offset + r.size for offset, r in zip(placement.offsets, requests, strict=True)]
     if not tops:
         return None
-    high = requests[tops.index(max(tops))]
-    live = dict.fromkeys(range(high.first, high.last + 1), 0)
+    highest = requests[tops.index(max(tops))]
+    live = dict.fromkeys(range(highest.first, highest.last + 1), 0)
     for request in requests:
-        for scope in range(max(request.first, high.first), min(request.last, high.last) + 1):
+        first, last = max(request.first, highest.first), min(request.last, highest.last)
+        for scope in range(first, last + 1):
             live[scope] += request.size
     scope = max(live, key=lambda s: (live[s], -s))
-    return _origin(model, line.scopes, scope, index, schemes)
+    return _operator_at(tiled, line.scopes, scope, regions)
 
 
-def _origin(
-    model: Model,
-    scopes: dict[Op, list[tuple[int, int]]],
+def _operator_at(
+    tiled: _TiledModel,
+    scopes: Mapping[Op, list[tuple[int, int]]],
     scope: int,
-    index: dict[int, int],
-    schemes: Sequence[TiledRegion | LoopedRegion],
+    regions: Sequence[Region],
 ) -> int | None:
-    """The operator of the original that runs at `scope`; of a tile, one of its region: a tiled
-    operator is new, and lies between the untouched ones around its region."""
+    """The operator of the given model that runs at `scope`; for an operator of a tile the middle
+    one of its region, which is the first region behind the last untouched operator."""
     before = -1
-    for op in model.main.ops:
-        here = any(start <= scope <= end for start, end in scopes.get(op, ()))
-        if id(op) in index:
-            before = index[id(op)]
-        if here:
-            if id(op) in index:
-                return index[id(op)]
-            regions = [s for s in schemes if max(s.ops) > before]
-            return regions[0].ops[len(regions[0].ops) // 2] if regions else None
-    return 0 if model.main.ops else None
+    for op in tiled.model.main.ops:
+        if op in tiled.position:
+            before = tiled.position[op]
+        if any(start <= scope <= end for start, end in scopes.get(op, ())):
+            if op in tiled.position:
+                return before
+            behind = [r for r in regions if max(r.ops) > before]
+            return behind[0].ops[len(behind[0].ops) // 2] if behind else None
+    return 0 if tiled.model.main.ops else None

@@ -1,7 +1,7 @@
-"""Where trials are made: a model read once, and what is known of it.
+"""Evaluates requests about one model, which is read once, and remembers what it worked out.
 
-A question is a trial of the whole model, or of an interval of a line, cut out, with what it adds
-to the interval as it is.
+A request asks for a candidate of the whole model, or for one of an interval of a schedule, which is
+cut out of the model; the figures then say what the candidate adds to the untiled interval.
 """
 
 from __future__ import annotations
@@ -33,105 +33,114 @@ from tflm_planner.transforms.reorder import OrderProblem
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """trial: of the whole model; of an interval (first, end) of the order `order` if there is
-    one, with its schemes counted from the interval's start."""
+    """What is to be evaluated."""
 
-    trial: Candidate
+    candidate: Candidate
+    """Its regions are counted from the start of the interval, if there is one."""
     interval: tuple[int, int] | None = None
+    """First position, and the one behind the last; None for the whole model."""
     order: tuple[int, ...] = ()
+    """The order of the schedule that the interval lies in."""
 
     @property
     def family(self) -> Hashable:
-        """Equal for questions that are best answered together (`trial.all_tried`)."""
-        return self.trial.family, self.interval, self.order
+        """Equal for requests that are best evaluated together (`candidate.evaluate_family`)."""
+        return self.candidate.family, self.interval, self.order
 
 
 @dataclass(frozen=True)
 class RequestFamily:
-    """Questions that are answered together: they differ in schedule and binding alone."""
+    """A job: requests that differ only in the tile order and in `bind_views`."""
 
-    questions: tuple[EvaluationRequest, ...]
+    requests: tuple[EvaluationRequest, ...]
 
-    def on(self, bench: Evaluator) -> list[Evaluation | None]:
-        """One outcome a question."""
-        return bench.answers(self.questions)
+    def run(self, evaluator: Evaluator) -> list[Evaluation | None]:
+        """One evaluation for each request."""
+        return evaluator.evaluate_family(self.requests)
 
 
 class Evaluator:
-    """Answers questions about one model."""
+    """Evaluates requests about the model in `data`."""
 
     def __init__(self, data: bytes, options: TilingOptions) -> None:
         self.options = options
         self.model: Model = read_model(data)
         run(self.model, Normalize())
-        self._lines: dict[tuple[int, ...], LinearSchedule] = {}
-        self._sketches: dict[tuple[int, ...], dict[HaloPolicy, list[TileEstimate]]] = {}
-        self._loops: dict[tuple[int, ...], LoopEstimator] = {}
-        self._alike: dict[tuple[int, ...], IntervalSignatures] = {}
-        self._plain: dict[tuple[tuple[int, ...], int, int], Evaluation | None] = {}
+        self._schedules: dict[tuple[int, ...], LinearSchedule] = {}
+        self._tile_estimates: dict[tuple[int, ...], dict[HaloPolicy, list[TileEstimate]]] = {}
+        self._loop_estimators: dict[tuple[int, ...], LoopEstimator] = {}
+        self._signatures: dict[tuple[int, ...], IntervalSignatures] = {}
+        self._untiled: dict[tuple[tuple[int, ...], int, int], Evaluation | None] = {}
 
     @cached_property
     def dag(self) -> Dag:
-        """The main graph, with what results may take over of operands."""
-        rules = self.options.machine.scratch_of, self.options.trails_of
-        return OrderProblem.of(self.model.main, rules[0]).dag({}, rules[1])
+        """The main graph as bytes, with the memory of operands that results may reuse."""
+        scratch_of, overlaps_of = self.options.machine.scratch_of, self.options.input_overlaps_of
+        return OrderProblem.of(self.model.main, scratch_of).dag({}, overlaps_of)
 
     @cached_property
     def order(self) -> tuple[int, ...]:
         """The order of the operators in which intervals are looked for."""
         return schedule_order(self.model, self.options)
 
-    def line(self, order: tuple[int, ...]) -> LinearSchedule:
+    def linear_schedule(self, order: tuple[int, ...]) -> LinearSchedule:
         """The model's operators in an order."""
-        if order not in self._lines:
-            self._lines[order] = LinearSchedule(self.model, order, self.options)
-        return self._lines[order]
+        if order not in self._schedules:
+            self._schedules[order] = LinearSchedule(self.model, order, self.options)
+        return self._schedules[order]
 
-    def loops(self, order: tuple[int, ...]) -> LoopEstimator:
-        """Sketches of loops for a line."""
-        if order not in self._loops:
-            self._loops[order] = LoopEstimator(self.line(order))
-        return self._loops[order]
+    def loop_estimator(self, order: tuple[int, ...]) -> LoopEstimator:
+        """Estimates of loops for the schedule of an order."""
+        if order not in self._loop_estimators:
+            self._loop_estimators[order] = LoopEstimator(self.linear_schedule(order))
+        return self._loop_estimators[order]
 
-    def sketched(self, order: tuple[int, ...]) -> dict[HaloPolicy, list[TileEstimate]]:
-        """Where searches keep sketches of intervals of a line."""
-        return self._sketches.setdefault(order, {})
+    def known_tile_estimates(self, order: tuple[int, ...]) -> dict[HaloPolicy, list[TileEstimate]]:
+        """Estimates that searches of this order have stored; they add theirs here."""
+        return self._tile_estimates.setdefault(order, {})
 
-    def key(self, question: EvaluationRequest) -> Hashable:
-        """Equal for questions that have one answer: intervals repeat in a network."""
-        trial = question.trial
-        if not trial.is_tiled:  # then there are no views
-            trial = replace(trial, bound=False)
-        if question.interval is None:
-            return trial
-        if question.order not in self._alike:
-            self._alike[question.order] = IntervalSignatures(self.line(question.order))
-        return trial, self._alike[question.order].of(*question.interval)
+    def key(self, request: EvaluationRequest) -> Hashable:
+        """Equal for requests with the same evaluation: blocks of a network repeat."""
+        candidate = request.candidate
+        if not candidate.has_tiles:  # then there are no views
+            candidate = replace(candidate, bind_views=False)
+        if request.interval is None:
+            return candidate
+        if request.order not in self._signatures:
+            schedule = self.linear_schedule(request.order)
+            self._signatures[request.order] = IntervalSignatures(schedule)
+        return candidate, self._signatures[request.order].of(*request.interval)
 
-    def answer(self, question: EvaluationRequest) -> Evaluation | None:
-        """The outcome; of an interval the head, and what is added to the rest."""
-        return self.answers([question])[0]
+    def evaluate(self, request: EvaluationRequest) -> Evaluation | None:
+        """The evaluation; None where the candidate is impossible. For an interval: its head, and
+        what it adds to tail, planning memory and instructions of the untiled interval."""
+        return self.evaluate_family([request])[0]
 
-    def answers(self, family: Sequence[EvaluationRequest]) -> list[Evaluation | None]:
-        """`answer` for questions of one family."""
-        trials, (first, end) = [q.trial for q in family], family[0].interval or (0, 0)
-        if family[0].interval is None:
-            return evaluate_family(self.model, trials, self.options)
-        line = self.line(family[0].order)
-        part = extract_interval(self.model, line.ops[first:end], line.through(first, end))
-        found = evaluate_family(part, trials, self.options)
-        key = (family[0].order, first, end)
-        if key not in self._plain:
-            self._plain[key] = evaluate(part, Candidate((), False), self.options)
-        plain = self._plain[key]
-        return [None if o is None or plain is None else _relative_to(o, plain) for o in found]
+    def evaluate_family(self, requests: Sequence[EvaluationRequest]) -> list[Evaluation | None]:
+        """`evaluate` for requests of one family."""
+        candidates = [request.candidate for request in requests]
+        interval, order = requests[0].interval, requests[0].order
+        if interval is None:
+            return evaluate_family(self.model, candidates, self.options)
+        schedule = self.linear_schedule(order)
+        through = schedule.tensors_living_through(*interval)
+        part = extract_interval(self.model, schedule.ops[slice(*interval)], through)
+        evaluations = evaluate_family(part, candidates, self.options)
+        key = (order, *interval)
+        if key not in self._untiled:
+            self._untiled[key] = evaluate(part, Candidate((), False), self.options)
+        untiled = self._untiled[key]
+        return [
+            None if one is None or untiled is None else _relative_to(one, untiled)
+            for one in evaluations
+        ]
 
 
-def _relative_to(found: Evaluation, plain: Evaluation) -> Evaluation:
-    """An outcome, counted from that of the interval as it is."""
+def _relative_to(evaluation: Evaluation, untiled: Evaluation) -> Evaluation:
+    """An evaluation, counted from that of the untiled interval."""
     return replace(
-        found,
-        tail=found.tail - plain.tail,
-        temp=found.temp - plain.temp,
-        instructions=found.instructions - plain.instructions,
+        evaluation,
+        tail=evaluation.tail - untiled.tail,
+        planning_temp=evaluation.planning_temp - untiled.planning_temp,
+        instructions=evaluation.instructions - untiled.instructions,
     )

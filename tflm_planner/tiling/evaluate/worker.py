@@ -11,15 +11,15 @@ from tflm_planner.tiling.evaluate.evaluator import Evaluator
 
 
 def main() -> None:
-    """Do the jobs from standard input until it ends."""
+    """Run the jobs from standard input until it ends."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whoever prints must not disturb the answers
     with contextlib.suppress(EOFError, BrokenPipeError):
         data, options = read_frame(sys.stdin.buffer)
-        bench = Evaluator(data, options)
+        evaluator = Evaluator(data, options)
         write_frame(answers, "ready")
         while True:
-            write_frame(answers, read_frame(sys.stdin.buffer).on(bench))
+            write_frame(answers, read_frame(sys.stdin.buffer).run(evaluator))
 
 
 if __name__ == "__main__":

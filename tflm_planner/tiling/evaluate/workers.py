@@ -1,11 +1,11 @@
-"""Trials in several processes; in this one where no other can be had.
+"""Runs jobs in several processes; in this one where no other can be had.
 
-Every process reads the model by itself and takes the next job when it is free; answers are put in
-the order of the questions, so that the number of processes changes nothing but the time. What was
-answered once is known from then on, to all searches that share the workers. Where a search is
-stopped nothing more is begun, and nobody waits for what is. Children are started
-as `python -m tflm_planner.tiling.evaluate.worker`, never forked and never by importing the caller's
-script; nobody waits for one that is still starting.
+Every process reads the model by itself and takes the next job when it is free. Results are put in
+the order of the jobs, so that the number of processes changes nothing but the time. An evaluation
+is remembered, for all searches that share the workers. Where a search is stopped nothing more is
+begun, and nobody waits for what is. Children are started as `python -m
+tflm_planner.tiling.evaluate.worker`, never forked and never by importing the caller's script;
+nobody waits for a child that is still starting.
 """
 
 from __future__ import annotations
@@ -28,106 +28,103 @@ from tflm_planner.tiling.options import TilingOptions
 
 T = TypeVar("T", covariant=True)
 
-_WORTH_STARTING = 8
-"""Questions and jobs before the first child is started: small searches end sooner."""
-_LARGE = 120
-"""Operators of a model whose search takes long in any case: children are started at once."""
-_MOMENT = 0.02
-"""Seconds after which a child is looked at again that is starting."""
-_AHEAD, _PLENTY = 2, 4
-"""Jobs that a child knows of at once; and what must be left for it to take another early."""
+_JOBS_OF_CHILD, _JOBS_LEFT_TO_TAKE_TWO = 2, 4
+"""Jobs that a child holds at once, and jobs that must be left for it to take the second one."""
 
 
 class Job(Protocol[T]):
-    """Something to be worked out: plain data that can go to another process."""
+    """Something to work out: plain data that can go to another process."""
 
-    def on(self, bench: Evaluator) -> T:
+    def run(self, evaluator: Evaluator) -> T:
         """Work it out; never None."""
         ...
 
 
 class Workers:
-    """Answers questions with `options.workers` processes, this one among them."""
+    """Evaluates candidates of the model in `data` with `options.workers` processes, this one among
+    them."""
 
     def __init__(self, data: bytes, options: TilingOptions) -> None:
-        self.bench = Evaluator(data, options)
+        self.evaluator = Evaluator(data, options)
         self._data, self._options = data, options
         self._children: list[_Child] = []
-        self._asked, self._more = 0, options.workers - 1
+        self._job_count, self._children_to_start = 0, options.workers - 1
         self._known: dict[Hashable, Evaluation | None] = {}
         self.stop = Stop()
-        """Of the search under way."""
-        if len(self.bench.model.main.ops) > _LARGE:
-            self._start()
+        """Ends the search under way."""
+        if len(self.evaluator.model.main.ops) > options.search_budget.large_model:
+            self._start_children()
 
-    def knows(self, question: EvaluationRequest) -> bool:
-        """Whether the answer is known already."""
-        return self.key(question) in self._known
+    def knows(self, request: EvaluationRequest) -> bool:
+        """Whether the evaluation is remembered."""
+        return self.key(request) in self._known
 
-    def key(self, question: EvaluationRequest) -> Hashable:
-        """Equal for questions that have one answer."""
-        return self.bench.key(question)
+    def key(self, request: EvaluationRequest) -> Hashable:
+        """Equal for requests with the same evaluation."""
+        return self.evaluator.key(request)
 
-    def answers(self, questions: Sequence[EvaluationRequest]) -> list[Evaluation | None]:
-        """One outcome a question, in their order."""
-        keys = [self.key(q) for q in questions]
-        fresh = {key: q for key, q in zip(keys, questions, strict=True) if key not in self._known}
-        if fresh:
-            outcomes = self._worked_out(list(fresh.values()))
-            self._known.update(zip(fresh, outcomes, strict=True))
+    def evaluate(self, requests: Sequence[EvaluationRequest]) -> list[Evaluation | None]:
+        """One evaluation for each request, in their order; None where it is impossible."""
+        keys = [self.key(r) for r in requests]
+        unknown = {key: r for key, r in zip(keys, requests, strict=True) if key not in self._known}
+        if unknown:
+            evaluations = self._evaluate_unknown(list(unknown.values()))
+            self._known.update(zip(unknown, evaluations, strict=True))
         return [self._known[key] for key in keys]
 
-    def _worked_out(self, questions: Sequence[EvaluationRequest]) -> list[Evaluation | None]:
+    def _evaluate_unknown(self, requests: Sequence[EvaluationRequest]) -> list[Evaluation | None]:
         families: dict[Hashable, list[int]] = {}
-        for at, question in enumerate(questions):
-            families.setdefault(question.family, []).append(at)
-        if len(families) < self._options.workers:  # sooner done one by one
-            families = {at: [at] for at in range(len(questions))}
-        self._asked += len(questions) - len(families)
-        jobs = [RequestFamily(tuple(questions[at] for at in of)) for of in families.values()]
-        merged: list[Evaluation | None] = [None] * len(questions)
-        for places, found in zip(families.values(), self.done(jobs), strict=True):
-            for at, answer in zip(places, found, strict=True):
-                merged[at] = answer
-        return merged
+        for number, request in enumerate(requests):
+            families.setdefault(request.family, []).append(number)
+        if len(families) < self._options.workers:  # sooner evaluated one by one
+            families = {number: [number] for number in range(len(requests))}
+        self._job_count += len(requests) - len(families)
+        jobs = [RequestFamily(tuple(requests[k] for k in family)) for family in families.values()]
+        evaluations: list[Evaluation | None] = [None] * len(requests)
+        for numbers, of_family in zip(families.values(), self.run(jobs), strict=True):
+            for number, evaluation in zip(numbers, of_family, strict=True):
+                evaluations[number] = evaluation
+        return evaluations
 
-    def done(self, jobs: Sequence[Job[T]]) -> list[T]:
-        """What each of the jobs came to. Raises StoppedError where the search is over before."""
+    def run(self, jobs: Sequence[Job[T]]) -> list[T]:
+        """The result of each job. Raises StoppedError where the search is over before."""
         self.stop.check()
-        self._asked += len(jobs)
-        if self._asked > _WORTH_STARTING and self._more > 0:
-            self._start()
-        shared = _JobQueue[T](jobs, self.stop)
-        threads = [Thread(target=_feed_child, args=(child, shared)) for child in self._children]
+        self._job_count += len(jobs)
+        enough = self._job_count > self._options.search_budget.jobs_before_processes
+        if enough and self._children_to_start > 0:
+            self._start_children()
+        queue = _JobQueue[T](jobs, self.stop)
+        poll = self._options.search_budget.child_poll_seconds
+        threads = [Thread(target=_feed_child, args=(c, queue, poll)) for c in self._children]
         try:
             for thread in threads:
                 thread.start()
-            while (taken := shared.take(1)) is not None:
-                shared.found[taken] = jobs[taken].on(self.bench)
-            shared.ended = True
+            while (number := queue.take(1)) is not None:
+                queue.results[number] = jobs[number].run(self.evaluator)
+            queue.is_closed = True
             for thread in threads:
                 while thread.is_alive():
                     self.stop.check_all()
-                    thread.join(_MOMENT)
-        except BaseException:  # answers are under way that nobody waits for
-            shared.ended = True
+                    thread.join(poll)
+        except BaseException:  # children work on results that nobody waits for
+            queue.is_closed = True
             self.close()
             raise
-        for lost in shared.lost():
+        for lost in queue.lost():
             self.stop.check()
-            shared.found[lost] = jobs[lost].on(self.bench)
-        return [shared.found[k] for k in range(len(jobs))]
+            queue.results[lost] = jobs[lost].run(self.evaluator)
+        return [queue.results[k] for k in range(len(jobs))]
 
-    def _start(self) -> None:
-        while self._more > 0:
-            self._more -= 1
+    def _start_children(self) -> None:
+        while self._children_to_start > 0:
+            self._children_to_start -= 1
             with contextlib.suppress(OSError):
                 child = _Child(
                     start_module(["tflm_planner.tiling.evaluate.worker"], subprocess.DEVNULL)
                 )
                 self._children.append(child)
-                given = self._data, self._options
-                Thread(target=child.greet, args=(given,), daemon=True).start()
+                model = self._data, self._options
+                Thread(target=child.send_model, args=(model,), daemon=True).start()
 
     def close(self) -> None:
         """End the children."""
@@ -138,19 +135,19 @@ class Workers:
 
 @dataclass
 class _Child:
-    """A process that does jobs once it is ready."""
+    """A process that runs jobs once it is ready."""
 
     process: subprocess.Popen[bytes]
     ready: Event = field(default_factory=Event)
 
-    def greet(self, given: tuple[bytes, TilingOptions]) -> None:
-        """Give it the model, and wait until it has read it. A pipe holds less than a model: who
-        writes one waits until the child has come up."""
-        if self.ask(given) and self.told() is not None:
+    def send_model(self, model: tuple[bytes, TilingOptions]) -> None:
+        """Send it the model, and wait until it has read it. A pipe holds less than a model: whoever
+        writes one waits until the child is up."""
+        if self.send(model) and self.receive() is not None:
             self.ready.set()
 
-    def ask(self, message: Any) -> bool:
-        """Whether a message could be sent."""
+    def send(self, message: Any) -> bool:
+        """Returns whether the message could be sent."""
         try:
             assert self.process.stdin is not None
             write_frame(self.process.stdin, message)
@@ -158,7 +155,7 @@ class _Child:
             return False
         return True
 
-    def told(self) -> Any:
+    def receive(self) -> Any:
         """Its next answer; None where it has none, so that the job is done here."""
         try:
             assert self.process.stdout is not None
@@ -178,18 +175,20 @@ class _Child:
 
 @dataclass
 class _JobQueue(Generic[T]):
-    """Jobs that several processes do, each the next one when it is free. stop: after which none
-    is begun. found: by number. ended: whether there is nothing left to begin."""
+    """Jobs for several processes: each takes the next one when it is free."""
 
     jobs: Sequence[Job[T]]
     stop: Stop
-    found: dict[int, T] = field(default_factory=dict[int, T])
-    ended: bool = False
+    """After it none is begun."""
+    results: dict[int, T] = field(default_factory=dict[int, T])
+    """By the numbers of the jobs."""
+    is_closed: bool = False
+    """Whether nothing is left to begin."""
     _next: int = 0
     _lock: Lock = field(default_factory=Lock)
 
     def take(self, least: int) -> int | None:
-        """The next job that nobody has; None where fewer than `least` are left."""
+        """The number of the next job; None where fewer than `least` are left, or it is over."""
         with self._lock:
             if self._next + least > len(self.jobs) or self.stop.is_over:
                 return None
@@ -197,28 +196,28 @@ class _JobQueue(Generic[T]):
             return self._next - 1
 
     def lost(self) -> list[int]:
-        """Jobs that are not done."""
-        return [k for k in range(len(self.jobs)) if k not in self.found]
+        """Jobs that have no result."""
+        return [k for k in range(len(self.jobs)) if k not in self.results]
 
 
-def _feed_child(child: _Child, shared: _JobQueue[Any]) -> None:
-    """Have a child do jobs, as long as there are any: one under way, and one more as long as there
-    are enough for all. What it does not do is left to the caller."""
-    while not child.ready.wait(_MOMENT):
-        if shared.ended:
+def _feed_child(child: _Child, queue: _JobQueue[Any], poll_seconds: float) -> None:
+    """Have a child run jobs as long as there are any: one that it works on, and a second one while
+    there are enough for all. Jobs that it does not finish are left to the caller."""
+    while not child.ready.wait(poll_seconds):
+        if queue.is_closed:
             return
-    asked: deque[int] = deque()
+    sent: deque[int] = deque()
     while True:
-        while len(asked) < _AHEAD:
-            taken = shared.take(_PLENTY if asked else 1)
-            if taken is None:
+        while len(sent) < _JOBS_OF_CHILD:
+            number = queue.take(_JOBS_LEFT_TO_TAKE_TWO if sent else 1)
+            if number is None:
                 break
-            if not child.ask(shared.jobs[taken]):
+            if not child.send(queue.jobs[number]):
                 return
-            asked.append(taken)
-        if not asked:
+            sent.append(number)
+        if not sent:
             return
-        found = child.told()
-        if found is None:
+        result = child.receive()
+        if result is None:
             return
-        shared.found[asked.popleft()] = found
+        queue.results[sent.popleft()] = result

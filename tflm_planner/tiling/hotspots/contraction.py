@@ -1,7 +1,7 @@
-"""An order in which chosen regions of a graph run in one piece each, with little alive around them.
+"""The best order of a graph in which chosen regions run in one piece each.
 
-    nodes    0  1  [2  5  6]  3  4  [7  8]        a region is one node of a smaller graph, of which
-    regions        |-------|        |----|        the best order is known to be found
+    nodes    0  1  [2  5  6]  3  4  [7  8]        each region becomes one node of a smaller graph,
+    regions        |-------|        |----|        whose best order is searched
 
 It knows a DAG and bytes; it must not know what operators do.
 """
@@ -13,59 +13,59 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tflm_planner.memory.order import Absorb, Dag, Node, OrderResult, best_order
-
-_STATES = 5_000
-"""Of the search for an order."""
+from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 
 
 @dataclass(frozen=True)
 class ContractedRegion:
-    """Nodes that run in one piece, in tiles. workspace: bytes that tiles take beside what enters
-    and what leaves, about."""
+    """Nodes that run in one piece, in tiles."""
 
     nodes: frozenset[int]
     workspace: int
+    """Bytes that the tiles take beside what enters the region and what leaves it, about."""
 
 
 @dataclass(frozen=True)
 class ContractedOrder:
-    """order: of all nodes. spans: of each region, first place and the one behind its last. peak:
-    bytes, with the guessed workspace of regions."""
+    """An order in which every region runs in one piece."""
 
     order: tuple[int, ...]
+    """All nodes."""
     spans: tuple[tuple[int, int], ...]
+    """Of each region: its first position in the order, and the one behind its last."""
     peak: int
+    """Bytes, with the assumed workspace of the regions."""
 
 
 def close_groups(dag: Dag, chosen: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    """Disjoint convex sets, none of which waits for itself through others; those given, joined
-    where they meet."""
-    groups = [_convex(dag, nodes) for nodes in chosen]
+    """Disjoint convex groups that hold the chosen ones, such that each can run in one piece. Groups
+    that overlap, or that wait for each other, become one."""
+    groups = [_convex_hull(dag, nodes) for nodes in chosen]
     while True:
-        groups = _disjoint(dag, groups)
-        cycle = _cycle(dag, groups)
+        groups = _merge_overlapping(dag, groups)
+        cycle = _waiting_groups(dag, groups)
         if not cycle:
             return groups
         joined = frozenset[int]().union(*(groups[k] for k in cycle))
-        groups = [g for k, g in enumerate(groups) if k not in cycle] + [_convex(dag, joined)]
+        groups = [g for k, g in enumerate(groups) if k not in cycle] + [_convex_hull(dag, joined)]
 
 
-def _disjoint(dag: Dag, groups: list[frozenset[int]]) -> list[frozenset[int]]:
-    done: list[frozenset[int]] = []
+def _merge_overlapping(dag: Dag, groups: list[frozenset[int]]) -> list[frozenset[int]]:
+    disjoint: list[frozenset[int]] = []
     todo = [*groups]
     while todo:
         group = todo.pop()
-        meets = [other for other in done if other & group]
-        if meets:
-            done = [other for other in done if not other & group]
-            todo.append(_convex(dag, group.union(*meets)))
+        overlapping = [other for other in disjoint if other & group]
+        if overlapping:
+            disjoint = [other for other in disjoint if not other & group]
+            todo.append(_convex_hull(dag, group.union(*overlapping)))
         else:
-            done.append(group)
-    return sorted(done, key=min)
+            disjoint.append(group)
+    return sorted(disjoint, key=min)
 
 
-def _convex(dag: Dag, nodes: frozenset[int]) -> frozenset[int]:
-    """The nodes with all that lies on paths between them."""
+def _convex_hull(dag: Dag, nodes: frozenset[int]) -> frozenset[int]:
+    """The nodes with all that lie on paths between them."""
     links = dag.links
     behind, before = [False] * len(dag.nodes), [False] * len(dag.nodes)
     for n in range(len(dag.nodes)):
@@ -75,100 +75,105 @@ def _convex(dag: Dag, nodes: frozenset[int]) -> frozenset[int]:
     return frozenset(n for n in range(len(dag.nodes)) if behind[n] and before[n])
 
 
-def _cycle(dag: Dag, groups: Sequence[frozenset[int]]) -> list[int]:
-    """Groups that wait for each other in a circle; none where all is well."""
+def _waiting_groups(dag: Dag, groups: Sequence[frozenset[int]]) -> list[int]:
+    """Numbers of the groups that wait for each other in a circle; none if all can run."""
     graph = _ContractedGraph(dag, tuple(ContractedRegion(g, 0) for g in groups))
-    stuck = graph.stuck
+    stuck = graph.stuck_units
     return [k for k, _ in enumerate(groups) if k in stuck]
 
 
-def best_contracted_order(dag: Dag, regions: Sequence[ContractedRegion]) -> ContractedOrder:
-    """The order with the lowest peak known in which each region runs in one piece. `regions`: as
-    `closed` gives them."""
-    small = _ContractedGraph(dag, tuple(regions))
-    found: OrderResult = best_order(small.dag, budget=_STATES)
+def best_contracted_order(
+    dag: Dag, regions: Sequence[ContractedRegion], budget: SearchBudget = DEFAULT_BUDGET
+) -> ContractedOrder:
+    """The order with the lowest peak known in which each region runs in one piece. regions: as
+    `close_groups` makes them."""
+    graph = _ContractedGraph(dag, tuple(regions))
+    result: OrderResult = best_order(graph.dag, budget=budget.contracted_order_states)
     order: list[int] = []
     spans: dict[int, tuple[int, int]] = {}
-    for place in found.order:
-        group = small.units[place]
+    for place in result.order:
+        unit = graph.units[place]
         start = len(order)
-        order += small.members(group)
-        if group < len(regions):
-            spans[group] = start, len(order)
-    return ContractedOrder(tuple(order), tuple(spans[k] for k in range(len(regions))), found.peak)
+        order += graph.members(unit)
+        if unit < len(regions):
+            spans[unit] = start, len(order)
+    return ContractedOrder(tuple(order), tuple(spans[k] for k in range(len(regions))), result.peak)
 
 
 class _ContractedGraph:
-    """A graph with each region as one node. Units: regions by number, then single nodes."""
+    """A graph with each region as one node.
+
+    A unit is a region or a node outside them: units count the regions first, then all nodes.
+    """
 
     def __init__(self, dag: Dag, regions: tuple[ContractedRegion, ...]) -> None:
         self._dag, self._regions = dag, regions
         count = len(regions)
-        self._of = {n: k for k, r in enumerate(regions) for n in r.nodes}
+        self._unit_of = {n: k for k, r in enumerate(regions) for n in r.nodes}
         for n in range(len(dag.nodes)):
-            self._of.setdefault(n, count + n)
-        self._units = list(dict.fromkeys(self._of[n] for n in range(len(dag.nodes))))
+            self._unit_of.setdefault(n, count + n)
+        self._units = list(dict.fromkeys(self._unit_of[n] for n in range(len(dag.nodes))))
 
     def members(self, unit: int) -> list[int]:
-        """Its nodes, in file order."""
+        """The nodes of a unit, in file order."""
         count = len(self._regions)
         return sorted(self._regions[unit].nodes) if unit < count else [unit - count]
 
     @cached_property
-    def _before(self) -> dict[int, set[int]]:
-        found: dict[int, set[int]] = {u: set() for u in self._units}
+    def _units_before(self) -> dict[int, set[int]]:
+        """For each unit, those that it waits for."""
+        before: dict[int, set[int]] = {u: set() for u in self._units}
         for n, preds in enumerate(self._dag.links.preds):
-            found[self._of[n]] |= {self._of[p] for p in preds} - {self._of[n]}
-        return found
+            unit = self._unit_of[n]
+            before[unit] |= {self._unit_of[p] for p in preds} - {unit}
+        return before
 
     @cached_property
     def _sorted(self) -> tuple[list[int], set[int]]:
-        """Units in a valid order, near the file's, and those that none has."""
-        left = {u: len(before) for u, before in self._before.items()}
+        """Units in a valid order near the file's, and the units that no order can hold."""
+        waiting = {u: len(before) for u, before in self._units_before.items()}
         after: dict[int, list[int]] = {u: [] for u in self._units}
-        for u, before in self._before.items():
+        for u, before in self._units_before.items():
             for b in before:
                 after[b].append(u)
-        ready = [u for u in self._units if not left[u]]
+        ready = [u for u in self._units if not waiting[u]]
         order: list[int] = []
         while ready:
             unit = ready.pop(0)
             order.append(unit)
             for u in after[unit]:
-                left[u] -= 1
-                if not left[u]:
+                waiting[u] -= 1
+                if not waiting[u]:
                     ready.append(u)
-        return order, {u for u, n in left.items() if n}
+        return order, {u for u, n in waiting.items() if n}
 
     @property
-    def stuck(self) -> set[int]:
+    def stuck_units(self) -> set[int]:
         """Units that wait for each other, or for some that do."""
         return self._sorted[1]
 
     @property
     def units(self) -> list[int]:
-        """In the order of the nodes of `dag`."""
+        """The unit of each node of `self.dag`."""
         return self._sorted[0]
 
     @cached_property
     def dag(self) -> Dag:
         """The smaller graph."""
-        assert not self.stuck, "regions that wait for each other"
+        assert not self.stuck_units, "regions that wait for each other"
         place = {u: k for k, u in enumerate(self.units)}
         nodes = tuple(self._node(u, place) for u in self.units)
         return Dag(self._dag.sizes, nodes, self._dag.inputs, self._dag.outputs)
 
     def _node(self, unit: int, place: dict[int, int]) -> Node:
-        if unit >= len(self._regions):
-            node = self._dag.nodes[unit - len(self._regions)]
-            after = tuple(sorted({place[self._of[p]] for p in node.after}))
-            return Node(
-                node.reads, node.writes, after, node.absorbs, node.exclusive, node.workspace
-            )
-        return self._node_of(self._regions[unit], unit, place)
+        if unit < len(self._regions):
+            return self._region_node(self._regions[unit], unit, place)
+        node = self._dag.nodes[unit - len(self._regions)]
+        after = tuple(sorted({place[self._unit_of[p]] for p in node.after}))
+        return Node(node.reads, node.writes, after, node.absorbs, node.exclusive, node.workspace)
 
-    def _node_of(self, region: ContractedRegion, unit: int, place: dict[int, int]) -> Node:
-        """What enters dies row by row while what leaves is made."""
+    def _region_node(self, region: ContractedRegion, unit: int, place: dict[int, int]) -> Node:
+        """A region as one node: its inputs die row by row while its results are made."""
         dag, links = self._dag, self._dag.links
         inner = region.nodes
         reads = dict.fromkeys(t for n in sorted(inner) for t in dag.nodes[n].reads)
@@ -177,7 +182,7 @@ class _ContractedGraph:
         leaving = tuple(
             t for t in writes if t in links.kept or any(r not in inner for r in links.readers[t])
         )
-        after = {place[self._of[p]] for n in inner for p in dag.nodes[n].after}
+        after = {place[self._unit_of[p]] for n in inner for p in dag.nodes[n].after}
         size_in = sum(dag.sizes[t] for t in entering)
         size_out = sum(dag.sizes[t] for t in leaving)
         share = min(1.0, size_out / max(size_in, 1))

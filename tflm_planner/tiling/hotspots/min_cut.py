@@ -1,13 +1,14 @@
-"""Where little lives: the cheapest places of a graph to stop before and behind some operators.
+"""The cheapest places of a graph to stop before and behind some operators.
 
-    a fat --+-- shrink --> y          before | a | x  shrink  shrink | y  z   behind
-            +-- shrink --> z                 +---+-------------------+
-    The frontier behind an operator: all that has to run first, and those consumers that leave
-    fewer bytes alive once they have run too. Each operator taken costs `price` bytes, so that a
-    small one keeps the frontier near by.
+    large --+-- shrink --> y        before | large  shrink  shrink | y  z   behind
+            +-- shrink --> z               +-----------------------+
+
+The cut behind an operator takes in all that has to run first, and those consumers that leave fewer
+bytes alive once they have run too. Each operator taken in costs `price` bytes, so that a small gain
+does not move the cut far away.
 
 A set of operators that has run (an ideal of the graph) leaves alive the tensors that it made and
-that somebody else reads; the ideal of the least weight is a minimum cut (Picard 1976). It knows a
+that somebody else reads; the ideal that leaves the least is a minimum cut (Picard 1976). It knows a
 DAG and bytes; it must not know what operators do.
 """
 
@@ -24,7 +25,7 @@ from tflm_planner.memory.allocators.machine_code import Ints, compiled
 from tflm_planner.memory.order import Dag
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
-_FAR = 1 << 60
+_INFINITE = 1 << 60
 
 
 class MinimumCuts:
@@ -36,13 +37,13 @@ class MinimumCuts:
 
     def descendants(self, nodes: Collection[int]) -> frozenset[int]:
         """The nodes and all that wait for one of them."""
-        return self._reached(nodes, self.dag.links.succs)
+        return self._reachable(nodes, self.dag.links.succs)
 
     def ancestors(self, nodes: Collection[int]) -> frozenset[int]:
         """The nodes and all that one of them waits for."""
-        return self._reached(nodes, self.dag.links.preds)
+        return self._reachable(nodes, self.dag.links.preds)
 
-    def _reached(
+    def _reachable(
         self, nodes: Collection[int], edges: tuple[tuple[int, ...], ...]
     ) -> frozenset[int]:
         seen, todo = {*nodes}, [*nodes]
@@ -54,28 +55,33 @@ class MinimumCuts:
         return frozenset(seen)
 
     def behind(self, nodes: Collection[int], price: int) -> frozenset[int]:
-        """The smallest set that holds the nodes and all that they wait for, and that leaves the
-        fewest bytes alive, where each operator more costs `price`."""
-        must = self._mask(self.ancestors(nodes))
-        cut = self._network.cut(np.where(must, _FAR, 0), np.where(must, 0, price))
-        return self._network.near_source(cut)
+        """Of the sets that hold the nodes and all that they wait for, the one that leaves the
+        fewest bytes alive, where each operator more costs `price` bytes; of equals the smallest."""
+        required = self._mask(self.ancestors(nodes))
+        room = self._network.room_left(
+            np.where(required, _INFINITE, 0), np.where(required, 0, price)
+        )
+        return self._network.source_side(room)
 
     def before(self, nodes: Collection[int], price: int) -> frozenset[int]:
-        """The largest set without the nodes and all that waits for them, that leaves the fewest
-        bytes alive, where each operator less costs `price`."""
-        never = self._mask(self.descendants(nodes))
-        cut = self._network.cut(np.where(never, 0, price), np.where(never, _FAR, 0))
-        return frozenset(range(self._count)) - self._network.near_sink(cut)
+        """Of the sets without the nodes and all that wait for them, the one that leaves the fewest
+        bytes alive, where each operator less costs `price` bytes; of equals the largest."""
+        excluded = self._mask(self.descendants(nodes))
+        room = self._network.room_left(
+            np.where(excluded, 0, price), np.where(excluded, _INFINITE, 0)
+        )
+        return frozenset(range(self._count)) - self._network.sink_side(room)
 
     def _mask(self, nodes: Collection[int]) -> Bools:
-        found = np.zeros(self._count, np.bool_)
-        found[list(nodes)] = True
-        return found
+        mask = np.zeros(self._count, np.bool_)
+        mask[list(nodes)] = True
+        return mask
 
     @cached_property
     def _network(self) -> _Network:
-        """A node on the source's side has run. A tensor on the sink's side, made on the other,
-        lives."""
+        """A node on the source's side has run. A tensor lives if its maker has run and one of its
+        readers has not: an infinite edge then holds it on the sink's side, and the cut pays its
+        bytes."""
         dag, links = self.dag, self.dag.links
         source = self._count + len(dag.sizes)
         sink = source + 1
@@ -84,31 +90,33 @@ class MinimumCuts:
         for t, size in enumerate(dag.sizes):
             at, maker = self._count + t, links.writer[t]
             edges.append((source if maker < 0 else maker, at, size))
-            edges += [(at, reader, _FAR) for reader in links.readers[t]]
+            edges += [(at, reader, _INFINITE) for reader in links.readers[t]]
             if t in links.kept:
-                edges.append((at, sink, _FAR))
-        edges += [(n, p, _FAR) for n, before in enumerate(links.preds) for p in before]
+                edges.append((at, sink, _INFINITE))
+        edges += [(n, p, _INFINITE) for n, before in enumerate(links.preds) for p in before]
         return _Network.of(self._count, sink + 1, edges)
 
 
 @dataclass(frozen=True)
 class _Network:
-    """A flow network. Vertices: operators first, source and sink last. Edges lie in pairs, there
-    and back; the first ones lead from the source to each operator, then from each to the sink.
-
-    starts, out: the edges that leave each vertex. to, room: where an edge leads, and how much may
-    flow along it.
-    """
+    """A flow network. Vertices: operators first, then tensors, source and sink last. Edges lie in
+    pairs, there and back; the first ones lead from the source to each operator, then from each
+    operator to the sink."""
 
     count: int
+    """Operators."""
     starts: Ints
+    """Where the edges that leave each vertex begin in `out`."""
     out: Ints
+    """Numbers of edges, by the vertices that they leave."""
     to: Ints
+    """The vertex that each edge leads to."""
     room: Ints
+    """Bytes that may flow along each edge."""
 
     @staticmethod
     def of(count: int, vertices: int, edges: Sequence[tuple[int, int, int]]) -> _Network:
-        """Of edges (start, end, room). count: operators."""
+        """The network of edges (start, end, room). count: operators."""
         table = np.array(edges, np.int64)
         ends, room = np.zeros((2, 2 * len(edges)), np.int64)
         ends[::2], ends[1::2], room[::2] = table[:, 1], table[:, 0], table[:, 2]
@@ -118,40 +126,41 @@ class _Network:
         starts[1:] = np.cumsum(np.bincount(begins, minlength=vertices))
         return _Network(count, starts, np.argsort(begins, kind="stable"), ends, room)
 
-    def cut(self, given: Ints, taken: Ints) -> Ints:
-        """What room is left when no more can flow. given, taken: room from the source to each
-        operator, and from each to the sink."""
+    def room_left(self, from_source: Ints, to_sink: Ints) -> Ints:
+        """The room of each edge when no more can flow. from_source, to_sink: room from the source
+        to each operator, and from each operator to the sink."""
         room = self.room.copy()
-        room[: 4 * self.count : 2] = np.concatenate((given, taken))
+        room[: 4 * self.count : 2] = np.concatenate((from_source, to_sink))
         _max_flow(self.starts, self.out, self.to, room, len(self.starts) - 3, len(self.starts) - 2)
         return room
 
-    def near_source(self, room: Ints) -> frozenset[int]:
-        """Operators that the source still reaches: the smallest least cut."""
+    def source_side(self, room: Ints) -> frozenset[int]:
+        """Operators that the source still reaches: of all minimum cuts the smallest."""
         levels = np.empty(len(self.starts) - 1, np.int64)
-        _reached(self.starts, self.out, self.to, room, len(levels) - 2, levels)
+        _breadth_first(self.starts, self.out, self.to, room, len(levels) - 2, levels)
         return frozenset(np.flatnonzero(levels[: self.count] >= 0).tolist())
 
-    def near_sink(self, room: Ints) -> frozenset[int]:
-        """Operators that still reach the sink: all but those of the largest least cut."""
+    def sink_side(self, room: Ints) -> frozenset[int]:
+        """Operators that still reach the sink: all but those of the largest minimum cut."""
         back = room.reshape(-1, 2)[:, ::-1].reshape(-1)
-        seen = np.empty(len(self.starts) - 1, np.int64)
-        _reached(self.starts, self.out, self.to, back, len(seen) - 1, seen)
-        return frozenset(np.flatnonzero(seen[: self.count] >= 0).tolist())
+        levels = np.empty(len(self.starts) - 1, np.int64)
+        _breadth_first(self.starts, self.out, self.to, back, len(levels) - 1, levels)
+        return frozenset(np.flatnonzero(levels[: self.count] >= 0).tolist())
 
 
 def warm_up() -> None:
     """Load what is compiled here, and compile it where that was never done on this machine."""
     none = np.zeros(0, np.int64)
     _max_flow(np.zeros(3, np.int64), none, none, none, 0, 1)
-    _reached(np.zeros(3, np.int64), none, none, none, 0, np.zeros(2, np.int64))
+    _breadth_first(np.zeros(3, np.int64), none, none, none, 0, np.zeros(2, np.int64))
 
 
 @compiled
-def _reached(
+def _breadth_first(
     starts: Ints, out: Ints, to: Ints, room: Ints, root: int, levels: Ints
 ) -> None:  # fmt: skip
-    """Steps from a vertex to every other one along edges with room; -1 where none leads."""
+    """Write to `levels` the steps from the root to every vertex along edges with room; -1 where no
+    path leads."""
     for n in range(levels.size):
         levels[n] = -1
     levels[root] = 0
@@ -171,12 +180,12 @@ def _reached(
 
 @compiled
 def _max_flow(starts: Ints, out: Ints, to: Ints, room: Ints, source: int, sink: int) -> None:
-    """Let as much flow as can, along shortest paths first (Dinitz 1970)."""
+    """Let as much flow as can, along shortest paths first (Dinitz 1970). Changes `room`."""
     count = starts.size - 1
     levels, at, path = (
         np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     )  # fmt: skip
-    _reached(starts, out, to, room, source, levels)
+    _breadth_first(starts, out, to, room, source, levels)
     while levels[sink] >= 0:
         for n in range(count):
             at[n] = starts[n]
@@ -210,7 +219,7 @@ def _max_flow(starts: Ints, out: Ints, to: Ints, room: Ints, source: int, sink: 
             levels[n] = -1
             steps -= 1
             n = to[path[steps] ^ 1]
-        _reached(starts, out, to, room, source, levels)
+        _breadth_first(starts, out, to, room, source, levels)
 
 
 __all__ = ["MinimumCuts"]

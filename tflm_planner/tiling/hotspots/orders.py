@@ -1,22 +1,23 @@
-"""Bulges: where a graph is fat between places where little lives, and orders that run them whole.
+"""Hotspots of a graph, and orders that run each of them in one piece.
 
     n1 n2 n3 n4 --CONCATENATION--+-- project --> p      an operator that needs more than a cap by
-       (thin)        (fat)       +-- project --> q      itself, with those around it that make its
-                  |<------- bulge ------>|              ends thin: what may run in tiles
-A bulge is what lies between the cheapest frontiers before and behind such operators. Operators of
-one bulge need not be neighbours in any order that was made for the model as it is; so each bulge
-becomes one node of a smaller graph, and the best order of that one is found. Several caps, and
-several prices of an operator more, give several sets of bulges. It knows a DAG and bytes; it must
-not know what operators do, nor what tiles cost.
+      (small)       (large)      +-- project --> q      itself, with those around it that make what
+                  |<------ hotspot ----->|              enters and leaves small
+
+A hotspot is what lies between the cheapest cuts before and behind such operators. Its operators
+need not be neighbours in an order that is best for the untiled model; so each hotspot becomes one
+node of a smaller graph, whose best order is searched. Several caps, and several prices of taking in
+one operator more, give several sets of hotspots. This module knows a DAG and bytes; it must not
+know what operators do, nor what tiles cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from tflm_planner.memory.order import Dag
+from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.tiling.hotspots.contraction import (
     ContractedOrder,
     ContractedRegion,
@@ -25,93 +26,94 @@ from tflm_planner.tiling.hotspots.contraction import (
 )
 from tflm_planner.tiling.hotspots.min_cut import MinimumCuts
 
-_CAPS = tuple(Fraction(n, 16) for n in (12, 8, 6, 5, 4, 3, 2))
-"""Heads that are aimed at, relative to the present one."""
-_PRICES = (32, 64, 256, 1024)
-"""What an operator more costs: one part in so many of the cap."""
-_TILE = 16
-"""Tiles are taken to need one part in so many of what their dearest operator does."""
-_HOPE = 4
-"""Halos may take one part in so many of what is kept at most."""
-_MOST = 64
-"""Operators that bulges are looked for around, at most, for each cap."""
-
-
 Hotspots = tuple[frozenset[int], ...]
 """Disjoint sets of nodes."""
 
 
 @dataclass(frozen=True)
 class HotspotOrder:
-    """peak: bytes that are guessed. hoped: the order, with what tiles may take at least."""
+    """How good an order around some hotspots may get."""
 
     peak: int
-    hoped: ContractedOrder
+    """Estimated bytes, with the tiles of the hotspots."""
+    optimistic: ContractedOrder
+    """The order, made for tiles that need as little as is plausible."""
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Of several, the most promising has the lowest."""
-        return self.peak, self.hoped.peak, sum(end - first for first, end in self.hoped.spans)
+        """The most promising order has the lowest."""
+        sizes = (end - first for first, end in self.optimistic.spans)
+        return self.peak, self.optimistic.peak, sum(sizes)
 
 
 def own_bytes(dag: Dag, n: int) -> int:
-    """Bytes that an operator needs where nothing lives beside its operands and results, which
-    takes over what it can of them."""
+    """Bytes that an operator needs where nothing lives beside its operands and results."""
     node = dag.nodes[n]
-    held = sum(dag.sizes[t] for t in {*node.reads, *node.writes})
+    tensors = sum(dag.sizes[t] for t in {*node.reads, *node.writes})
     saved = [a.saved for a in node.absorbs]
-    taken = max(saved, default=0) if node.exclusive else sum(saved)
-    return held - taken + node.workspace
+    reused = max(saved, default=0) if node.exclusive else sum(saved)
+    return tensors - reused + node.workspace
 
 
-def find_hotspots(cuts: MinimumCuts, cap: int, price: int) -> list[frozenset[int]]:
-    """Disjoint sets of nodes that hold every one that needs more than `cap` by itself."""
+def find_hotspots(
+    cuts: MinimumCuts, cap: int, price: int, budget: SearchBudget = DEFAULT_BUDGET
+) -> list[frozenset[int]]:
+    """Disjoint sets of nodes that hold every node that needs more than `cap` bytes by itself;
+    empty where there are none, or too many. price: bytes that each node taken in costs."""
     dag = cuts.dag
-    found: list[frozenset[int]] = []
+    hotspots: list[frozenset[int]] = []
     seen: set[int] = set()
     for n in range(len(dag.nodes)):
         if n not in seen and own_bytes(dag, n) > cap:
-            if len(found) >= _MOST:
+            if len(hotspots) >= budget.hotspots_of_cap:
                 return []
-            found.append(cuts.behind([n], price) - cuts.before([n], price))
-            seen |= found[-1]
-    return close_groups(dag, found) if found else []
+            hotspots.append(cuts.behind([n], price) - cuts.before([n], price))
+            seen |= hotspots[-1]
+    return close_groups(dag, hotspots) if hotspots else []
 
 
-def hotspot_sets(dag: Dag, head: int) -> list[Hotspots]:
-    """Bulges for several caps and prices. head: bytes of the graph as it is."""
+def hotspot_sets(dag: Dag, head: int, budget: SearchBudget = DEFAULT_BUDGET) -> list[Hotspots]:
+    """Hotspots for several caps and prices, each set once. head: bytes of the untiled model."""
     cuts = MinimumCuts(dag)
     sets: dict[Hotspots, None] = {}
-    for share in _CAPS:
+    for share in budget.hotspot_caps:
         cap = int(head * share)
-        for part in _PRICES:
-            bulges = tuple(find_hotspots(cuts, cap, max(cap // part, 1)))
-            if bulges:
-                sets[bulges] = None
+        for part in budget.hotspot_prices:
+            hotspots = tuple(find_hotspots(cuts, cap, max(cap // part, 1), budget))
+            if hotspots:
+                sets[hotspots] = None
     return list(sets)
 
 
 def estimate_order(
-    dag: Dag, bulges: Hotspots, halos: Sequence[int], most: int
+    dag: Dag,
+    hotspots: Hotspots,
+    halos: Sequence[int],
+    most: int,
+    budget: SearchBudget = DEFAULT_BUDGET,
 ) -> HotspotOrder | None:
-    """An order in which these bulges run in one piece; None where it is not guessed to need less
-    than `most` bytes. halos: bytes that each operator keeps from tile to tile."""
-    peak = best_contracted_order(dag, _regions(dag, bulges, halos)).peak
+    """An order in which these hotspots run in one piece; None where it is not estimated to need
+    less than `most` bytes. halos: bytes that each operator keeps from tile to tile."""
+    peak = best_contracted_order(dag, _regions(dag, hotspots, halos, budget), budget).peak
     if peak >= most:
         return None
-    # Tiles may take less than was guessed: what is around should then need less too.
-    return HotspotOrder(
-        peak, best_contracted_order(dag, _regions(dag, bulges, [n // _HOPE for n in halos]))
-    )
+    # Tiles may need less than was assumed: then what is around them should need less too.
+    small_halos = [n // budget.hotspot_halo_share for n in halos]
+    regions = _regions(dag, hotspots, small_halos, budget)
+    return HotspotOrder(peak, best_contracted_order(dag, regions, budget))
 
 
 def _regions(
-    dag: Dag, bulges: Sequence[frozenset[int]], halos: Sequence[int]
+    dag: Dag, hotspots: Sequence[frozenset[int]], halos: Sequence[int], budget: SearchBudget
 ) -> list[ContractedRegion]:
-    """The bulges with what their tiles may take."""
+    """The hotspots with the bytes that their tiles are assumed to need."""
     return [
-        ContractedRegion(b, max(own_bytes(dag, n) for n in b) // _TILE + sum(halos[n] for n in b))
-        for b in bulges
+        ContractedRegion(
+            nodes,
+            max(own_bytes(dag, n) for n in nodes) // budget.hotspot_tile_share
+            + sum(halos[n] for n in nodes),
+        )
+        for nodes in hotspots
     ]
 
 

@@ -1,10 +1,10 @@
-"""Whole models in tiles around their bulges: how many tiles each bulge takes.
+"""Whole models with tiles in their hotspots: how many tiles each hotspot takes.
 
-    bulges (order, spans) -> trials of each bulge in a few parts -> the least that all can have
+    hotspots (order, spans) -> evaluations of each hotspot in a few part counts -> one part count
+                               each, such that the whole model needs the fewest bytes
 
-The search over intervals of one line (`regions`) finds what lies together in the order that is
-best for the model as it is. Here the order follows the tiles. It must not know how tiles are
-made.
+The search of segments tiles intervals of one schedule, in the order that is best for the untiled
+model. Here the order follows the tiles. This module must not know how tiles are made.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tflm_planner.cost.case import Case, Operand
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, Evaluation
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
@@ -25,256 +26,270 @@ from tflm_planner.tiling.hotspots.contraction import ContractedOrder
 from tflm_planner.tiling.hotspots.orders import HotspotOrder, Hotspots, estimate_order, hotspot_sets
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import TilingOptions
-from tflm_planner.tiling.segments import LARGE_WORK
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
 from tflm_planner.transforms.tile.tiler import region_results
 
-PROMISING = 4
-"""Orders of which bulges are tried in tiles."""
-MOST_WORK = 12_000
-"""Operators planned in trials of a bulge."""
-_ENOUGH = 12_000
-"""Operators planned in trials, after which no other order is looked at."""
-_SIZES = (12, 6, 4, 2, 1)
-"""Rows of a tile that are tried, the largest first; of the result with the fewest rows."""
-_MUCH = 1.25
-"""Times the bytes of the smallest tiles, from which on larger tiles are not tried."""
-_FINER = 2
-"""Tiles of each row that are tried where tensors inside a bulge have as many rows more."""
-_DEAR = 2
-"""PAD is dear where it takes so many times the instructions of SLICE."""
+Span = tuple[int, int]
+"""First position of a hotspot in an order, and the one behind its last."""
 
 
 @dataclass(frozen=True)
 class _HotspotOption:
-    """head: bytes. tail, cost: bytes and instructions that it adds."""
+    """A hotspot in so many tiles."""
 
-    scheme: TiledRegion
+    region: TiledRegion
     head: int
+    """Bytes of the head while it runs."""
     tail: int
-    cost: int
+    """Bytes that it adds to the tail."""
+    instructions: int
+    """Instructions that it adds."""
 
     @property
     def parts(self) -> int:
-        """Tiles."""
-        return self.scheme.splits[0][1]
+        """Number of tiles."""
+        return self.region.splits[0][1]
 
 
 @dataclass(frozen=True)
 class _EstimateOrderJob:
-    """The guess for one set of bulges, as a job. most, halos: as in `orders.guess`."""
+    """A job: `estimate_order` for one set of hotspots."""
 
-    bulges: Hotspots
+    hotspots: Hotspots
     halos: tuple[int, ...]
     most: int
 
-    def on(self, bench: Evaluator) -> list[HotspotOrder]:
+    def run(self, evaluator: Evaluator) -> list[HotspotOrder]:
         """One, or none."""
-        found = estimate_order(bench.dag, self.bulges, self.halos, self.most)
-        return [] if found is None else [found]
+        budget = evaluator.options.search_budget
+        order = estimate_order(evaluator.dag, self.hotspots, self.halos, self.most, budget)
+        return [] if order is None else [order]
 
 
 @dataclass
 class HotspotTiles:
-    """whole: the models that the search has tried. allowed: instructions that may be added."""
+    """The hotspots of one search. models: the whole models that the search has evaluated.
+    allowed_instructions: instructions that tiling may add. evaluated: hotspots evaluated so far."""
 
     workers: Workers
     options: TilingOptions
-    whole: ModelEvaluations
-    allowed: int
-    tried: int = 0
+    models: ModelEvaluations
+    allowed_instructions: int
+    evaluated: int = 0
     _work: int = 0
-    _outcomes: dict[tuple[object, ...], Evaluation | None] = field(
-        default_factory=dict[tuple[object, ...], Evaluation | None], repr=False
+    _evaluations: dict[tuple[object, ...], Evaluation | None] = field(
+        default_factory=dict[tuple[object, ...], "Evaluation | None"], repr=False
     )
-    """By operators, what lives through, and scheme."""
+    """By region, its operators, and the tensors that live through."""
 
-    def trials(self) -> Iterator[Candidate]:
-        """Whole models in tiles, those of the most promising order first."""
-        bench = self.workers.bench
-        graph = bench.model.main
-        copies = all(self.options.allows(k, self.whole.used) for k in ("SLICE", "CONCATENATION"))
-        if not copies or any(op.graphs for op in graph.ops):
+    @property
+    def _budget(self) -> SearchBudget:
+        return self.options.search_budget
+
+    def candidates(self) -> Iterator[Candidate]:
+        """Whole models with tiles in their hotspots, those of the most promising order first."""
+        evaluator = self.workers.evaluator
+        graph = evaluator.model.main
+        if not self.options.allows_copies(self.models.used_kinds):
+            return
+        if any(op.graphs for op in graph.ops):
             return
         halos = tuple(halo_bytes(op) for op in graph.ops)
-        most = self._known - self._added(0, self.whole.plain.tail)
-        sets = hotspot_sets(bench.dag, self.whole.plain.head)
-        guesses = self.workers.done([_EstimateOrderJob(bulges, halos, most) for bulges in sets])
-        promising = sorted((g for found in guesses for g in found), key=lambda g: g.rank)
-        for found in promising[:PROMISING]:
-            made = self._trial_of(found.hoped)
-            if made is not None:
-                yield made
-            if self._work > _ENOUGH:
+        most = self._known_bytes - self._objective_bytes(0, self.models.untiled.tail)
+        sets = hotspot_sets(evaluator.dag, self.models.untiled.head, self._budget)
+        jobs = [_EstimateOrderJob(hotspots, halos, most) for hotspots in sets]
+        estimated = self.workers.run(jobs)
+        promising = sorted((o for orders in estimated for o in orders), key=lambda o: o.rank)
+        for order in promising[: self._budget.hotspot_orders]:
+            candidate = self._candidate_of(order.optimistic)
+            if candidate is not None:
+                yield candidate
+            if self._work > self._budget.hotspot_orders_work:
                 return
 
-    def _trial_of(self, found: ContractedOrder) -> Candidate | None:
-        """The fewest bytes for the instructions that may be added; None where they are no fewer
-        than is known."""
-        line = self.workers.bench.line(found.order)
-        inside = {p for first, end in found.spans for p in range(first, end)}
-        floor = max((n for p, n in enumerate(line.needs) if p not in inside), default=0)
-        spans = sorted(found.spans, key=lambda s: (-max(line.needs[s[0] : s[1]]), s))
-        ways = [self._dearest(line, found.order, spans[0], floor)]
-        if not ways[0]:
+    def _candidate_of(self, contracted: ContractedOrder) -> Candidate | None:
+        """The candidate of an order with the fewest bytes for the instructions that are allowed;
+        None where it needs no less than the best model that is known."""
+        schedule = self.workers.evaluator.linear_schedule(contracted.order)
+        inside = {p for first, end in contracted.spans for p in range(first, end)}
+        live = schedule.live_bytes
+        least_head = max((n for p, n in enumerate(live) if p not in inside), default=0)
+        spans = sorted(contracted.spans, key=lambda s: (-max(live[s[0] : s[1]]), s))
+        options = [self._options_of_largest(schedule, contracted.order, spans[0], least_head)]
+        if not options[0]:
             return None
-        # The dearest bulge says what is enough for the others; where one comes to no less, the
-        # others need not either.
-        least = self._enough(floor, ways[0])
+        # The largest hotspot says which head is low enough for the others; where one of them needs
+        # more than that, the others may need as much.
+        enough = self._low_enough(least_head, options[0])
         for span in spans[1:]:
-            ways.append(self._ways(line, found.order, span, least))
-            least = self._enough(least, ways[-1])
-        chosen = self._affordable(ways, floor)
+            options.append(self._options_of(schedule, contracted.order, span, enough))
+            enough = self._low_enough(enough, options[-1])
+        chosen = self._best_affordable(options, least_head)
         if chosen is None:
-            ways[0] += self._ways(line, found.order, spans[0], floor)
-            chosen = self._affordable(ways, floor)
+            options[0] += self._options_of(schedule, contracted.order, spans[0], least_head)
+            chosen = self._best_affordable(options, least_head)
         if chosen is None:
             return None
-        schemes = sorted(chosen, key=lambda s: s.ops)
-        self._work += sum(s.splits[0][1] * len(s.ops) for s in schemes)
-        return Candidate(tuple(schemes), False, found.order, CLIMB)
+        regions = sorted(chosen, key=lambda r: r.ops)
+        self._work += sum(r.splits[0][1] * len(r.ops) for r in regions)
+        return Candidate(tuple(regions), False, contracted.order, CLIMB)
 
-    def _dearest(
-        self, line: LinearSchedule, order: tuple[int, ...], span: tuple[int, int], floor: int
+    def _options_of_largest(
+        self, schedule: LinearSchedule, order: tuple[int, ...], span: Span, least_head: int
     ) -> list[_HotspotOption]:
-        """The bulge that needs most: of a head, its smallest tiles, and larger ones only near
-        them. Tiles add to the tail; where that counts, the largest first, until more of them
-        cannot come to less than is known."""
+        """Options of the hotspot that needs most. For a small head: its smallest tiles, and larger
+        ones that need hardly more. Where the tail counts, which every tile adds to: the largest
+        tiles first, until more of them cannot need less than the best model."""
         if self.options.objective == "head":
-            return self._smallest(line, order, span)
-        found = self._ways(line, order, span, floor)
-        return [w for w in found if not self._is_vain(w.head, w.tail)]
+            return self._smallest_tiles(schedule, order, span)
+        options = self._options_of(schedule, order, span, least_head)
+        return [o for o in options if not self._is_vain(o.head, o.tail)]
 
-    def _added(self, head: int, tail: int) -> int:
-        """Bytes that are to be small, of a head and what is added to the tail."""
+    def _objective_bytes(self, head: int, tail: int) -> int:
+        """Bytes that are to be small, of a head and a tail."""
         return head + tail if self.options.objective == "arena" else head
 
     def _is_vain(self, head: int, tail: int) -> bool:
-        """Whether a head and what is added to the tail are no less than what is known."""
-        return self._added(head, self.whole.plain.tail + tail) >= self._known
+        """Whether a head, and what is added to the tail, need no less than the best model."""
+        return self._objective_bytes(head, self.models.untiled.tail + tail) >= self._known_bytes
 
     @property
-    def _known(self) -> int:
-        """Bytes that are to be gone below."""
-        return max(self.whole.best.bytes, self.options.budget or 0)
+    def _known_bytes(self) -> int:
+        """Bytes that a candidate has to go below."""
+        return max(self.models.best.bytes, self.options.budget or 0)
 
-    def _may_help(self, parts: int, floor: int, tail: int, known: Sequence[_HotspotOption]) -> bool:
-        """Whether so many tiles may come to less than `known` fewer ones, and than the best whole
-        model. n times as many need an n-th of the bytes at best, and no less than `floor`, and add
-        n times as much to the tail. `tail`: that of the tiles, without what puts them together."""
+    def _may_help(
+        self, parts: int, least_head: int, tail: int, known: Sequence[_HotspotOption]
+    ) -> bool:
+        """Whether so many tiles may need less than the `known` options, which have fewer, and than
+        the best model. n times as many tiles need an n-th of the bytes at best, and no less than
+        `least_head`, and add n times as much to the tail. tail: bytes that the tiles add to it,
+        without what joins them."""
         if not known:
-            return not self._is_vain(floor, tail)
-        last = max(known, key=lambda w: w.parts)
-        head = max(floor, last.head * last.parts // parts)
+            return not self._is_vain(least_head, tail)
+        last = max(known, key=lambda o: o.parts)
+        head = max(least_head, last.head * last.parts // parts)
         tail = max(tail, last.tail * (parts - 1) // (last.parts - 1))
-        least = min(self._added(w.head, w.tail) for w in known)
-        return self._added(head, tail) < least and not self._is_vain(head, tail)
+        least = min(self._objective_bytes(o.head, o.tail) for o in known)
+        return self._objective_bytes(head, tail) < least and not self._is_vain(head, tail)
 
-    def _enough(self, least: int, ways: Sequence[_HotspotOption]) -> int:
-        """A head that is low enough, where that was `least`; another bulge takes one of `ways`."""
-        if not ways:
-            return least
-        return max(least, min(ways, key=lambda w: (self._added(w.head, w.tail), w.cost)).head)
+    def _low_enough(self, head: int, options: Sequence[_HotspotOption]) -> int:
+        """The head that is low enough for other hotspots: `head`, or what the best of these options
+        needs."""
+        if not options:
+            return head
+        best = min(options, key=lambda o: (self._objective_bytes(o.head, o.tail), o.instructions))
+        return max(head, best.head)
 
-    def _affordable(
-        self, ways: Sequence[Sequence[_HotspotOption]], floor: int
+    def _best_affordable(
+        self, options: Sequence[Sequence[_HotspotOption]], least_head: int
     ) -> list[TiledRegion] | None:
-        """A way of each bulge, for the fewest bytes that may be had for the instructions that may
-        be added; None where there are none, or not fewer than is known."""
+        """One option of each hotspot, for the fewest bytes that the allowed instructions buy; None
+        where that is impossible, or needs no less than the best model."""
         best: tuple[int, list[TiledRegion]] | None = None
-        for head in sorted({floor, *(w.head for of in ways for w in of if w.head > floor)}):
-            chosen = [min((w for w in of if w.head <= head), key=_cheapest, default=None)
-                      for of in ways]  # fmt: skip
-            taken = [w for w in chosen if w is not None]
-            if len(taken) < len(ways) or sum(w.cost for w in taken) > self.allowed:
+        heads = {o.head for of_hotspot in options for o in of_hotspot if o.head > least_head}
+        for head in sorted({least_head, *heads}):
+            cheapest = [
+                min((o for o in of_hotspot if o.head <= head), key=_cost, default=None)
+                for of_hotspot in options
+            ]
+            chosen = [o for o in cheapest if o is not None]
+            instructions = sum(o.instructions for o in chosen)
+            if len(chosen) < len(options) or instructions > self.allowed_instructions:
                 continue
-            tail = sum(w.tail for w in taken)
-            bytes_ = self._added(head, tail)
-            if not self._is_vain(head, tail) and (best is None or bytes_ < best[0]):
-                best = bytes_, [w.scheme for w in taken]
+            tail = sum(o.tail for o in chosen)
+            size = self._objective_bytes(head, tail)
+            if not self._is_vain(head, tail) and (best is None or size < best[0]):
+                best = size, [o.region for o in chosen]
         return best and best[1]
 
-    def _smallest(
-        self, line: LinearSchedule, order: tuple[int, ...], span: tuple[int, int]
+    def _smallest_tiles(
+        self, schedule: LinearSchedule, order: tuple[int, ...], span: Span
     ) -> list[_HotspotOption]:
-        """A bulge in ever larger tiles, until they need much more than the smallest."""
+        """A hotspot in larger and larger tiles, until they need much more than the smallest."""
         first, end = span
-        found: list[_HotspotOption] = []
-        for parts in reversed(_parts(line.ops[first:end], line)):
-            if parts * (end - first) > MOST_WORK:
+        options: list[_HotspotOption] = []
+        for parts in reversed(_part_counts(schedule.ops[first:end], schedule)):
+            if parts * (end - first) > self._budget.hotspot_work:
                 continue
-            ways = self._cut(line, parts, order, span)
-            found += ways
-            least = min((w.head for w in found), default=0)
-            if ways and min(w.head for w in ways) > _MUCH * least:
+            new = self._evaluate_parts(schedule, parts, order, span)
+            options += new
+            least = min((o.head for o in options), default=0)
+            if new and min(o.head for o in new) > self._budget.hotspot_excess * least:
                 break
-        return found
+        return options
 
-    def _ways(
-        self, line: LinearSchedule, order: tuple[int, ...], span: tuple[int, int], floor: int
+    def _options_of(
+        self, schedule: LinearSchedule, order: tuple[int, ...], span: Span, enough: int
     ) -> list[_HotspotOption]:
-        """A bulge in ever smaller tiles, until it needs no more than the operators around, or
-        smaller ones cannot help."""
+        """A hotspot in smaller and smaller tiles, until it needs no more than `enough` bytes of
+        head, or smaller ones cannot help."""
         first, end = span
-        found: list[_HotspotOption] = []
-        work, tail = 0, sum(line.tail[first:end])
-        for parts in _parts(line.ops[first:end], line):
+        options: list[_HotspotOption] = []
+        work, tail = 0, sum(schedule.tail[first:end])
+        for parts in _part_counts(schedule.ops[first:end], schedule):
             work += parts * (end - first)
-            if work > MOST_WORK:
+            if work > self._budget.hotspot_work:
                 break
-            if not self._may_help(parts, floor, tail * (parts - 1), found):
+            if not self._may_help(parts, enough, tail * (parts - 1), options):
                 continue
-            found += self._cut(line, parts, order, span)
-            if any(w.head <= floor for w in found):
+            options += self._evaluate_parts(schedule, parts, order, span)
+            if any(o.head <= enough for o in options):
                 break
-        return found
+        return options
 
-    def _cut(
-        self, line: LinearSchedule, parts: int, order: tuple[int, ...], span: tuple[int, int]
+    def _evaluate_parts(
+        self, schedule: LinearSchedule, parts: int, order: tuple[int, ...], span: Span
     ) -> list[_HotspotOption]:
-        """A bulge in so many tiles."""
+        """A hotspot in so many tiles, with every border worth a look."""
         first, end = span
         inner = tuple(range(end - first))
-        schemes = [
+        regions = [
             TiledRegion(inner, ((ROWS, parts),), "merge", border, eager=True)
-            for border in self._borders(parts * len(inner), line.ops[first])
+            for border in self._borders(parts * len(inner), schedule.ops[first])
         ]
-        return self._tried(line, schemes, order, span)
+        return self._evaluate_regions(schedule, regions, order, span)
 
-    def _borders(self, work: int, op: Op) -> tuple[Border, ...]:
-        """Ways to pad, of a bulge with so many operators in tiles, the first of which is `op`."""
-        borders = self.options.borders(self.whole.used)
-        if "pad" in borders and pads_are_dear(op.outputs[0], self.options):
+    def _borders(self, work: int, first_op: Op) -> tuple[Border, ...]:
+        """Ways to pad the tiles of a hotspot with so many operators in tiles."""
+        borders = self.options.borders(self.models.used_kinds)
+        if "pad" in borders and pads_are_dear(first_op.outputs[0], self.options):
             borders = ("waste", "ahead", "once")
-        return borders if work <= LARGE_WORK or len(borders) == 1 else borders[1:]
+        few = work <= self._budget.variants_segment or len(borders) == 1
+        return borders if few else borders[1:]
 
-    def _tried(
+    def _evaluate_regions(
         self,
-        line: LinearSchedule,
-        schemes: Sequence[TiledRegion],
+        schedule: LinearSchedule,
+        regions: Sequence[TiledRegion],
         order: tuple[int, ...],
-        span: tuple[int, int],
+        span: Span,
     ) -> list[_HotspotOption]:
-        """Ways of a bulge; `schemes`: with positions counted from its first operator."""
+        """The options of these regions, as far as they are possible. regions: with positions
+        counted from the first operator of the hotspot."""
         first, end = span
-        place = (*map(id, line.ops[first:end]), *map(id, line.through(first, end)))
-        keys = [(s, *place) for s in schemes]
-        fresh = [(k, s) for k, s in zip(keys, schemes, strict=True) if k not in self._outcomes]
-        questions = [
-            EvaluationRequest(Candidate((s,), False, None, CLIMB), span, order) for _, s in fresh
+        place = (*schedule.ops[first:end], *schedule.tensors_living_through(first, end))
+        keys = [(region, *place) for region in regions]
+        pairs = zip(keys, regions, strict=True)
+        unknown = [(key, region) for key, region in pairs if key not in self._evaluations]
+        requests = [
+            EvaluationRequest(Candidate((region,), False, None, CLIMB), span, order)
+            for _, region in unknown
         ]
-        self.tried += len(questions)
-        self._work += sum(s.splits[0][1] * len(s.ops) for _, s in fresh)
-        for (key, _), outcome in zip(fresh, self.workers.answers(questions), strict=True):
-            self._outcomes[key] = outcome
-        return [
-            _HotspotOption(
-                replace(s, ops=tuple(range(first, end))), o.head, o.tail, max(o.instructions, 0)
-            )
-            for k, s in zip(keys, schemes, strict=True)
-            if (o := self._outcomes[k]) is not None
-        ]
+        self.evaluated += len(requests)
+        self._work += sum(region.splits[0][1] * len(region.ops) for _, region in unknown)
+        evaluations = self.workers.evaluate(requests)
+        for (key, _), evaluation in zip(unknown, evaluations, strict=True):
+            self._evaluations[key] = evaluation
+        options: list[_HotspotOption] = []
+        for key, region in zip(keys, regions, strict=True):
+            one = self._evaluations[key]
+            if one is not None:
+                moved = replace(region, ops=tuple(range(first, end)))
+                added = max(one.instructions, 0)
+                options.append(_HotspotOption(moved, one.head, one.tail, added))
+        return options
 
 
 def halo_bytes(op: Op) -> int:
@@ -289,26 +304,30 @@ def halo_bytes(op: Op) -> int:
 
 
 def pads_are_dear(tensor: Tensor, options: TilingOptions) -> bool:
-    """Whether to pad such a tensor takes many times the instructions of another copy: kernels
-    that weigh every element."""
+    """Whether to pad such a tensor takes many times the instructions of another copy, as it does
+    with kernels that look at every element."""
     shape = tensor.shape or ()
     numbers = Operand("int32", (len(shape), 2), True, 0, (0,) * (2 * len(shape)))
     data, begin = Operand(tensor.type_name, shape), Operand("int32", (len(shape),), True)
     target = options.machine.target
     pad = cost_of_case(Case("PAD", (data, numbers), (data,)), target)
     cut = cost_of_case(Case("SLICE", (data, begin, begin), (data,)), target)
-    return pad.instructions > _DEAR * cut.instructions
+    return pad.instructions > options.search_budget.dear_pad * cut.instructions
 
 
-def _parts(ops: Sequence[Op], line: LinearSchedule) -> list[int]:
-    """Numbers of tiles that are tried."""
-    results = region_results(line.model.main, ops)
+def _part_counts(ops: Sequence[Op], schedule: LinearSchedule) -> list[int]:
+    """Part counts of a hotspot, the fewest tiles first."""
+    budget = schedule.options.search_budget
+    results = region_results(schedule.model.main, ops)
     rows = min(((t.shape or ())[ROWS:][:1] for t in results), default=())
-    parts = [-(-n // size) for n in rows for size in _SIZES]
-    tall = max((n for op in ops for t in op.outputs for n in (t.shape or ())[ROWS:][:1]), default=0)
-    parts += [_FINER * n for n in rows if tall >= 2 * _FINER * n]
-    return [p for p in dict.fromkeys(parts) if p > 1]
+    counts = [-(-n // size) for n in rows for size in budget.hotspot_tile_rows]
+    tallest = max(
+        (n for op in ops for t in op.outputs for n in (t.shape or ())[ROWS:][:1]), default=0
+    )
+    finer = budget.hotspot_finer_tiles
+    counts += [finer * n for n in rows if tallest >= 2 * finer * n]
+    return [n for n in dict.fromkeys(counts) if n > 1]
 
 
-def _cheapest(way: _HotspotOption) -> tuple[int, int]:
-    return way.cost, way.head
+def _cost(option: _HotspotOption) -> tuple[int, int]:
+    return option.instructions, option.head

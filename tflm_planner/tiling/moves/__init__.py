@@ -1,1 +1,1 @@
-"""What lies near a tiling, or is worth trying beside it. Moves know regions, not their worth."""
+"""Candidates near a tiling, or beside it. Moves know regions, not what they are worth."""

@@ -1,71 +1,80 @@
-"""What lies near a tiling: one scheme changed, left out, or split in other ways.
+"""Candidates near another: one region changed, left out, joined with the next, or split otherwise.
 
-It knows schemes; it must not know what they are worth.
+It knows regions; it must not know what they are worth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from tflm_planner.tiling.budget import DEFAULT_BUDGET
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.moves.patches import along_columns
+from tflm_planner.tiling.options import Region
 from tflm_planner.transforms.row_loop import EDGES, LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
 
-_PARTS = (-2, -1, 1, 2)
-_ENDS = (-2, -1, 1, 2)
 
-
-def neighbours(trial: Candidate, count: int) -> Iterator[Candidate]:
-    """Trials with one scheme changed. `count`: operators there are."""
-    schemes = trial.schemes
-    for k, scheme in enumerate(schemes):
-        others = (*schemes[:k], *schemes[k + 1 :])
-        for changed in _changed_regions(scheme, count, not trial.bound):
+def neighbours(
+    candidate: Candidate, count: int, steps: Sequence[int] = DEFAULT_BUDGET.neighbour_steps
+) -> Iterator[Candidate]:
+    """Candidates with one region changed, left out, or joined with the next. count: operators of
+    the model. steps: by how much ends, part counts and rows differ."""
+    regions = candidate.regions
+    for k, region in enumerate(regions):
+        others = (*regions[:k], *regions[k + 1 :])
+        for changed in _changed_regions(region, count, not candidate.bind_views, steps):
             ops = {*changed.ops}
-            rest = [s for s in others if not ops & {*s.ops}]
-            yield replace(trial, schemes=_sorted([*rest, changed]))
+            disjoint = [r for r in others if not ops & {*r.ops}]
+            yield replace(candidate, regions=_sorted([*disjoint, changed]))
         if others:
-            yield replace(trial, schemes=_sorted([*others]))
-    for one, two in pairwise(schemes):
+            yield replace(candidate, regions=_sorted([*others]))
+    for one, two in pairwise(regions):
         if isinstance(one, LoopedRegion) or isinstance(two, LoopedRegion):
             continue
         if one.ops[-1] + 1 == two.ops[0] and one.splits == two.splits:
             joined = replace(one, ops=(*one.ops, *two.ops))
-            rest = [s for s in schemes if s is not one and s is not two]
-            yield replace(trial, schemes=_sorted([*rest, joined]))
+            rest = [r for r in regions if r is not one and r is not two]
+            yield replace(candidate, regions=_sorted([*rest, joined]))
 
 
 def _changed_regions(
-    scheme: TiledRegion | LoopedRegion, count: int, copies: bool
-) -> Iterator[TiledRegion | LoopedRegion]:
-    """The region with other ends; with other parts and halos; with other rows and borders; where
-    pieces may be copies, in patches."""
-    first, end = scheme.ops[0], scheme.ops[-1] + 1
-    for by in _ENDS:
-        if 0 <= first + by < end:
-            yield replace(scheme, ops=tuple(range(first + by, end)))
-        if first < end + by <= count:
-            yield replace(scheme, ops=tuple(range(first, end + by)))
-    if isinstance(scheme, LoopedRegion):
-        yield from (replace(scheme, border=edge) for edge in EDGES if edge != scheme.border)
-        yield from (replace(scheme, rows=r) for by in _PARTS if (r := scheme.rows + by) > 0)
+    region: Region, count: int, copies: bool, steps: Sequence[int]
+) -> Iterator[Region]:
+    """The region with other ends; in tiles with other part counts and halos, in a loop with other
+    rows and borders. copies: whether parts may be copies, as those of patches are."""
+    first, end = region.ops[0], region.ops[-1] + 1
+    for step in steps:
+        if 0 <= first + step < end:
+            yield replace(region, ops=tuple(range(first + step, end)))
+        if first < end + step <= count:
+            yield replace(region, ops=tuple(range(first, end + step)))
+    if isinstance(region, LoopedRegion):
+        yield from (replace(region, border=edge) for edge in EDGES if edge != region.border)
+        yield from (replace(region, rows=r) for step in steps if (r := region.rows + step) > 0)
         return
-    ((axis, parts), *more) = scheme.splits
-    for by in _PARTS:
-        if parts + by > 1:
-            yield replace(scheme, splits=((axis, parts + by), *more))
-    yield replace(scheme, backward=not scheme.backward)
-    yield from along_columns(scheme) if more or copies else ()
-    if scheme.halo != "recompute":
-        yield replace(scheme, eager=not scheme.eager)
+    yield from _split_otherwise(region, copies, steps)
+
+
+def _split_otherwise(
+    region: TiledRegion, copies: bool, steps: Sequence[int]
+) -> Iterator[TiledRegion]:
+    """The same operators with other part counts, halos and orders of tiles."""
+    ((axis, parts), *more) = region.splits
+    for step in steps:
+        if parts + step > 1:
+            yield replace(region, splits=((axis, parts + step), *more))
+    yield replace(region, backward=not region.backward)
+    yield from along_columns(region) if more or copies else ()
+    if region.halo != "recompute":
+        yield replace(region, eager=not region.eager)
     if not more:
         for halo in ("recompute", "blocks", "merge"):
-            if halo != scheme.halo:
-                yield replace(scheme, halo=halo)
+            if halo != region.halo:
+                yield replace(region, halo=halo)
 
 
-def _sorted(schemes: list[TiledRegion | LoopedRegion]) -> tuple[TiledRegion | LoopedRegion, ...]:
-    return tuple(sorted(schemes, key=lambda s: s.ops))
+def _sorted(regions: list[Region]) -> tuple[Region, ...]:
+    return tuple(sorted(regions, key=lambda r: r.ops))

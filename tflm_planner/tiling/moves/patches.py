@@ -1,12 +1,12 @@
-"""Patches: regions cut along rows and columns, where bands of rows keep too much.
+"""Patches: regions that are cut along rows and along columns, where bands of rows need too much.
 
-    +----+----+----+      p x p patches over the first operators (MCUNetV2, section 3), and any
-    |    |    |    |      region's rows and columns: a patch holds 1 / p of a band, but reads its
-    +----+----+----+      halo on four sides, and its pieces are no runs of bytes: they are copied
+    +----+----+----+      p x p patches over the first operators (MCUNetV2, section 3), and rows
+    |    |    |    |      and columns of any region: a patch needs 1 / p of a band, but reads its
+    +----+----+----+      halo on four sides, and it is not contiguous: it must be copied
     |    |    |    |
 
-Bands of rows are nearly always the better, as TFLM sees them without copies; so a few whole models
-are tried, where sizes alone leave patches a chance. It must not know what a trial came to.
+TFLM gets bands of rows without copies, so they are nearly always better. A few whole models with
+patches are evaluated where sizes alone leave them a chance. This module must not know evaluations.
 """
 
 from __future__ import annotations
@@ -22,30 +22,26 @@ from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import COLUMNS, ROWS, TiledRegion
 
-SIDES = ((2, 2), (3, 3), (4, 4), (5, 5), (1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (2, 16))
-"""Parts of rows, of columns."""
-_FAR = 1 << 60
-MOST = 8
-"""Patch stages tried."""
-LARGEST = 1_200
-"""Operators of a patch stage in tiles that is tried."""
+_NO_LIMIT = 1 << 60
 
 
 def patch_stages(
-    line: LinearSchedule, most: int, border: Border, allowed: int
+    schedule: LinearSchedule, most: int, border: Border, allowed_instructions: int
 ) -> list[TiledRegion]:
-    """Patch stages that may need less than `most` bytes (of head; of head and of what is added to
-    the tail, where the arena is to be small) and add no more than `allowed` instructions, the most
-    promising first."""
-    found: list[tuple[int, int, tuple[int, int]]] = []
-    for end in line.narrows[1:]:
-        made = line.ops[end - 1].outputs
-        if len(made) == 1 and len(made[0].shape or ()) == 4:
-            stages = _PatchStages(line, end, allowed)
-            found += [(n, end, s) for s in SIDES if (n := stages.bytes(s, most)) is not None]
+    """Patch stages that may need less than `most` bytes and add no more than
+    `allowed_instructions`, the most promising first. The bytes are those of the head; where the
+    arena is to be small, also those that are added to the tail."""
+    budget = schedule.options.search_budget
+    promising: list[tuple[int, int, tuple[int, int]]] = []
+    for end in schedule.narrow_positions[1:]:
+        outputs = schedule.ops[end - 1].outputs
+        if len(outputs) == 1 and len(outputs[0].shape or ()) == 4:
+            stages = _PatchStages(schedule, end, allowed_instructions)
+            sizes = ((stages.estimate(sides, most), sides) for sides in budget.patch_sides)
+            promising += [(size, end, sides) for size, sides in sizes if size is not None]
     return [
         TiledRegion(tuple(range(end)), _splits(sides), border=border)
-        for _, end, sides in sorted(found)[:MOST]
+        for _, end, sides in sorted(promising)[: budget.patch_stages]
     ]
 
 
@@ -55,71 +51,76 @@ def _splits(sides: tuple[int, int]) -> tuple[tuple[int, int], ...]:
 
 @dataclass
 class _PatchStages:
-    """Patch stages of the operators before `end`."""
+    """Patch stages of the operators before position `end`."""
 
-    line: LinearSchedule
+    schedule: LinearSchedule
     end: int
-    allowed: int
-    _known: dict[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
+    allowed_instructions: int
+    _known_factors: dict[tuple[int, int], float] = field(
+        default_factory=dict[tuple[int, int], float]
+    )
 
-    def bytes(self, sides: tuple[int, int], most: int) -> int | None:
-        """What goes in, what comes out, and a patch of the rest with its halos, about. None where
-        it cannot be, costs too much, or is not less than `most`."""
-        line, count = self.line, math.prod(sides)
+    def estimate(self, sides: tuple[int, int], most: int) -> int | None:
+        """Bytes of the input, of the result, and of one patch of everything between, halos
+        included, about. None where that is `most` or more, or the stage is impossible, too large
+        or too slow. sides: parts of rows, parts of columns."""
+        schedule, patches = self.schedule, math.prod(sides)
         tail = 0
-        if line.options.objective == "arena":
-            tail = sum(line.tail[: self.end]) * (count - 1)
-        least = line.crossing[0] + line.crossing[self.end] + tail
-        if self.end * count > LARGEST or least + self._inner // count >= most:
+        if schedule.options.objective == "arena":
+            tail = sum(schedule.tail[: self.end]) * (patches - 1)
+        least = schedule.crossing_bytes[0] + schedule.crossing_bytes[self.end] + tail
+        is_large = self.end * patches > schedule.options.search_budget.patch_stage_operators
+        if is_large or least + self._inner_bytes // patches >= most:
             return None
-        grown = 1.0
-        for split in _splits(sides):
-            grown *= self._growth(*split)
-        if (grown - 1) * self._base > self.allowed:
+        factor = 1.0
+        for axis, parts in _splits(sides):
+            factor *= self._instruction_factor(axis, parts)
+        if (factor - 1) * self._untiled_instructions > self.allowed_instructions:
             return None
-        found = least + int(self._inner * grown / count)
-        return found if found < most else None
+        size = least + int(self._inner_bytes * factor / patches)
+        return size if size < most else None
 
     @cached_property
-    def _base(self) -> int:
-        """Instructions of the operators as they are."""
-        return max(sum(self.line.instructions[: self.end]), 1)
+    def _untiled_instructions(self) -> int:
+        return max(sum(self.schedule.instructions[: self.end]), 1)
 
     @cached_property
-    def _inner(self) -> int:
-        """Bytes that they need beside what enters."""
-        needs = self.line.needs[1 : self.end]
-        return max(max((n - self.line.crossing[0] for n in needs), default=0), 0)
+    def _inner_bytes(self) -> int:
+        """Bytes that the untiled operators need beside the input."""
+        live = self.schedule.live_bytes[1 : self.end]
+        return max(max((n - self.schedule.crossing_bytes[0] for n in live), default=0), 0)
 
-    def _growth(self, axis: int, parts: int) -> float:
-        """How many times the instructions are that the stage takes in parts along one axis;
-        infinite where there are none for what is allowed."""
-        if (axis, parts) not in self._known:
-            limits = EstimateLimits(_FAR, self.allowed)
-            made = estimate_tiles(self.line, self.end, axis, [parts], [0], limits)
-            added = next((s.instructions for s in made), math.inf)
-            self._known[axis, parts] = (self._base + added) / self._base
-        return self._known[axis, parts]
+    def _instruction_factor(self, axis: int, parts: int) -> float:
+        """How many times the instructions of the untiled stage it takes in parts along one axis;
+        infinite where that is impossible or takes more than is allowed."""
+        if (axis, parts) not in self._known_factors:
+            limits = EstimateLimits(_NO_LIMIT, self.allowed_instructions)
+            estimates = estimate_tiles(self.schedule, self.end, axis, [parts], [0], limits)
+            added = next((e.instructions for e in estimates), math.inf)
+            untiled = self._untiled_instructions
+            self._known_factors[axis, parts] = (untiled + added) / untiled
+        return self._known_factors[axis, parts]
 
 
-def with_patches(trial: Candidate, stages: list[TiledRegion]) -> Iterator[Candidate]:
-    """A whole model with each of these stages, and what else it has behind them."""
+def with_patches(candidate: Candidate, stages: list[TiledRegion]) -> Iterator[Candidate]:
+    """A candidate with each of these stages before the regions that it has behind them."""
     for stage in stages:
-        rest = [s for s in trial.schemes if min(s.ops) > stage.ops[-1]]
-        yield replace(trial, schemes=(stage, *rest), bound=False, schedule="file", effort=CLIMB)
+        behind = [r for r in candidate.regions if min(r.ops) > stage.ops[-1]]
+        regions = (stage, *behind)
+        yield replace(candidate, regions=regions, bind_views=False, tile_order="file", effort=CLIMB)
 
 
-def along_columns(scheme: TiledRegion) -> Iterator[TiledRegion]:
-    """Bands of rows cut along columns too; patches with other columns, or with none."""
-    ((axis, parts), *more) = scheme.splits
+def along_columns(region: TiledRegion) -> Iterator[TiledRegion]:
+    """Bands of rows that are cut along columns too; patches with other columns, or with none."""
+    ((axis, parts), *more) = region.splits
     if axis != ROWS:
         return
     if not more:
         fewer = max(parts // 2, 2)
-        yield from (replace(scheme, splits=((ROWS, n), (COLUMNS, 2))) for n in {fewer, parts})
+        yield from (replace(region, splits=((ROWS, n), (COLUMNS, 2))) for n in {fewer, parts})
         return
     ((_, columns),) = more
-    yield replace(scheme, splits=((ROWS, parts),))
+    yield replace(region, splits=((ROWS, parts),))
     for n in (columns - 1, columns + 1):
         if n > 1:
-            yield replace(scheme, splits=((ROWS, parts), (COLUMNS, n)))
+            yield replace(region, splits=((ROWS, parts), (COLUMNS, n)))

@@ -24,7 +24,8 @@ class ApplyLoops:
         def rewrite(loop: LoopedRegion, ops: Sequence[Op]) -> str:
             return loop_region(model, loop, ops)
 
-        return apply_regions(model, self.loops, rewrite, NotStreamableError)
+        results = apply_regions(model, self.loops, rewrite, NotStreamableError)
+        return [result.note for result in results]
 
 
 def can_stream(model: Model, loop: LoopedRegion) -> Geometry:

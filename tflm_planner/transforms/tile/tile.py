@@ -82,7 +82,8 @@ class Tile:
         def rewrite(scheme: TiledRegion, ops: Sequence[Op]) -> str:
             return tile_region(model, scheme, ops, inexact=self.inexact)
 
-        return apply_regions(model, self.schemes, rewrite, NotTileableError)
+        results = apply_regions(model, self.schemes, rewrite, NotTileableError)
+        return [result.note for result in results]
 
 
 def tile_region(
