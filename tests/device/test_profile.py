@@ -448,4 +448,4 @@ def test_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     Run(["profile", CNN, "--db", db, "-p", tmp_path / "none"], capsys).refused(6)
     Run(["profile", "--db", db, "--export", tmp_path / "p.txt"], capsys).refused(2)
     none = ["--profile", tmp_path / "none.db"]
-    assert "no profile" in Run([CNN, tmp_path / "o.tflite", *none], capsys).refused(2)
+    assert "no profile" in Run([CNN, tmp_path / "o.tflite", "--tile", *none], capsys).refused(2)

@@ -31,7 +31,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
         raise SearchedError
 
     monkeypatch.setattr(api, "planned_models", begun)
-    monkeypatch.setattr(api, "streamed_pairs", begun)
+    monkeypatch.setattr(api, "offered_splits", begun)
 
 
 def maximum_of_int16() -> bytes:
