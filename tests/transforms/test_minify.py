@@ -89,7 +89,11 @@ def test_nothing_else_changes() -> None:
         assert vars(one.options or object) == vars(other.options or object)
 
 
-@pytest.mark.parametrize("name", [n for n, m in MODELS.items() if m.runs_on_litert])
+# The hybrid model is refused before anything is planned: TFLM cannot run it.
+PLANNED = [n for n, m in MODELS.items() if m.runs_on_litert and n != "dynamic_range"]
+
+
+@pytest.mark.parametrize("name", PLANNED)
 def test_hand_made_models_stay_equal(name: str) -> None:
     kinds: tuple[Stripping, ...] = ("nothing", "unread", "unread by TFLM")
     kinds = kinds if MODELS[name].runs_on_tflm else kinds[:2]
