@@ -150,15 +150,15 @@ def against_wheel(name: str, data: bytes) -> tuple[str, bool | None, set[str]]:
     except PlannerError as error:
         return f"{name}: refused: {str(error)[:90]}", None, set()
     kinds = {op.kind for op in model.ops()}
-    wheel = Wheel(data)
+    host = Wheel(data)
     try:
         big = (predicted.arena * 2 + 65536) // 16 * 16
-        seen = wheel.run(big)
+        seen = host.run(big)
         if seen is None:
             return f"{name}: the wheel does not run it", None, set()
-        real = (*seen, wheel.smallest(predicted.arena, big))
+        real = (*seen, host.smallest(predicted.arena, big))
     finally:
-        wheel.close()
+        host.close()
     ours = (predicted.head, predicted.tail, predicted.arena)
     wrong = [
         f"{what} {a:,} is {b:,} ({a - b:+})"

@@ -28,7 +28,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline.inspection import inspect_model
 from tflm_planner.report.document import Report
 from tflm_planner.support.errors import PlannerError
-from tflm_planner.tflm.machine import Machine
+from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, evaluate
 from tflm_planner.tiling.options import TilingOptions
@@ -45,10 +45,10 @@ _STAGES = 10
 """Ends of the patch stage that are tried, at narrow places."""
 
 
-def patches_alone(data: bytes, on: Machine, known: int) -> int:
+def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
     """The lowest head with one patch stage; `known` without."""
     model = fresh(data)
-    options = TilingOptions(on, on.trails_of, new_kinds=None)
+    options = TilingOptions(on, on.input_overlaps_of, new_kinds=None)
     schedule = LinearSchedule(model, range(len(model.main.ops)), options)
     high = max(range(len(schedule)), key=lambda k: schedule.live_bytes[k])
     ends = [end for end in schedule.narrow_positions if end > 0]
@@ -66,17 +66,17 @@ def patches_alone(data: bytes, on: Machine, known: int) -> int:
     return best
 
 
-def everything(data: bytes, on: Machine, given: argparse.Namespace) -> Report:
+def everything(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Report:
     """Our search, and its proof."""
     tiles = api.TilePermission(
         overhead=given.latency_overhead, new_kinds=None, objective="head", workers=given.workers
     )
-    search = api.MemoryOptions(machine=on, time_limit=given.time_limit)
+    search = api.MemoryOptions(kernels=on, time_limit=given.time_limit)
     options = api.PlanOptions(search, tiles=tiles, verify=api.VerifyOptions(inputs=2))
     return api.plan(data, options=options).report
 
 
-def row(path: Path, on: Machine, given: argparse.Namespace) -> tuple[list[int], str]:
+def row(path: Path, on: TargetKernels, given: argparse.Namespace) -> tuple[list[int], str]:
     """Heads by field, and a line of the table."""
     data = path.read_bytes()
     stock = inspect_model(read_model(data), on).arena.head
@@ -84,8 +84,8 @@ def row(path: Path, on: Machine, given: argparse.Namespace) -> tuple[list[int], 
     patches = patches_alone(data, on, stock)
     started = time.monotonic()
     report = everything(data, on, given)
-    wheel = report.after.wheel
-    real = wheel.measured_head == wheel.predicted_head and report.verified
+    host = report.after.host
+    real = host.measured_head == host.predicted_head and report.verified
     heads = [stock, order, patches, report.after.head]
     assert report.front is not None
     overhead = next(p.overhead for p in report.front.points if p.role == "chosen")
@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--svg", type=Path)
     given = parser.parse_args()
-    on = api.machine(api.load_target(given.target))
+    on = api.kernels_of(api.load_target(given.target))
     groups = printed(given.table) if given.table else []
     if given.models:
         print(f"{given.target}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)

@@ -36,11 +36,11 @@ def real(*sides: Side) -> str:
     """What TFLM reported here, against what was predicted for it."""
     shown: list[str] = []
     for side in sides:
-        wheel = side.wheel
-        if wheel.measured_head is None:
+        host = side.host
+        if host.measured_head is None:
             return "-"
-        exact = wheel.measured_head == wheel.predicted_head
-        shown.append("=" if exact else f"{wheel.measured_head - wheel.predicted_head:+,}")
+        exact = host.measured_head == host.predicted_head
+        shown.append("=" if exact else f"{host.measured_head - host.predicted_head:+,}")
     return " ".join(shown)
 
 
@@ -68,7 +68,7 @@ def row(path: Path, report: Report, seconds: float) -> str:
         f"{after.arena.arena:,}",
         "changed" if report.order.changed else "kept",
         f"{len(plan.aliases)}",
-        f"{len(plan.trails)}",
+        f"{len(plan.input_overlaps)}",
         "; ".join(f"{c.runtime} {c.status}" for c in report.checks) or "-",
         f"{report.seconds['plan']:.2f}",
         f"{seconds:.1f}",
@@ -87,7 +87,7 @@ def main() -> None:
     for target in given.target or ["cortex-m4/cmsis-nn"]:
         print(f"\n{target}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
         search = api.MemoryOptions(
-            machine=api.machine(api.load_target(target)), overlap=not given.no_overlap
+            kernels=api.kernels_of(api.load_target(target)), overlap=not given.no_overlap
         )
         options = api.PlanOptions(search, verify=None if given.no_verify else api.VerifyOptions())
         for path in models(given.paths):

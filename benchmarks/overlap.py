@@ -44,9 +44,9 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--wheel", action="store_true", help="sweep the wheel's kernels too")
-    wheel = parser.parse_args().wheel
+    host = parser.parse_args().host
     _measured()
-    if wheel:
+    if host:
         _swept()
     _gains()
 
@@ -109,11 +109,11 @@ def _gains() -> None:
         op = op_of(model_of(shape))
         print(f"{name:40}{shape.bytes_in + shape.bytes_out:>10}", end="")
         for libraries in [(library,) for library in known_builds()] + [known_builds()]:
-            trail = next(input_overlap_contract(op, *libraries), None)
+            input_overlap = next(input_overlap_contract(op, *libraries), None)
             together = "-"
-            if trail is not None:
-                assert all(replay_safe(op, library, trail.low) for library in libraries)
-                together = str(max(shape.bytes_in + trail.low, shape.bytes_out))
+            if input_overlap is not None:
+                assert all(replay_safe(op, library, input_overlap.low) for library in libraries)
+                together = str(max(shape.bytes_in + input_overlap.low, shape.bytes_out))
             print(f"{together:>16}", end="")
         print()
     before = time.perf_counter()

@@ -30,7 +30,7 @@ from tflm_planner.ops.macs import total_macs
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_plan import MemoryOptions
 from tflm_planner.tflm.liveness import planning_problem, timeline
-from tflm_planner.tflm.machine import Machine
+from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.tile.tile import Patch, Tile, TiledRegion, band
@@ -71,10 +71,10 @@ def as_published(model: Model, stage: int) -> int:
     return largest
 
 
-def memory(model: Model, on: Machine, options: MemoryOptions) -> int:
+def memory(model: Model, on: TargetKernels, options: MemoryOptions) -> int:
     """Planned bytes of a model without its inputs."""
     line = timeline(model, on.scratch_of)
-    problem = planning_problem(line, options.trails_of)
+    problem = planning_problem(line, options.input_overlaps_of)
     given = set(model.main.inputs)
     inputs = {i for i, t in enumerate(line.planned) if t in given}
     kept = [i for i in range(len(problem.buffers)) if i not in inputs]
@@ -93,7 +93,7 @@ def _only(problem: Problem, kept: list[int]) -> Problem:
     return Problem(tuple(problem.buffers[i] for i in kept), tuple(overlaps))
 
 
-def patched(data: bytes, n: int, p: int, on: Machine, options: MemoryOptions) -> Found | None:
+def patched(data: bytes, n: int, p: int, on: TargetKernels, options: MemoryOptions) -> Found | None:
     """Patches over the first n blocks; None where they cannot be made."""
     model = read_model(data)
     before, stage = total_macs(model.ops()), 0
@@ -117,7 +117,7 @@ def with_bands(data: bytes, n: int, p: int, parts: tuple[int, ...], options: Mem
     schemes = [Patch(p, n, blocks=True).scheme(model.main)]
     schemes += [band(*span, k) for span, k in zip(spans, parts, strict=True)]
     run(model, Tile(tuple(schemes)))
-    needed, macs = memory(model, options.machine, options), total_macs(model.ops()) / before
+    needed, macs = memory(model, options.kernels, options), total_macs(model.ops()) / before
     verdict = api.check_equal(data, write_model(model), api.VerifyOptions(inputs=2))
     said = "; ".join(f"{c.runtime} {c.status}" for c in verdict.checks)
     print(
@@ -128,7 +128,7 @@ def with_bands(data: bytes, n: int, p: int, parts: tuple[int, ...], options: Mem
 
 def figure(data: bytes, options: MemoryOptions) -> list[Found]:
     """All n and p, as a Markdown table on stdout."""
-    on = options.machine
+    on = options.kernels
     print("| n | p | paper KiB | planned KiB | MACs |\n|---:|---:|---:|---:|---:|")
     found: list[Found] = []
     for n, p in [(0, 1), *((n, p) for p in PATCHES for n in BLOCKS)]:
@@ -181,7 +181,7 @@ def table3(options: MemoryOptions) -> None:
     print("| block | MOTES measured | f x f tiles | of it copies | bands of f rows as views |")
     print("|---:|---:|---:|---:|---:|")
     data = convolution()
-    target = options.machine.target
+    target = options.kernels.target
     before = latency_of(read_model(data), target).instructions
     for side, measured in theirs.items():
         parts = 32 // side
@@ -203,7 +203,7 @@ def views_of(data: bytes, parts: int, options: MemoryOptions) -> int:
     """Instructions of bands of rows in the TFLM dialect."""
     tiles = api.TilePermission(by_hand=(band(1, 1, parts, border="waste"),))
     made = api.plan(data, options=api.PlanOptions(options, tiles=tiles, verify=None))
-    return latency_of(read_model(made.data, dialect=True), options.machine.target).instructions
+    return latency_of(read_model(made.data, dialect=True), options.kernels.target).instructions
 
 
 def convolution() -> bytes:
@@ -236,8 +236,8 @@ def main() -> None:
     parser.add_argument("--table3", action="store_true")
     arguments = parser.parse_args()
     target = "cortex-m7/cmsis-nn" if arguments.table3 else arguments.target
-    on = api.machine(api.load_target(target))
-    options = MemoryOptions(machine=on, order="file", time_limit=5.0)
+    on = api.kernels_of(api.load_target(target))
+    options = MemoryOptions(kernels=on, order="file", time_limit=5.0)
     if arguments.table3:
         table3(options)
         return

@@ -18,7 +18,7 @@ from pathlib import Path
 from tflm_planner.memory.allocators import exact
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.memory_plan import MemoryOptions, plan_memory
-from tflm_planner.tflm.machine import machine
+from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 
 TARGETS = ("cortex-m4/cmsis-nn", "x86-64/reference")
@@ -26,7 +26,7 @@ TARGETS = ("cortex-m4/cmsis-nn", "x86-64/reference")
 
 def seconds(data: bytes, target: str, *, overlap: bool) -> float:
     """Processor time of one search."""
-    options = MemoryOptions(machine=machine(load_target(target)), overlap=overlap)
+    options = MemoryOptions(kernels=kernels_of(load_target(target)), overlap=overlap)
     model = read_model(data)
     gc.collect()
     started = time.process_time()

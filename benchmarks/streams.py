@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--target", default="cortex-m4/cmsis-nn")
     parser.add_argument("--seconds", type=float, default=10.0)
     given = parser.parse_args()
-    on = api.machine(api.load_target(given.target))
+    on = api.kernels_of(api.load_target(given.target))
     for name, loops, by_hand in ROWS:
         paths = [f / f"{name}.tflite" for f in given.folders if (f / f"{name}.tflite").exists()]
         if not paths:
@@ -61,7 +61,7 @@ def main() -> None:
         model = read_model(paths[0].read_bytes())
         before = latency_of(model, on.target).instructions
         run(model, Normalize(), ApplyLoops(tuple(loops)))
-        found = plan_memory(model, MemoryOptions(machine=on, time_limit=given.seconds))
+        found = plan_memory(model, MemoryOptions(kernels=on, time_limit=given.seconds))
         arena = arena_of(model, on.target, found.offsets)
         copying = RemainingCopies(found.offsets)
         after = latency_of(

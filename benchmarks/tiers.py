@@ -36,7 +36,7 @@ from tflm_planner.report.document import ArenaFigures, Report
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.liveness import planning_problem, timeline
-from tflm_planner.tflm.machine import Machine
+from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
 from tflm_planner.tiling.options import TilingOptions
@@ -59,7 +59,7 @@ def fresh(data: bytes) -> Model:
     return model
 
 
-def apart(data: bytes, on: Machine) -> tuple[Arena, int]:
+def apart(data: bytes, on: TargetKernels) -> tuple[Arena, int]:
     """The arena when no two live tensors share memory, and the lowest peak of an order known."""
     best: Arena | None = None
     peaks: list[int] = []
@@ -84,10 +84,12 @@ def apart(data: bytes, on: Machine) -> tuple[Arena, int]:
     return best, max(peaks, default=0)
 
 
-def streamed(data: bytes, on: Machine) -> int:
+def streamed(data: bytes, on: TargetKernels) -> int:
     """L4."""
     model = fresh(data)
-    schedule = LinearSchedule(model, range(len(model.main.ops)), TilingOptions(on, on.trails_of))
+    schedule = LinearSchedule(
+        model, range(len(model.main.ops)), TilingOptions(on, on.input_overlaps_of)
+    )
     segmenter = Segmenter(schedule.live_bytes, _FREE)
     ends = schedule.narrow_positions if len(schedule) > 120 else list(range(len(schedule) + 1))
     for end in ends[1:]:
@@ -105,29 +107,29 @@ def streamed(data: bytes, on: Machine) -> int:
     )
 
 
-def tiled(data: bytes, on: Machine, given: argparse.Namespace) -> Report:
+def tiled(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Report:
     """The model in tiles and loops, proved."""
     tiles = api.TilePermission(
         overhead=given.latency_overhead, new_kinds=None, objective=given.objective,
         method=given.search, workers=given.workers,
     )  # fmt: skip
-    search = api.MemoryOptions(machine=on, time_limit=given.time_limit)
+    search = api.MemoryOptions(kernels=on, time_limit=given.time_limit)
     options = api.PlanOptions(search, tiles=tiles, verify=api.VerifyOptions(inputs=2))
     return api.plan(data, options=options).report
 
 
-def row(path: Path, on: Machine, given: argparse.Namespace) -> str:
+def row(path: Path, on: TargetKernels, given: argparse.Namespace) -> str:
     """One line of the table."""
     data = path.read_bytes()
     stock = inspect_model(fresh(data), on)
     plain, peak = apart(data, on)
-    search = api.MemoryOptions(machine=on)
+    search = api.MemoryOptions(kernels=on)
     overlap = api.plan(data, options=api.PlanOptions(search, verify=None)).report.after.arena
     report = tiled(data, on, given)
-    after, wheel = report.after, report.after.wheel
-    same = (wheel.measured_head, wheel.measured_tail) == (
-        wheel.predicted_head,
-        wheel.predicted_tail,
+    after, host = report.after, report.after.host
+    same = (host.measured_head, host.measured_tail) == (
+        host.predicted_head,
+        host.predicted_tail,
     )
     assert report.front is not None
     own = min((p for p in report.front.points if not p.added), key=lambda p: p.size)
@@ -165,7 +167,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     for target in given.target or ["cortex-m4/cmsis-nn", "x86-64/wheel"]:
-        on = api.machine(api.load_target(target))
+        on = api.kernels_of(api.load_target(target))
         print(f"\n{target}\n\n| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
         for path in given.models:
             try:

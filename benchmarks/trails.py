@@ -34,7 +34,7 @@ class Outcome:
     """One plan. seconds: of the processor, for ordering and packing."""
 
     operators: int
-    trails: int
+    input_overlaps: int
     height: int
     bound: int
     optimal: bool
@@ -58,8 +58,8 @@ def outcome(data: bytes, target: str, *, overlap: bool, time_limit: float | None
     least: Outcome | None = None
     for _ in range(3):
         model = api.read_model(data)
-        machine = api.machine(api.load_target(target))
-        options = MemoryOptions(machine=machine, overlap=overlap, time_limit=time_limit)
+        kernels = api.kernels_of(api.load_target(target))
+        options = MemoryOptions(kernels=kernels, overlap=overlap, time_limit=time_limit)
         begun = time.process_time()
         found = plan_memory(model, options)
         seconds = time.process_time() - begun
@@ -80,7 +80,7 @@ def row(name: str, apart: Outcome, over: Outcome) -> str:
     cells = [
         name,
         f"{over.operators}",
-        f"{over.trails}",
+        f"{over.input_overlaps}",
         f"{apart.height:,}",
         f"{over.height:,}",
         f"{100 * (1 - over.height / max(apart.height, 1)):.1f} %",

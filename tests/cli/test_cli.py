@@ -339,8 +339,8 @@ def test_every_option_of_plan_reaches_its_place(tmp_path: Path) -> None:
     search, tiles = options.search, options.tiles
     assert options.budget == 1024 and options.force and options.verify is not None
     assert (options.verify.seed, options.verify.inputs) == (4, 5)
-    assert search.machine.target.id == "cortex-m7/cmsis-nn+lean"
-    assert search.machine.target.tflm == "2025-06"
+    assert search.kernels.target.id == "cortex-m7/cmsis-nn+lean"
+    assert search.kernels.target.tflm == "2025-06"
     assert (search.order, search.allocator, search.time_limit, search.seed) == (
         "rpo", "greedy", 3.0, 4,
     )  # fmt: skip

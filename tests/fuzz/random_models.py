@@ -27,7 +27,7 @@ from tests.models.generator import KINDS, random_model
 from tests.replay import Place, Ranges, replay
 from tflm_planner.model.ir import Op
 from tflm_planner.tflm.kernels.contracts import InputOverlap
-from tflm_planner.tflm.machine import Machine
+from tflm_planner.tflm.target_kernels import TargetKernels
 
 SECONDS = 2.0
 """Time limit of the search for one model; the planner rarely needs it."""
@@ -39,15 +39,15 @@ def search_options(seconds: float = SECONDS, *, overlap: bool = False) -> Any:
     from tflm_planner.pipeline import api
 
     target = api.load_target("x86-64/reference")
-    return api.MemoryOptions(time_limit=seconds, machine=api.machine(target), overlap=overlap)
+    return api.MemoryOptions(time_limit=seconds, kernels=api.kernels_of(target), overlap=overlap)
 
 
-class TypesAlone(Machine):
+class TypesAlone(TargetKernels):
     """A machine of which only QUANTIZE, DEQUANTIZE and CAST may trail: the replay knows them."""
 
-    def trails_of(self, op: Op) -> Iterable[InputOverlap]:
+    def input_overlaps_of(self, op: Op) -> Iterable[InputOverlap]:
         if op.kind in ("QUANTIZE", "DEQUANTIZE", "CAST"):
-            yield from super().trails_of(op)
+            yield from super().input_overlaps_of(op)
 
 
 def types_in_place(data: bytes) -> tuple[list[str], int]:
@@ -55,11 +55,11 @@ def types_in_place(data: bytes) -> tuple[list[str], int]:
     from tflm_planner.pipeline import api
 
     options = search_options(overlap=True)
-    options = replace(options, machine=TypesAlone(options.machine.target, options.machine.builds))
+    options = replace(options, kernels=TypesAlone(options.kernels.target, options.kernels.builds))
     result = api.plan(data, None, api.PlanOptions(options, verify=None))
     offsets, scratch = placement(result.data)
     wrong = [*replay(result.data, scratch=scratch), *replay(result.data, offsets, scratch)]
-    return [f"types: {fault}" for fault in wrong], len(result.report.allocation.trails)
+    return [f"types: {fault}" for fault in wrong], len(result.report.allocation.input_overlaps)
 
 
 def shuffled(data: bytes, seed: int) -> bytes:

@@ -96,11 +96,11 @@ def test_chains_are_solved_without_the_compiled_search(problem: Problem) -> None
 def test_a_run_of_a_hundred_layers_slides_through_one_buffer_at_once(seed: int) -> None:
     chance = random.Random(seed)
     sizes = [16 * chance.randint(1, 400) for _ in range(100)]
-    trails = tuple(
+    input_overlaps = tuple(
         Overlap(i + 1, i, 16 * chance.randint(1, 40), UNBOUNDED)
         for i in range(99) if chance.random() < 0.8
     )  # fmt: skip
-    problem = Problem(chain(sizes).buffers, trails)
+    problem = Problem(chain(sizes).buffers, input_overlaps)
     solution = best_of(problem, allocators=("greedy",))
     assert solution.optimal, "without any search"
 

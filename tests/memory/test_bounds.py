@@ -86,8 +86,8 @@ def test_two_neighbours_of_a_large_buffer_add_up() -> None:
         Buffer("large", 36_864, 1, 3),
         Buffer("made", 18_432, 2, 4),
     )
-    trails = (Overlap(1, 0, 18_448, UNBOUNDED), Overlap(2, 1, 16, UNBOUNDED))
-    problem = Problem(buffers, trails)
+    input_overlaps = (Overlap(1, 0, 18_448, UNBOUNDED), Overlap(2, 1, 16, UNBOUNDED))
+    problem = Problem(buffers, input_overlaps)
     assert live_bound(problem) == 36_880
     assert lower_bound(problem) == 36_896 == best_of(problem, allocators=["greedy"]).height
 
@@ -96,8 +96,8 @@ def test_drift_along_a_chain_adds_up() -> None:
     # Every buffer lies at least 1 below the one before it, and there is no room to start afresh.
     sizes, count = 10, 8
     buffers = tuple(Buffer(f"t{i}", sizes, i, i + 2) for i in range(count))
-    trails = tuple(Overlap(i + 1, i, 1, UNBOUNDED) for i in range(count - 1))
-    problem = Problem(buffers, trails)
+    input_overlaps = tuple(Overlap(i + 1, i, 1, UNBOUNDED) for i in range(count - 1))
+    problem = Problem(buffers, input_overlaps)
     assert live_bound(problem) == 11
     assert lower_bound(problem) == best_of(problem).height == sizes + count - 1
 

@@ -12,7 +12,7 @@ from tests.replay import replay
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.report.document import Report
-from tflm_planner.tflm.machine import machine
+from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.options import TilingOptions
 
@@ -43,8 +43,8 @@ def _scale(dtype: str) -> dict[str, float]:
 
 
 def planned(data: bytes, target: str, *, overlap: bool = True, prove: bool = False) -> Report:
-    on = machine(api.load_target(target))
-    options = api.MemoryOptions(time_limit=5.0, machine=on, overlap=overlap)
+    on = kernels_of(api.load_target(target))
+    options = api.MemoryOptions(time_limit=5.0, kernels=on, overlap=overlap)
     verify = api.VerifyOptions(inputs=4) if prove else None
     return api.plan(data, None, api.PlanOptions(options, verify=verify)).report
 
@@ -66,15 +66,15 @@ def test_all_tensors_of_a_chain_fit_into_the_widest(types: tuple[str, ...], wide
         report = planned(data, target, prove=target == STUDIED[-1])
         assert report.verified == (target == STUDIED[-1])
         assert report.after.head == widest * BYTES < report.before.head
-        assert 0 < len(report.allocation.trails) == report.allocation.replayed
-        assert not planned(data, target, overlap=False).allocation.trails
+        assert 0 < len(report.allocation.input_overlaps) == report.allocation.replayed
+        assert not planned(data, target, overlap=False).allocation.input_overlaps
     unknown = planned(data, "cortex-m4/unknown")
-    assert unknown.after.head > widest * BYTES and not unknown.allocation.trails
+    assert unknown.after.head > widest * BYTES and not unknown.allocation.input_overlaps
 
 
 def test_types_over_which_compilers_keep_no_order_stay_apart() -> None:
     report = planned(chain("float32", "int16", "float32"), "cortex-m4/cmsis-nn")
-    assert report.after.head == 6 * BYTES and not report.allocation.trails
+    assert report.after.head == 6 * BYTES and not report.allocation.input_overlaps
 
 
 @needs_tflm
@@ -87,8 +87,8 @@ def test_an_operand_that_is_needed_stays() -> None:
 def test_estimates_know_what_a_result_takes_over() -> None:
     model = read_model(chain("float32", "int8", "float32"))
     for target, gains in (("cortex-m4/cmsis-nn", [BYTES, BYTES]), ("cortex-m4/unknown", [0, 0])):
-        on = machine(api.load_target(target))
-        line = LinearSchedule(model, range(2), TilingOptions(on, on.trails_of))
+        on = kernels_of(api.load_target(target))
+        line = LinearSchedule(model, range(2), TilingOptions(on, on.input_overlaps_of))
         assert [max(saved.values(), default=0) for saved in line.reused_bytes] == gains
         assert line.live_bytes == [5 * BYTES - gain for gain in gains]
 

@@ -177,7 +177,7 @@ def test_what_cannot_be_done_by_hand_is_said(tmp_path):
 def test_outputs_put_together_from_tiles_need_no_operator(target):
     """The graph's output is tiled; the model knows RESHAPE, or TFLM has no scratch to fear."""
     data = wide(reshaped=True)
-    search = api.MemoryOptions(time_limit=2.0, machine=api.machine(api.load_target(target)))
+    search = api.MemoryOptions(time_limit=2.0, kernels=api.kernels_of(api.load_target(target)))
     tiles = api.TilePermission(by_hand=(band(1, 4, 3),), new_kinds=frozenset({"PAD"}))
     result = api.plan(data, options=api.PlanOptions(search, tiles=tiles))
     assert result.report.verified

@@ -31,8 +31,8 @@ def chain(seed: int) -> bytes:
 
 
 def planned(data: bytes, target: str, verify: api.VerifyOptions | None) -> api.PlanResult:
-    on = api.machine(api.load_target(target))
-    search = api.MemoryOptions(machine=on, time_limit=3.0)
+    on = api.kernels_of(api.load_target(target))
+    search = api.MemoryOptions(kernels=on, time_limit=3.0)
     return api.plan(data, options=api.PlanOptions(search, verify=verify))
 
 
@@ -43,29 +43,32 @@ def test_overlapped_plans_compute_the_same_bits(seed):
     """On this machine's TFLM, where every such plan is legal too; `plan` raises if not."""
     result = planned(chain(seed), "x86-64/wheel", api.VerifyOptions(inputs=4))
     report = result.report
-    assert report.verified and report.allocation.replayed == len(report.allocation.trails)
-    assert report.after.wheel.measured_head == report.after.wheel.predicted_head
+    assert report.verified and report.allocation.replayed == len(report.allocation.input_overlaps)
+    assert report.after.host.measured_head == report.after.host.predicted_head
 
 
 @slow
 @given(seeds, st.sampled_from(TARGETS))
 def test_a_forged_distance_is_caught(seed, target):
     """One step closer than the contract allows, the validator speaks up."""
-    on = api.machine(api.load_target(target))
+    on = api.kernels_of(api.load_target(target))
     model = read_model(planned(chain(seed), target, None).data)
     line = timeline(model, on.scratch_of)
-    problem = planning_problem(line, on.trails_of)
+    problem = planning_problem(line, on.input_overlaps_of)
     index = {t: i for i, t in enumerate(line.planned)}
     base = sum(b.size for b in problem.buffers)
-    for trail in legal_input_overlaps(line, on.trails_of):
+    for input_overlap in legal_input_overlaps(line, on.input_overlaps_of):
         # Both alone in the arena: only their distance can be wrong.
         offsets = [4 * base + 16 * i * base for i in range(len(problem.buffers))]
-        operand, result = index[trail.operand], index[trail.result]
-        offsets[operand] = offsets[result] + trail.low
+        operand, result = index[input_overlap.operand], index[input_overlap.result]
+        offsets[operand] = offsets[result] + input_overlap.low
         assert not validate(problem, Plan(tuple(offsets)))
         offsets[operand] -= 16
         (found,) = validate(problem, Plan(tuple(offsets)))
-        assert {found.first.name, found.second.name} == {trail.operand.name, trail.result.name}
+        assert {found.first.name, found.second.name} == {
+            input_overlap.operand.name,
+            input_overlap.result.name,
+        }
 
 
 @needs_tflm
@@ -87,8 +90,8 @@ def test_a_run_of_layers_slides_through_one_buffer():
     assert result.report.before.head == 2 * 2048
     assert result.report.after.head == 2048 + 6 * 144 < 1.5 * 2048
     model = read_model(result.data)
-    line = timeline(model, api.machine(api.load_target("x86-64/wheel")).scratch_of)
-    on = api.machine(api.load_target("x86-64/wheel"))
+    line = timeline(model, api.kernels_of(api.load_target("x86-64/wheel")).scratch_of)
+    on = api.kernels_of(api.load_target("x86-64/wheel"))
     assert len(list(taken_input_overlaps(line, carried_plan(model), on))) == 6
 
 
@@ -96,12 +99,12 @@ def test_a_run_of_layers_slides_through_one_buffer():
 def test_overlap_never_costs_memory(target):
     for seed in range(8):
         data = chain(seed)
-        on = api.machine(api.load_target(target))
+        on = api.kernels_of(api.load_target(target))
         heads = [
             api.plan(
                 data,
                 options=api.PlanOptions(
-                    api.MemoryOptions(machine=on, overlap=overlap, time_limit=3.0), verify=None
+                    api.MemoryOptions(kernels=on, overlap=overlap, time_limit=3.0), verify=None
                 ),
             ).report.after.head
             for overlap in (True, False)

@@ -40,10 +40,10 @@ def small_network(seed: int) -> bytes:
 
 
 def permitted(**more: object) -> TilingOptions:
-    on = api.machine(api.load_target("cortex-m4/cmsis-nn"))
+    on = api.kernels_of(api.load_target("cortex-m4/cmsis-nn"))
     budget = SearchBudget(search_work=2_500, beam_steps=2)  # all steps, but not on and on
     wanted = {"overhead": 1.3, "new_kinds": None, "search_budget": budget}
-    return TilingOptions(on, on.trails_of, **{**wanted, **more})
+    return TilingOptions(on, on.input_overlaps_of, **{**wanted, **more})
 
 
 @pytest.mark.parametrize("seed", (0, 1, 5, 6, 20, 24))
@@ -53,7 +53,7 @@ def test_never_worse_than_any_way_alone(seed):
     data = small_network(seed)
     steps = search_by_permission(data, permitted())
     best = steps.result.best.bytes
-    search = api.MemoryOptions(machine=permitted().machine)
+    search = api.MemoryOptions(kernels=permitted().kernels)
     plain = api.plan(data, options=api.PlanOptions(search, verify=None))
     alone = {
         "order and plan": plain.report.after.arena.arena,

@@ -186,8 +186,8 @@ def test_a_damaged_convolution_is_no_crash_in_lean(spoilt: str) -> None:
         graph.table.tensors[-1].quantization.scale = np.array([np.nan], np.float32)
     (op,) = read_model(net.finish()).main.ops
     assert is_lean(op) is (spoilt == "scale")
-    lean = api.MemoryOptions(machine=api.machine(load_target("cortex-m4/cmsis-nn+lean")))
-    assert api.arena(net.finish(), lean.machine.target).arena > 0
+    lean = api.MemoryOptions(kernels=api.kernels_of(load_target("cortex-m4/cmsis-nn+lean")))
+    assert api.arena(net.finish(), lean.kernels.target).arena > 0
     api.plan(net.finish(), None, api.PlanOptions(lean, verify=None))
 
 
@@ -208,8 +208,8 @@ def stored() -> bytes:
 
 
 def test_no_patches_end_at_an_operator_without_results() -> None:
-    model, machine = read_model(stored()), api.machine()
-    options = TilingOptions(machine, machine.trails_of, new_kinds=None)
+    model, kernels = read_model(stored()), api.kernels_of()
+    options = TilingOptions(kernels, kernels.input_overlaps_of, new_kinds=None)
     line = LinearSchedule(model, range(len(model.main.ops)), options)
     kinds = [line.ops[end - 1].kind for end in line.narrow_positions[1:]]
     assert "ASSIGN_VARIABLE" in kinds

@@ -28,15 +28,15 @@ RUNNABLE = sorted(n for n, m in MODELS.items() if m.runs_on_litert or m.runs_on_
 
 def options(target: str = "x86-64/wheel", *, overlap: bool = False, **more) -> api.PlanOptions:
     """For this machine's TFLM, with the aliases that every kernel library allows."""
-    on = api.machine(api.load_target(target))
-    return api.PlanOptions(api.MemoryOptions(machine=on, overlap=overlap), **more)
+    on = api.kernels_of(api.load_target(target))
+    return api.PlanOptions(api.MemoryOptions(kernels=on, overlap=overlap), **more)
 
 
 def assert_as_predicted(report):
     """Real TFLM reports head and tail as predicted, before and after."""
     for side in (report.before, report.after):
-        assert side.wheel.measured_head == side.wheel.predicted_head
-        assert side.wheel.measured_tail == side.wheel.predicted_tail
+        assert side.host.measured_head == side.host.predicted_head
+        assert side.host.measured_tail == side.host.predicted_tail
 
 
 @needs_tflm
@@ -60,7 +60,7 @@ def test_vww_reaches_its_bound():
     assert_as_predicted(report)
     overlapped = api.plan(path, options=options(overlap=True)).report
     assert overlapped.after.head <= 38_000 and overlapped.verified
-    assert overlapped.allocation.replayed == len(overlapped.allocation.trails) > 0
+    assert overlapped.allocation.replayed == len(overlapped.allocation.input_overlaps) > 0
 
 
 @needs_tflm
@@ -144,7 +144,7 @@ def test_the_plan_lists_every_tensor_of_every_graph():
 def test_a_corrupting_plan_is_never_written(cnn, tmp_path, monkeypatch):
     """All tensors at offset 0: LiteRT does not care, real TFLM computes something else."""
     monkeypatch.setattr(make, "validate", lambda problem, plan: [])
-    monkeypatch.setattr(make, "replay_all", lambda trails, machine: 0)
+    monkeypatch.setattr(make, "replay_all", lambda input_overlaps, kernels: 0)
     original = place.AttachPlan.apply
 
     def corrupt(self, model):

@@ -50,7 +50,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g
 
 
 def on(target: str) -> api.MemoryOptions:
-    return api.MemoryOptions(time_limit=5.0, machine=api.machine(api.load_target(target)))
+    return api.MemoryOptions(time_limit=5.0, kernels=api.kernels_of(api.load_target(target)))
 
 
 @needs_tflm
@@ -63,7 +63,7 @@ def test_pairs_compute_the_same_bits(seed: int, steps: int) -> None:
     where = some_place(cleaned(data), random.Random(seed))
     assume(where is not None)
     assert where is not None
-    assert faults(data, where, wheel=seed % 3 == 0) == []
+    assert faults(data, where, host=seed % 3 == 0) == []
 
 
 def test_where_it_splits_and_how_it_runs() -> None:

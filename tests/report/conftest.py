@@ -98,7 +98,7 @@ def hostile(report: Report) -> Report:
         after=replace(report.after, map=bad),
         order=replace(report.order, method=HOSTILE),
         allocation=replace(
-            report.allocation, allocator=HOSTILE, aliases=(HOSTILE,), trails=(HOSTILE,)
+            report.allocation, allocator=HOSTILE, aliases=(HOSTILE,), input_overlaps=(HOSTILE,)
         ),
         checks=(RuntimeCheck(HOSTILE, "not available", 0, False, HOSTILE),),
         verified=False,

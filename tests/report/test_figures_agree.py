@@ -51,7 +51,7 @@ def models() -> dict[str, bytes]:
 
 def search_for(target: str, **more: object) -> api.MemoryOptions:
     return api.MemoryOptions(
-        machine=api.machine(api.load_target(target)), **more
+        kernels=api.kernels_of(api.load_target(target)), **more
     )  # fmt: skip
 
 
@@ -169,7 +169,7 @@ def test_the_input_is_a_floor_for_everything() -> None:
 
 
 def told(data: bytes, target: str = TARGETS[0]) -> list[str]:
-    on = api.machine(api.load_target(target))
+    on = api.kernels_of(api.load_target(target))
     model = read_model(data)
     return advice(inspect_model(model, on), model, on)
 
@@ -209,7 +209,7 @@ def test_stream_input_is_offered_where_it_works() -> None:
     wide = {"wide": chain((1, 1, 1), (3, 1, 2), size=64)}
     for name in [*names, "wide"]:
         data = {**models(), **wide}[name]
-        on = api.machine(api.load_target(TARGETS[0]))
+        on = api.kernels_of(api.load_target(TARGETS[0]))
         model = read_model(data)
         found = inspect_model(model, on)
         large = replace(found, limits=replace(found.limits, inputs=found.arena.head))

@@ -25,7 +25,7 @@ def test_the_report_says_what_a_run_found(report: Report) -> None:
         "9,216 B, 10.1 %",
         "proved optimal for this order",
         "kept (exact), peak 55,296 B, proved best",
-        "1 alias; 1 result trailing an operand",
+        "1 alias; 1 result overlapping an operand",
         "LiteRT: equal on 64 inputs",
         "met, 7,724 B to spare",
         "head 55,296 B (as predicted), tail 35,048 B",
@@ -52,7 +52,7 @@ def test_the_report_says_what_failed(report: Report) -> None:
             budget=50_000,
             verified=False,
             checks=(RuntimeCheck("TFLM", "different", 3, True, "output 0\nbyte 7"),),
-            after=replace(report.after, wheel=replace(report.after.wheel, measured_head=55312)),
+            after=replace(report.after, host=replace(report.after.host, measured_head=55312)),
             allocation=replace(report.allocation, optimal=False, lower_bound=50_000),
         )
     )

@@ -51,7 +51,7 @@ def doubtful(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]
 def test_every_target_with_unread_kernels_is_in_doubt() -> None:
     model = api.read_model(NETWORK)
     for target in all_targets().values():
-        bound = bound_of(arena_of(model, target).doubts)
+        bound = bound_of(arena_of(model, target).uncertainties)
         wanted = {"unknown": "at least", "any": "enough"}.get(target.kernels, "exact")
         assert bound == wanted, target.id
 
@@ -160,13 +160,13 @@ def test_esp_nn_is_within_the_margin() -> None:
     sources, versions 1.1.2 to 1.2.3, and from field logs)."""
     for predicted, needed in ((100_800, 122_576), (55_068, 110_236), (27_360, 57_344),
                               (27_888, 34_096)):  # fmt: skip
-        assert reserved(predicted, arena_of(api.read_model(NETWORK), load_target("esp32s3")).doubts
-                        ) >= needed  # fmt: skip
+        arena = arena_of(api.read_model(NETWORK), load_target("esp32s3"))
+        assert reserved(predicted, arena.uncertainties) >= needed  # fmt: skip
 
 
 def test_a_plan_for_other_kernels_is_no_plan_here(tmp_path: Path, capsys) -> None:
     """It would corrupt memory: `arena` and `export` say so, as `inspect` does."""
-    options = api.MemoryOptions(machine=api.machine(load_target("x86-64/reference")))
+    options = api.MemoryOptions(kernels=api.kernels_of(load_target("x86-64/reference")))
     made = api.plan(CNN, None, api.PlanOptions(options, verify=None)).data
     path = tmp_path / "planned.tflite"
     path.write_bytes(made)

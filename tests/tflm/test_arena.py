@@ -68,11 +68,11 @@ def measured(data: bytes, size: int) -> tuple[int, int] | None:
     """Head and tail that the wheel prints, in a child process; None if it does not work."""
     from benchmarks.arena import Wheel
 
-    wheel = Wheel(data)
+    host = Wheel(data)
     try:
-        return wheel.run(size)
+        return host.run(size)
     finally:
-        wheel.close()
+        host.close()
 
 
 WHEEL_MODELS: dict[str, Callable[[], bytes]] = {
@@ -92,13 +92,13 @@ def test_the_wheel_agrees(name: str) -> None:
     data = WHEEL_MODELS[name]()
     arena = predicted(data, "x86-64/wheel")
     assert arena.warnings == ()
-    wheel = Wheel(data)
+    host = Wheel(data)
     try:
-        assert wheel.run((arena.arena + 65536) // 16 * 16) == (arena.head, arena.tail)
-        assert [wheel.run(arena.arena + more) is not None for more in (0, 16, 32)] == [True] * 3
-        assert [wheel.run(arena.arena - less) for less in (1, 4, 8, 12, 16)] == [None] * 5
+        assert host.run((arena.arena + 65536) // 16 * 16) == (arena.head, arena.tail)
+        assert [host.run(arena.arena + more) is not None for more in (0, 16, 32)] == [True] * 3
+        assert [host.run(arena.arena - less) for less in (1, 4, 8, 12, 16)] == [None] * 5
     finally:
-        wheel.close()
+        host.close()
 
 
 def test_every_operator_that_tflm_registers_has_an_entry_and_a_model() -> None:

@@ -161,13 +161,13 @@ def test_groups_of_four_start_at_multiples_of_four() -> None:
 def test_trails_are_aligned_and_replay(shape: Shape) -> None:
     op = op_of(model_of(shape))
     for library in known_builds():
-        for trail in input_overlap_contract(op, library):
-            assert trail.low % 16 == 0 and trail.low < shape.bytes_out + 15
-            assert replay_safe(op, library, trail.low)
-            assert trail.high in (trail.low, UNBOUNDED)
-    for trail in input_overlap_contract(op, *known_builds()):
-        assert all(replay_safe(op, library, trail.low) for library in known_builds())
-        assert trail.low == max(
+        for input_overlap in input_overlap_contract(op, library):
+            assert input_overlap.low % 16 == 0 and input_overlap.low < shape.bytes_out + 15
+            assert replay_safe(op, library, input_overlap.low)
+            assert input_overlap.high in (input_overlap.low, UNBOUNDED)
+    for input_overlap in input_overlap_contract(op, *known_builds()):
+        assert all(replay_safe(op, library, input_overlap.low) for library in known_builds())
+        assert input_overlap.low == max(
             t.low for library in known_builds() for t in input_overlap_contract(op, library)
         )
     assert not list(input_overlap_contract(op, UNKNOWN))
@@ -227,8 +227,8 @@ def test_an_output_cut_off_below_is_a_window() -> None:
     model = read_model(model_of(Shape("conv", 6, 6, 8, 8, 3, 3)))
     op = model.main.ops[0]
     op.outputs[0].shape = (1, 4, 6, 8)
-    (trail,) = input_overlap_contract(op, REFERENCE)
-    assert replay_safe(op, REFERENCE, trail.low)
+    (input_overlap,) = input_overlap_contract(op, REFERENCE)
+    assert replay_safe(op, REFERENCE, input_overlap.low)
 
 
 def pad_events(shape: tuple[int, ...], pads: list[list[int]], by_rows: bool) -> list[bool]:
@@ -285,17 +285,17 @@ def test_padding_of_wide_elements() -> None:
     for dtype, size in (("int16", 2), ("float32", 4)):
         op = op_of(pad_model((1, 4, 4, 8), [[0, 0], [1, 1], [1, 1], [0, 0]], dtype))
         for library in known_builds():
-            (trail,) = input_overlap_contract(op, library)
-            assert trail.low == (6 * 6 - 7 - 16) * 8 * size
-            assert replay_safe(op, library, trail.low)
-            assert not replay_safe(op, library, trail.low - size)
+            (input_overlap,) = input_overlap_contract(op, library)
+            assert input_overlap.low == (6 * 6 - 7 - 16) * 8 * size
+            assert replay_safe(op, library, input_overlap.low)
+            assert not replay_safe(op, library, input_overlap.low - size)
 
 
 def test_transpose_conv_sums_in_scratch() -> None:
     op = op_of(transpose_conv_model(4, (6, 4)))
-    (trail,) = input_overlap_contract(op, REFERENCE)
-    assert trail.low <= -4 * 4 * 6 and trail.high == UNBOUNDED
-    assert trail.operand is op.inputs[2]
+    (input_overlap,) = input_overlap_contract(op, REFERENCE)
+    assert input_overlap.low <= -4 * 4 * 6 and input_overlap.high == UNBOUNDED
+    assert input_overlap.operand is op.inputs[2]
     assert all(replay_safe(op, REFERENCE, d) for d in range(-96, 256))
     assert not any(
         list(input_overlap_contract(op, library)) for library in (BUILD_2022, DSP, MVE, PLAIN)
@@ -305,9 +305,9 @@ def test_transpose_conv_sums_in_scratch() -> None:
 def test_whole_layers_are_replayed() -> None:
     op = op_of(model_of(Shape("depthwise", 112, 112, 32, 32, 3, 3)))
     for library in known_builds():
-        (trail,) = input_overlap_contract(op, library)
-        assert trail.low == 114 * 32
-        assert replay_safe(op, library, trail.low)
+        (input_overlap,) = input_overlap_contract(op, library)
+        assert input_overlap.low == 114 * 32
+        assert replay_safe(op, library, input_overlap.low)
         assert not replay_safe(op, library, 112 * 32)
 
 

@@ -121,8 +121,8 @@ def test_padding(dtype: str, pads: list[list[int]], runner: Runner) -> None:
     )  # fmt: skip
     (replay,) = replays(op, REFERENCE)
     assert [replay.safe(d) for d in distances] == found
-    for trail in input_overlap_contract(op, REFERENCE):
-        assert all(found[trail.low :])
+    for input_overlap in input_overlap_contract(op, REFERENCE):
+        assert all(found[input_overlap.low :])
 
 
 def test_transpose_conv_may_lie_anywhere(runner: Runner) -> None:
@@ -138,8 +138,13 @@ def test_a_whole_layer_trails_at_the_contract_and_not_below(runner: Runner) -> N
     """The second convolution of ResNet8's first stage, at 16-aligned distances."""
     shape = Shape("conv", 32, 32, 16, 16, 3, 3)
     stock, planned = model_of(shape), model_of(shape, planned=True)
-    (trail,) = input_overlap_contract(op_of(stock), REFERENCE)
-    assert trail.low == 544
+    (input_overlap,) = input_overlap_contract(op_of(stock), REFERENCE)
+    assert input_overlap.low == 544
     inputs = inputs_of(shape)[:2]
-    distances = [trail.low - 32, trail.low - 16, trail.low, trail.low + 16]
+    distances = [
+        input_overlap.low - 32,
+        input_overlap.low - 16,
+        input_overlap.low,
+        input_overlap.low + 16,
+    ]
     assert runner.safe_distances(stock, planned, inputs, distances) == [False, False, True, True]

@@ -159,10 +159,10 @@ def test_random_front_ends_in_the_wheel(seed: int) -> None:
 
     data = random_stream(seed)
     arena = arena_of(read_model(data), WHEEL)
-    wheel = Wheel(data)
+    host = Wheel(data)
     try:
-        assert wheel.run((arena.arena + 65536) // 16 * 16) == (arena.head, arena.tail)
-        assert wheel.run(arena.arena) is not None
-        assert [wheel.run(arena.arena - less) for less in (1, 8, 16)] == [None] * 3
+        assert host.run((arena.arena + 65536) // 16 * 16) == (arena.head, arena.tail)
+        assert host.run(arena.arena) is not None
+        assert [host.run(arena.arena - less) for less in (1, 8, 16)] == [None] * 3
     finally:
-        wheel.close()
+        host.close()

@@ -85,7 +85,7 @@ def test_an_empty_library_is_the_reference(tmp_path: Path) -> None:
     for data in models:
         model = read_model(data)
         assert arena_of(model, target) == arena_of(model, reference)
-    assert api.machine(target).builds == (REFERENCE,)
+    assert api.kernels_of(target).builds == (REFERENCE,)
 
 
 def test_arena_and_plan_work_for_an_empty_library(tmp_path: Path, cnn: bytes) -> None:
@@ -94,7 +94,7 @@ def test_arena_and_plan_work_for_an_empty_library(tmp_path: Path, cnn: bytes) ->
     written = [tmp_path / "mine.tflite", tmp_path / "reference.tflite"]
     for path, on in zip(written, (target, load_target("cortex-m4/reference")), strict=True):
         options = api.PlanOptions(
-            api.MemoryOptions(machine=api.machine(on)), verify=api.VerifyOptions(inputs=2)
+            api.MemoryOptions(kernels=api.kernels_of(on)), verify=api.VerifyOptions(inputs=2)
         )
         report = api.plan(cnn, path, options).report
         assert report.verified and report.after.head < report.before.head
@@ -104,10 +104,10 @@ def test_arena_and_plan_work_for_an_empty_library(tmp_path: Path, cnn: bytes) ->
 def test_what_a_library_overrides_is_asked_for(tmp_path: Path, cnn: bytes) -> None:
     greedy = load_target(own_target(tmp_path, "greedy"))
     model = read_model(cnn)
-    on = api.machine(greedy)
+    on = api.kernels_of(greedy)
     assert all(on.scratch_of(op)[-1] == 4096 for op in model.ops())
-    assert not any(list(on.trails_of(op)) for op in model.ops())
-    everywhere = api.machine(load_target("cortex-m/any"))
+    assert not any(list(on.input_overlaps_of(op)) for op in model.ops())
+    everywhere = api.kernels_of(load_target("cortex-m/any"))
     assert all(on_any >= 4096 for op in model.ops() for on_any in everywhere.scratch_of(op)[:1])
     assert UNKNOWN not in everywhere.builds and set(everywhere.builds) == set(known_builds())
 

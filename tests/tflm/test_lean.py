@@ -12,7 +12,7 @@ from tests.tflm.test_arena import SHARED, published
 from tflm_planner.model.edit import add_metadata, remove_metadata
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.api import MemoryOptions, PlanOptions, VerifyOptions, machine, plan
+from tflm_planner.pipeline.api import MemoryOptions, PlanOptions, VerifyOptions, plan
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.kernels.operator_allocations import operator_allocations
@@ -27,6 +27,7 @@ from tflm_planner.tflm.lean.pool import (
     pool_records,
     quantize_multipliers,
 )
+from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
@@ -299,7 +300,7 @@ def test_lean_needs_known_kernels(name: str) -> None:
 
 def test_planning_for_lean_writes_the_pool_and_proves_the_model(tmp_path: Path) -> None:
     options = PlanOptions(
-        MemoryOptions(machine=machine(load_target(LEAN))), verify=VerifyOptions(inputs=2)
+        MemoryOptions(kernels=kernels_of(load_target(LEAN))), verify=VerifyOptions(inputs=2)
     )
     out = tmp_path / "lean.tflite"
     result = plan(CNN, out, options)

@@ -48,10 +48,10 @@ def test_any_number_of_scales(build, many: int, more: int) -> None:
     graph.outputs(build(graph, many, more))
     data = net.finish()
     arena = arena_of(read_model(data), WHEEL)
-    wheel = Wheel(data)
+    host = Wheel(data)
     try:
-        assert wheel.run((arena.arena + 65536) // 16 * 16) == (arena.head, arena.tail)
-        assert [wheel.run(arena.arena + more) is not None for more in (0, 16, 32)] == [True] * 3
-        assert [wheel.run(arena.arena - less) for less in (1, 4, 8, 12, 16)] == [None] * 5
+        assert host.run((arena.arena + 65536) // 16 * 16) == (arena.head, arena.tail)
+        assert [host.run(arena.arena + more) is not None for more in (0, 16, 32)] == [True] * 3
+        assert [host.run(arena.arena - less) for less in (1, 4, 8, 12, 16)] == [None] * 5
     finally:
-        wheel.close()
+        host.close()

@@ -63,19 +63,21 @@ def test_results_of_another_type_at_every_distance() -> None:
     """By the loop written out, where one of the two types is a character."""
     for kind, read, to in RETYPED:
         op = op_of(retyping_model(kind, read, to, (3, 7)))
-        known, trails = (
+        known, input_overlaps = (
             replays(op, REFERENCE),
             list(input_overlap_contract(op, *known_builds())),
         )
         if not {read, to} & {"int8", "uint8"}:
-            assert not known and not trails, "compilers may read one behind writes of the other"
+            assert not known and not input_overlaps, (
+                "compilers may read one behind writes of the other"
+            )
             continue
         wide, made = op.inputs[0].nbytes // 21, op.outputs[0].nbytes // 21
         distances = range(-22 * wide, 22 * made)
         safe = [element_by_element(21, wide, made, d) for d in distances]
         assert [known[0].safe(d) for d in distances] == safe
-        for trail in trails:
-            assert all(safe[distances.index(trail.low) :])
+        for input_overlap in input_overlaps:
+            assert all(safe[distances.index(input_overlap.low) :])
 
 
 def element_by_element(count: int, wide: int, made: int, distance: int) -> bool:
@@ -127,17 +129,17 @@ def test_from_type_to_type(
     found = runner.safe_distances(stock, planned, inputs, distances)
     smallest = smallest_safe(found, distances)
     known = replays(op, REFERENCE)
-    trails = list(input_overlap_contract(op, REFERENCE))
+    input_overlaps = list(input_overlap_contract(op, REFERENCE))
     if "int8" not in (read, to) and "uint8" not in (read, to):
-        assert not known and not trails
+        assert not known and not input_overlaps
         return
     said = [known[0].safe(d) for d in distances]
     assert all(right for right, safe in zip(found, said, strict=True) if safe)
     first = distances.index(0)
     assert said[first:] == found[first:]
     assert known[0].smallest() == smallest
-    for trail in trails:
-        assert smallest <= trail.low < smallest + 16 and trail.high >= distances[-1]
+    for input_overlap in input_overlaps:
+        assert smallest <= input_overlap.low < smallest + 16 and input_overlap.high >= distances[-1]
     if len(shape) > 1:
-        assert trails or op.outputs[0].nbytes < 16
+        assert input_overlaps or op.outputs[0].nbytes < 16
         assert len(np.unique(runner.outputs(stock, inputs)[0])) > (1 if read == "bool" else 8)

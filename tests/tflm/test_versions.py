@@ -53,8 +53,8 @@ def test_every_operator_of_the_table_is_one_that_tflm_registers_today() -> None:
 
 
 def permitted(target: Target) -> TilingOptions:
-    on = api.machine(target)
-    return TilingOptions(on, on.trails_of, new_kinds=None)
+    on = api.kernels_of(target)
+    return TilingOptions(on, on.input_overlaps_of, new_kinds=None)
 
 
 def test_the_search_uses_no_operator_that_the_version_lacks() -> None:
@@ -71,9 +71,9 @@ def test_a_model_that_needs_a_newer_operator_is_told() -> None:
     data = next(m.make() for n, m in MODELS.items() if n == "while_loop" or "while" in n)
     model = read_model(data)
     assert version_notes(model, load_target("arduino-2023")) == []
-    assert arena_of(model, load_target("arduino-2023")).doubts == ()
-    (doubt,) = arena_of(model, of("2024-01")).doubts
-    assert "measure" in doubt.words and not doubt.in_head
+    assert arena_of(model, load_target("arduino-2023")).uncertainties == ()
+    (uncertainty,) = arena_of(model, of("2024-01")).uncertainties
+    assert "measure" in uncertainty.words and not uncertainty.in_head
     from tests.tflm.custom_models import MODELS as OPERATORS
 
     needy = read_model(OPERATORS["batch_matmul"]() if "batch_matmul" in OPERATORS else data)
@@ -89,7 +89,7 @@ def test_plans_of_several_graphs_need_march_2023() -> None:
     with pytest.raises(ModelError, match=r"3 sub-graphs.*--tflm"):
         refuse_plan(model, load_target("arduino-2023"))
     refuse_plan(read_model(MODELS["chain"].make()), load_target("arduino-2023"))
-    search = api.MemoryOptions(machine=api.machine(load_target("arduino-2023")))
+    search = api.MemoryOptions(kernels=api.kernels_of(load_target("arduino-2023")))
     with pytest.raises(ModelError, match="would corrupt memory"):
         api.plan(_swapping(swapped=False), None, api.PlanOptions(search, verify=None))
 

@@ -33,8 +33,8 @@ def chain(length: int = LENGTH) -> bytes:
 
 
 def options(**more) -> TilingOptions:
-    on = api.machine(api.load_target("x86-64/reference"))
-    return TilingOptions(on, on.trails_of, objective="head", **more)
+    on = api.kernels_of(api.load_target("x86-64/reference"))
+    return TilingOptions(on, on.input_overlaps_of, objective="head", **more)
 
 
 def test_tiles_backward_keep_a_chain_in_its_place():
@@ -82,10 +82,10 @@ def test_every_second_region_runs_backward():
 @needs_tflm
 def test_the_search_finds_backward_tiles_and_the_file_is_proved():
     data = chain()
-    search = api.MemoryOptions(machine=api.machine(api.load_target("x86-64/reference")))
+    search = api.MemoryOptions(kernels=api.kernels_of(api.load_target("x86-64/reference")))
     tiles = api.TilePermission(objective="head", overhead=1.3)
     report = api.plan(data, options=api.PlanOptions(search, tiles=tiles)).report
     plain = api.plan(data, options=api.PlanOptions(search)).report
     assert report.verified
     assert report.after.head <= plain.after.head - 2 * REACH
-    assert report.after.wheel.measured_head == report.after.wheel.predicted_head
+    assert report.after.host.measured_head == report.after.host.predicted_head

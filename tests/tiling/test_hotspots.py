@@ -166,10 +166,10 @@ def test_a_file_is_no_worse_than_its_evaluation(
     flat = chain.tensor((1, 24 * 24 * 4))
     chain.graph.op("RESHAPE", [chain.x], [flat], "ReshapeOptions", newShape=[1, 24 * 24 * 4])
     data = chain.finish(flat)
-    on = api.machine()
+    on = api.kernels_of()
     kinds = frozenset[str]() if allowed == "dialect" else None
     tiles = TilingOptions(
-        on, on.trails_of, overhead=2.0, objective="head", new_kinds=kinds,
+        on, on.input_overlaps_of, overhead=2.0, objective="head", new_kinds=kinds,
         search_budget=SearchBudget(search_work=2_500),
     )  # fmt: skip
     best = search_tiles(data, tiles).best
@@ -183,7 +183,7 @@ def test_a_file_is_no_worse_than_its_evaluation(
         return Solution(Plan(tuple(offsets)), top, 0, False, "stack")
 
     monkeypatch.setattr("tflm_planner.pipeline.memory_plan.best_of", stacked)
-    options = MemoryOptions(machine=on)
+    options = MemoryOptions(kernels=on)
     permission = TilePermission(overhead=2.0, new_kinds=kinds, objective="head")
 
     def head(tiling: Tiling) -> int:
@@ -208,16 +208,16 @@ def image_to_thumbnail() -> bytes:
      ("cortex-m4/cmsis-nn", "float32", True)],
 )  # fmt: skip
 def test_padding_is_dear_where_kernels_weigh_every_element(target, type_, dear) -> None:
-    on = api.machine(api.load_target(target))
+    on = api.kernels_of(api.load_target(target))
     tensor = read_model(image_to_thumbnail()).main.ops[0].outputs[0]
     tensor.type = {name: key for key, name in schema.type_names().items()}[type_]
-    assert pads_are_dear(tensor, TilingOptions(on, on.trails_of)) == dear
+    assert pads_are_dear(tensor, TilingOptions(on, on.input_overlaps_of)) == dear
 
 
 def hotspot_tiles_of(data: bytes, *, allowed: int) -> HotspotTiles:
     """The search around hotspots of a model that was only planned so far."""
-    on = api.machine(api.load_target("x86-64/reference"))
-    options = TilingOptions(on, on.trails_of, objective="head", new_kinds=None)
+    on = api.kernels_of(api.load_target("x86-64/reference"))
+    options = TilingOptions(on, on.input_overlaps_of, objective="head", new_kinds=None)
     workers = Workers(data, options)
     models = ModelEvaluations(workers, options, len(read_model(data).main.ops), WorkBudget(0))
     return HotspotTiles(workers, options, models, allowed)

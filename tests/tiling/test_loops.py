@@ -36,9 +36,9 @@ def blocks() -> bytes:
 
 
 def permitted(target: str = "cortex-m4/cmsis-nn", **more) -> TilingOptions:
-    on = api.machine(api.load_target(target))
+    on = api.kernels_of(api.load_target(target))
     wanted = {"overhead": 1.3, "new_kinds": None, "objective": "arena"}
-    return TilingOptions(on, on.trails_of, **{**wanted, **more})
+    return TilingOptions(on, on.input_overlaps_of, **{**wanted, **more})
 
 
 def kinds(data: bytes) -> set[str]:
@@ -61,8 +61,8 @@ def test_loops_are_found_and_proved():
     report = everything.report
     assert report.verified and [c.status for c in report.checks] == ["equal", "equal"]
     assert report.after.arena.arena < alone.report.after.arena.arena < report.before.arena.arena
-    assert report.after.wheel.measured_head == report.after.wheel.predicted_head
-    assert report.after.wheel.measured_tail == report.after.wheel.predicted_tail
+    assert report.after.host.measured_head == report.after.host.predicted_head
+    assert report.after.host.measured_tail == report.after.host.predicted_tail
     assert any(note.startswith("streamed") for note in report.notes)
     assert any("more operators in the firmware" in note for note in report.notes)
 

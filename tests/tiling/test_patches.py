@@ -51,9 +51,9 @@ def low(size: tuple[int, int] = (8, 64)) -> bytes:
 
 
 def options(**more) -> TilingOptions:
-    on = api.machine()
+    on = api.kernels_of()
     given = {"objective": "head", "new_kinds": KINDS, "overhead": 1.1}
-    return TilingOptions(on, on.trails_of, **{**given, **more})
+    return TilingOptions(on, on.input_overlaps_of, **{**given, **more})
 
 
 @needs_tflm
@@ -72,7 +72,7 @@ def test_patches_are_found_where_bands_keep_too_much(monkeypatch):
     report = api.plan(data, options=api.PlanOptions(tiles=tiles)).report
     assert report.verified
     assert report.after.head <= found.head
-    assert report.after.wheel.measured_head == report.after.wheel.predicted_head
+    assert report.after.host.measured_head == report.after.host.predicted_head
 
 
 def test_stages_keep_what_they_promise_and_what_is_allowed():

@@ -46,8 +46,8 @@ SMALL = SearchBudget(search_work=10_000, segmentations=4, branches=0, beam_steps
 
 
 def options(target: str = "cortex-m4/cmsis-nn", **more) -> TilingOptions:
-    on = api.machine(api.load_target(target))
-    return TilingOptions(on, on.trails_of, **{"search_budget": SMALL, **more})
+    on = api.kernels_of(api.load_target(target))
+    return TilingOptions(on, on.input_overlaps_of, **{"search_budget": SMALL, **more})
 
 
 def search(data: bytes, **more) -> TilingResult:

@@ -78,11 +78,11 @@ def test_what_would_copy_uint8_is_refused_by_operator_and_type() -> None:
 
 
 def test_an_evaluation_that_tflm_could_not_run_is_none() -> None:
-    on = api.machine()
+    on = api.kernels_of()
     model = read_model(NETWORKS["mobilenet"]("uint8"))
     run(model, Normalize())
-    portable = TilingOptions(on, on.trails_of, dialect=False, new_kinds=None)
-    views = TilingOptions(on, on.trails_of, new_kinds=None)
+    portable = TilingOptions(on, on.input_overlaps_of, dialect=False, new_kinds=None)
+    views = TilingOptions(on, on.input_overlaps_of, new_kinds=None)
     first, second = (
         Candidate((TiledRegion(ops, ((1, 2),)),), True, None, CLIMB) for ops in ((0,), (1,))
     )

@@ -28,7 +28,7 @@ def wrong_with(seed: int, seen: Counter[str]) -> list[str]:
     if all(note.startswith("not streamed") for note, _ in done):
         return []
     seen["models streamed"] += 1
-    return faults(data, made, wheel=seed % 4 == 0)
+    return faults(data, made, host=seed % 4 == 0)
 
 
 if __name__ == "__main__":

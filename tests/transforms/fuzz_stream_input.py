@@ -22,7 +22,7 @@ def wrong_with(seed: int, seen: Counter[str]) -> list[str]:
     seen["split"] += 1
     seen[f"fronts of {min(len(where[0]), 6)} operators"] += 1
     seen[f"{where[1]} rows a turn"] += 1
-    return faults(data, where, wheel=seed % 3 == 0)
+    return faults(data, where, host=seed % 3 == 0)
 
 
 if __name__ == "__main__":

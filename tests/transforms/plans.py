@@ -52,7 +52,7 @@ def portable_plan(
     candidate = plan_memory(model, options)
     run(model, AttachPlan(candidate.offsets))
     new = tuple(sorted({op.kind for op in model.ops()} - kinds))
-    found = arena_of(model, options.machine.target, carried_plan(model))
+    found = arena_of(model, options.kernels.target, carried_plan(model))
     done = (macs, total_macs(model.ops()))
     return TiledPlan(write_model(model), found, new, done, (*notes, *candidate.notes))
 
@@ -73,12 +73,12 @@ def dialect_plan(
     macs = total_macs(model.ops())
     notes = run(model, Regions(tuple(schemes)), Crop())
     candidate = plan_memory(model, options)
-    offsets, on = candidate.offsets, options.machine
+    offsets, on = candidate.offsets, options.kernels
     run(model, AttachPlan(offsets))
     with_operators = write_model(model)
     line = timeline(model, on.scratch_of)
     notes += run(model, Dialect(offsets))
-    _, faults = scratch_faults(line, model, offsets, on.scratch_of, options.trails_of)
+    _, faults = scratch_faults(line, model, offsets, on.scratch_of, options.input_overlaps_of)
     if faults:
         model = read_model(with_operators)
         notes.append(f"not in the TFLM dialect: {faults[0]}")

@@ -166,13 +166,13 @@ class Planned:
 def planned(data: bytes, *, overlap: bool = True, seconds: float = 1.0) -> Planned:
     """The model planned for this machine's TFLM. Without `overlap`, only aliases that hold for
     every kernel: what the replay understands."""
-    on = api.machine(api.load_target("x86-64/wheel"))
-    options = MemoryOptions(allocator="greedy", time_limit=seconds, machine=on, overlap=overlap)
+    on = api.kernels_of(api.load_target("x86-64/wheel"))
+    options = MemoryOptions(allocator="greedy", time_limit=seconds, kernels=on, overlap=overlap)
     made = next(planned_models(data, read_model(data), options, None, None, lambda _: None))
     return Planned(made.data, made.inspection.arena.head, made.inspection.arena.arena)
 
 
-def faults(original: bytes, made: bytes, *, wheel: bool = True) -> list[str]:
+def faults(original: bytes, made: bytes, *, host: bool = True) -> list[str]:
     """What is wrong with a rewritten model: its bits; its bits with a plan, and that plan byte by
     byte; with `wheel`, its bits with overlaps, the head that TFLM really takes, and whether the
     smallest arena is one."""
@@ -182,7 +182,7 @@ def faults(original: bytes, made: bytes, *, wheel: bool = True) -> list[str]:
     rigid = planned(made, overlap=False)
     wrong += [f"planned: {d}" for d in quick_differences(original, rigid.data, ("TFLM",))]
     wrong += [f"replay: {f}" for f in replay(rigid.data)]
-    if wheel:
+    if host:
         plan = planned(made)
         wrong += [f"overlapped: {d}" for d in quick_differences(original, plan.data, ("TFLM",))]
         runtime = Wheel(plan.data)

@@ -60,8 +60,8 @@ def some_place(model: Model, rng: random.Random) -> Where | None:
 
 def halves(data: bytes, where: Where, *, overlap: bool = True, seconds: float = 1.0) -> Pair:
     """The model split there, both halves planned for this machine's TFLM."""
-    on = api.machine(api.load_target("x86-64/wheel"))
-    options = MemoryOptions(allocator="greedy", time_limit=seconds, machine=on, overlap=overlap)
+    on = api.kernels_of(api.load_target("x86-64/wheel"))
+    options = MemoryOptions(allocator="greedy", time_limit=seconds, kernels=on, overlap=overlap)
     found = planned_split(cleaned(data), *where, StreamOptions(options))
     return Pair(found.front.data, found.back.data, found.strips)
 
@@ -103,14 +103,14 @@ def wrong_sizes(pair: Pair) -> list[str]:
     return wrong
 
 
-def faults(data: bytes, where: Where, *, wheel: bool) -> list[str]:
+def faults(data: bytes, where: Where, *, host: bool) -> list[str]:
     """What is wrong with a split: its bits, with overlaps and without; its plans byte by byte; with
     `wheel`, its sizes."""
     rigid = halves(data, where, overlap=False)
     wrong = differences(data, rigid)
     wrong += [f"replay of the front: {f}" for f in replay(rigid.front)]
     wrong += [f"replay of the back: {f}" for f in replay(rigid.back)]
-    if not wrong and wheel:
+    if not wrong and host:
         pair = halves(data, where)
         wrong += [f"overlapped: {d}" for d in differences(data, pair)]
         wrong += wrong_sizes(pair)

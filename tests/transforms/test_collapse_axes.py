@@ -97,7 +97,7 @@ def test_what_was_garbage_on_cmsis_nn_is_none_any_more() -> None:
     """As a plan, and in tiles of rows, which the merged axes leave apart."""
     data = block()
     board = api.load_target("cortex-m4/cmsis-nn")
-    on = api.MemoryOptions(time_limit=5.0, machine=api.machine(board))
+    on = api.MemoryOptions(time_limit=5.0, kernels=api.kernels_of(board))
     result = api.plan(data, None, api.PlanOptions(on, verify=api.VerifyOptions(inputs=2)))
     assert any("unwritten" in w for w in api.arena(data, board).warnings)
     assert not any("unwritten" in w for w in api.arena(result.data, board).warnings)

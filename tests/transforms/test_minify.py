@@ -47,8 +47,8 @@ def two_heads() -> bytes:
 
 
 def planned(data: bytes, strip: Stripping, target: str = "x86-64/reference") -> api.PlanResult:
-    on = api.machine(api.load_target(target))
-    search = MemoryOptions(time_limit=5, strip=strip, machine=on)
+    on = api.kernels_of(api.load_target(target))
+    search = MemoryOptions(time_limit=5, strip=strip, kernels=on)
     return api.plan(data, None, api.PlanOptions(search, verify=api.VerifyOptions(inputs=3)))
 
 
@@ -104,9 +104,9 @@ def test_hand_made_models_stay_equal(name: str) -> None:
     arenas = [r.report.after.arena.arena for r in results]
     assert arenas == sorted(arenas, reverse=True), "without quantisation Prepare needs no more"
     for result in results:
-        wheel = result.report.after.wheel
-        assert wheel.measured_head in (None, wheel.predicted_head)
-        assert wheel.measured_tail in (None, wheel.predicted_tail)
+        host = result.report.after.host
+        assert host.measured_head in (None, host.predicted_head)
+        assert host.measured_tail in (None, host.predicted_tail)
         again = write_model(read_model(result.data))
         assert write_model(read_model(again)) == again
 
@@ -149,12 +149,12 @@ def test_the_smallest_arena_is_the_predicted_one() -> None:
     for strip in ("unread", "unread by TFLM"):
         data = planned(CNN.read_bytes(), strip).data
         arena = api.arena(data, api.load_target("x86-64/wheel"))
-        wheel = Wheel(data)
+        host = Wheel(data)
         try:
-            assert wheel.run(arena.arena) is not None
-            assert wheel.run(arena.arena - 16) is None
+            assert host.run(arena.arena) is not None
+            assert host.run(arena.arena - 16) is None
         finally:
-            wheel.close()
+            host.close()
 
 
 @needs_tflm
@@ -163,9 +163,9 @@ def test_a_squeezed_file_is_planned_and_tiled_again(tmp_path: Path) -> None:
     data = planned(CNN.read_bytes(), "unread by TFLM").data
     assert planned(data, "nothing").report.verified
     scheme = api.TiledRegion(ops=(0,), splits=((3, 2),))
-    on = api.machine(api.load_target("x86-64/reference"))
+    on = api.kernels_of(api.load_target("x86-64/reference"))
     tiles = api.TilePermission(by_hand=(scheme,), new_kinds=None)
-    options = api.PlanOptions(MemoryOptions(machine=on, strip="unread by TFLM"), tiles)
+    options = api.PlanOptions(MemoryOptions(kernels=on, strip="unread by TFLM"), tiles)
     assert api.plan(data, None, options).report.verified
 
 

@@ -130,7 +130,7 @@ def test_an_input_that_is_needed_later_is_not_overwritten(border) -> None:
     found = can_stream(read_model(data), LoopedRegion((0,), 1, border))
     assert not found.in_place and found.store_bytes == 2 * 64
     made, _ = streamed(data, LoopedRegion((0,), 1, border))
-    assert faults(data, made, wheel=False) == []
+    assert faults(data, made, host=False) == []
 
 
 def test_the_replay_sees_an_update_over_a_living_operand() -> None:
@@ -149,7 +149,7 @@ def test_the_replay_sees_an_update_over_a_living_operand() -> None:
         if t in offsets
     }
     assert any("overwritten" in fault for fault in replay(write_model(model), places))
-    on = api.machine(api.load_target("x86-64/wheel"))
+    on = api.kernels_of(api.load_target("x86-64/wheel"))
     line = timeline(model, on.scratch_of)
     placed = placement_of(line, offsets).offsets
     assert validate(planning_problem(line), Plan(tuple(placed)))
@@ -214,10 +214,10 @@ def test_published_models_in_loops(path, last, border) -> None:
 )
 def test_arenas_of_loops(path, loops, arena, overhead) -> None:
     """What a plan for Cortex-M4 reaches; these were 58,908, 60,484, 38,672 and 33,096 by hand."""
-    model, on = read_model(path.read_bytes()), api.machine(api.load_target(M4))
+    model, on = read_model(path.read_bytes()), api.kernels_of(api.load_target(M4))
     before = latency_of(model, on.target).instructions
     run(model, ApplyLoops(tuple(loops)))
-    found = plan_memory(model, MemoryOptions(machine=on, allocator="greedy", time_limit=5.0))
+    found = plan_memory(model, MemoryOptions(kernels=on, allocator="greedy", time_limit=5.0))
     assert arena_of(model, on.target, found.offsets).arena <= arena
     copying = RemainingCopies(found.offsets)
     after = latency_of(
@@ -239,15 +239,15 @@ def test_arenas_of_loops(path, loops, arena, overhead) -> None:
         ("resnet8_mask", (23_344, 14_560), (23_344, 9_748, 33_096)),
     ],
 )
-def test_arenas_of_streamed_models_made_by_hand(name, wheel, m4) -> None:
+def test_arenas_of_streamed_models_made_by_hand(name, host, m4) -> None:
     data = (SHARED / "experiments/streamed" / f"{name}.tflite").read_bytes()
     model = read_model(data)
     found = arena_of(model, api.load_target(M4), carried_plan(model))
     assert (found.head, found.tail, found.arena) == m4
     here = arena_of(model, api.load_target("x86-64/wheel"), carried_plan(model))
-    assert (here.head, here.tail) == wheel
+    assert (here.head, here.tail) == host
     if pytest.importorskip("tflite_micro"):
-        assert Wheel(data).run(200_000) == wheel
+        assert Wheel(data).run(200_000) == host
 
 
 @needs_shared
@@ -258,10 +258,10 @@ def test_plans_made_by_hand_are_legal(name) -> None:
     model = read_model(data)
     offsets = carried_plan(model)
     assert offsets is not None
-    on = api.machine(api.load_target(M4))
+    on = api.kernels_of(api.load_target(M4))
     line = timeline(model, on.scratch_of)
     placed = placement_of(line, offsets).offsets
-    assert validate(planning_problem(line, on.trails_of), Plan(tuple(placed))) == []
+    assert validate(planning_problem(line, on.input_overlaps_of), Plan(tuple(placed))) == []
 
 
 @needs_shared

@@ -176,8 +176,8 @@ def test_weights_are_shared_between_bands(cnn):
 def test_views_of_a_living_parent_cost_nothing(cnn):
     """The head of a tiled model is far below the sum of input and its slices."""
     made, _ = tiled(cnn, band(0, 1, 4))
-    on = api.machine(api.load_target("x86-64/reference"))
-    options = api.MemoryOptions(machine=on, order="file", time_limit=5.0)
+    on = api.kernels_of(api.load_target("x86-64/reference"))
+    options = api.MemoryOptions(kernels=on, order="file", time_limit=5.0)
     result = api.plan(made, None, api.PlanOptions(options, verify=None))
     assert replay(result.data) == [] or options.overlap
     assert any("in" in alias for alias in result.report.allocation.aliases)

@@ -99,10 +99,10 @@ class Planned:
 
 def dialect_of(data: bytes) -> Planned:
     """Plan with all views bound, for this machine's TFLM, and drop what copies onto itself."""
-    on = api.machine(api.load_target("x86-64/wheel"))
+    on = api.kernels_of(api.load_target("x86-64/wheel"))
     model = read_model(data)
     options = MemoryOptions(
-        order="file", time_limit=2.0, machine=on, overlap=False, bind_views=True
+        order="file", time_limit=2.0, kernels=on, overlap=False, bind_views=True
     )
     offsets = plan_memory(model, options).offsets
     run(model, AttachPlan(offsets))

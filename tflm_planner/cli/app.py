@@ -152,8 +152,8 @@ def inspect_command(
         for path in (svg, problem):
             if path is not None:
                 check_writable(path, force=True, inputs=(source,))
-        on = api.machine(api.load_target(target))
-        options = api.MemoryOptions(machine=on)
+        on = api.kernels_of(api.load_target(target))
+        options = api.MemoryOptions(kernels=on)
         seen = api.inspect(source, options)
         if svg is not None:
             write_file(svg, memory_map_svg(seen.map, title=source.name).encode())

@@ -240,7 +240,7 @@ def _add_tiles(
 
     watched = shapes.watched(target)
     for data in files:
-        search = api.MemoryOptions(time_limit=seconds, machine=api.machine(watched))
+        search = api.MemoryOptions(time_limit=seconds, kernels=api.kernels_of(watched))
         tiles = api.TilePermission(overhead=2.0, new_kinds=None, workers=1)
         api.plan(data, None, api.PlanOptions(search, tiles, verify=None), say)
 

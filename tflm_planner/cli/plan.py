@@ -168,7 +168,7 @@ class PlanArguments:
             self.allocator,
             self.time_limit,
             self.seed,
-            machine=api.machine(on),
+            kernels=api.kernels_of(on),
             overlap=not self.no_overlap,
             dilate=self.dilate,
             strip=("unread" if self.portable else "unread by TFLM") if self.strip else "nothing",

@@ -95,8 +95,8 @@ class StripArguments:
 
         refuse_idle(self.needs())
         refuse_silence()
-        machine = api.machine(api.load_target(self.target, lean=self.lean))
-        search = api.MemoryOptions(time_limit=self.time_limit, seed=self.seed, machine=machine)
+        kernels = api.kernels_of(api.load_target(self.target, lean=self.lean))
+        search = api.MemoryOptions(time_limit=self.time_limit, seed=self.seed, kernels=kernels)
         tiles = self._permission() if self.tile else None
         return api.StreamOptions(search, tiles, self.rows, self.end, self.overhead)
 
@@ -131,7 +131,7 @@ def stream_input_command(given: StripArguments) -> None:
             made = api.stream_input(
                 given.source, halves, options, given.proof(), given.header, given.force, say
             )
-        on = options.search.machine.target
+        on = options.search.kernels.target
         if given.as_json:
             print_json(streamed_to_json(made.found, made.before, on, made.verdict, made.stopped))
         elif not given.quiet:

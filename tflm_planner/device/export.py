@@ -241,14 +241,14 @@ def _parts(arena: Arena, model: Model, target: Target) -> Iterator[str]:
             yield f"    {part.replace('_', ' '):<20} {size:>9,}"
     yield f"  planning temp  {arena.planning_temp:>9,}  while AllocateTensors plans"
     yield f"  prepare temp   {arena.prepare_temp:>9,}  while kernels prepare"
-    bound = bound_of(arena.doubts)
+    bound = bound_of(arena.uncertainties)
     yield f"{arena.arena:,} bytes are max(head + tail, tail of that moment + temp):"
     yield f"{'at least so much; ' if bound == 'at least' else ''}{meaning(bound)}."
     yield "The size holds for an array whose start is aligned to 16 bytes:"
     yield "  alignas(16) static std::uint8_t tensor_arena[...];"
     yield f"An array that is not needs {arena.alignment_slack} bytes more."
     for warning in arena.warnings:
-        if warning not in {doubt.words for doubt in arena.doubts}:
+        if warning not in {uncertainty.words for uncertainty in arena.uncertainties}:
             yield f"Warning: {_remark(warning)}"
     for line in margin_remarks(arena):
         yield _remark(line)

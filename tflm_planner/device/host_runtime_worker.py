@@ -63,14 +63,14 @@ def main() -> None:
     """Serve until standard input ends."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    wheel = HostInterpreter()
+    host = HostInterpreter()
     while True:
         try:
             what, *rest = read_frame(sys.stdin.buffer)
         except EOFError:
             return
         try:
-            write_frame(answers, wheel.load(*rest) if what == "load" else wheel.run(*rest))
+            write_frame(answers, host.load(*rest) if what == "load" else host.run(*rest))
         except Exception as error:
             write_frame(answers, Failure(first_line(error)))
 

@@ -175,7 +175,7 @@ def smallest(board: BoardClient, predicted: int, *, lean: bool = False) -> Board
 
 
 def _sizes(predicted: Arena, found: BoardAllocation) -> tuple[Figure, ...]:
-    bound, head_bound = bound_of(predicted.doubts), head_bound_of(predicted.doubts)
+    bound, head_bound = bound_of(predicted.uncertainties), head_bound_of(predicted.uncertainties)
     return (
         Figure("arena", predicted.arena, found.smallest, bound),
         Figure("head", predicted.head, found.head, head_bound),
@@ -229,12 +229,12 @@ def _here(
     """The outputs of TFLM on this machine, or why there are none."""
     if importlib.util.find_spec("tflite_micro") is None:
         return None, ["outputs not compared: tflite-micro is not installed here"]
-    wheel = HostEngine()
+    host = HostEngine()
     try:
         room = arena_of(model, load_target(HOST_RUNTIME), carried_plan(model)).arena
-        wheel.load(data, room // 16 * 16 + _ROOM)
-        return wheel.run(list(inputs), 0).outputs, []
+        host.load(data, room // 16 * 16 + _ROOM)
+        return host.run(list(inputs), 0).outputs, []
     except Refusal as refused:
         return None, [f"outputs not compared: TFLM here refuses the model ({refused.text})"]
     finally:
-        wheel.close()
+        host.close()

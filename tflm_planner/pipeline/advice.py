@@ -23,7 +23,7 @@ from tflm_planner.report.text import shorten
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.lean.pool import WritePool
-from tflm_planner.tflm.machine import Machine
+from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tflm.targets import Target, can_be_lean, with_lean
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
@@ -38,7 +38,7 @@ _LARGE = 0.5
 """A share of the arena above which something is worth a hint."""
 
 
-def advice(found: Inspection, original: Model, on: Machine) -> list[str]:
+def advice(found: Inspection, original: Model, on: TargetKernels) -> list[str]:
     """Notes on the peak and on what would help next; none for a model without operators.
     original: the model that `found` was made of."""
     arena = found.arena

@@ -55,8 +55,8 @@ from tflm_planner.tflm.liveness import (
     planning_problem,
     timeline,
 )
-from tflm_planner.tflm.machine import machine
 from tflm_planner.tflm.placement import placement_of
+from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.tflm.versions import with_tflm
 from tflm_planner.tiling.permissions import COMPILED
@@ -83,9 +83,9 @@ __all__ = [
     "arena",
     "check_equal",
     "inspect",
+    "kernels_of",
     "load",
     "load_target",
-    "machine",
     "plan",
     "problem",
     "read_model",
@@ -157,18 +157,18 @@ def _planned(
     model = read_model(original)
     tiles, asked = options.tiles, time.monotonic()
     if options.verify is not None and (tiles is None or tiles.dialect):
-        refuse_unrunnable(model, options.search.machine.target)
+        refuse_unrunnable(model, options.search.kernels.target)
     if tiles is not None and not tiles.by_hand:
         compiling.start(COMPILED)
     if tiles is not None and options.verify is not None:
         tiles = check_provable(original, model, tiles, options.verify, say)
     proving = time.monotonic() - asked
-    before_search = inspect_model(model, options.search.machine)
-    before = _side(before_search, len(original), options.search.machine.target)
-    start, model = add_lean_pool(original, model, options.search.machine.target)
+    before_search = inspect_model(model, options.search.kernels)
+    before = _side(before_search, len(original), options.search.kernels.target)
+    start, model = add_lean_pool(original, model, options.search.kernels.target)
     offered = planned_models(start, model, options.search, tiles, options.budget, say, stop)
     made, verdict, spent = prove_first(original, offered, options.verify, say, stop)
-    after = _side(made.inspection, len(made.data), options.search.machine.target)
+    after = _side(made.inspection, len(made.data), options.search.kernels.target)
     proving += spent
     seconds = {"plan": time.monotonic() - started - proving, "verify": proving}
     if verdict is not None:
@@ -240,7 +240,7 @@ def _split(
     stop: Stop,
 ) -> SplitResult:
     paths = [*(destinations or ()), *([header] if header is not None else [])]
-    data, on = load(source), options.search.machine.target
+    data, on = load(source), options.search.kernels.target
     model = read_model(data)
     if proof is not None:
         refuse_unrunnable(model, on)
@@ -269,7 +269,7 @@ def inspect(source: Source, options: MemoryOptions | None = None) -> Inspection:
     options = options or MemoryOptions()
     data = load(source)
     model, dialect = read_any(data)
-    found = inspect_model(model, options.machine, dialect=dialect)
+    found = inspect_model(model, options.kernels, dialect=dialect)
     if dialect:
         return replace(found, notes=(*found.notes, "the model is in the TFLM dialect"))
     if shares_by_calls(model):
@@ -283,15 +283,15 @@ def problem(source: Source, options: MemoryOptions | None = None) -> tuple[Probl
     one it carries, or TFLM's own."""
     options = options or MemoryOptions()
     model = read_model(load(source))
-    line = timeline(model, options.machine.scratch_of)
+    line = timeline(model, options.kernels.scratch_of)
     plan = placement_of(line, carried_plan(model)).plan
-    return planning_problem(line, options.trails_of), plan
+    return planning_problem(line, options.input_overlaps_of), plan
 
 
 def arena(source: Source, target: Target | None = None) -> Arena:
     """The arena that a model needs on a target (Cortex-M4 with CMSIS-NN if none is given), with
     the plan that the model carries, if it does."""
-    return arena_in(load(source), target or machine().target)[1]
+    return arena_in(load(source), target or kernels_of().target)[1]
 
 
 def check_equal(
@@ -329,10 +329,10 @@ def _report(
     candidate = made.candidate
     order, solution = candidate.order, candidate.solution
     name = "model" if isinstance(ran.source, bytes) else str(ran.source)
-    doubts = [doubt for side in sides for doubt in side.arena.doubts]
+    uncertainties = [uncertainty for side in sides for uncertainty in side.arena.uncertainties]
     return Report(
         version=__version__,
-        target=ran.options.search.machine.target.id,
+        target=ran.options.search.kernels.target.id,
         source=name,
         destination="" if ran.destination is None else str(ran.destination),
         sha256_before=hashlib.sha256(ran.original).hexdigest(),
@@ -349,7 +349,7 @@ def _report(
             solution.lower_bound,
             solution.optimal,
             made.aliases,
-            made.trails,
+            made.input_overlaps,
             made.replayed,
         ),
         checks=() if verdict is None else verdict.checks,
@@ -362,15 +362,15 @@ def _report(
             *made.refused,
             *_inexact(made),
             *made.inspection.warnings,
-            *version_notes(made.inspection.model, ran.options.search.machine.target),
-            *profile_notes(ran.options.search.machine.target, made.inspection.model),
+            *version_notes(made.inspection.model, ran.options.search.kernels.target),
+            *profile_notes(ran.options.search.kernels.target, made.inspection.model),
             *candidate.notes,
             *made.notes,
         ),
         seconds={**seconds, "total": sum(seconds.values())},
         front=None
         if made.front is None
-        else with_stock(made.front, _stock(sides[0], made.front), bound_of(doubts)),
+        else with_stock(made.front, _stock(sides[0], made.front), bound_of(uncertainties)),
     )
 
 
@@ -397,7 +397,7 @@ def _side(found: Inspection, file_bytes: int, target: Target) -> Side:
         tensors=sum(1 for _ in found.model.tensors()),
         file_bytes=file_bytes,
         arena=found.arena,
-        wheel=found.wheel,
+        host=found.host,
         map=found.map,
         macs=latency_of(found.model, target).total.macs,
     )
@@ -406,5 +406,5 @@ def _side(found: Inspection, file_bytes: int, target: Target) -> Side:
 def _measured(side: Side, real: HostAllocation | None) -> Side:
     if real is None:
         return side
-    wheel = replace(side.wheel, measured_head=real.head, measured_tail=real.tail)
-    return replace(side, wheel=wheel)
+    host = replace(side.host, measured_head=real.head, measured_tail=real.tail)
+    return replace(side, host=host)

@@ -14,7 +14,7 @@ from tflm_planner.cost import latency_of
 from tflm_planner.model.check import check
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.errors import UsageError
-from tflm_planner.tflm.machine import Machine
+from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.search import Tiling
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
@@ -118,7 +118,7 @@ def _axis(name: str) -> int | None:
 def tiling_by_hand(
     data: bytes,
     wanted: Sequence[TiledRegion | Patch | LoopedRegion],
-    machine: Machine,
+    kernels: TargetKernels,
     inexact: bool,
 ) -> Tiling:
     """The tiles and loops that are wanted of the model in `data`, with what they cost. Raises
@@ -130,7 +130,7 @@ def tiling_by_hand(
     for region in regions:
         if region.ops[-1] >= count:
             raise UsageError(f"there is no operator {region.ops[-1]}: the model has {count}")
-    before = max(latency_of(model, machine.target).instructions, 1)
+    before = max(latency_of(model, kernels.target).instructions, 1)
     check(model)
     for result in Regions(regions, inexact).rewrite(model):
         if isinstance(result.refusal, NotTileableError):
@@ -138,5 +138,5 @@ def tiling_by_hand(
         if isinstance(result.refusal, NotStreamableError):
             raise UsageError(f"{result.note}; try fewer operators in the loop, or --split")
     check(model)
-    after = latency_of(model, machine.target).instructions
+    after = latency_of(model, kernels.target).instructions
     return Tiling(regions, 0, after / before, None, bind_views=True)

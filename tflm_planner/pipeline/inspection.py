@@ -19,8 +19,8 @@ from tflm_planner.tflm.liveness import (
     planning_problem,
     timeline,
 )
-from tflm_planner.tflm.machine import Machine, machine
 from tflm_planner.tflm.placement import placement_of
+from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.tflm.targets import HOST_RUNTIME, Target, load_target
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.normalize import entry_graphs
@@ -36,7 +36,7 @@ class Inspection:
     model: Model
     map: MemoryMap
     arena: ArenaFigures
-    wheel: HostRuntime
+    host: HostRuntime
     limits: HeadLimits
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
@@ -59,11 +59,11 @@ def arena_in(data: bytes, target: Target) -> tuple[Model, Arena]:
     model, dialect = read_any(data)
     offsets = carried_plan(model)
     found = arena_of(model, target, offsets)
-    faults = plan_faults(model, offsets, machine(target)) if offsets and not dialect else ()
+    faults = plan_faults(model, offsets, kernels_of(target)) if offsets and not dialect else ()
     return model, replace(found, warnings=(*found.warnings, *faults))
 
 
-def inspect_model(model: Model, on: Machine, *, dialect: bool = False) -> Inspection:
+def inspect_model(model: Model, on: TargetKernels, *, dialect: bool = False) -> Inspection:
     """The model with the plan that it carries, or as TFLM plans it itself. `dialect`: it is in
     the TFLM dialect, where life spans say nothing of a plan's legality."""
     line = timeline(model, on.scratch_of)
@@ -74,7 +74,9 @@ def inspect_model(model: Model, on: Machine, *, dialect: bool = False) -> Inspec
     notes = _notes_on_plan(model, offsets, on) if offsets and not dialect else ()
     return Inspection(
         model,
-        memory_map(model, line, placement.offsets, figures.head, head_bound_of(figures.doubts)),
+        memory_map(
+            model, line, placement.offsets, figures.head, head_bound_of(figures.uncertainties)
+        ),
         ArenaFigures(
             figures.head,
             figures.tail,
@@ -82,7 +84,7 @@ def inspect_model(model: Model, on: Machine, *, dialect: bool = False) -> Inspec
             figures.prepare_temp,
             figures.arena,
             figures.alignment_slack,
-            figures.doubts,
+            figures.uncertainties,
         ),
         HostRuntime(here.head, here.tail),
         _limits(model, line, dialect=dialect),
@@ -114,16 +116,16 @@ def _distinct(tensors: list[Tensor]) -> list[Tensor]:
     return list(dict.fromkeys(tensors))
 
 
-def _notes_on_plan(model: Model, offsets: dict[Tensor, int], on: Machine) -> tuple[str, ...]:
+def _notes_on_plan(model: Model, offsets: dict[Tensor, int], on: TargetKernels) -> tuple[str, ...]:
     """Warnings about a plan that a model already carries."""
     return plan_faults(model, offsets, on) or ("the model carries an offline plan; it is shown",)
 
 
-def plan_faults(model: Model, offsets: Mapping[Tensor, int], on: Machine) -> tuple[str, ...]:
+def plan_faults(model: Model, offsets: Mapping[Tensor, int], on: TargetKernels) -> tuple[str, ...]:
     """That a plan which a model carries is none for this target: made for other kernels, say. Of
     models in the TFLM dialect nothing can be told so."""
     line = timeline(model, on.scratch_of, entries=entry_graphs(model))
-    wrong = placement_of(line, offsets).violations(on.trails_of)
+    wrong = placement_of(line, offsets).violations(on.input_overlaps_of)
     if not wrong:
         return ()
     return (

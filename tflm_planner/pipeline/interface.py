@@ -150,7 +150,7 @@ def plan(
     if minify:
         dropped = "unread" if tile is not None and tile.portable else "unread by TFLM"
     options = api.PlanOptions(
-        api.MemoryOptions(seed=seed, machine=api.machine(on), strip=dropped),
+        api.MemoryOptions(seed=seed, kernels=api.kernels_of(on), strip=dropped),
         tiles=None if tile is None else tile.permission(),
         budget=_bytes(budget),
         verify=api.VerifyOptions(seed, inputs) if prove else None,
@@ -175,7 +175,7 @@ def arena(model: ModelSource, *, target: str | Target = DEFAULT_TARGET) -> Arena
 def inspect(model: ModelSource, *, target: str | Target = DEFAULT_TARGET) -> Inspection:
     """A model as TFLM runs it on a target: its memory map, its arena, the limits of its head, and
     what is to be known about it (`notes`). Raises UsageError or ModelError."""
-    return api.inspect(model, api.MemoryOptions(machine=api.machine(_target(target))))
+    return api.inspect(model, api.MemoryOptions(kernels=api.kernels_of(_target(target))))
 
 
 def verify(
@@ -208,7 +208,7 @@ def stream_input(
     back. Raises UsageError, ModelError (the input cannot be streamed), or OutputsDifferError."""
     on = _target(target)
     options = api.StreamOptions(
-        api.MemoryOptions(machine=api.machine(on)),
+        api.MemoryOptions(kernels=api.kernels_of(on)),
         None if tile is None else tile.permission(),
         rows,
         end,

@@ -31,9 +31,9 @@ from tflm_planner.tflm.liveness import (
     view_aliases,
     with_input_overlaps,
 )
-from tflm_planner.tflm.machine import Machine, machine
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import taken_input_overlaps
+from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dilate import Dilate, Undilate, dilatable
 from tflm_planner.transforms.normalize import Normalize, entry_graphs
@@ -59,7 +59,7 @@ class MemoryOptions:
     tiles included; None: until everything is tried, which is counted, so that the same comes out
     on any machine. effort: of exact packing, relative to the usual one.
     seed: of every random choice. machine: the target; its scratch and contracts. overlap:
-    whether results may trail operands where the target's contracts allow it. dilate: whether
+    whether results may overlap operands where the target's contracts allow it. dilate: whether
     1x1 convolutions may be dilated for that (`transforms.dilate`). bind_views: whether views must
     be taken (SLICE and CONCATENATION then copy onto themselves, and the dialect drops them).
     states: (input, output) of the main graph, by position: the output is laid over the input, so
@@ -71,7 +71,7 @@ class MemoryOptions:
     allocator: str = "best"
     time_limit: float | None = None
     seed: int = 0
-    machine: Machine = field(default_factory=machine)
+    kernels: TargetKernels = field(default_factory=kernels_of)
     overlap: bool = True
     dilate: bool = False
     bind_views: bool = False
@@ -81,9 +81,9 @@ class MemoryOptions:
     effort: float = 1.0
 
     @property
-    def trails_of(self) -> InputOverlapRule:
-        """What results may trail, as far as it is wanted."""
-        return self.machine.trails_of if self.overlap else no_input_overlaps
+    def input_overlaps_of(self) -> InputOverlapRule:
+        """Which results may overlap operands, as far as it is wanted."""
+        return self.kernels.input_overlaps_of if self.overlap else no_input_overlaps
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
@@ -156,7 +156,7 @@ def plan_memory(
 def _plan_memory(model: Model, options: MemoryOptions, say: Progress, stop: Stop) -> MemoryPlan:
     notes = tuple(run(model, Normalize()))
     file_order = _orders(model)
-    frames = order_problems(model, options.machine.scratch_of)
+    frames = order_problems(model, options.kernels.scratch_of)
     begun = _from_recipe(model, options, frames, notes) if options.recipe else None
     if begun is not None and (begun[0].is_least or len(model.main.ops) > _LARGE or stop.is_over):
         best, wanted = begun
@@ -185,8 +185,8 @@ def _from_recipe(
     recipe = options.recipe
     assert recipe is not None
     found = _order(model, options, frames, quick_order(recipe.schedule))
-    line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
-    problem = planning_problem(line, options.trails_of)
+    line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    problem = planning_problem(line, options.input_overlaps_of)
     plan = pack(problem, _required(line, model, options), recipe.rounds)
     height, bound = plan.height(problem), live_bound(problem)
     solution = Solution(plan, height, bound, height <= bound, "local")
@@ -264,7 +264,7 @@ def _no_worse(
     line = best.line
     if found != file_order:
         _apply(model, file_order)
-        line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
+        line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
     own = placement_of(line)
     head = own.head
     if head >= best.head:
@@ -287,7 +287,7 @@ def _try_dilation(
     everyone = {op for op in model.ops() if dilatable(op)}
     run(model, Dilate(everyone))
     bold = _plan(model, options, best.order, best.notes, say, stop)
-    trailing = {s.op for s in taken_input_overlaps(bold.line, bold.offsets, options.machine)}
+    trailing = {s.op for s in taken_input_overlaps(bold.line, bold.offsets, options.kernels)}
     idle = everyone - trailing
     run(model, Undilate(idle))
     frugal = _plan(model, options, best.order, best.notes, say, stop)
@@ -304,7 +304,7 @@ def _try_dilation(
 
 def _price(everyone: set[Op], trailing: set[Op], options: MemoryOptions) -> str:
     used = everyone & trailing
-    scratch = max((sum(options.machine.scratch_of(op)) for op in used), default=0)
+    scratch = max((sum(options.kernels.scratch_of(op)) for op in used), default=0)
     return (
         f"{len(used)} 1x1 convolutions got a dilation of 2 (same result): they leave CMSIS-NN's "
         f"1x1 kernel for the slower general one, with up to {scratch:,} bytes of scratch"
@@ -319,8 +319,8 @@ def lowest_peak(model: Model, options: MemoryOptions) -> int:
 
 def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[MemoryOptions]:
     """Searches for other orders, while the best one is not what its order promised: file order,
-    in case packing undoes the gain, and the best order for a plan without trails, unless a trial
-    has left one that is good."""
+    in case packing undoes the gain, and the best order for a plan without input overlaps, unless a
+    trial has left one that is good."""
     plain = () if options.recipe else (replace(options, overlap=False),)
     for rival in (replace(options, order="file"), *plain):
         unkept = best.head > best.order.lower_bound
@@ -349,7 +349,9 @@ def _order(
 
     if options.recipe is not None and options.order == "best":
         quick = quick or quick_order("best", _STATES)
-    reorder = Reorder(quick or find, options.machine.scratch_of, options.trails_of, frames or {})
+    reorder = Reorder(
+        quick or find, options.kernels.scratch_of, options.input_overlaps_of, frames or {}
+    )
     results = reorder.results(model)
     after = [op for g in model.graphs for op in g.ops]
     changed = any(a is not b for a, b in zip(before, after, strict=True))
@@ -366,10 +368,10 @@ def _plan(
     say: Progress,
     stop: Stop,
 ) -> MemoryPlan:
-    line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
+    line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
     best: MemoryPlan | None = None
     plain = planning_problem(line)
-    full = with_input_overlaps(plain, line, options.trails_of) if options.overlap else plain
+    full = with_input_overlaps(plain, line, options.input_overlaps_of) if options.overlap else plain
     for problem in (full,) if full is plain or options.recipe else (full, plain):
         say(f"packing {len(problem.buffers)} buffers")
         solution = best_of(
@@ -388,7 +390,7 @@ def _plan(
         if best is None or head < best.head:
             best = MemoryPlan(model, line, problem, solution, order, head, notes)
         if best.head == best.solution.lower_bound or stop.is_over:
-            break  # else freedom may have led the heuristics astray: try without trails
+            break  # else freedom may have led the heuristics astray: try without input overlaps
     assert best is not None
     return best if stop.is_over else _join_loop_variables(best, options)
 

@@ -28,10 +28,10 @@ from tflm_planner.support.stopping import Stop, StoppedError
 from tflm_planner.tflm.element_types import newly_unsupported
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.liveness import planning_problem, timeline
-from tflm_planner.tflm.machine import runners
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.sharing import replay_all, shared_in_place, taken_input_overlaps
+from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.tiling.evaluate.candidate import has_tiles
@@ -93,7 +93,7 @@ class PlannedModel:
     candidate: MemoryPlan
     inspection: Inspection
     aliases: tuple[str, ...]
-    trails: tuple[str, ...]
+    input_overlaps: tuple[str, ...]
     replayed: int
     twin: bytes | None = None
     notes: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ def planned_models(
     tiles at last. `model` is the one in `original`, and is changed. `budget`: bytes of arena;
     tiles that keep it may be fewer. `stop`: may end all searching; what was found until then is
     made. Raises UnsoundPlanError where a guard refuses the last one."""
-    refuse_plan(model, options.machine.target)
+    refuse_plan(model, options.kernels.target)
     stop = stop or Stop(options.time_limit)
     if permission is not None and permission.by_hand:
         yield _by_hand(original, permission, options, say, stop)
@@ -140,7 +140,7 @@ def planned_models(
     found = steps.result
     tried = f"{found.evaluated} ways to tile and to stream were tried; none"
     proof = " that stood the proof" if refused else ""
-    hints = advice(plain.inspection, read_model(original), options.machine)
+    hints = advice(plain.inspection, read_model(original), options.kernels)
     said = (f"{tried}{proof} lowers the arena within what is allowed", *hints)
     front = _pareto_front(found, permission, plain, None, plain)
     yield replace(plain, notes=(*said, *plain.notes), front=front, refused=tuple(refused))
@@ -211,7 +211,7 @@ def _with_search_notes(
     more = new_kinds(original, tiled.candidate.model)
     sizes = _objective_bytes(job.plain, job.permission), _objective_bytes(tiled, job.permission)
     said = steps.notes(*sizes, more, tiled.inspection.arena.bound)
-    notes = (*said, *advice(tiled.inspection, original, job.options.machine), *tiled.notes)
+    notes = (*said, *advice(tiled.inspection, original, job.options.kernels), *tiled.notes)
     front = _pareto_front(steps.result, job.permission, job.plain, tiling, tiled)
     return replace(tiled, notes=notes, front=front)
 
@@ -233,8 +233,8 @@ def _tiling_options(
     permission: TilePermission, budget: int | None, options: MemoryOptions
 ) -> TilingOptions:
     return TilingOptions(
-        options.machine,
-        options.trails_of,
+        options.kernels,
+        options.input_overlaps_of,
         overhead=permission.overhead,
         method=permission.method,
         objective=permission.objective,
@@ -270,7 +270,7 @@ def _by_hand(
 ) -> PlannedModel:
     """What was asked for, whether it pays or not. Of both ways to treat views the one that needs
     no operator which the firmware may not have, and then the smaller one."""
-    tiling = tiling_by_hand(original, permission.by_hand, options.machine, permission.inexact)
+    tiling = tiling_by_hand(original, permission.by_hand, options.kernels, permission.inexact)
     made: list[PlannedModel] = []
     for bind_views in (True, False) if permission.dialect else (False,):
         try:
@@ -297,7 +297,7 @@ def _plan_tiling(
     stop: Stop | None = None,
 ) -> PlannedModel:
     exact = all(s.exact for s in tiling.regions if isinstance(s, TiledRegion))
-    source, target = read_model(original), options.machine.target
+    source, target = read_model(original), options.kernels.target
     twin, notes = tiled_model(
         original, tiling.regions, crop=False, order=tiling.order, inexact=permission.inexact
     )
@@ -317,9 +317,9 @@ def _plan_tiling(
     wanted = replace(options, bind_views=tiling.bind_views, recipe=tiling.recipe)
     candidate = plan_memory(cropped, wanted, say, stop)
     _check_legal(candidate.problem, candidate.solution.plan)
-    trails = list(taken_input_overlaps(candidate.line, candidate.offsets, options.machine))
+    input_overlaps = list(taken_input_overlaps(candidate.line, candidate.offsets, options.kernels))
     aliases = shared_in_place(candidate.line, candidate.offsets)
-    replayed = replay_all(trails, options.machine)
+    replayed = replay_all(input_overlaps, options.kernels)
     notes += into_dialect(candidate, options)
     written = write_planned(candidate, options)
     back = read_model(written.data, dialect=True)
@@ -333,9 +333,9 @@ def _plan_tiling(
     return PlannedModel(
         written.data,
         candidate,
-        inspect_model(back, options.machine, dialect=True),
+        inspect_model(back, options.kernels, dialect=True),
         aliases,
-        tuple(map(str, trails)),
+        tuple(map(str, input_overlaps)),
         replayed,
         twin=write_model(twin),
         notes=(*notes, _slowdown_note(tiling), *registered, *written.notes),
@@ -393,20 +393,20 @@ def _write_and_check(candidate: MemoryPlan, options: MemoryOptions) -> PlannedMo
     model = read_model(written.data)
     lend_names(model, written.names)
     offsets = carried_plan(model)
-    line = timeline(model, options.machine.scratch_of, entries=entry_graphs(model))
+    line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
     if offsets is None:
         raise UnsoundPlanError("the plan is not in the file that was made; please report it")
     plan = placement_of(line, offsets).plan
-    _check_legal(planning_problem(line, options.trails_of), plan)
+    _check_legal(planning_problem(line, options.input_overlaps_of), plan)
     aliases = shared_in_place(line, offsets)
-    trails = list(taken_input_overlaps(line, offsets, options.machine))
-    replayed = replay_all(trails, options.machine)
+    input_overlaps = list(taken_input_overlaps(line, offsets, options.kernels))
+    replayed = replay_all(input_overlaps, options.kernels)
     return PlannedModel(
         written.data,
         candidate,
-        inspect_model(model, options.machine),
+        inspect_model(model, options.kernels),
         aliases,
-        tuple(map(str, trails)),
+        tuple(map(str, input_overlaps)),
         replayed,
         twin=written.portable,
         notes=written.notes,

@@ -60,7 +60,7 @@ def into_dialect(candidate: MemoryPlan, options: MemoryOptions) -> list[str]:
     target, or with the reference kernels, by which the file is proved on this machine.
     """
     model, offsets = candidate.model, candidate.offsets
-    rules = (options.machine.scratch_of, reference_scratch)
+    rules = (options.kernels.scratch_of, reference_scratch)
     before_dialect = [timeline(model, rule, entries=entry_graphs(model)) for rule in rules]
     faults: list[str] = []
     for outputs in (True, False):
@@ -69,7 +69,7 @@ def into_dialect(candidate: MemoryPlan, options: MemoryOptions) -> list[str]:
         faults = [
             fault
             for line, rule in zip(before_dialect, rules, strict=True)
-            for fault in scratch_faults(line, model, offsets, rule, options.trails_of)[1]
+            for fault in scratch_faults(line, model, offsets, rule, options.input_overlaps_of)[1]
         ]
         if not faults:
             return notes if outputs else [*notes, _OUTPUTS_STAY]

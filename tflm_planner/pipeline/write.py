@@ -33,7 +33,7 @@ class WrittenFile:
 
 def write_planned(candidate: MemoryPlan, options: MemoryOptions) -> WrittenFile:
     """The candidate as a file. Its model is changed."""
-    model, target = candidate.model, options.machine.target
+    model, target = candidate.model, options.kernels.target
     names = tuple(t.name for t in model.tensors())
     known = library_of(target).is_exact
     strip = () if options.strip == "nothing" else (Minify(kernels=known),)

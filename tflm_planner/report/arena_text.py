@@ -25,7 +25,7 @@ def _lines(name: str, arena: Arena, target: Target) -> Iterator[str]:
     yield f"{name} on {target.id} ({target.name})"
     for reason in arena.cannot_run:
         yield f"  CANNOT RUN     {safe_text(reason)}"
-    bound = bound_of(arena.doubts)
+    bound = bound_of(arena.uncertainties)
     yield f"  arena          {long_figure(arena.arena, bound)}: {_meaning(arena, bound)}"
     yield f"  head           {arena.head:>9,}  tensors and scratch, as TFLM's planner places them"
     yield f"  tail           {arena.tail:>9,}  what stays: {_parts(arena)}"
@@ -55,8 +55,8 @@ def margin_remarks(arena: Arena | ArenaFigures) -> Iterator[str]:
     if arena.reserved == arena.arena:
         return
     yield f"At least {arena.arena:,} bytes, and a margin of {arena.reserved - arena.arena:,}:"
-    for doubt in arena.doubts:
-        yield safe_text(doubt.words)
+    for uncertainty in arena.uncertainties:
+        yield safe_text(uncertainty.words)
     yield "Whether this is enough, only the board can tell; lower it to what it measures."
 
 
@@ -82,7 +82,7 @@ def _rules(arena: Arena) -> str:
 def _fits(arena: Arena, board: Board) -> str:
     if arena.cannot_run:
         return f"{board.name}: TFLM cannot run the model"
-    bound = bound_of(arena.doubts)
+    bound = bound_of(arena.uncertainties)
     share = f"{'at least ' if bound == 'at least' else ''}{percent(arena.arena, board.sram)}"
     verdict = fits_words(arena.arena, board.sram, bound)
     return (

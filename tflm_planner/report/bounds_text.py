@@ -4,7 +4,7 @@
     enough      82,280 B            fits          enough for every build of these kernels
     at least    at least 82,280 B   may not fit   a board may need more
 
-It must not know why a figure is in doubt: `tflm.doubts` does.
+It must not know why a figure is in doubt: `tflm.arena.uncertainty` does.
 """
 
 from __future__ import annotations

@@ -103,22 +103,22 @@ class ArenaFigures:
     prepare_temp: int
     arena: int
     alignment_slack: int
-    doubts: tuple[Uncertainty, ...] = ()
+    uncertainties: tuple[Uncertainty, ...] = ()
 
     @property
     def bound(self) -> Bound:
         """What `arena` is, and with it the tail."""
-        return bound_of(self.doubts)
+        return bound_of(self.uncertainties)
 
     @property
     def head_bound(self) -> Bound:
         """What `head` is."""
-        return head_bound_of(self.doubts)
+        return head_bound_of(self.uncertainties)
 
     @property
     def reserved(self) -> int:
         """What firmware should give: `arena`, and a margin where that is in doubt."""
-        return reserved(self.arena, self.doubts)
+        return reserved(self.arena, self.uncertainties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Side:
     tensors: int
     file_bytes: int
     arena: ArenaFigures
-    wheel: HostRuntime
+    host: HostRuntime
     map: MemoryMap
     macs: int = 0
 
@@ -165,8 +165,9 @@ class OrderSummary:
 class AllocationSummary:
     """How the offsets were found. `optimal`: no plan of this order and these operators is lower.
 
-    aliases: results that lie in operands. trails: results that trail operands inside an operator,
-    each replayed under the target's contract (`replayed` of them, all if the plan is legal).
+    aliases: results that lie in operands. input_overlaps: results that overlap operands inside an
+    operator, each replayed under the target's contract (`replayed` of them, all if the plan is
+    legal).
     """
 
     allocator: str
@@ -174,7 +175,7 @@ class AllocationSummary:
     lower_bound: int
     optimal: bool
     aliases: tuple[str, ...]
-    trails: tuple[str, ...]
+    input_overlaps: tuple[str, ...]
     replayed: int
 
 
@@ -248,7 +249,7 @@ class Report:
     @property
     def bound(self) -> Bound:
         """What the arenas are: exact, or "at least" where one of both is."""
-        return bound_of((*self.before.arena.doubts, *self.after.arena.doubts))
+        return bound_of((*self.before.arena.uncertainties, *self.after.arena.uncertainties))
 
     @property
     def within_budget(self) -> bool:

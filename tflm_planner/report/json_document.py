@@ -66,7 +66,7 @@ def to_json(report: Report) -> JsonObject:
             "lower_bound": report.allocation.lower_bound,
             "optimal": report.allocation.optimal,
             "aliases": [_text(alias) for alias in report.allocation.aliases],
-            "trails": [_text(trail) for trail in report.allocation.trails],
+            "trails": [_text(input_overlap) for input_overlap in report.allocation.input_overlaps],
             "replayed": report.allocation.replayed,
         },
         "front": None if report.front is None else _front(report.front),
@@ -150,10 +150,10 @@ def _side(side: Side) -> JsonObject:
         "macs": side.macs,
         "arena": arena_figures(side.arena),
         "wheel": {
-            "predicted_head": side.wheel.predicted_head,
-            "predicted_tail": side.wheel.predicted_tail,
-            "measured_head": side.wheel.measured_head,
-            "measured_tail": side.wheel.measured_tail,
+            "predicted_head": side.host.predicted_head,
+            "predicted_tail": side.host.predicted_tail,
+            "measured_head": side.host.measured_head,
+            "measured_tail": side.host.measured_tail,
         },
         "map": map_to_json(side.map),
     }
@@ -180,7 +180,7 @@ def arena_to_json(arena: Arena, target: Target) -> JsonObject:
 def arena_figures(arena: Arena | ArenaFigures) -> JsonObject:
     """An arena and its parts. exact, bound: how far it is known. reserved: what firmware should
     give, with a margin where it is not."""
-    bound = bound_of(arena.doubts)
+    bound = bound_of(arena.uncertainties)
     return {
         "head": arena.head,
         "tail": arena.tail,

@@ -116,9 +116,9 @@ def plan_sentence(report: Report) -> str:
     """Who found the offsets, and how much memory is shared on purpose."""
     plan = report.allocation
     shared = count(len(plan.aliases), "alias", "aliases")
-    if plan.trails:
-        trails = count(len(plan.trails), "result", "results")
-        shared += f"; {trails} trailing an operand inside an operator, {plan.replayed} replayed"
+    if plan.input_overlaps:
+        results = count(len(plan.input_overlaps), "result", "results")
+        shared += f"; {results} overlapping an operand inside an operator, {plan.replayed} replayed"
     return f"found by {safe_text(plan.allocator)}; {shared}"
 
 
@@ -159,11 +159,11 @@ def verdict_sentence(report: Report) -> str:
 def real_sentence(side: Side) -> str:
     """What TFLM used on this machine (x86-64, reference kernels), beside the prediction for it.
     It is another target than that of the report: structures of 64 bits, other scratch."""
-    wheel = side.wheel
-    if wheel.measured_head is None or wheel.measured_tail is None:
+    host = side.host
+    if host.measured_head is None or host.measured_tail is None:
         return "not measured"
-    head = _against(wheel.measured_head, wheel.predicted_head)
-    return f"head {head}, tail {_against(wheel.measured_tail, wheel.predicted_tail)}"
+    head = _against(host.measured_head, host.predicted_head)
+    return f"head {head}, tail {_against(host.measured_tail, host.predicted_tail)}"
 
 
 def _against(measured: int, predicted: int) -> str:

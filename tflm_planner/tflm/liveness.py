@@ -180,10 +180,12 @@ def _find_idle(line: Timeline) -> None:
             line.idle.setdefault(tensor, []).append(span)
 
 
-def planning_problem(line: Timeline, trails_of: InputOverlapRule = no_input_overlaps) -> Problem:
+def planning_problem(
+    line: Timeline, input_overlaps_of: InputOverlapRule = no_input_overlaps
+) -> Problem:
     """Buffers of all planned tensors, then of all scratch (sizes rounded up to 16), and where
-    memory may be shared: the aliases that every kernel library allows, and the trails that the
-    target's contracts allow, each where the operand dies at the operator.
+    memory may be shared: the aliases that every kernel library allows, and the input overlaps that
+    the target's contracts allow, each where the operand dies at the operator.
 
     Scratch cannot be planned offline, but room must be left for it: with it among the buffers,
     every plan has a gap where TFLM's first fit finds one.
@@ -203,17 +205,24 @@ def planning_problem(line: Timeline, trails_of: InputOverlapRule = no_input_over
     aliases = [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
     apart = [Overlap(index[a], index[b], -UNBOUNDED, UNBOUNDED) for a, b in never_together(line)]
     plain = Problem((*tensors, *scratch), (*aliases, *apart))
-    return plain if trails_of is no_input_overlaps else with_input_overlaps(plain, line, trails_of)
-
-
-def with_input_overlaps(plain: Problem, line: Timeline, trails_of: InputOverlapRule) -> Problem:
-    """The problem of `planning_problem` without trails, and the trails of `trails_of`."""
-    index = {t: i for i, t in enumerate(line.planned)}
-    trails = tuple(
-        Overlap(index[t.result], index[t.operand], t.low, t.high)
-        for t in legal_input_overlaps(line, trails_of)
+    return (
+        plain
+        if input_overlaps_of is no_input_overlaps
+        else with_input_overlaps(plain, line, input_overlaps_of)
     )
-    return plain.permitting((*plain.overlaps, *trails)) if trails else plain
+
+
+def with_input_overlaps(
+    plain: Problem, line: Timeline, input_overlaps_of: InputOverlapRule
+) -> Problem:
+    """The problem of `planning_problem` without input overlaps, and those of
+    `input_overlaps_of`."""
+    index = {t: i for i, t in enumerate(line.planned)}
+    input_overlaps = tuple(
+        Overlap(index[t.result], index[t.operand], t.low, t.high)
+        for t in legal_input_overlaps(line, input_overlaps_of)
+    )
+    return plain.permitting((*plain.overlaps, *input_overlaps)) if input_overlaps else plain
 
 
 def _canonical(pair: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -321,10 +330,13 @@ def view_aliases(line: Timeline, graph: Graph) -> list[Overlap]:
     return [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
 
 
-def legal_input_overlaps(line: Timeline, trails_of: InputOverlapRule) -> Iterator[InputOverlap]:
-    """Trails between planned tensors whose operand is needed by nobody after the operator."""
+def legal_input_overlaps(
+    line: Timeline, input_overlaps_of: InputOverlapRule
+) -> Iterator[InputOverlap]:
+    """Input overlaps between planned tensors whose operand is needed by nobody after the
+    operator."""
     for op in line.ops:
-        for t in trails_of(op):
+        for t in input_overlaps_of(op):
             if _hands_over(op, t.operand, t.result, line):
                 yield t
 

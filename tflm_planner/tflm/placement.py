@@ -47,9 +47,9 @@ class Placement:
         """The offsets of scratch alone, in the timeline's order."""
         return self.offsets[len(self.line.planned) :]
 
-    def violations(self, trails_of: InputOverlapRule) -> list[Violation]:
+    def violations(self, input_overlaps_of: InputOverlapRule) -> list[Violation]:
         """Where it shares memory that the target's contracts do not allow to be shared."""
-        return validate(planning_problem(self.line, trails_of), self.plan)
+        return validate(planning_problem(self.line, input_overlaps_of), self.plan)
 
 
 def placement_of(line: Timeline, offsets: Mapping[Tensor, int] | None = None) -> Placement:

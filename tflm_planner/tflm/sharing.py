@@ -21,7 +21,7 @@ from tflm_planner.tflm.liveness import (
     loop_pairs,
     planned_bytes,
 )
-from tflm_planner.tflm.machine import Machine
+from tflm_planner.tflm.target_kernels import TargetKernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,29 +70,29 @@ def taken_variables(line: Timeline, offsets: Mapping[Tensor, int]) -> list[str]:
 
 
 def taken_input_overlaps(
-    line: Timeline, offsets: dict[Tensor, int], machine: Machine
+    line: Timeline, offsets: dict[Tensor, int], kernels: TargetKernels
 ) -> Iterator[SharedMemory]:
     """The results that overlap an operand as only the target's contracts allow."""
     aliases = {(s.operand, s.result) for s in taken_aliases(line, offsets)}
-    for t in legal_input_overlaps(line, machine.trails_of):
+    for t in legal_input_overlaps(line, kernels.input_overlaps_of):
         shared = _shared(t.operand, t.result, offsets)
         if shared is not None and (t.operand, t.result) not in aliases:
             yield shared
 
 
-def replay_all(trails: list[SharedMemory], machine: Machine) -> int:
+def replay_all(input_overlaps: list[SharedMemory], kernels: TargetKernels) -> int:
     """Replay every overlap on every kernel build that the target may have; returns how many.
 
     Raises UnsoundPlanError for an overlap that loses a byte: the contract that allowed it is wrong.
     """
-    for trail in trails:
-        for build in machine.builds:
-            if not replay_safe(trail.op, build, trail.distance):
+    for shared in input_overlaps:
+        for build in kernels.builds:
+            if not replay_safe(shared.op, build, shared.distance):
                 raise UnsoundPlanError(
-                    f"{trail.op.label}: {trail} loses bytes with {build.name} kernels; "
+                    f"{shared.op.label}: {shared} loses bytes with {build.name} kernels; "
                     "please report it, and plan with --no-overlap until it is mended"
                 )
-    return len(trails)
+    return len(input_overlaps)
 
 
 def _shared(operand: Tensor, result: Tensor, offsets: dict[Tensor, int]) -> SharedMemory | None:

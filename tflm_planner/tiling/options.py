@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.kernels.operator_allocations import lacks
 from tflm_planner.tflm.liveness import InputOverlapRule
-from tflm_planner.tflm.machine import Machine
+from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import PlanRecipe
@@ -41,7 +41,7 @@ def check_choices(method: str, objective: str) -> None:
 class TilingOptions:
     """What the search may do, and what for."""
 
-    machine: Machine
+    kernels: TargetKernels
     """The target, with the kernel library that runs on it."""
     input_overlaps_of: InputOverlapRule
     """For an operator, where its result may lie in the memory of a dying operand."""
@@ -76,7 +76,7 @@ class TilingOptions:
         """Whether the result of a model that uses `used_kinds` may use operators of this kind.
         Operators that the target's TFLM lacks are never allowed."""
         permitted = self.new_kinds is None or kind in self.new_kinds
-        return kind in used_kinds or (permitted and not lacks(kind, self.machine.target))
+        return kind in used_kinds or (permitted and not lacks(kind, self.kernels.target))
 
     def allows_copies(self, used_kinds: frozenset[str]) -> bool:
         """Whether parts of tensors may be cut out and joined by copying."""

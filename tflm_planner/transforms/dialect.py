@@ -115,7 +115,7 @@ def scratch_faults(
     model: Model,
     offsets: Mapping[Tensor, int],
     scratch_of: ScratchModel,
-    trails_of: InputOverlapRule = no_input_overlaps,
+    input_overlaps_of: InputOverlapRule = no_input_overlaps,
 ) -> tuple[int, list[str]]:
     """Head of the dialect `model`, and what its scratch would overwrite by the life spans of the
     `portable` timeline, taken before operators were dropped."""
@@ -123,7 +123,7 @@ def scratch_faults(
     scratch = placement.scratch_offsets
     tensors = [offsets[t] for t in portable.planned]
     assert len(scratch) == len(portable.scratch), "operators with scratch were dropped"
-    problem = planning_problem(portable, trails_of)
+    problem = planning_problem(portable, input_overlaps_of)
     wrong = validate(problem, Plan((*tensors, *scratch)))
     return placement.head, [str(w) for w in wrong]
 

@@ -25,13 +25,14 @@ OrderSearch = Callable[[Dag], OrderResult]
 
 @dataclass(frozen=True)
 class Reorder:
-    """search: from a DAG to an order. scratch_of, trails_of: the target's kernel scratch, and
+    """search: from a DAG to an order. scratch_of, input_overlaps_of: the target's kernel scratch,
+    and
     what its kernels may overlap. frames: what is known of the graphs in their present order; it
     is found out for those that are not there."""
 
     search: OrderSearch
     scratch_of: ScratchModel
-    trails_of: InputOverlapRule = no_input_overlaps
+    input_overlaps_of: InputOverlapRule = no_input_overlaps
     frames: Mapping[Graph, OrderProblem] = field(default_factory=dict[Graph, "OrderProblem"])
 
     def apply(self, model: Model) -> list[str]:
@@ -45,7 +46,7 @@ class Reorder:
         for graph in called_first(model):
             peaks = {key: result.peak for key, result in found.items()}
             frame = self.frames.get(graph) or OrderProblem.of(graph, self.scratch_of)
-            result = self.search(frame.dag(peaks, self.trails_of))
+            result = self.search(frame.dag(peaks, self.input_overlaps_of))
             found[graph] = result
             if result.order != tuple(range(len(graph.ops))):
                 reorder(graph, [graph.ops[i] for i in result.order])
@@ -77,19 +78,20 @@ def dag_of(
     graph: Graph,
     peaks: dict[Graph, int],
     scratch_of: ScratchModel,
-    trails_of: InputOverlapRule = no_input_overlaps,
+    input_overlaps_of: InputOverlapRule = no_input_overlaps,
 ) -> Dag:
     """The graph as the order search sees it. `peaks`: graph -> peak in bytes."""
-    return OrderProblem.of(graph, scratch_of).dag(peaks, trails_of)
+    return OrderProblem.of(graph, scratch_of).dag(peaks, input_overlaps_of)
 
 
 @dataclass(frozen=True)
 class OrderProblem:
-    """A graph as the order search sees it, but for what its results may trail.
+    """A graph as the order search sees it, but for overlaps of its results with inputs.
 
     Its tensors are classes of bytes: what views share is there once, needed by whoever reads one
     of them, so that a tensor whose parts were taken as views dies part by part. `plain` knows
-    neither trails nor the peaks of called graphs. sizes: bytes of tensors, rounded up to 16.
+    neither input overlaps nor the peaks of called graphs. sizes: bytes of tensors, rounded up to
+    16.
     """
 
     ops: tuple[Op, ...]
@@ -115,14 +117,14 @@ class OrderProblem:
         sizes = {t: align_up(n) for t, n in sized}
         return OrderProblem(tuple(graph.ops), classes, sizes, kept, plain)
 
-    def dag(self, peaks: dict[Graph, int], trails_of: InputOverlapRule) -> Dag:
-        """The graph with what `trails_of` allows. `peaks`: graph -> peak in bytes."""
+    def dag(self, peaks: dict[Graph, int], input_overlaps_of: InputOverlapRule) -> Dag:
+        """The graph with what `input_overlaps_of` allows. `peaks`: graph -> peak in bytes."""
         nodes: list[Node] = []
         for op, node in zip(self.ops, self.plain.nodes, strict=True):
             body = _body_bytes(op, peaks) if op.graphs else 0
-            trails = [t for t in trails_of(op) if self._usable(t.operand, t.result)]
-            if trails:
-                node = self._trailing(op, node, trails)
+            input_overlaps = [t for t in input_overlaps_of(op) if self._usable(t.operand, t.result)]
+            if input_overlaps:
+                node = self._trailing(op, node, input_overlaps)
             nodes.append(replace(node, workspace=node.workspace + body) if body else node)
         return self.plain.alike(tuple(nodes))
 
@@ -130,11 +132,11 @@ class OrderProblem:
         of = self.classes.of
         return operand in of and result in of and operand not in self.kept
 
-    def _trailing(self, op: Op, node: Node, trails: list[InputOverlap]) -> Node:
+    def _trailing(self, op: Op, node: Node, input_overlaps: list[InputOverlap]) -> Node:
         """A result that trails its operand by D bytes saves what the two do not need side by
         side."""
         saved = _Saved(self.classes, {a.tensor: a.saved for a in node.absorbs})
-        for t in trails:
+        for t in input_overlaps:
             operand, result = self.sizes[t.operand], self.sizes[t.result]
             saved.enter(t.operand, operand + result - max(operand + t.low, result))
         exclusive = not saved.several(op)
@@ -189,7 +191,7 @@ def _nodes(
     shared: list[list[Sharing]],
     scratch_of: ScratchModel,
 ) -> tuple[Node, ...]:
-    """The operators without trails. `shared`: the sharings of each."""
+    """The operators without input overlaps. `shared`: the sharings of each."""
     maker = {s.result: i for i, found in enumerate(shared) for s in found if is_view(s)}
     safe = _as_litert_runs(graph)
     written = set(_indices(graph.inputs, classes))

@@ -38,7 +38,7 @@ def render_streamed(
     strips, front, back = found.strips, found.front.inspection, found.back.inspection
     image, boundary = front.model.main.inputs[0], back.model.main.inputs[0]
     saved = before - found.sram
-    bound = bound_of(found.doubts)
+    bound = bound_of(found.uncertainties)
     sizes = long_figure(before, bound), long_figure(found.sram, bound)
     known = ", as far as it is known" if bound == "at least" else ""
     yield f"  SRAM         {sizes[0]} -> {sizes[1]}, both halves"
@@ -88,7 +88,7 @@ def streamed_to_json(
         "target": target.id,
         "sram_before": before,
         "sram": found.sram,
-        "bound": bound_of(found.doubts),
+        "bound": bound_of(found.uncertainties),
         "front": {
             "operators": list(found.ops),
             "persistent": found.apart.persistent,
@@ -126,8 +126,8 @@ def streamed_to_json(
 
 def _doubts(found: StreamedPair) -> list[str]:
     """Why the figures are no more than "at least", and what that means for the front's room."""
-    words = [doubt.words for doubt in found.doubts]
-    if bound_of(found.doubts) != "at least":
+    words = [uncertainty.words for uncertainty in found.uncertainties]
+    if bound_of(found.uncertainties) != "at least":
         return words
     room = f"the front's room of {found.apart.shared:,} B is fixed in the back's file"
     return [*words, f"{room}: where kernels need more, AllocateTensors of the front fails"]
@@ -135,7 +135,7 @@ def _doubts(found: StreamedPair) -> list[str]:
 
 def front_reserved(found: StreamedPair) -> int:
     """Bytes to give for what persists of the front: with a margin where that is in doubt."""
-    return reserved(found.apart.persistent, found.front.inspection.arena.doubts)
+    return reserved(found.apart.persistent, found.front.inspection.arena.uncertainties)
 
 
 def _methods(model: Model) -> list[str]:
@@ -193,7 +193,7 @@ def _constants(found: StreamedPair, back: Model) -> str:
 
 
 def _margin(found: StreamedPair) -> str:
-    return ", with a margin: what the board needs is not known" if found.doubts else ""
+    return ", with a margin: what the board needs is not known" if found.uncertainties else ""
 
 
 def _identifier(name: str) -> str:

@@ -36,8 +36,8 @@ from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.predict import SplitArena, split_arena
 from tflm_planner.tflm.arena.uncertainty import Uncertainty
 from tflm_planner.tflm.element_types import newly_unsupported
-from tflm_planner.tflm.machine import runners
 from tflm_planner.tflm.sharing import RemainingCopies
+from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
@@ -97,10 +97,12 @@ class StreamedPair:
         return self.apart.persistent + self.back.inspection.arena.arena
 
     @property
-    def doubts(self) -> tuple[Uncertainty, ...]:
+    def uncertainties(self) -> tuple[Uncertainty, ...]:
         """Why these bytes are no more than "at least"; of both halves, each reason once."""
         arenas = self.front.inspection.arena, self.back.inspection.arena
-        return tuple(dict.fromkeys(doubt for arena in arenas for doubt in arena.doubts))
+        return tuple(
+            dict.fromkeys(uncertainty for arena in arenas for uncertainty in arena.uncertainties)
+        )
 
     @property
     def overhead(self) -> float:
@@ -251,7 +253,7 @@ def _ends(model: Model, options: StreamOptions) -> list[End]:
             f"the input cannot be streamed: the model has {len(model.main.inputs)} inputs, and "
             "rows can come for one only"
         )
-    target = options.search.machine.target
+    target = options.search.kernels.target
     _, pooled = add_lean_pool(write_model(model), clone(model), target)
     persistent = split_arena(pooled, target).persistent
     found: list[End] = []
@@ -320,7 +322,7 @@ def planned_split(
     halves, search, target = (
         split_model(model, ops, rows),
         options.search,
-        options.search.machine.target,
+        options.search.kernels.target,
     )
     stop = stop or Stop(search.time_limit)
     front = _plan_half(halves.front, replace(search, states=halves.strips.states), None, say, stop)
@@ -348,7 +350,7 @@ def _instructions(made: PlannedModel, target: Target) -> int:
 def _plan_half(
     model: Model, search: MemoryOptions, tiles: TilePermission | None, say: Progress, stop: Stop
 ) -> PlannedModel:
-    data, model = add_lean_pool(write_model(model), model, search.machine.target)
+    data, model = add_lean_pool(write_model(model), model, search.kernels.target)
     return next(offered_files(data, read_model(data), search, tiles, None, say, stop))
 
 

@@ -76,7 +76,7 @@ class Arena:
     planning_temp: temporary memory of the memory planner.
     prepare_temp: the same of the operator whose Prepare needs most. need_plan, need_prepare: what
     the two ask for, with the tail of that moment. tail_parts: tail by class (see PARTS).
-    doubts: why the figures are no more than "at least" (`tflm.doubts`); empty where they are exact.
+    uncertainties: why the figures are no more than "at least"; empty where they are exact.
     warnings: those, and what makes the model not run.
     cannot_run: what the target's TFLM refuses to run: the figures are then what it would need if
     it could.
@@ -93,13 +93,13 @@ class Arena:
     alignment_slack: int
     scratch: tuple[ScratchUse, ...]
     warnings: tuple[str, ...]
-    doubts: tuple[Uncertainty, ...] = ()
+    uncertainties: tuple[Uncertainty, ...] = ()
     cannot_run: tuple[str, ...] = ()
 
     @property
     def reserved(self) -> int:
         """What firmware should give: `arena`, and a margin where that is in doubt."""
-        return reserved(self.arena, self.doubts)
+        return reserved(self.arena, self.uncertainties)
 
     @property
     def used(self) -> int:
@@ -131,8 +131,8 @@ def arena_of(model: Model, target: Target, offsets: Mapping[Tensor, int] | None 
         arena=smallest,
         alignment_slack=slack,
         scratch=placed,
-        warnings=(*(doubt.words for doubt in replay.doubts), *replay.warnings),
-        doubts=replay.doubts,
+        warnings=(*(uncertainty.words for uncertainty in replay.uncertainties), *replay.warnings),
+        uncertainties=replay.uncertainties,
         cannot_run=tuple(cannot_run(model.ops(), target)),
     )
 
@@ -199,7 +199,7 @@ class _AllocationReplay:
         # VAR_HANDLE points its output to its own OpData, so the planner never sees it.
         kept = [t for t in line.planned if t not in handles] if handles else line.planned
         self._line: Timeline = replace(line, planned=kept)
-        self.doubts = tuple(uncertainties(self._ops, self._costs, target))
+        self.uncertainties = tuple(uncertainties(self._ops, self._costs, target))
         self.warnings += warnings(self._ops, target)
         self.warnings += wild_scratch(self._ops, self._requests, self._line)
 

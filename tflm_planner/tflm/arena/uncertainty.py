@@ -52,20 +52,20 @@ class Uncertainty:
     bound: Bound = "at least"
 
 
-def bound_of(doubts: Iterable[Uncertainty]) -> Bound:
+def bound_of(uncertainties: Iterable[Uncertainty]) -> Bound:
     """What a figure is under all these doubts."""
-    bounds = {doubt.bound for doubt in doubts}
+    bounds = {uncertainty.bound for uncertainty in uncertainties}
     return "at least" if "at least" in bounds else "enough" if bounds else "exact"
 
 
-def head_bound_of(doubts: Iterable[Uncertainty]) -> Bound:
+def head_bound_of(uncertainties: Iterable[Uncertainty]) -> Bound:
     """The same of the head alone."""
-    return bound_of(doubt for doubt in doubts if doubt.in_head)
+    return bound_of(uncertainty for uncertainty in uncertainties if uncertainty.in_head)
 
 
-def reserved(arena: int, doubts: Iterable[Uncertainty]) -> int:
+def reserved(arena: int, uncertainties: Iterable[Uncertainty]) -> int:
     """Bytes to write into firmware: with a margin where the arena is no more than "at least"."""
-    margin = max((doubt.margin for doubt in doubts), default=0.0)
+    margin = max((uncertainty.margin for uncertainty in uncertainties), default=0.0)
     return align_up(arena + int(arena * margin)) if margin else arena
 
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.element_types import moves
-from tflm_planner.tflm.machine import runners
+from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tflm.versions import can
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.options import TilingOptions
@@ -56,7 +56,7 @@ def loops_allowed(options: TilingOptions, used_kinds: frozenset[str]) -> bool:
     """Whether loops are possible at all: the target's TFLM plans their sub-graphs, and the
     operators of a loop are allowed. used_kinds: operators of the model."""
     reads_rows = any(options.allows(kind, used_kinds) for kind in ("GATHER", "SLICE"))
-    plans_loops = can(options.machine.target, "plans_of_subgraphs")
+    plans_loops = can(options.kernels.target, "plans_of_subgraphs")
     return plans_loops and reads_rows and all(options.allows(k, used_kinds) for k in _LOOP_KINDS)
 
 
@@ -126,7 +126,7 @@ class _LoopInterval:
         return all(
             (moves("GATHER", source.type_name, on) or moves("SLICE", source.type_name, on))
             and moves("DYNAMIC_UPDATE_SLICE", results[0].type_name, on)
-            for on in runners(self.schedule.options.machine.target)
+            for on in runners(self.schedule.options.kernels.target)
         )
 
     @cached_property
@@ -203,7 +203,7 @@ class _LoopInterval:
         return other_halos + tiles + result_bytes - reused + waiting + scratch
 
     def _tail(self, g: Geometry) -> int:
-        pointers = self.schedule.options.machine.target.pointer // 4
+        pointers = self.schedule.options.kernels.target.pointer // 4
         uses = sum(1 for use in g.uses if use.carried or use.masked)
         peeled = sum(g.peeled) * sum(self.schedule.tail[self.first : self.end])
         return pointers * (_LOOP_TAIL + _HALO_TAIL * uses) + peeled

@@ -41,7 +41,7 @@ class LinearSchedule:
         self.defined_at: dict[Tensor, int] = {}
         self.last_use: dict[Tensor, int] = {}
         self._add_life_spans()
-        target, scratch_of = options.machine.target, options.machine.scratch_of
+        target, scratch_of = options.kernels.target, options.kernels.scratch_of
         sizes = struct_sizes(target)
         self.scratch = [sum(map(align_up, scratch_of(op))) for op in self.ops]
         self.instructions = [cost_of(op, target).instructions for op in self.ops]

@@ -26,9 +26,9 @@ from tflm_planner.tflm.liveness import (
     timeline,
     view_aliases,
 )
-from tflm_planner.tflm.machine import runners
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import RemainingCopies
+from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tflm.versions import can
 from tflm_planner.tiling.options import Region, Tiling, TilingOptions
 from tflm_planner.transforms.base import run
@@ -189,7 +189,7 @@ class _TiledModel:
             for g, order in zip(graphs, known, strict=True):
                 reorder(g, [g.ops[i] for i in order])
         elif tile_order != "file":
-            rules = options.machine.scratch_of, options.input_overlaps_of
+            rules = options.kernels.scratch_of, options.input_overlaps_of
             Reorder(quick_order(tile_order), *rules).results(self.model)
         pairs = zip(graphs, before, strict=True)
         return tuple(tuple(positions[op] for op in g.ops) for g, positions in pairs)
@@ -200,7 +200,7 @@ def _plan_and_count(
 ) -> Evaluation | None:
     """Plan the ordered model and count; None where the plan is unsound, or where TFLM could not
     run what is no view, by its element types. Changes the model."""
-    model, target, scratch_of = tiled.model, options.machine.target, options.machine.scratch_of
+    model, target, scratch_of = tiled.model, options.kernels.target, options.kernels.scratch_of
     dialect = options.dialect and candidate.has_tiles
     line = timeline(model, scratch_of, entries=entry_graphs(model))
     plan = _plan(line, tiled, candidate, options)
@@ -279,7 +279,7 @@ def schedule_order(model: Model, options: TilingOptions) -> tuple[int, ...]:
     copied = clone(model)
     position = {op: i for i, op in enumerate(copied.main.ops)}
     states = options.search_budget.schedule_states
-    rules = options.machine.scratch_of, options.input_overlaps_of
+    rules = options.kernels.scratch_of, options.input_overlaps_of
     Reorder(quick_order("best", states), *rules).results(copied)
     return tuple(position[op] for op in copied.main.ops)
 

@@ -47,7 +47,7 @@ class IntervalSignatures:
 
     def _lean_form(self, first: int, end: int) -> Hashable:
         """In lean firmware the values of parameters decide what is kept where."""
-        target = self._schedule.options.machine.target
+        target = self._schedule.options.kernels.target
         return lean_form(self._schedule.ops[first:end], target) if target.lean else None
 
     def _op_signature(self, position: int) -> Hashable:

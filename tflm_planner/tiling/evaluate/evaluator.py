@@ -75,7 +75,7 @@ class Evaluator:
     @cached_property
     def dag(self) -> Dag:
         """The main graph as bytes, with the memory of operands that results may reuse."""
-        scratch_of, overlaps_of = self.options.machine.scratch_of, self.options.input_overlaps_of
+        scratch_of, overlaps_of = self.options.kernels.scratch_of, self.options.input_overlaps_of
         return OrderProblem.of(self.model.main, scratch_of).dag({}, overlaps_of)
 
     @cached_property

@@ -309,7 +309,7 @@ def pads_are_dear(tensor: Tensor, options: TilingOptions) -> bool:
     shape = tensor.shape or ()
     numbers = Operand("int32", (len(shape), 2), True, 0, (0,) * (2 * len(shape)))
     data, begin = Operand(tensor.type_name, shape), Operand("int32", (len(shape),), True)
-    target = options.machine.target
+    target = options.kernels.target
     pad = cost_of_case(Case("PAD", (data, numbers), (data,)), target)
     cut = cost_of_case(Case("SLICE", (data, begin, begin), (data,)), target)
     return pad.instructions > options.search_budget.dear_pad * cut.instructions

@@ -15,22 +15,23 @@ from tflm_planner.tflm.targets import DEFAULT_TARGET, HOST_RUNTIME, Target, load
 
 
 @dataclass(frozen=True)
-class Machine:
-    """scratch_of: bytes of each scratch request. trails_of: results that may trail operands."""
+class TargetKernels:
+    """scratch_of: bytes of each scratch request. input_overlaps_of: results that may overlap
+    operands."""
 
     target: Target
     builds: tuple[KernelBuild, ...]
     _known: dict[Hashable, list[tuple[int, int, int, int]]] = field(
         default_factory=dict[Hashable, list[tuple[int, int, int, int]]], compare=False, repr=False
     )
-    """Form of an operator -> its trails: (input, output, low, high)."""
+    """Form of an operator -> its input overlaps: (input, output, low, high)."""
 
     @property
     def scratch_of(self) -> ScratchModel:
         """Scratch of the target's kernels."""
         return scratch_model(self.target)
 
-    def trails_of(self, op: Op) -> Iterable[InputOverlap]:
+    def input_overlaps_of(self, op: Op) -> Iterable[InputOverlap]:
         """What the target's kernels allow beyond aliases.
 
         The reference kernels, which run on this machine, must allow it too: so that every plan
@@ -104,7 +105,7 @@ def runners(target: Target) -> tuple[Target, ...]:
     return tuple(dict.fromkeys((target, load_target(HOST_RUNTIME))))
 
 
-def machine(target: Target | None = None) -> Machine:
-    """The machine of a target; of the default one if none is given."""
+def kernels_of(target: Target | None = None) -> TargetKernels:
+    """The kernels of a target; of the default one if none is given."""
     target = target or load_target(DEFAULT_TARGET)
-    return Machine(target, library_of(target).builds(target))
+    return TargetKernels(target, library_of(target).builds(target))
