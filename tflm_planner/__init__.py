@@ -10,6 +10,8 @@ The names below are the public interface (`pipeline/interface.py` documents them
 
 from typing import TYPE_CHECKING, Any
 
+from tflm_planner.support.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from tflm_planner.pipeline.interface import (
         Planned,
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     )
     from tflm_planner.tflm.targets import Target, load_target
 
-__version__ = "0.1.0"
 __all__ = [
     "DeviceError", "ModelError", "OutputsDifferError", "Planned", "PlannerError", "Report",
     "StreamedInput", "Target", "Tile", "UnsoundPlanError", "UsageError", "arena", "inspect",

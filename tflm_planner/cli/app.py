@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tflm_planner import __version__
 from tflm_planner.cli import device
 from tflm_planner.cli import stream_input as strips
 from tflm_planner.cli.idle import Command, Need, did_you_mean, refuse_both, refuse_idle
@@ -36,6 +35,7 @@ from tflm_planner.cli.shared import errors_as_exit_codes as _errors_as_exit_code
 from tflm_planner.cli.shared import print_json as _print_json
 from tflm_planner.cli.shared import progress as _progress
 from tflm_planner.support.errors import ModelError, OutputsDifferError
+from tflm_planner.support.version import __version__
 
 if TYPE_CHECKING:
     from tflm_planner.report.document import Report

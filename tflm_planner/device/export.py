@@ -16,13 +16,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tflm_planner import __version__
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.pipeline.inspection import arena_in
 from tflm_planner.report.arena_text import margin_remarks
 from tflm_planner.report.bounds_text import meaning
 from tflm_planner.report.text import safe_text
 from tflm_planner.support.errors import ModelError, UsageError
+from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.arena.uncertainty import bound_of
 from tflm_planner.tflm.resolver_methods import resolver_method

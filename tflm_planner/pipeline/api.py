@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tflm_planner import __version__
 from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.memory.problem import Plan, Problem
@@ -49,6 +48,7 @@ from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageErr
 from tflm_planner.support.files import check_writable, read_file, write_file
 from tflm_planner.support.interrupts import heeding
 from tflm_planner.support.stopping import Reason, Stop
+from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.arena.uncertainty import bound_of
 from tflm_planner.tflm.liveness import (

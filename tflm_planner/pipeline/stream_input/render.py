@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tflm_planner import __version__
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.report.bounds_text import figure, long_figure
 from tflm_planner.report.text import check_sentence, count, safe_text
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import SAID, Reason
+from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.uncertainty import bound_of, reserved
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
