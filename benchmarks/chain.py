@@ -1,8 +1,9 @@
 """How time grows with the number of operators.
 
-python benchmarks/chain.py 1000 3000 10000      order and plan: chains of RELU and ADD
-python benchmarks/chain.py --tile 5 10 20 40    the search of tiles and loops, all operators
-                                                allowed: so many inverted bottlenecks
+    PYTHONPATH=. python benchmarks/chain.py 1000 3000 10000      order and plan: RELU and ADD
+    PYTHONPATH=. python benchmarks/chain.py --tile 5 10 20 40    the search of tiles and loops, all
+                                                                 operators allowed: so many
+                                                                 inverted bottlenecks
 
 Seconds of the search are those of all processors together, so that other work does not count.
 """

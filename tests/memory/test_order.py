@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import subprocess
 import sys
 from itertools import permutations
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.memory.network_dags import chain, darts, densenet, nasnet, randwire
 from tflm_planner.memory.order import (
     Absorb,
     Dag,
@@ -357,15 +356,6 @@ def test_progress_is_reported_in_bytes_that_close_in() -> None:
     assert seen[-1] == (160, 160)
 
 
-def networks() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("networks", ROOT / "benchmarks" / "order.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def states(dag: Dag) -> int:
     """States that the exact search needs for all segments above the lower bound."""
     live, total, bound = live_at_boundaries(dag), 0, peak_lower_bound(dag)
@@ -380,16 +370,14 @@ def states(dag: Dag) -> int:
 
 
 def test_the_states_of_stacked_cells_grow_with_their_number_only() -> None:
-    made = networks()
-    small, large = states(made.nasnet(cells=2)), states(made.nasnet(cells=8))
+    small, large = states(nasnet(cells=2)), states(nasnet(cells=8))
     assert large < 6 * small < 6_000
-    assert states(made.darts(cells=40)) < 2_000
-    assert states(made.chain(10_000)) == states(made.densenet()) == 0
+    assert states(darts(cells=40)) < 2_000
+    assert states(chain(10_000)) == states(densenet()) == 0
 
 
 def test_stacked_cells_are_solved_to_a_proved_optimum() -> None:
-    made = networks()
-    for dag in (made.nasnet(), made.darts(), made.randwire("ws"), made.densenet()):
+    for dag in (nasnet(), darts(), randwire("ws"), densenet()):
         got = best_order(dag)
         assert got.optimal
         assert got.peak == peak(dag, got.order)

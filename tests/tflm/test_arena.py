@@ -12,6 +12,7 @@ from tests.models.generator import random_model
 from tests.models.registry import MODELS as HANDMADE
 from tests.tflm.custom_models import MODELS as OPERATORS
 from tests.tflm.registered import BUILTIN, CUSTOM
+from tests.tflm.wheel import Wheel
 from tests.work import assert_near_linear
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.arena.predict import PARTS, Arena, arena_of, head_of
@@ -66,8 +67,6 @@ def test_every_measured_figure_is_exact(target: str) -> None:
 
 def measured(data: bytes, size: int) -> tuple[int, int] | None:
     """Head and tail that the wheel prints, in a child process; None if it does not work."""
-    from benchmarks.arena import Wheel
-
     host = Wheel(data)
     try:
         return host.run(size)
@@ -87,8 +86,6 @@ WHEEL_MODELS: dict[str, Callable[[], bytes]] = {
 def test_the_wheel_agrees(name: str) -> None:
     """Head, tail and the smallest arena, 0 bytes off; with the outputs of a large one."""
     pytest.importorskip("tflite_micro")
-    from benchmarks.arena import Wheel
-
     data = WHEEL_MODELS[name]()
     arena = predicted(data, "x86-64/wheel")
     assert arena.warnings == ()

@@ -4,6 +4,7 @@ from flatbuffers import flexbuffers
 
 from tests.models.build import Net
 from tests.tflm.custom_models import MODELS
+from tests.tflm.wheel import Wheel
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.arena.predict import arena_of
@@ -155,8 +156,6 @@ def random_stream(seed: int) -> bytes:
 @pytest.mark.parametrize("seed", range(12))
 def test_random_front_ends_in_the_wheel(seed: int) -> None:
     pytest.importorskip("tflite_micro")
-    from benchmarks.arena import Wheel
-
     data = random_stream(seed)
     arena = arena_of(read_model(data), WHEEL)
     host = Wheel(data)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.models.build import Graph, Net
+from tests.tflm.wheel import Wheel
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.targets import load_target
@@ -41,8 +42,6 @@ def add_n(graph: Graph, many: int, more: int) -> int:
 @pytest.mark.parametrize(("many", "more"), [(0, 0), (1, 0), (0, 1), (1, 4), (10, 6), (3, 11)])
 def test_any_number_of_scales(build, many: int, more: int) -> None:
     pytest.importorskip("tflite_micro")
-    from benchmarks.arena import Wheel
-
     net = Net()
     graph = net.graph()
     graph.outputs(build(graph, many, more))

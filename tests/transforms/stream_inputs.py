@@ -6,8 +6,8 @@ import random
 import tempfile
 from pathlib import Path
 
-from benchmarks.arena import Wheel
 from tests.replay import replay
+from tests.tflm.wheel import Wheel
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api

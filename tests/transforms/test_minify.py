@@ -12,6 +12,7 @@ from tests.models import handmade  # noqa: F401  (fills the registry)
 from tests.models.build import Net
 from tests.models.generator import random_model
 from tests.models.registry import MODELS, conv, noise
+from tests.tflm.wheel import Wheel
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
@@ -144,8 +145,6 @@ def test_squeezed_files_are_for_tflm_alone() -> None:
 
 @needs_tflm
 def test_the_smallest_arena_is_the_predicted_one() -> None:
-    from benchmarks.arena import Wheel
-
     for strip in ("unread", "unread by TFLM"):
         data = planned(CNN.read_bytes(), strip).data
         arena = api.arena(data, api.load_target("x86-64/wheel"))

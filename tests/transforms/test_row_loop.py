@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.arena import Wheel
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.build import Net
 from tests.replay import replay
+from tests.tflm.wheel import Wheel
 from tests.transforms.row_loops import chain as _chain
 from tests.transforms.row_loops import faults, planned, random_blocks, random_loops, streamed
 from tests.transforms.tiled import quick_differences, same_bits
