@@ -229,7 +229,7 @@ def test_arenas_of_loops(path, loops, arena, overhead) -> None:
 
 @needs_shared
 @pytest.mark.parametrize(
-    ("name", "wheel", "m4"),
+    ("name", "host", "m4"),
     [
         # The published file of vww_rev has a STRIDED_SLICE of everything: 176 bytes more of tail
         # than the one that was measured.
