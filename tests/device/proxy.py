@@ -16,7 +16,7 @@ import tty
 from collections.abc import Callable, Iterable
 
 from tflm_planner.device.framing import Frame, Receiver, encode
-from tflm_planner.device.host_runtime import _type_number
+from tflm_planner.device.host_runtime import type_number
 from tflm_planner.device.responder import Loaded, Ran, Refusal
 from tflm_planner.device.virtual_board import VirtualBoard
 from tflm_planner.model.serde import read_model
@@ -146,7 +146,7 @@ class ModelFake(Fake):
         super().__init__(least=5000)
         main = read_model(data).main
         self._tensors = [
-            tuple((_type_number(t.type_name), t.nbytes, tuple(t.shape or ())) for t in part)
+            tuple((type_number(t.type_name), t.nbytes, tuple(t.shape or ())) for t in part)
             for part in (main.inputs, main.outputs)
         ]
         self.ticks = ticks

@@ -78,7 +78,7 @@ class HostEngine:
         made: list[bytes] = []
         for index, (name, count) in enumerate(self._loaded):
             if name not in _FILLED:
-                raise Refusal(m.Error.TYPE_UNSUPPORTED, _type_number(name))
+                raise Refusal(m.Error.TYPE_UNSUPPORTED, type_number(name))
             drawn = np.array(draw(count, index, seed), np.uint32)
             made.append(elements(drawn, np.dtype(name)).tobytes())
         return made
@@ -112,7 +112,7 @@ _FILLED = frozenset(
 
 def _described(name: str, shape: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(name).itemsize
-    return _type_number(name), size, shape
+    return type_number(name), size, shape
 
 
 _LITE_TYPES = {"float32": 1, "int32": 2, "uint8": 3, "int64": 4, "string": 5, "bool": 6,
@@ -120,5 +120,6 @@ _LITE_TYPES = {"float32": 1, "int32": 2, "uint8": 3, "int64": 4, "string": 5, "b
                "uint64": 13, "uint32": 16, "uint16": 17}  # fmt: skip
 
 
-def _type_number(name: str) -> int:
+def type_number(name: str) -> int:
+    """The number that the protocol has for an element type of numpy; 0 for one it has none for."""
     return _LITE_TYPES.get(name, 0)
