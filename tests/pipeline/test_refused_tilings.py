@@ -105,7 +105,7 @@ def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch)
 def test_a_guard_passes_the_best_over(monkeypatch):
     """Before any runtime runs it: scratch of the dialect, or a plan that the validator refuses."""
     Proof(monkeypatch, 0)
-    best, tiled = planned(), make._plan_tiling
+    best, tiled = planned(), make.plan_tiling
 
     def guarded(original, tiling, *rest):
         made = tiled(original, tiling, *rest)
@@ -113,7 +113,7 @@ def test_a_guard_passes_the_best_over(monkeypatch):
             raise UnsoundPlanError("scratch lies over 'x'")
         return made
 
-    monkeypatch.setattr(make, "_plan_tiling", guarded)
+    monkeypatch.setattr(make, "plan_tiling", guarded)
     found = planned()
     (note,) = (n for n in found.report.notes if n.startswith("passed over"))
     assert note.endswith("scratch lies over 'x'") and not refusals(found)
@@ -194,14 +194,14 @@ def test_no_split_is_written_where_none_is_equal(tmp_path, monkeypatch):
 
 def test_a_guard_passes_the_best_split_over(monkeypatch):
     PairProof(monkeypatch, 0)
-    best, checked = streamed().found, split._check_states
+    best, checked = streamed().found, split.check_states
 
     def guarded(front, states):
         if front.data == best.front.data:
             raise UnsoundPlanError("the front's plan moves 'x'")
         checked(front, states)
 
-    monkeypatch.setattr(split, "_check_states", guarded)
+    monkeypatch.setattr(split, "check_states", guarded)
     found = streamed().found
     assert found.ops != best.ops
     assert found.refused == (

@@ -172,7 +172,7 @@ def _tiled_models(
             suspects.skip()
             continue
         try:
-            tiled = _plan_tiling(
+            tiled = plan_tiling(
                 job.original, tiling, job.permission, job.options, job.say, job.stop
             )
         except (UnsoundPlanError, UsageError) as error:
@@ -275,7 +275,7 @@ def _by_hand(
     for bind_views in (True, False) if permission.dialect else (False,):
         try:
             way = replace(tiling, bind_views=bind_views)
-            made.append(_plan_tiling(original, way, permission, options, say, stop))
+            made.append(plan_tiling(original, way, permission, options, say, stop))
         except (UnsoundPlanError, UsageError):
             if not made and not bind_views:
                 raise
@@ -288,7 +288,7 @@ def _by_hand(
     return min(made, key=rank)
 
 
-def _plan_tiling(
+def plan_tiling(
     original: bytes,
     tiling: Tiling,
     permission: TilePermission,
@@ -296,6 +296,8 @@ def _plan_tiling(
     say: Progress,
     stop: Stop | None = None,
 ) -> PlannedModel:
+    """The file of one tiling, with the exact plan. Raises UnsoundPlanError where a guard finds that
+    it would not be legal, UsageError where the target does not run what it needs."""
     exact = all(s.exact for s in tiling.regions if isinstance(s, TiledRegion))
     source, target = read_model(original), options.kernels.target
     twin, notes = tiled_model(

@@ -326,7 +326,7 @@ def planned_split(
     )
     stop = stop or Stop(search.time_limit)
     front = _plan_half(halves.front, replace(search, states=halves.strips.states), None, say, stop)
-    _check_states(front, halves.strips.states)
+    check_states(front, halves.strips.states)
     built = front.inspection.model
     apart = split_arena(built, target, carried_plan(built))
     original = latency_of(model, target).instructions
@@ -354,7 +354,7 @@ def _plan_half(
     return next(offered_files(data, read_model(data), search, tiles, None, say, stop))
 
 
-def _check_states(front: PlannedModel, states: tuple[tuple[int, int], ...]) -> None:
+def check_states(front: PlannedModel, states: tuple[tuple[int, int], ...]) -> None:
     """What the file says, not what was meant: halos stay where they are."""
     graph = front.inspection.model.main
     plan = carried_plan(front.inspection.model) or {}
