@@ -17,7 +17,7 @@ import pytest
 from tests.conftest import needs_tflm
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.pipeline import api
-from tflm_planner.support.interrupts import _Presses
+from tflm_planner.support.interrupts import Presses
 from tflm_planner.support.stopping import PartOfStop, Stop
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 
@@ -69,13 +69,13 @@ def test_a_part_that_is_over_leaves_the_whole_alone() -> None:
 
 def test_presses_are_counted_once_whoever_notices_them(capfd: pytest.CaptureFixture[str]) -> None:
     stop = Stop()
-    presses = _Presses(stop)
-    presses._noticed(1)
-    presses._noticed(0)
+    presses = Presses(stop)
+    presses.noticed(1)
+    presses.noticed(0)
     assert stop.reason == "interrupted" and capfd.readouterr().err.count(ACKNOWLEDGED) == 1
     with stop.proving():
-        presses._noticed(0)
-        presses._noticed(1)
+        presses.noticed(0)
+        presses.noticed(1)
         assert capfd.readouterr().err.count(ASKED) == 1
         with pytest.raises(KeyboardInterrupt):
             presses.handle(signal.SIGINT, None)

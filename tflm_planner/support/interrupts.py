@@ -28,7 +28,7 @@ STILL = "still stopping; press Ctrl-C again to stop without a file"
 PROVING = "proving what was found; press Ctrl-C again to stop without a file"
 
 
-class _Presses:
+class Presses:
     """Counts presses of Ctrl-C, each noticed by the thread, by the handler, or by both."""
 
     def __init__(self, stop: Stop) -> None:
@@ -42,7 +42,7 @@ class _Presses:
     def handle(self, _: int, __: FrameType | None) -> None:
         """As a signal handler, in the main thread. It raises once: what is then closed must not be
         interrupted."""
-        self._noticed(0)
+        self.noticed(0)
         if self._gives_up and not self._has_raised:
             self._has_raised = True
             raise KeyboardInterrupt
@@ -52,11 +52,11 @@ class _Presses:
         while byte := told.recv(1):
             gave_up = self._gives_up
             if byte[0] == signal.SIGINT:
-                self._noticed(1)
+                self.noticed(1)
             if self._gives_up and not gave_up:  # the handler may have come too early to know
                 _thread.interrupt_main()
 
-    def _noticed(self, by: int) -> None:
+    def noticed(self, by: int) -> None:
         """One of the two (0, 1) was told of a press; what it means is done once."""
         with self._lock:
             self._seen[by] += 1
@@ -89,7 +89,7 @@ def heeding(stop: Stop) -> Generator[None]:
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-    presses = _Presses(stop)
+    presses = Presses(stop)
     signal.signal(signal.SIGINT, presses.handle)
     try:
         with _woken(presses):
@@ -99,7 +99,7 @@ def heeding(stop: Stop) -> Generator[None]:
 
 
 @contextmanager
-def _woken(presses: _Presses) -> Generator[None]:
+def _woken(presses: Presses) -> Generator[None]:
     """A thread that notices presses also where the main one is busy in compiled code. Without it,
     where somebody else (the loop of a notebook) is woken by signals, the handler is enough."""
     inner, outer = socket.socketpair()
