@@ -34,7 +34,7 @@ from tflm_planner.tiling.hotspots.orders import (
     hotspot_sets,
     own_bytes,
 )
-from tflm_planner.tiling.hotspots.tiles import HotspotTiles, _HotspotOption, pads_are_dear
+from tflm_planner.tiling.hotspots.tiles import HotspotTiles, HotspotOption, pads_are_dear
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import Tiling, TilingOptions, silent
 from tflm_planner.tiling.search import search_tiles
@@ -233,19 +233,19 @@ def test_the_smallest_tiles_first_and_larger_ones_where_they_must_be(
 
     def evaluate_parts(
         _: HotspotTiles, schedule: LinearSchedule, parts: int, order: object, span: tuple[int, int]
-    ) -> list[_HotspotOption]:
+    ) -> list[HotspotOption]:
         evaluated.append(parts)
         region = TiledRegion(tuple(range(*span)), ((ROWS, parts),), "merge")
-        return [_HotspotOption(region, 100 + 400 // parts, 0, 30 * parts)]
+        return [HotspotOption(region, 100 + 400 // parts, 0, 30 * parts)]
 
-    monkeypatch.setattr(HotspotTiles, "_evaluate_parts", evaluate_parts)
+    monkeypatch.setattr(HotspotTiles, "evaluate_parts", evaluate_parts)
     found = ContractedOrder((0, 1, 2, 3), ((0, 4),), 0)
-    candidate = tiles._candidate_of(found)
+    candidate = tiles.candidate_of(found)
     assert candidate is not None
     assert evaluated == [16, 8, 4, 2, 4, 8, 16][: len(evaluated)] and evaluated[:3] == [16, 8, 4]
     assert [s.splits for s in candidate.regions if isinstance(s, TiledRegion)] == [((ROWS, 2),)]
     tiles.allowed_instructions, evaluated[:] = 10_000, []
-    candidate = tiles._candidate_of(found)
+    candidate = tiles.candidate_of(found)
     assert candidate is not None
     assert evaluated == [16, 8, 4]
     assert [s.splits for s in candidate.regions if isinstance(s, TiledRegion)] == [((ROWS, 16),)]

@@ -35,7 +35,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class _HotspotOption:
+class HotspotOption:
     """A hotspot in so many tiles."""
 
     region: TiledRegion
@@ -102,13 +102,13 @@ class HotspotTiles:
         estimated = self.workers.run(jobs)
         promising = sorted((o for orders in estimated for o in orders), key=lambda o: o.rank)
         for order in promising[: self._budget.hotspot_orders]:
-            candidate = self._candidate_of(order.optimistic)
+            candidate = self.candidate_of(order.optimistic)
             if candidate is not None:
                 yield candidate
             if self._work > self._budget.hotspot_orders_work:
                 return
 
-    def _candidate_of(self, contracted: ContractedOrder) -> Candidate | None:
+    def candidate_of(self, contracted: ContractedOrder) -> Candidate | None:
         """The candidate of an order with the fewest bytes for the instructions that are allowed;
         None where it needs no less than the best model that is known."""
         schedule = self.workers.evaluator.linear_schedule(contracted.order)
@@ -137,7 +137,7 @@ class HotspotTiles:
 
     def _options_of_largest(
         self, schedule: LinearSchedule, order: tuple[int, ...], span: Span, least_head: int
-    ) -> list[_HotspotOption]:
+    ) -> list[HotspotOption]:
         """Options of the hotspot that needs most. For a small head: its smallest tiles, and larger
         ones that need hardly more. Where the tail counts, which every tile adds to: the largest
         tiles first, until more of them cannot need less than the best model."""
@@ -160,7 +160,7 @@ class HotspotTiles:
         return max(self.models.best.bytes, self.options.budget or 0)
 
     def _may_help(
-        self, parts: int, least_head: int, tail: int, known: Sequence[_HotspotOption]
+        self, parts: int, least_head: int, tail: int, known: Sequence[HotspotOption]
     ) -> bool:
         """Whether so many tiles may need less than the `known` options, which have fewer, and than
         the best model. n times as many tiles need an n-th of the bytes at best, and no less than
@@ -174,7 +174,7 @@ class HotspotTiles:
         least = min(self._objective_bytes(o.head, o.tail) for o in known)
         return self._objective_bytes(head, tail) < least and not self._is_vain(head, tail)
 
-    def _low_enough(self, head: int, options: Sequence[_HotspotOption]) -> int:
+    def _low_enough(self, head: int, options: Sequence[HotspotOption]) -> int:
         """The head that is low enough for other hotspots: `head`, or what the best of these options
         needs."""
         if not options:
@@ -183,7 +183,7 @@ class HotspotTiles:
         return max(head, best.head)
 
     def _best_affordable(
-        self, options: Sequence[Sequence[_HotspotOption]], least_head: int
+        self, options: Sequence[Sequence[HotspotOption]], least_head: int
     ) -> list[TiledRegion] | None:
         """One option of each hotspot, for the fewest bytes that the allowed instructions buy; None
         where that is impossible, or needs no less than the best model."""
@@ -206,14 +206,14 @@ class HotspotTiles:
 
     def _smallest_tiles(
         self, schedule: LinearSchedule, order: tuple[int, ...], span: Span
-    ) -> list[_HotspotOption]:
+    ) -> list[HotspotOption]:
         """A hotspot in larger and larger tiles, until they need much more than the smallest."""
         first, end = span
-        options: list[_HotspotOption] = []
+        options: list[HotspotOption] = []
         for parts in reversed(_part_counts(schedule.ops[first:end], schedule)):
             if parts * (end - first) > self._budget.hotspot_work:
                 continue
-            new = self._evaluate_parts(schedule, parts, order, span)
+            new = self.evaluate_parts(schedule, parts, order, span)
             options += new
             least = min((o.head for o in options), default=0)
             if new and min(o.head for o in new) > self._budget.hotspot_excess * least:
@@ -222,11 +222,11 @@ class HotspotTiles:
 
     def _options_of(
         self, schedule: LinearSchedule, order: tuple[int, ...], span: Span, enough: int
-    ) -> list[_HotspotOption]:
+    ) -> list[HotspotOption]:
         """A hotspot in smaller and smaller tiles, until it needs no more than `enough` bytes of
         head, or smaller ones cannot help."""
         first, end = span
-        options: list[_HotspotOption] = []
+        options: list[HotspotOption] = []
         work, tail = 0, sum(schedule.tail[first:end])
         for parts in _part_counts(schedule.ops[first:end], schedule):
             work += parts * (end - first)
@@ -234,14 +234,14 @@ class HotspotTiles:
                 break
             if not self._may_help(parts, enough, tail * (parts - 1), options):
                 continue
-            options += self._evaluate_parts(schedule, parts, order, span)
+            options += self.evaluate_parts(schedule, parts, order, span)
             if any(o.head <= enough for o in options):
                 break
         return options
 
-    def _evaluate_parts(
+    def evaluate_parts(
         self, schedule: LinearSchedule, parts: int, order: tuple[int, ...], span: Span
-    ) -> list[_HotspotOption]:
+    ) -> list[HotspotOption]:
         """A hotspot in so many tiles, with every border worth a look."""
         first, end = span
         inner = tuple(range(end - first))
@@ -265,7 +265,7 @@ class HotspotTiles:
         regions: Sequence[TiledRegion],
         order: tuple[int, ...],
         span: Span,
-    ) -> list[_HotspotOption]:
+    ) -> list[HotspotOption]:
         """The options of these regions, as far as they are possible. regions: with positions
         counted from the first operator of the hotspot."""
         first, end = span
@@ -282,13 +282,13 @@ class HotspotTiles:
         evaluations = self.workers.evaluate(requests)
         for (key, _), evaluation in zip(unknown, evaluations, strict=True):
             self._evaluations[key] = evaluation
-        options: list[_HotspotOption] = []
+        options: list[HotspotOption] = []
         for key, region in zip(keys, regions, strict=True):
             one = self._evaluations[key]
             if one is not None:
                 moved = replace(region, ops=tuple(range(first, end)))
                 added = max(one.instructions, 0)
-                options.append(_HotspotOption(moved, one.head, one.tail, added))
+                options.append(HotspotOption(moved, one.head, one.tail, added))
         return options
 
 
@@ -329,5 +329,5 @@ def _part_counts(ops: Sequence[Op], schedule: LinearSchedule) -> list[int]:
     return [n for n in dict.fromkeys(counts) if n > 1]
 
 
-def _cost(option: _HotspotOption) -> tuple[int, int]:
+def _cost(option: HotspotOption) -> tuple[int, int]:
     return option.instructions, option.head
