@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -55,12 +56,12 @@ class Greedy(ReferenceKernels):
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def registered() -> Iterator[None]:
     """Both libraries, for the length of a test."""
-    monkeypatch.setattr(kernels, "_LIBRARIES", dict(kernels._LIBRARIES))
-    kernels.register(Empty())
-    kernels.register(Greedy())
-    yield
+    with mock.patch.dict(kernels.LIBRARIES):
+        kernels.register(Empty())
+        kernels.register(Greedy())
+        yield
 
 
 def own_target(folder: Path, library: str) -> Path:
@@ -119,7 +120,7 @@ def test_a_name_is_taken_once() -> None:
 
 @pytest.mark.parametrize("name", ["reference", "cmsis-nn", "any", "unknown"])
 def test_every_library_answers_on_every_target(name: str) -> None:
-    library = next(k for k in kernels._LIBRARIES.values() if k.name == name)
+    library = next(k for k in kernels.LIBRARIES.values() if k.name == name)
     (op,) = read_model(OPERATORS["conv_int8_3x3_1"]()).ops()
     for target in all_targets().values():
         assert library.builds(target) and library.latency_profiles(target)

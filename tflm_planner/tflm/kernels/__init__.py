@@ -21,6 +21,7 @@ from tflm_planner.tflm.kernels.reference import ReferenceKernels
 from tflm_planner.tflm.target import Target
 
 __all__ = [
+    "LIBRARIES",
     "KernelBuild",
     "KernelLibrary",
     "computes_single_row",
@@ -31,30 +32,31 @@ __all__ = [
     "register",
 ]
 
-_LIBRARIES: dict[str, KernelLibrary] = {}
+LIBRARIES: dict[str, KernelLibrary] = {}
+"""By name; `register` adds to it."""
 
 
 def register(library: KernelLibrary) -> None:
     """Make a library known by its name: target files may then say `kernels = "NAME"`. Raises
     ValueError if the name is taken."""
-    if library.name in _LIBRARIES:
+    if library.name in LIBRARIES:
         raise ValueError(f"a kernel library called {library.name!r} is registered already")
-    _LIBRARIES[library.name] = library
+    LIBRARIES[library.name] = library
 
 
 def library_of(target: Target) -> KernelLibrary:
     """The kernel library of a target."""
-    return _LIBRARIES[target.kernels]
+    return LIBRARIES[target.kernels]
 
 
 def library_names() -> tuple[str, ...]:
     """The names of all libraries."""
-    return tuple(_LIBRARIES)
+    return tuple(LIBRARIES)
 
 
 def known_libraries() -> tuple[KernelLibrary, ...]:
     """The libraries whose kernels were read, the reference kernels last."""
-    exact = (library for library in _LIBRARIES.values() if library.is_exact)
+    exact = (library for library in LIBRARIES.values() if library.is_exact)
     return tuple(sorted(exact, key=lambda library: library.name == ReferenceKernels.name))
 
 
