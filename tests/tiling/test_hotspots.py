@@ -34,7 +34,7 @@ from tflm_planner.tiling.hotspots.orders import (
     hotspot_sets,
     own_bytes,
 )
-from tflm_planner.tiling.hotspots.tiles import HotspotTiles, HotspotOption, pads_are_dear
+from tflm_planner.tiling.hotspots.tiles import HotspotOption, HotspotTiles, pads_are_dear
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import Tiling, TilingOptions, silent
 from tflm_planner.tiling.search import search_tiles
