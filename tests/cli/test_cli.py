@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.command import Run
 from tests.fuzz.shell import call
 from tests.models.handmade import MODELS
 from tests.transforms.row_loops import chain
-from tflm_planner.cli import app
 from tflm_planner.cli.plan import PlanArguments
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc and /dev")
@@ -26,27 +26,6 @@ def model(tmp_path: Path) -> Path:
     path = tmp_path / "in.tflite"
     path.write_bytes(MODELS["branches_of_different_depth"].make())
     return path
-
-
-class Run:
-    """One run of the command in this process."""
-
-    def __init__(self, arguments: list[object], capture: pytest.CaptureFixture[str]) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "argv", ["tflm-plan", *map(str, arguments)])
-            with pytest.raises(SystemExit) as caught:
-                app.main()
-        self.code = caught.value.code or 0
-        self.out, self.err = capture.readouterr()
-
-    def refused(self, code: int) -> str:
-        """Check an error: its code, one line, nothing on stdout. Return the line."""
-        assert self.code == code, self.err
-        assert self.out == ""
-        (line,) = self.err.splitlines()
-        assert line.startswith("tflm-plan: error: ")
-        assert line.isprintable()
-        return line
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import Run
+from tests.command import Run
 from tests.models.handmade import MODELS
 from tflm_planner.cli.app import app
 from tflm_planner.support.errors import UsageError

@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.cli.test_cli import Run
+from tests.command import Run
 from tests.conftest import CNN, ROOT, needs_shared, needs_tflm, shared_models
 from tests.device.proxy import ModelFake, Proxy
 from tests.models.handmade import MODELS

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import Run
+from tests.command import Run
 from tests.conftest import CNN, ROOT, needs_tflm
 from tests.device.proxy import Fake, Proxy
 from tests.models.handmade import MODELS
-from tests.transforms.test_tile_odd_graphs import Chain
+from tests.models.small import Chain
 from tflm_planner.cost import Watch, case_of, latency_of, measured_of, profile_target, with_source
 from tflm_planner.cost.case import Case, canonical
 from tflm_planner.device import messages as m

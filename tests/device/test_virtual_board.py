@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import Run
+from tests.command import Run
 from tests.conftest import CNN, ROOT, needs_tflm
 from tests.device.proxy import Fake, Proxy
 from tests.fuzz.shell import call

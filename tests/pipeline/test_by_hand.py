@@ -8,8 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.conftest import SHARED, needs_shared, needs_tflm
-from tests.pipeline.test_tiles_end_to_end import wide
-from tests.transforms.test_partial_sums import bottleneck
+from tests.models.small import bottleneck, wide
 from tflm_planner.cli.app import app
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.axes import axis_map

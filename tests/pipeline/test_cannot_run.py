@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.build import Net
 from tests.models.handmade import MODELS as HANDMADE
-from tests.pipeline.test_unprovable_models import one_operator
+from tests.models.small import one_operator
 from tflm_planner.cli.app import app
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from tests.models.registry import add, conv, relu, start
+from tests.models.small import small_network
 from tflm_planner.pipeline import api
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.options import TilingOptions
@@ -18,25 +16,6 @@ LOOP = frozenset(
      "CONCATENATION", "PAD", "STRIDED_SLICE")
 )  # fmt: skip
 TILES = frozenset(("SLICE", "CONCATENATION", "PAD"))
-
-
-def small_network(seed: int) -> bytes:
-    """Convolutions, sums and RELUs on one small image, wired at random."""
-    chance = random.Random(seed)
-    shape = (1, chance.choice((8, 12, 18)), chance.choice((4, 8)), chance.choice((4, 8)))
-    net, graph, x = start(shape)
-    made = [x]
-    for i in range(chance.randint(3, 6)):
-        source = chance.choice(made[-2:])
-        kind = chance.choice(("conv", "conv", "sum", "relu"))
-        if kind == "conv":
-            made.append(conv(graph, source, shape, f"conv{i}"))
-        elif kind == "sum":
-            made.append(add(graph, source, made[-1], shape, f"sum{i}"))
-        else:
-            made.append(relu(graph, source, shape))
-    graph.outputs(relu(graph, made[-1], shape))
-    return net.finish()
 
 
 def permitted(**more: object) -> TilingOptions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tiling.test_search import narrow_rows
+from tests.models.small import narrow_rows
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving

@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from tests.tiling.test_search import narrow_rows
+from tests.models.small import narrow_rows
 from tests.transforms.row_loops import chain
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import planned_model as make

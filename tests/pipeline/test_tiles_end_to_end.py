@@ -6,26 +6,12 @@ import pytest
 
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.generator import random_model
-from tests.models.registry import SCALE, conv, relu, start
+from tests.models.small import wide
 from tests.transforms.plans import dialect_plan
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.transforms.tile.tile import band
-
-
-def wide(*, reshaped: bool = False) -> bytes:
-    """A chain of convolutions, and a RELU at its end; or with a RESHAPE before it, and none."""
-    net, graph, x = start((1, 24, 24, 4))
-    shape = (1, 24, 24, 4)
-    if reshaped:
-        y = graph.tensor("reshaped", shape, scale=SCALE, zero=2)
-        graph.op("RESHAPE", [x], [y], "ReshapeOptions", newShape=list(shape))
-        x = y
-    for i in range(4):
-        x = conv(graph, x, shape, f"layer{i}")
-    graph.outputs(x if reshaped else relu(graph, x, shape))
-    return net.finish()
 
 
 def tiled(data: bytes, **permission) -> api.PlanResult:

@@ -8,6 +8,7 @@ import pytest
 from tests.conftest import CNN, needs_tflm
 from tests.models.build import Net
 from tests.models.handmade import MODELS
+from tests.models.small import one_operator
 from tests.transforms.row_loops import chain
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
@@ -44,19 +45,6 @@ def maximum_of_int16() -> bytes:
     graph.op("LEAKY_RELU", [x], [y], "LeakyReluOptions", alpha=0.5)
     graph.op("REDUCE_MAX", [y, axes], [z], "ReducerOptions", version=2)
     graph.outputs(z)
-    return net.finish()
-
-
-def one_operator(kind: str, custom: str = "") -> bytes:
-    net = Net()
-    graph = net.graph()
-    x = graph.input("x", (1, 8, 4, 2), "float32")
-    y = graph.tensor("y", (1, 8, 4, 2), "float32")
-    if custom:
-        graph.custom(custom, [x], [y], b"")
-    else:
-        graph.op(kind, [x], [y])
-    graph.outputs(y)
     return net.finish()
 
 

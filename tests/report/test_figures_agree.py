@@ -18,7 +18,7 @@ from tests.fuzz.random_models import model_of
 from tests.models.build import Net
 from tests.models.handmade import MODELS
 from tests.models.random_loops import random_loops_model
-from tests.pipeline.test_never_worse import small_network
+from tests.models.small import small_network
 from tests.transforms.row_loops import chain
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import Run
+from tests.command import Run
 from tests.conftest import CNN
 from tests.models.build import Net
 from tests.transforms.row_loops import chain

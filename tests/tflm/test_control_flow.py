@@ -9,6 +9,7 @@ from tests.conftest import needs_tflm
 from tests.fuzz.random_plans import case_of, judge, spoil
 from tests.models.build import Net
 from tests.models.random_loops import random_loops_model
+from tests.models.small import swapping
 from tests.replay import replay
 from tests.transforms.row_loops import planned
 from tests.transforms.tiled import quick_differences
@@ -48,32 +49,8 @@ def test_the_validator_is_never_laxer_than_the_replay_on_loops(seed: int) -> Non
         assert not verdict.isupper(), detail
 
 
-def _swapping(*, swapped: bool) -> bytes:
-    """WHILE over two values that the body hands on, or swaps."""
-    net = Net()
-    graph = net.graph()
-    x, y = (graph.input(n, (1, 64), scale=0.1) for n in "xy")
-    condition, body = net.graph("condition"), net.graph("body")
-    i, *_ = (condition.input(n, (1,) if n == "i" else (1, 64), "int32" if n == "i" else "int8",
-                             **({} if n == "i" else {"scale": 0.1})) for n in "icd")  # fmt: skip
-    go = condition.tensor("go", (1,), "bool")
-    condition.op("LESS", [i, condition.constant("limit", [3])], [go], "LessOptions")
-    condition.outputs(go)
-    j = body.input("i", (1,), "int32")
-    a, b = (body.input(n, (1, 64), scale=0.1) for n in "ab")
-    after = body.tensor("after", (1,), "int32")
-    body.op("ADD", [j, body.constant("one", [1])], [after], "AddOptions")
-    body.outputs(after, *((b, a) if swapped else (a, b)))
-    last = graph.tensor("last", (1,), "int32")
-    outs = [graph.tensor(n, (1, 64), scale=0.1) for n in "vw"]
-    graph.op("WHILE", [graph.constant("zero", [0]), x, y], [last, *outs], "WhileOptions",
-             condSubgraphIndex=condition.index, bodySubgraphIndex=body.index)  # fmt: skip
-    graph.outputs(*outs, x)
-    return net.finish()
-
-
 def test_what_is_handed_on_lies_where_it_lay_even_if_it_is_needed_later() -> None:
-    model = read_model(planned(_swapping(swapped=False), overlap=False).data)
+    model = read_model(planned(swapping(swapped=False), overlap=False).data)
     offsets = carried_plan(model)
     assert offsets is not None
     (loop,) = (op for op in model.ops() if op.kind == "WHILE")
@@ -83,10 +60,10 @@ def test_what_is_handed_on_lies_where_it_lay_even_if_it_is_needed_later() -> Non
 
 
 def test_what_is_swapped_has_places_of_its_own() -> None:
-    model = read_model(_swapping(swapped=True))
+    model = read_model(swapping(swapped=True))
     pairs = {(a.name, b.name) for a, b in loop_pairs(timeline(model, reference_scratch))}
     assert not {("v", "a"), ("w", "b"), ("b", "v"), ("a", "w"), ("x", "v")} & pairs
-    assert replay(planned(_swapping(swapped=True), overlap=False).data) == []
+    assert replay(planned(swapping(swapped=True), overlap=False).data) == []
 
 
 def _choosing(*, doubled: bool) -> bytes:
@@ -145,14 +122,14 @@ def test_scratch_still_avoids_what_tflm_counts() -> None:
 
 def test_a_report_lists_the_variables_that_lie_in_one_place() -> None:
     """The faces of a variable, by name, as the plan in the file has them."""
-    report = api.plan(_swapping(swapped=False), None, api.PlanOptions(verify=None)).report
+    report = api.plan(swapping(swapped=False), None, api.PlanOptions(verify=None)).report
     listed = [a for a in report.allocation.aliases if a.startswith("a loop's variable")]
     assert "a loop's variable in one place: x, v, c, a" in listed
     assert all("x, " not in a for a in _listed(swapped=True))
 
 
 def _listed(*, swapped: bool) -> list[str]:
-    result = api.plan(_swapping(swapped=swapped), None, api.PlanOptions(verify=None))
+    result = api.plan(swapping(swapped=swapped), None, api.PlanOptions(verify=None))
     model = read_model(result.data)
     offsets = carried_plan(model)
     assert offsets is not None

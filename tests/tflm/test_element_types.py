@@ -175,4 +175,4 @@ def test_hybrid_models_are_refused(path) -> None:
 
 def test_the_script_writes_the_file_that_is_there() -> None:
     found = {kind: entry["runs"] for kind, entry in TABLE["operator"].items()}
-    assert typed_ops._written(found) == DATA.read_text("utf-8")
+    assert typed_ops.table_text(found) == DATA.read_text("utf-8")

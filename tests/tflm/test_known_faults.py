@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.models.build import Net
-from tests.transforms.test_tile_odd_graphs import Chain
+from tests.models.small import Chain
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.targets import load_target

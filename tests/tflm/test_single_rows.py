@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.transforms.test_tile_odd_graphs import SCALE, Chain
+from tests.models.small import SCALE, Chain
 from tests.transforms.tiled import tiled
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.kernels import computes_single_row

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from tests.models.registry import MODELS
-from tests.tflm.test_control_flow import _swapping
+from tests.models.small import swapping
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.versions import refuse_plan, version_notes
@@ -84,18 +84,18 @@ def test_a_model_that_needs_a_newer_operator_is_told() -> None:
 
 
 def test_plans_of_several_graphs_need_march_2023() -> None:
-    model = read_model(_swapping(swapped=True))
+    model = read_model(swapping(swapped=True))
     refuse_plan(model, of("2023-03-29"))
     with pytest.raises(ModelError, match=r"3 sub-graphs.*--tflm"):
         refuse_plan(model, load_target("arduino-2023"))
     refuse_plan(read_model(MODELS["chain"].make()), load_target("arduino-2023"))
     search = api.MemoryOptions(kernels=api.kernels_of(load_target("arduino-2023")))
     with pytest.raises(ModelError, match="would corrupt memory"):
-        api.plan(_swapping(swapped=False), None, api.PlanOptions(search, verify=None))
+        api.plan(swapping(swapped=False), None, api.PlanOptions(search, verify=None))
 
 
 def test_copies_onto_themselves_cost_time_before_july_2026() -> None:
-    model = read_model(_swapping(swapped=False))
+    model = read_model(swapping(swapped=False))
     (loop,) = (op for op in model.ops() if op.kind == "WHILE")
     offsets = dict.fromkeys(model.tensors(), 0)
     assert can(of("2026-08"), "skips_copies") and not can(of("2026-01"), "skips_copies")

@@ -322,7 +322,7 @@ def _ending(runtime: Any, models: Sequence[bytes]) -> int:
     os._exit(1)
 
 
-def _written(found: Mapping[str, list[str]]) -> str:
+def table_text(found: Mapping[str, list[str]]) -> str:
     lines = [
         "# Element types that TFLM's reference kernels take: a combination that is not listed does",
         "# not run. Written by `python -m tests.tflm.typed_ops` on the TFLM wheel: every type of",
@@ -352,4 +352,4 @@ if __name__ == "__main__":
     if "--serve" in sys.argv:
         _serve()
     else:
-        DATA.write_text(_written(what_runs(OPERATORS)))
+        DATA.write_text(table_text(what_runs(OPERATORS)))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.transforms.test_tile_odd_graphs import Chain
+from tests.models.small import Chain
 from tflm_planner.memory.allocators import Solution
 from tflm_planner.memory.order import Dag, Node, is_valid
 from tflm_planner.memory.problem import Plan, Problem

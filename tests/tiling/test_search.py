@@ -12,8 +12,7 @@ import pytest
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.generator import random_model
 from tests.models.registry import SCALE, add, conv, noise, relu, start
-from tests.pipeline.test_tiles_end_to_end import wide
-from tests.transforms.test_tile_odd_graphs import Chain
+from tests.models.small import Chain, narrow_rows, wide
 from tflm_planner.model.clone import clone
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
@@ -501,14 +500,6 @@ def test_the_whole_arena_counts_by_default():
     data = chain.finish()
     arena, head = (search(data, objective=o, overhead=2.0).best for o in ("arena", "head"))
     assert arena.arena < head.arena and head.head < arena.head
-
-
-def narrow_rows() -> bytes:
-    """Rows of 60 bytes enter a row of the result: four of these are a multiple of 16 bytes."""
-    chain = Chain((1, 120, 30, 1))
-    chain.conv(32, 1)
-    chain.pool()
-    return chain.finish()
 
 
 def test_parts_of_the_input_are_views_where_they_can_be(monkeypatch):

@@ -9,7 +9,7 @@ from collections import Counter
 
 from tests.models.generator import random_model
 from tests.replay import replay
-from tests.transforms.test_tile import random_scheme, random_sum
+from tests.transforms.random_tiles import random_scheme, random_sum
 from tests.transforms.tiled import (
     KINDS,
     RARE_KINDS,

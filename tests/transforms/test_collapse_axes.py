@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import needs_tflm
-from tests.transforms.test_tile_odd_graphs import Chain
+from tests.models.small import Chain
 from tests.transforms.tiled import outputs_of_both, quick_differences, tiled
 from tflm_planner.model.check import check
 from tflm_planner.model.ir import Op

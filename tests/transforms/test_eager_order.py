@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import needs_tflm
 from tests.models.generator import random_model
-from tests.transforms.test_tile_odd_graphs import Chain
+from tests.models.small import Chain
 from tests.transforms.tiled import quick_differences, tiled
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import needs_tflm
 from tests.models.attention import attention
-from tests.transforms.test_operator_tiles import One
+from tests.models.small import One
 from tests.transforms.tiled import outputs_of_both
 from tflm_planner.model.check import check
 from tflm_planner.model.serde import read_model, write_model

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import needs_tflm
-from tests.models.build import Graph, Net
+from tests.models.small import One
 from tests.transforms.tiled import quick_differences, tiled
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.axis_rules import Range
@@ -15,35 +15,6 @@ from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.resizing import resized
 from tflm_planner.transforms.tile.tile import CHANNELS, COLUMNS, ROWS, TiledRegion
 from tflm_planner.transforms.tile.tiler import HALOS
-
-
-class One:
-    """One operator between two RELUs, so that neither end is the model's."""
-
-    def __init__(self, shape: tuple[int, ...], dtype: str = "int8") -> None:
-        self.net = Net()
-        self.graph: Graph = self.net.graph()
-        self.dtype = dtype
-        self.scale = {} if dtype == "float32" else {"scale": 0.1}
-        x = self.graph.input("x", shape, dtype, **self.scale)
-        self.x = self.relu(x, shape)
-        self.count = 0
-
-    def tensor(self, shape: tuple[int, ...]) -> int:
-        self.count = len(self.graph.table.tensors)
-        return self.graph.tensor(f"t{self.count}", shape, self.dtype, **self.scale)
-
-    def relu(self, x: int, shape: tuple[int, ...]) -> int:
-        y = self.tensor(shape)
-        self.graph.op("RELU", [x], [y])
-        return y
-
-    def integers(self, *values: int) -> int:
-        return self.graph.constant(f"c{len(self.graph.table.tensors)}", list(values))
-
-    def finish(self, *results: tuple[int, tuple[int, ...]]) -> bytes:
-        self.graph.outputs(*(self.relu(y, shape) for y, shape in results))
-        return self.net.finish()
 
 
 def checked(data: bytes, scheme: TiledRegion) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import needs_tflm
 from tests.models.registry import add, conv, relu, start
-from tests.transforms.test_operator_tiles import One
+from tests.models.small import One, bottleneck
 from tests.transforms.tiled import outputs_of_both, quick_differences, tiled
 from tflm_planner.model.serde import read_model
 from tflm_planner.transforms.tile.partial_sums import largest_sum
@@ -16,38 +16,6 @@ from tflm_planner.transforms.tile.tile import ROWS, SUM, TiledRegion
 
 def sums(parts: int, *ops: int) -> TiledRegion:
     return TiledRegion(ops, ((SUM, parts),))
-
-
-def bottleneck(dtype: str = "int8", activation: int = 0) -> bytes:
-    """8 channels to 24, a depthwise convolution, and back to 6: figure 5 of MOTES."""
-    one, rng = One((1, 6, 5, 8), dtype), np.random.default_rng(4)
-
-    def constant(name, shape, axis, size):
-        if dtype == "float32":
-            return one.graph.constant(name, rng.normal(size=shape) * size, dtype)
-        scales = np.linspace(0.5, 1.5, shape[axis]) * size / 60
-        return one.graph.constant(
-            name, rng.integers(-127, 128, shape), "int8", scale=scales, axis=axis
-        )
-
-    def bias(name, channels):
-        values = rng.integers(-300, 301, channels)
-        if dtype == "float32":
-            return one.graph.constant(name, values / 300, dtype)
-        return one.graph.constant(name, values, "int32", scale=np.full(channels, 0.001))
-
-    plain = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
-    a, b, c = (one.tensor((1, 6, 5, n)) for n in (24, 24, 6))
-    wide = [one.x, constant("w1", (24, 1, 1, 8), 0, 0.3), bias("b1", 24)]
-    deep = [a, constant("w2", (1, 3, 3, 24), 3, 0.3), bias("b2", 24)]
-    narrow = [b, constant("w3", (6, 1, 1, 24), 0, 0.3), bias("b3", 6)]
-    one.graph.op("CONV_2D", wide, [a], "Conv2DOptions", **plain)
-    options = {**plain, "depthMultiplier": 1}
-    one.graph.op("DEPTHWISE_CONV_2D", deep, [b], "DepthwiseConv2DOptions", **options)
-    more = {**plain, "fusedActivationFunction": activation}
-    one.graph.op("CONV_2D", narrow, [c], "Conv2DOptions", **more)
-    one.graph.outputs(c)
-    return one.net.finish()
 
 
 def apart(data: bytes, made: bytes) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +12,14 @@ from hypothesis import strategies as st
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.generator import random_model
 from tests.replay import replay
-from tests.transforms.tiled import KINDS, dialect_of, quick_differences, same_bits, tiled
-from tflm_planner.model.draft import is_convex
+from tests.transforms.random_tiles import random_scheme
+from tests.transforms.tiled import (
+    KINDS,
+    dialect_of,
+    quick_differences,
+    same_bits,
+    tiled,
+)
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
 from tflm_planner.pipeline import api
@@ -22,9 +27,7 @@ from tflm_planner.transforms.tile.boxes import cuts
 from tflm_planner.transforms.tile.operator_tiles import BORDERS
 from tflm_planner.transforms.tile.tile import (
     CHANNELS,
-    COLUMNS,
     ROWS,
-    SUM,
     Patch,
     Tile,
     TiledRegion,
@@ -38,32 +41,6 @@ SLOW = settings(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-
-
-def random_scheme(data: bytes, seed: int) -> TiledRegion | None:
-    """A random convex run of operators, split along random axes in a random way."""
-    rng = random.Random(seed)
-    ops = read_model(data).main.ops
-    first = rng.randrange(len(ops))
-    last = rng.randrange(first, min(len(ops), first + 8))
-    chosen = [i for i in range(first, last + 1) if rng.random() < 0.9] or [first]
-    if not is_convex(ops, [ops[i] for i in chosen]):
-        chosen = list(range(first, last + 1))
-    halo = rng.choice(HALOS)
-    axes = [(ROWS,), (ROWS,), (COLUMNS,), (CHANNELS,), (0,), (ROWS, COLUMNS), (ROWS, CHANNELS)]
-    picked = rng.choice(axes if halo == "recompute" else axes[:5])
-    splits = tuple((a, rng.randint(2, 4 if len(picked) > 1 else 12)) for a in picked)
-    border, backward, eager = rng.choice(BORDERS), rng.random() < 0.3, rng.random() < 0.4
-    return TiledRegion(tuple(chosen), splits, halo, border, backward, eager)
-
-
-def random_sum(data: bytes, seed: int) -> TiledRegion:
-    """A short run of operators whose results, with luck, are sums, in shares."""
-    rng = random.Random(seed)
-    count = len(read_model(data).main.ops)
-    last = rng.randrange(count)
-    return TiledRegion(tuple(range(rng.randrange(max(0, last - 2), last + 1), last + 1)),
-                  ((SUM, rng.randint(2, 5)),))  # fmt: skip
 
 
 @needs_tflm

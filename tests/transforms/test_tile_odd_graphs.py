@@ -6,59 +6,14 @@ import numpy as np
 import pytest
 
 from tests.conftest import needs_tflm
-from tests.models.build import Graph, Net
+from tests.models.build import Graph
+from tests.models.small import SCALE, Chain
 from tests.transforms.tiled import quick_differences, tiled
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop
 from tflm_planner.transforms.tile.tile import CHANNELS, ROWS, Tile, TiledRegion
-
-SCALE = 0.05
-ONES = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
-
-
-class Chain:
-    """Operators on one image, one after the other."""
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.net = Net()
-        self.graph: Graph = self.net.graph()
-        self.rng = np.random.default_rng(5)
-        self.shape, self.x = shape, self.graph.input("x", shape, scale=SCALE, zero=2)
-
-    def tensor(self, shape: tuple[int, ...]) -> int:
-        name = f"t{len(self.graph.table.tensors)}"
-        return self.graph.tensor(name, shape, scale=SCALE, zero=2)
-
-    def conv(self, channels: int, size: int, *, keep: bool = True) -> int:
-        """A SAME convolution of the newest image."""
-        scales = np.full(channels, 1 / 300)
-        weights = self.rng.integers(-127, 128, (channels, size, size, self.shape[-1]))
-        w = self.graph.constant(f"w{self.x}", weights, "int8", scale=scales)
-        b = self.graph.constant(f"b{self.x}", np.zeros(channels), scale=SCALE * scales)
-        shape = (*self.shape[:3], channels)
-        y = self.tensor(shape)
-        self.graph.op("CONV_2D", [self.x, w, b], [y], "Conv2DOptions", version=3, **ONES)
-        if keep:
-            self.x, self.shape = y, shape
-        return y
-
-    def pool(self, of: int | None = None) -> int:
-        """A 2x2 VALID pool with stride 2."""
-        batch, height, width, channels = self.shape
-        shape = (batch, height // 2, width // 2, channels)
-        y = self.tensor(shape)
-        fields = {"strideH": 2, "strideW": 2, "filterHeight": 2, "filterWidth": 2, "padding": 1}
-        source = self.x if of is None else of
-        self.graph.op("MAX_POOL_2D", [source], [y], "Pool2DOptions", version=2, **fields)
-        if of is None:
-            self.x, self.shape = y, shape
-        return y
-
-    def finish(self, *outputs: int) -> bytes:
-        self.graph.outputs(*(outputs or (self.x,)))
-        return self.net.finish()
 
 
 @pytest.mark.parametrize(("size", "rows"), [(1, 9), (3, 8)])
