@@ -14,9 +14,9 @@ from __future__ import annotations
 import argparse
 import time
 
-from tests.tflm import truth
-from tests.tflm.replay import Shape
-from tests.tflm.single_op import Runner, model_of, op_of, random_inputs
+from tests.tflm import measured_overlaps
+from tests.tflm.kernel_loops import Shape
+from tests.tflm.overlap_trials import Runner, model_of, op_of, random_inputs
 from tflm_planner.tflm.kernels import KernelBuild, known_builds
 from tflm_planner.tflm.kernels.contracts import (
     exact_bound,
@@ -55,11 +55,11 @@ def _measured() -> None:
     print(f"{'operator':24}{'library':16}{'bound':>10}{'replay':>8}{'measured':>10}")
     close: list[int] = []
     exact = total = 0
-    for record in truth.records():
-        shape = truth.SHAPES.get(record["op"])
+    for record in measured_overlaps.records():
+        shape = measured_overlaps.SHAPES.get(record["op"])
         if shape is None:
             continue
-        op, library = op_of(model_of(shape)), truth.TARGETS[record["target"]]
+        op, library = op_of(model_of(shape)), measured_overlaps.TARGETS[record["target"]]
         smallest = _replayed(shape, library)
         measured = record["min_safe_D"]
         total += 1
@@ -88,7 +88,7 @@ def _replayed(shape: Shape, library: KernelBuild) -> int | None:
 def _swept() -> None:
     print(f"{'reference kernels of the wheel':56}{'bound':>8}{'replay':>8}{'wheel':>8}")
     with Runner() as runner:
-        for name, shape in truth.SHAPES.items():
+        for name, shape in measured_overlaps.SHAPES.items():
             size = (shape.batch, shape.h, shape.w, shape.ci)
             least = _replayed(shape, REFERENCE) or 0
             distances = list(range(max(0, least - 40), min(shape.bytes_out, least + 40) + 1))

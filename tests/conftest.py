@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,13 @@ def shared_models() -> list[Path]:
     return sorted((SHARED / "models").rglob("*.tflite")) + sorted(
         (SHARED / "experiments").rglob("*.tflite")
     )
+
+
+@cache
+def published(name: str) -> bytes:
+    """One of them by its file's name."""
+    (path,) = (SHARED / "models").rglob(name)
+    return path.read_bytes()
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def build_lean(folder: Path, old: bool) -> Path:
     """Compiles the lean library with stubs of TFLM; `old`: as the library of 2023."""
     program = folder / f"lean_test_{'old' if old else 'new'}"
     flags = ("-DSTUB_2023",) if old else ()
-    return _compiled("lean_test", program, [LEAN], HERE / "stub", flags)
+    return _compiled("lean_test", program, [LEAN], HERE.parent / "stubs" / "kernels", flags)
 
 
 def _compiled(

@@ -21,7 +21,7 @@ from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import load_target
 
-STUB = Path(__file__).parent / "stub_tflm"
+STUB = Path(__file__).parents[1] / "stubs" / "resolver"
 ROOT = Path(__file__).parents[2]
 M4 = load_target("cortex-m4/cmsis-nn")
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
@@ -233,7 +233,7 @@ def test_a_lean_model_gets_the_lean_resolver_and_its_pool(tmp_path: Path) -> Non
         (tmp_path / file).write_text(text)
     (tmp_path / "main.cpp").write_text(LEAN_MAIN)
     library = ROOT / "arduino_runner" / "src" / "lean"
-    stub = ROOT / "tests" / "arduino" / "stub"
+    stub = ROOT / "tests" / "stubs" / "kernels"
     sources = ["main.cpp", "net_model_data.cpp", str(library / "lean.cpp")]
     compiled(tmp_path, sources, stub, library)
     assert subprocess.run([tmp_path / "program"], check=False).returncode == 0

@@ -15,7 +15,6 @@ from tests.conftest import CNN, ROOT, needs_shared, needs_tflm, shared_models
 from tests.device.proxy import ModelFake, Proxy
 from tests.models.handmade import MODELS
 from tests.models.handmade_flow import while_loop
-from tests.tflm.test_lean import pooled
 from tflm_planner.device import messages as m
 from tflm_planner.device.board import BoardAllocation, BoardClient, connect
 from tflm_planner.device.energy import metered_power, stated_power
@@ -30,7 +29,9 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.memory_plan import silent
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.targets import load_target
+from tflm_planner.transforms.base import run
 
 SCHEMA = json.loads((ROOT / "schema" / "measurement.schema.json").read_text())
 
@@ -215,7 +216,9 @@ def test_models_whose_order_is_not_known() -> None:
 def test_lean_firmware_is_measured_against_lean_predictions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    data = write_model(pooled(CNN.read_bytes()))
+    model = read_model(CNN.read_bytes())
+    run(model, WritePool())
+    data = write_model(model)
     allocate, asked = BoardClient.allocate, list[tuple[bool, int]]()
 
     def lean_allocate(

@@ -16,6 +16,8 @@ from tests.command import Run
 from tests.conftest import CNN, ROOT, needs_tflm
 from tests.device.proxy import Fake, Proxy
 from tests.fuzz.shell import call
+from tests.processes import kill_children, posix_only
+from tflm_planner.device import line, station
 from tflm_planner.device import messages as m
 from tflm_planner.device.framing import Frame
 from tflm_planner.device.host_runtime import HostEngine
@@ -51,11 +53,11 @@ def test_two_processes_and_a_serial_port_between_them(tmp_path: Path) -> None:
 
 
 @needs_tflm
+@posix_only
 def test_tflm_ends_its_process_and_the_board_goes_on() -> None:
     engine, data = HostEngine(), CNN.read_bytes()
     engine.load(data, 1 << 20)
-    assert engine._child is not None
-    engine._child._process.kill()
+    assert kill_children("tflm_planner.device.host_runtime_worker") == 1
     with pytest.raises(Refusal) as caught:
         engine.run(engine.fill(1), 0)
     assert caught.value.code == m.Error.INVOKE_FAILED
@@ -73,8 +75,7 @@ def test_tflm_ends_its_process_and_the_board_goes_on() -> None:
 def test_exit_code_6_and_one_line(
     fault: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tflm_planner.device.station.RETURN", 0.3)
-    monkeypatch.setattr("tflm_planner.device.station.Station.__init__.__defaults__", (None, 0.3))
+    monkeypatch.setattr(station, "reopen", lambda port, baud, _: line.reopen(port, baud, 0.3))
     engine = Fake()
     gate = threading.Event()
     if fault == "hang":

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.mutations import packed
+from tests.model_replay import Place, Ranges, replay
 from tests.models.build import schema
 from tests.models.generator import KINDS, random_model
-from tests.replay import Place, Ranges, replay
 from tflm_planner.model.ir import Op
 from tflm_planner.tflm.kernels.contracts import InputOverlap
 from tflm_planner.tflm.target_kernels import TargetKernels

@@ -19,8 +19,8 @@ import numpy as np
 
 from tests.fuzz.mutations import Rng
 from tests.fuzz.random_models import model_of, search_options
+from tests.model_replay import Place, replay
 from tests.models.random_loops import random_loops_model
-from tests.replay import Place, replay
 from tflm_planner.memory.problem import Buffer, Plan, Problem, Violation, validate
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.serde import read_model

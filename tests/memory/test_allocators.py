@@ -6,23 +6,24 @@ import importlib.util
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_problems import brute_force, chain, paint, problems, sliding_chains
 
-from tests.work import assert_near_linear
+from tests.call_counts import assert_near_linear
 from tflm_planner.memory.allocators import (
     Solution,
     best_of,
+    climbing,
     exact,
     greedy,
     portfolio,
     slide,
 )
 from tflm_planner.memory.allocators.arrays import Arrays
-from tflm_planner.memory.allocators.climbing import climb
 from tflm_planner.memory.allocators.items import alias_sets, bind, choose_all, without_aliases
 from tflm_planner.memory.allocators.sections import sections_of
 from tflm_planner.memory.bounds import lower_bound, pairwise_bounds
@@ -56,7 +57,7 @@ def test_every_plan_is_legal_and_none_below_the_bound(problem: Problem) -> None:
             assert validate(problem, plan) == [] and paint(problem, plan)
             assert plan.height(problem) >= bound
         order = list(range(len(items)))
-        plan = items.plan(climb(Arrays.of(items), order, bound=bound, rounds=20).tolist())
+        plan = items.plan(climbing.climb(Arrays.of(items), order, bound=bound, rounds=20).tolist())
         assert validate(problem, plan) == []
 
 
@@ -231,32 +232,52 @@ def test_hard_problems_reach_their_bound(seed: int) -> None:
     assert solution.optimal
 
 
-def test_effort_follows_what_can_be_won(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def slices(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What each exact search was granted, where none finds anything, nor does local search."""
     granted: list[float] = []
+    climb = climbing.climb
 
     class Idle:
-        """Searches nothing, and takes a slice each time."""
+        """Searches nothing, and takes a slice of each order at a time."""
 
         def __init__(self, items: object, *, high: int, bound: int = 0, seed: int = 0) -> None:
             self.low, self.high, self.slices, self.offsets, self.sections = 0, high, 0.0, None, None
+            granted.append(0.0)
 
-        def advance(self, slices: int, enough) -> None:
+        def advance(self, slices: int, enough: Callable[[], bool]) -> None:
             for _ in range(slices):
-                self.slices += 1
-                granted[-1] += 1
                 if enough():
                     break
+                self.slices += len(exact.PREORDERS)
+                granted[-1] += len(exact.PREORDERS)
 
     monkeypatch.setattr(exact, "Minimiser", Idle)
-    monkeypatch.setattr(portfolio, "_CLIMB_ROUNDS", 0)
-    problem = hard(80, 0)
+    monkeypatch.setattr(climbing, "climb", lambda *a, **more: climb(*a, **{**more, "rounds": 0}))
+    return granted
+
+
+def below_a_large_buffer(problem: Problem) -> Problem:
+    """The same, beside a buffer that lives all the time, next to which any gain is little."""
+    end = max(b.end for b in problem.buffers)
+    size = 400 * sum(b.size for b in problem.buffers)
+    return Problem((*problem.buffers, Buffer("large", size, 0, end)))
+
+
+def test_effort_follows_what_can_be_won(slices: list[float]) -> None:
     for allocators in (["best"], ["exact"]):
-        for little in (200, 1):
-            monkeypatch.setattr(portfolio, "_LITTLE", little)
-            granted.append(0)
+        for problem in (hard(80, 0), below_a_large_buffer(hard(80, 0))):
             best_of(problem, allocators=allocators)
-    much, small, named, named_small = granted
-    assert small < much < named == named_small
+    much, small, named, named_small = slices
+    assert 0 < small < much < named == named_small
+
+
+@pytest.mark.parametrize("effort", [0.1, 1.0, 2.0])
+def test_no_call_spends_more_slices_than_the_budget_has(effort: float, slices: list[float]) -> None:
+    """But for the last slice of each order."""
+    best_of(hard(80, 0), effort=effort)
+    budget = portfolio.SLICES * effort
+    assert budget <= sum(slices) < budget + len(exact.PREORDERS)
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:
@@ -292,21 +313,6 @@ def test_a_search_that_is_over_has_a_plan_all_the_same() -> None:
     stop.interrupt()
     stack = sum(b.size for b in problem.buffers)
     assert best_of(problem, stop=stop).height < stack
-
-
-def test_no_call_spends_more_slices_than_the_budget_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    spent: list[float] = []
-    search = portfolio._Portfolio._search
-
-    def watched(self, searches, every, budget):
-        search(self, searches, every, budget)
-        spent.append(sum(m.slices for _, m in searches) - budget)
-
-    monkeypatch.setattr(portfolio._Portfolio, "_search", watched)
-    monkeypatch.setattr(portfolio, "_CLIMB_ROUNDS", 0)
-    monkeypatch.setattr(exact, "WORK_PER_SLICE", 600)
-    best_of(hard(80, 0))
-    assert spent and all(over <= len(exact.PREORDERS) for over in spent)
 
 
 def test_progress_falls_to_the_final_height() -> None:

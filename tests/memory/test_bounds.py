@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from random_problems import brute_force, chain, problems, sliding_chains
 
-from tests.work import assert_near_linear
+from tests.call_counts import assert_near_linear
 from tflm_planner.memory.allocators import best_of
 from tflm_planner.memory.bounds import (
     footprint,

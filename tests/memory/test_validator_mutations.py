@@ -12,8 +12,8 @@ import pytest
 
 from tests.fuzz.random_models import model_of
 from tests.fuzz.random_plans import EXCUSES, Case, case_of, judge, spoil
+from tests.model_replay import PLAN, replay
 from tests.models.handmade import MODELS
-from tests.replay import PLAN, replay
 from tflm_planner.memory.problem import Buffer, Plan, Problem, Violation, validate
 from tflm_planner.model.serde import read_model, write_model
 

@@ -71,7 +71,8 @@ def buffer_starts(data: bytes) -> list[int]:
     for i in range(model.BuffersLength()):
         buffer = model.Buffers(i)
         if buffer.DataLength() > 0:
-            starts.append(buffer._tab.Vector(buffer._tab.Offset(4)))
+            view = np.asarray(buffer.DataAsNumpy())
+            starts.append(view.ctypes.data - np.frombuffer(data, np.uint8).ctypes.data)
         if buffer.Offset() > 1:
             starts.append(buffer.Offset())
     return starts

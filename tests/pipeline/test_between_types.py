@@ -7,8 +7,8 @@ import pytest
 
 from tests.conftest import needs_tflm
 from tests.fuzz.random_models import check, model_of, types_in_place
+from tests.model_replay import replay
 from tests.models.build import Net
-from tests.replay import replay
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.report.document import Report

@@ -293,7 +293,7 @@ def test_the_header_runs_the_pair(tmp_path: Path, size: int, rows: int) -> None:
     (tmp_path / "strips.h").write_text(header(found, "net", api.load_target(M4)))
     (tmp_path / "main.cpp").write_text(text)
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsanitize=address"]
-    stub = ROOT / "tests" / "stub_strips"
+    stub = ROOT / "tests" / "stubs" / "interpreter"
     subprocess.run(
         ["g++", *flags, "-I", stub, "-I", ".", "main.cpp", "-o", "program"],
         cwd=tmp_path, check=True,

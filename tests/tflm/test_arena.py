@@ -1,11 +1,12 @@
 import json
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.call_counts import assert_near_linear
+from tests.conftest import SHARED, published
 from tests.models import handmade  # noqa: F401  (fills the registry)
 from tests.models.build import Net
 from tests.models.generator import random_model
@@ -13,14 +14,12 @@ from tests.models.registry import MODELS as HANDMADE
 from tests.tflm.custom_models import MODELS as OPERATORS
 from tests.tflm.registered import BUILTIN, CUSTOM
 from tests.tflm.wheel import Wheel
-from tests.work import assert_near_linear
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.arena.predict import PARTS, Arena, arena_of, head_of
 from tflm_planner.tflm.kernels.operator_allocations import OPERATORS as KNOWN
 from tflm_planner.tflm.targets import all_targets, load_target
 from tflm_planner.transforms.attach_plan import carried_plan
 
-SHARED = Path(__file__).parents[3] / "shared"
 TRUTH = SHARED / "truth" / "arena.json"
 TARGETS = {
     "m4-cmsis": "cortex-m4/cmsis-nn",
@@ -40,12 +39,6 @@ def predicted(data: bytes, target: str) -> Arena:
 @cache
 def truth() -> list[dict[str, Any]]:
     return json.loads(TRUTH.read_text()) if TRUTH.exists() else []
-
-
-@cache
-def published(name: str) -> bytes:
-    (path,) = (SHARED / "models").rglob(name)
-    return path.read_bytes()
 
 
 @pytest.mark.skipif(not TRUTH.exists(), reason="no measurements here")

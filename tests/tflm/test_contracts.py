@@ -8,9 +8,16 @@ import numpy as np
 import pytest
 
 from tests.models.build import Net
-from tests.tflm import truth
-from tests.tflm.replay import Shape, columns, depthwise_mve, kernel, safe_distances, smallest_safe
-from tests.tflm.single_op import (
+from tests.tflm import measured_overlaps
+from tests.tflm.kernel_loops import (
+    Shape,
+    columns,
+    depthwise_mve,
+    kernel,
+    safe_distances,
+    smallest_safe,
+)
+from tests.tflm.overlap_trials import (
     model_of,
     op_of,
     pad_model,
@@ -314,15 +321,15 @@ def test_whole_layers_are_replayed() -> None:
 # --- what real kernels did on an emulated Cortex-M ------------------------------------------
 
 
-@pytest.mark.skipif(not truth.PATH.exists(), reason="no measurements at hand")
+@pytest.mark.skipif(not measured_overlaps.PATH.exists(), reason="no measurements at hand")
 def test_contracts_hold_on_real_cortex_m_kernels() -> None:
     checked = 0
-    for record in truth.records():
-        shape = truth.SHAPES.get(record["op"])
+    for record in measured_overlaps.records():
+        shape = measured_overlaps.SHAPES.get(record["op"])
         if shape is None:
             continue
         assert (shape.bytes_in, shape.bytes_out) == (record["n_in"], record["n_out"])
-        library, op = truth.TARGETS[record["target"]], op_of(model_of(shape))
+        library, op = measured_overlaps.TARGETS[record["target"]], op_of(model_of(shape))
         measured, where = record["min_safe_D"], f"{record['op']} on {record['target']}"
         allowed = exact_bound(op, library)
         if allowed is not None and allowed.step == 1:
@@ -338,12 +345,14 @@ def test_contracts_hold_on_real_cortex_m_kernels() -> None:
     assert checked >= 125
 
 
-@pytest.mark.skipif(not truth.PATH.exists(), reason="no measurements at hand")
+@pytest.mark.skipif(not measured_overlaps.PATH.exists(), reason="no measurements at hand")
 def test_other_operators_on_real_cortex_m_kernels() -> None:
-    for record in truth.records():
+    for record in measured_overlaps.records():
         if record["op"] == "add":
             assert record["D0_safe"] and list(sharings(_addition()))
-            assert not list(input_overlap_contract(_addition(), truth.TARGETS[record["target"]]))
+            assert not list(
+                input_overlap_contract(_addition(), measured_overlaps.TARGETS[record["target"]])
+            )
 
 
 def _addition() -> Op:
@@ -369,7 +378,7 @@ def test_grouped_passes_never_leave_their_channels() -> None:
 
 def test_random_inputs_reach_every_value() -> None:
     """The sweeps prove nothing with inputs that hide a lost byte."""
-    from tests.tflm.single_op import random_inputs
+    from tests.tflm.overlap_trials import random_inputs
 
     values = random_inputs((1, 40, 40, 8), 1, 2)
     assert int(values[0].max()) - int(values[0].min()) == 255 and not np.array_equal(

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tests.tflm.replay import Shape, reference, safe_distances, smallest_safe
-from tests.tflm.single_op import (
+from tests.tflm.kernel_loops import Shape, reference, safe_distances, smallest_safe
+from tests.tflm.overlap_trials import (
     Runner,
     model_of,
     op_of,

@@ -7,10 +7,10 @@ import pytest
 
 from tests.conftest import needs_tflm
 from tests.fuzz.random_plans import case_of, judge, spoil
+from tests.model_replay import replay
 from tests.models.build import Net
 from tests.models.random_loops import random_loops_model
 from tests.models.small import swapping
-from tests.replay import replay
 from tests.transforms.row_loops import planned
 from tests.transforms.tiled import quick_differences
 from tflm_planner.model.serde import read_model

@@ -8,11 +8,11 @@ import pytest
 
 from tests.conftest import SHARED, needs_shared, needs_tflm, shared_models
 from tests.models.build import Net
-from tests.tflm import typed_ops
+from tests.tflm import element_type_trials
+from tests.tflm.element_type_trials import DATA, UNIVERSE, what_runs  # fmt: skip
+from tests.tflm.element_type_trials import OPERATORS as TYPED
 from tests.tflm.operator_models import MODELS as OPERATORS
 from tests.tflm.registered import BUILTIN
-from tests.tflm.typed_ops import DATA, UNIVERSE, what_runs  # fmt: skip
-from tests.tflm.typed_ops import OPERATORS as TYPED
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.element_types import cannot_run, newly_unsupported, unsupported
@@ -175,4 +175,4 @@ def test_hybrid_models_are_refused(path) -> None:
 
 def test_the_script_writes_the_file_that_is_there() -> None:
     found = {kind: entry["runs"] for kind, entry in TABLE["operator"].items()}
-    assert typed_ops.table_text(found) == DATA.read_text("utf-8")
+    assert element_type_trials.table_text(found) == DATA.read_text("utf-8")

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import SHARED, published
 from tests.models.generator import random_model
 from tests.models.registry import conv, noise, start
-from tests.tflm.test_arena import SHARED, published
 from tflm_planner.model.edit import add_metadata, remove_metadata
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model

@@ -10,8 +10,8 @@ import pytest
 
 from tests.conftest import needs_tflm
 from tests.models.build import TYPES
-from tests.tflm.replay import smallest_safe
-from tests.tflm.single_op import RETYPED, Runner, inputs_of_type, op_of, retyping_model
+from tests.tflm.kernel_loops import smallest_safe
+from tests.tflm.overlap_trials import RETYPED, Runner, inputs_of_type, op_of, retyping_model
 from tflm_planner.memory.problem import UNBOUNDED
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.kernels import known_builds

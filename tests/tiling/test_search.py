@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +15,7 @@ from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.generator import random_model
 from tests.models.registry import SCALE, add, conv, noise, relu, start
 from tests.models.small import Chain, narrow_rows, wide
+from tests.processes import kill_children, posix_only
 from tflm_planner.model.clone import clone
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
@@ -29,7 +32,7 @@ from tflm_planner.tiling.evaluate.candidate import (
 )
 from tflm_planner.tiling.evaluate.equivalence import IntervalSignatures
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
-from tflm_planner.tiling.evaluate.workers import Workers, _Child
+from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import Tiling, TilingOptions, TilingResult, pareto_front
 from tflm_planner.tiling.search import search_tiles
@@ -374,18 +377,15 @@ def test_the_number_of_processes_changes_nothing(cnn):
     assert results[0].best.regions and results[0] == results[1]
 
 
+@posix_only
 def test_jobs_of_a_dead_child_are_run_here():
     workers = Workers(wide(), options(workers=2, new_kinds=None, search_budget=AT_ONCE))
     try:
         requests = [EvaluationRequest(Candidate((band(0, k, 2),), False)) for k in range(4)]
         truth = [workers.evaluator.evaluate(q) for q in requests]
         assert None not in truth
-        workers._start_children()
-        assert all(child.ready.wait(60) for child in workers._children)
-        assert workers.evaluate(requests[:2]) == truth[:2]
-        for child in workers._children:
-            child.process.kill()
-            child.process.wait()
+        assert workers.evaluate(requests[:2]) == truth[:2]  # ends when the child is up
+        assert kill_children("tflm_planner.tiling.evaluate.worker") == 1
         assert workers.evaluate(requests) == truth
     finally:
         workers.close()
@@ -408,9 +408,12 @@ class Dividing:
         return 1 // 0
 
 
-def test_nobody_waits_for_a_child_that_never_comes_up(monkeypatch):
-    monkeypatch.setattr("tflm_planner.support.children.sys.executable", "sleep")
-    monkeypatch.setattr(_Child, "send_model", lambda self, _: None)
+@posix_only
+def test_nobody_waits_for_a_child_that_never_comes_up(monkeypatch, tmp_path):
+    idle = tmp_path / "idle"
+    idle.write_text("#!/bin/sh\nexec sleep 600\n")
+    idle.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(idle))
     budget = replace(SMALL, jobs_before_processes=0)
     workers = Workers(wide(), options(workers=2, search_budget=budget))
     try:
@@ -539,14 +542,18 @@ def test_a_budget_takes_the_fastest_that_fits(cnn):
     assert found.overhead < smallest.best.overhead
 
 
-def test_an_interrupt_keeps_the_best_so_far(cnn, monkeypatch):
-    def interrupted(*_):
-        raise StoppedError
+def test_an_interrupt_keeps_the_best_so_far():
+    """Before neighbours of a tiling are looked at."""
+    stop, said = Stop(), []
 
-    monkeypatch.setattr(
-        "tflm_planner.tiling.segment_search.SegmentSearch._evaluate_neighbours", interrupted
-    )
-    assert search(cnn).best.regions
+    def interrupt(message):
+        said.append(message)
+        if re.match(r"tiling: [\d,]+ B, \d+ intervals tried", message):
+            stop.interrupt()
+
+    asked = options(new_kinds=frozenset(), overhead=1.2)
+    assert search_tiles(narrow_rows(), asked, interrupt, stop=stop).best.regions
+    assert stop.is_over and not any("planned" in message for message in said)
 
 
 def test_the_front_holds_tilings_that_none_beats():

@@ -7,8 +7,8 @@ import sys
 import traceback
 from collections import Counter
 
+from tests.model_replay import replay
 from tests.models.generator import random_model
-from tests.replay import replay
 from tests.transforms.random_tiles import random_scheme, random_sum
 from tests.transforms.tiled import (
     KINDS,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.model_replay import replay
 from tests.models.build import Net
 from tests.models.maker import Value
 from tests.models.operators import Operators
-from tests.replay import replay
 from tests.tflm.wheel import Wheel
 from tests.transforms.tiled import quick_differences
 from tflm_planner.model.ir import Graph, Op

@@ -6,7 +6,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from tests.replay import replay
+from tests.model_replay import replay
 from tests.tflm.wheel import Wheel
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model

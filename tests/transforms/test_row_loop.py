@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.model_replay import replay
 from tests.models.build import Net
-from tests.replay import replay
 from tests.tflm.wheel import Wheel
 from tests.transforms.row_loops import chain as _chain
 from tests.transforms.row_loops import faults, planned, random_blocks, random_loops, streamed

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.model_replay import replay
 from tests.models.generator import random_model
-from tests.replay import replay
 from tests.transforms.random_tiles import random_scheme
 from tests.transforms.tiled import (
     KINDS,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.model_replay import Place as ReplayPlace
+from tests.model_replay import Ranges
 from tests.models.generator import KINDS as ALL_KINDS
-from tests.replay import Place as ReplayPlace
-from tests.replay import Ranges
 from tflm_planner.model.edit import Snapshot
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from tests.conftest import CNN, needs_tflm
 from tests.models.handmade import MODELS
 from tests.models.registry import IMAGE, conv, relu, start
+from tests.processes import kill_children, posix_only
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
@@ -26,22 +26,22 @@ class Crashing(Session):
 
     everywhere = False
 
+    def __init__(self, runtime: str, model: Path, **more: Any) -> None:
+        super().__init__(runtime, model, **more)
+        self.model = model
+
     def send(self, values: list[Any]) -> None:
-        if self.result:
-            os.kill(self._process.pid, signal.SIGSEGV)
-            self._process.wait()
+        if self.model.stem == "result":
+            assert kill_children(str(self.model), signal.SIGSEGV) == 1
         super().send(values)
 
     def crash(self) -> str | None:
         if self.everywhere:
-            os.kill(self._process.pid, signal.SIGABRT)
+            kill_children(str(self.model), signal.SIGABRT)
         return super().crash()
 
-    def __init__(self, runtime: str, model: Path, **more: Any) -> None:
-        super().__init__(runtime, model, **more)
-        self.result = model.stem == "result"
 
-
+@posix_only
 @pytest.mark.parametrize("everywhere", [False, True])
 def test_a_crash_is_the_results_fault_unless_the_original_crashes_too(
     everywhere: bool, monkeypatch: pytest.MonkeyPatch

@@ -45,7 +45,7 @@ _CLIMB_WORK = 6_000_000
 _CLIMB_ROUNDS = 16_000
 _CLIMBS = 4
 """Lanes that are climbed, the lowest ones."""
-_SLICES, _FEW_SLICES, _ALL_SLICES = 140, 28, 420
+SLICES, _FEW_SLICES, _ALL_SLICES = 140, 28, 420
 """Of the exact search: where nobody asked for it by name, for little gain, and asked for by name.
 A slice takes a slow core some 70 ms."""
 _LITTLE = 200
@@ -327,7 +327,7 @@ class _Portfolio:
                 lane.items, high=self.height, bound=lane.bound, seed=self.seed
             )
             searches.append((lane, minimiser))
-        slices = _FEW_SLICES if self.little else _SLICES
+        slices = _FEW_SLICES if self.little else SLICES
         self._search(searches, every, _ALL_SLICES if self.patient else slices * self.effort)
 
     def _search(

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.tflm.replay import Shape
+from tests.tflm.kernel_loops import Shape
 from tflm_planner.tflm.kernels.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
 from tflm_planner.tflm.kernels.reference import REFERENCE
 

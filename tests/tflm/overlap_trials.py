@@ -1,6 +1,6 @@
 """Models of one operator, and a child process that runs many of them in stock TFLM.
 
-`python -m tests.tflm.single_op` reads pickled jobs from standard input and writes a pickled
+`python -m tests.tflm.overlap_trials` reads pickled jobs from standard input and writes a pickled
 answer for each: TFLM aborts its process on some models.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tests.models.build import Net
-from tests.tflm.replay import Shape
+from tests.tflm.kernel_loops import Shape
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 
@@ -210,7 +210,7 @@ class Runner:
         root = Path(__file__).parents[2]
         environment = {**os.environ, "PYTHONPATH": str(root)}
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "tests.tflm.single_op"],
+            [sys.executable, "-m", "tests.tflm.overlap_trials"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

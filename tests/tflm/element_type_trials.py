@@ -2,8 +2,9 @@
 
     "CONV_2D"  "a b bias -> a"   a, b: any of `UNIVERSE`      -> table: ["float32 float32", ...]
 
-`python -m tests.tflm.typed_ops` runs all of them on the wheel, each in a process of its own (TFLM
-aborts on some), and writes `tflm_planner/tflm/data/element_types.toml`, which says what ran.
+`python -m tests.tflm.element_type_trials` runs all of them on the wheel, each in a process of its
+own (TFLM aborts on some), and writes `tflm_planner/tflm/data/element_types.toml`, which says what
+ran.
 """
 
 from __future__ import annotations
@@ -272,7 +273,7 @@ def what_runs(operators: Sequence[Typed]) -> dict[str, list[str]]:
     jobs = [(op, types) for op in operators for types in op.combinations()]
     root = Path(__file__).parents[2]
     child = subprocess.Popen(
-        [sys.executable, "-m", "tests.tflm.typed_ops", "--serve"],
+        [sys.executable, "-m", "tests.tflm.element_type_trials", "--serve"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -325,8 +326,8 @@ def _ending(runtime: Any, models: Sequence[bytes]) -> int:
 def table_text(found: Mapping[str, list[str]]) -> str:
     lines = [
         "# Element types that TFLM's reference kernels take: a combination that is not listed does",
-        "# not run. Written by `python -m tests.tflm.typed_ops` on the TFLM wheel: every type of",
-        "# `tried` for every tensor that decides. What older TFLM lacks: history.toml.",
+        "# not run. Written by `python -m tests.tflm.element_type_trials` on the TFLM wheel: every",
+        "# type of `tried` for every tensor that decides. What older TFLM lacks: history.toml.",
         "",
         f"tried = {list(UNIVERSE)!r}".replace("'", '"'),
         "",
