@@ -35,3 +35,18 @@ def published(name: str) -> bytes:
 @pytest.fixture
 def cnn() -> bytes:
     return CNN.read_bytes()
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`mostly_slow(fast=n)`: of the cases of such a test all are slow but n, spread evenly."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("mostly_slow"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for of_one in cases.values():
+        fast = of_one[0].get_closest_marker("mostly_slow").kwargs["fast"]  # type: ignore[union-attr]
+        kept = {at * len(of_one) // fast for at in range(fast)}
+        for at, item in enumerate(of_one):
+            if at not in kept:
+                item.add_marker(pytest.mark.slow)

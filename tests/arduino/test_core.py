@@ -15,10 +15,12 @@ def test_core_passes_its_tests_and_the_shared_vectors(tmp_path: Path) -> None:
     build.run_core_test(tmp_path)
 
 
+@pytest.mark.slow
 def test_session_survives_a_second_of_fuzzing(tmp_path: Path) -> None:
     build.run_fuzz(tmp_path, 1)
 
 
+@pytest.mark.slow
 def test_lean_wrappers_keep_every_bit(tmp_path: Path) -> None:
     build.run_lean(tmp_path, 1)
 

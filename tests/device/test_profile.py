@@ -48,6 +48,8 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.tiling.budget import SearchBudget
 
+pytestmark = pytest.mark.slow
+
 QUICK = Timing(answer=0.2, repeats=2, patience=0.5, greeting=0.5)
 BOARD = BoardRow("b", "Cortex-M4", "cmsis-nn", "current", "1", "cortex-m4/cmsis-nn", 64_000_000, False)  # noqa: E501  # fmt: skip
 M4 = load_target("cortex-m4/cmsis-nn")

@@ -29,6 +29,7 @@ COMMAND = [sys.executable, "-c", "from tflm_planner.cli.app import main; main()"
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_two_processes_and_a_serial_port_between_them(tmp_path: Path) -> None:
     link = tmp_path / "board"
     link.symlink_to(tmp_path / "gone")  # left by one that was killed

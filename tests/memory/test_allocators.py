@@ -146,6 +146,7 @@ def test_aliases_never_harm(problem: Problem) -> None:
 
 @settings(deadline=None, suppress_health_check=SLOW)
 @given(problems(trailing=False), st.integers(0, 1 << 30))
+@pytest.mark.slow
 def test_groups_keep_their_distances_and_never_collide(problem: Problem, seed: int) -> None:
     aliases = list(problem.overlaps)
     random.Random(seed).shuffle(aliases)
@@ -224,6 +225,7 @@ def test_planning_a_chain_is_near_linear() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_hard_problems_reach_their_bound(seed: int) -> None:
     problem = hard(80, seed)
     first = best_of(problem, allocators=["greedy"])

@@ -369,6 +369,7 @@ def states(dag: Dag) -> int:
     return total
 
 
+@pytest.mark.slow
 def test_the_states_of_stacked_cells_grow_with_their_number_only() -> None:
     small, large = states(nasnet(cells=2)), states(nasnet(cells=8))
     assert large < 6 * small < 6_000
@@ -376,6 +377,7 @@ def test_the_states_of_stacked_cells_grow_with_their_number_only() -> None:
     assert states(chain(10_000)) == states(densenet()) == 0
 
 
+@pytest.mark.slow
 def test_stacked_cells_are_solved_to_a_proved_optimum() -> None:
     for dag in (nasnet(), darts(), randwire("ws"), densenet()):
         got = best_order(dag)

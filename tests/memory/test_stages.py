@@ -39,6 +39,7 @@ def blocks(seed: int, count: int, width: int) -> Problem:
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.mostly_slow(fast=2)
 def test_many_buffers_come_near_their_bound(seed: int) -> None:
     problem = blocks(seed, 40, 16)
     assert len(problem.buffers) > packing._MANY

@@ -91,6 +91,7 @@ def test_a_permission_that_was_never_given_is_missed(case: Case) -> None:
         assert ((i, j) in wrong) == (together and touch)
 
 
+@pytest.mark.mostly_slow(fast=4)
 def test_a_plan_made_with_cut_life_spans_is_caught(case: Case) -> None:
     """Plan with each buffer forgotten one step early, greedily: if that used the room, it is
     reported by the validator that has the true spans, and by nothing less."""
@@ -128,6 +129,7 @@ def test_a_plan_of_the_wrong_length_is_refused() -> None:
 
 
 @pytest.mark.parametrize("seed", range(14))
+@pytest.mark.mostly_slow(fast=3)
 def test_the_validator_is_never_laxer_than_the_replay(seed: int) -> None:
     rng = np.random.default_rng(seed)
     case = case_of(model_of(seed))
@@ -138,6 +140,7 @@ def test_the_validator_is_never_laxer_than_the_replay(seed: int) -> None:
         assert verdict != "stricter" or detail in EXCUSES
 
 
+@pytest.mark.mostly_slow(fast=3)
 def test_a_corrupted_file_is_caught_by_the_replay_too(case: Case) -> None:
     """The plan in the bytes of the file, not in memory: the second tensor onto the first."""
     places = case.tensor_places()

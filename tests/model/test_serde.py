@@ -99,6 +99,7 @@ def test_corners_of_the_schema_survive(name):
 
 
 @pytest.mark.parametrize("seed", range(25))
+@pytest.mark.mostly_slow(fast=6)
 def test_random_models_survive(seed):
     check_trip(random_model(seed))
 
@@ -166,6 +167,7 @@ def test_reads_corners_as_the_generated_code_does(name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.mostly_slow(fast=5)
 def test_reads_random_models_as_the_generated_code_does(seed: int) -> None:
     check_read(random_model(seed))
 

@@ -103,6 +103,7 @@ def test_the_replay_sees_an_operand_in_the_wrong_place() -> None:
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_random_models_of_many_types() -> None:
     """Planned, replayed byte by byte, run on both runtimes."""
     in_place = 0

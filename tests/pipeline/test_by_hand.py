@@ -69,6 +69,7 @@ def test_loops_that_are_not_understood(text):
 
 
 @needs_shared
+@pytest.mark.slow
 def test_blocks_of_a_mobile_network():
     """A pair of depthwise and 1x1 convolution each, where they do not widen on the way."""
     model = read_model(VWW.read_bytes())
@@ -78,6 +79,7 @@ def test_blocks_of_a_mobile_network():
 
 
 @needs_shared
+@pytest.mark.slow
 def test_patches_compute_what_receptive_fields_ask_for_and_no_more():
     """MCUNetV2's overhead: counted here from windows alone, tile by tile."""
     data = VWW.read_bytes()
@@ -108,6 +110,7 @@ def test_patches_compute_what_receptive_fields_ask_for_and_no_more():
 
 @needs_tflm
 @needs_shared
+@pytest.mark.slow
 def test_patch_on_the_command_line(tmp_path):
     out = tmp_path / "out.tflite"
     report = tmp_path / "out.json"
@@ -173,6 +176,7 @@ def test_what_cannot_be_done_by_hand_is_said(tmp_path):
 
 @needs_tflm
 @pytest.mark.parametrize("target", ["x86-64/reference", "cortex-m4/cmsis-nn"])
+@pytest.mark.slow
 def test_outputs_put_together_from_tiles_need_no_operator(target):
     """The graph's output is tiled; the model knows RESHAPE, or TFLM has no scratch to fear."""
     data = wide(reshaped=True)

@@ -74,6 +74,7 @@ def test_arena_and_inspect_say_it_first(make, reason, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("make, reason", CASES)
+@pytest.mark.mostly_slow(fast=3)
 def test_plan_refuses_it_before_the_search(make, reason, monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(api, "planned_models", lambda *_: pytest.fail("a search was begun"))
     for tiles in (None, api.TilePermission()):
@@ -127,6 +128,7 @@ def test_operators_that_tflm_does_not_know_are_not_judged() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(HANDMADE))
+@pytest.mark.mostly_slow(fast=6)
 def test_no_corner_that_tflm_runs_is_refused(name) -> None:
     """And of those that it does not, only what types tell."""
     refused = cannot_run(read_model(HANDMADE[name].make()).ops(), BOARD)

@@ -39,6 +39,7 @@ def planned(data: bytes, target: str, verify: api.VerifyOptions | None) -> api.P
 @needs_tflm
 @slow
 @given(seeds)
+@pytest.mark.slow
 def test_overlapped_plans_compute_the_same_bits(seed):
     """On this machine's TFLM, where every such plan is legal too; `plan` raises if not."""
     result = planned(chain(seed), "x86-64/wheel", api.VerifyOptions(inputs=4))
@@ -96,6 +97,7 @@ def test_a_run_of_layers_slides_through_one_buffer():
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.slow
 def test_overlap_never_costs_memory(target):
     for seed in range(8):
         data = chain(seed)

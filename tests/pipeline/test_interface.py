@@ -14,6 +14,7 @@ from tests.conftest import CNN, ROOT
 from tflm_planner.pipeline import interface
 
 
+@pytest.mark.slow
 def test_the_examples_say_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     failed, tried = doctest.testmod(interface)

@@ -11,6 +11,8 @@ from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.permissions import search_by_permission
 from tflm_planner.tiling.search import search_tiles
 
+pytestmark = pytest.mark.slow
+
 LOOP = frozenset(
     ("WHILE", "LESS", "ADD", "RESHAPE", "DYNAMIC_UPDATE_SLICE", "GATHER", "SLICE",
      "CONCATENATION", "PAD", "STRIDED_SLICE")

@@ -77,6 +77,7 @@ def test_a_scalar_has_as_many_axes_as_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted({*MOVES, *PRODUCTS, *BUILTIN.split()}))
+@pytest.mark.mostly_slow(fast=12)
 def test_every_operator_of_every_shape_has_a_cost(kind: str) -> None:
     """Legal or not: a cost is asked for wherever a model is looked at."""
     rng = random.Random(kind)
@@ -127,6 +128,7 @@ def _spoilt(name: str, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.mostly_slow(fast=12)
 def test_operators_that_contradict_themselves(name: str) -> None:
     """All that is asked of an operator answers: "unknown" at worst."""
     rng = random.Random(name)

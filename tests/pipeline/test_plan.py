@@ -40,6 +40,7 @@ def assert_as_predicted(report):
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_cnn_reaches_its_bound(cnn):
     report = api.plan(cnn, options=options()).report
     assert (report.before.head, report.after.head) == (99_072, 78_336)
@@ -53,6 +54,7 @@ def test_cnn_reaches_its_bound(cnn):
 
 @needs_tflm
 @needs_shared
+@pytest.mark.slow
 def test_vww_reaches_its_bound():
     path = SHARED / "models" / "vww_96_int8.tflite"
     report = api.plan(path, options=options()).report
@@ -65,6 +67,7 @@ def test_vww_reaches_its_bound():
 
 @needs_tflm
 @needs_shared
+@pytest.mark.slow
 def test_resnet8_loses_a_third_of_its_head():
     path = SHARED / "models" / "pretrainedResnet_quant.tflite"
     report = api.plan(path, options=options(overlap=True)).report
@@ -78,6 +81,7 @@ def test_resnet8_loses_a_third_of_its_head():
 
 @needs_tflm
 @needs_shared
+@pytest.mark.slow
 def test_dilated_1x1_convolutions_overlap_on_cmsis_nn():
     path = SHARED / "models" / "vww_96_int8.tflite"
     plain = api.plan(path).report
@@ -89,6 +93,7 @@ def test_dilated_1x1_convolutions_overlap_on_cmsis_nn():
 
 @needs_tflm
 @pytest.mark.parametrize("name", [n for n in RUNNABLE if n != "dynamic_range"])
+@pytest.mark.mostly_slow(fast=4)
 def test_corners_are_planned_and_proved(name):
     """Equal on every runtime that runs the original; predicted head = real head; never worse."""
     report = api.plan(MODELS[name].make()).report

@@ -12,6 +12,8 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_plan import MemoryOptions
 from tflm_planner.transforms.tile.tile import band
 
+pytestmark = pytest.mark.slow
+
 SCHEMES = {
     "vww_96_int8": (band(2, 3, 4, border="waste"), band(6, 7, 2, border="waste")),
     "pretrainedResnet_quant": (band(0, 3, 4, border="waste"),),

@@ -26,6 +26,7 @@ SLOW = settings(
 @needs_tflm
 @settings(SLOW, max_examples=60)
 @given(models(), st.integers(0, 2**32 - 1), st.booleans())
+@pytest.mark.slow
 def test_a_planned_model_is_right(data: bytes, seed: int, in_another_order: bool) -> None:
     """Replay clean, outputs equal on LiteRT and TFLM, heads as predicted and no larger,
     the same bytes again; in file order and in random orders."""
@@ -43,6 +44,7 @@ def test_a_planned_model_is_proved_by_the_tool_itself(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.mostly_slow(fast=6)
 def test_hand_made_models_replay(name: str) -> None:
     """As stock TFLM places them, and as planned: control flow, state, odd layouts."""
     data = MODELS[name].make()

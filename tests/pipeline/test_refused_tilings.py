@@ -59,6 +59,7 @@ def arena(result: api.PlanResult) -> int:
 
 
 @pytest.mark.parametrize("dialect", [True, False])
+@pytest.mark.mostly_slow(fast=1)
 def test_the_next_best_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch, dialect):
     permission = {"dialect": dialect, "new_kinds": frozenset() if dialect else None}
     Proof(monkeypatch, 0)
@@ -78,6 +79,7 @@ def test_the_next_best_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch
     assert not any(f"{arena(best):,} B" in n for n in found.report.notes if n != note)
 
 
+@pytest.mark.slow
 def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
     proof = Proof(monkeypatch, MOST_REFUSED)
     found = planned()
@@ -88,6 +90,7 @@ def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
     assert arena(found) == arena(plain) and found.report.verified
 
 
+@pytest.mark.slow
 def test_nothing_is_written_where_nothing_is_equal(tmp_path, monkeypatch):
     proof = Proof(monkeypatch, FAR)
     with pytest.raises(OutputsDifferError, match="byte 7 of 'out'; nothing was written"):
@@ -102,6 +105,7 @@ def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch)
     assert len(proof.files) == 1 and list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_guard_passes_the_best_over(monkeypatch):
     """Before any runtime runs it: scratch of the dialect, or a plan that the validator refuses."""
     Proof(monkeypatch, 0)
@@ -148,6 +152,7 @@ def streamed(tmp_path=None, layers=DEEP, tiles=None, **options) -> api.SplitResu
     return api.stream_input(chain(*layers, size=32), paths, wanted, api.VerifyOptions())
 
 
+@pytest.mark.slow
 def test_the_next_best_split_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch):
     PairProof(monkeypatch, 0)
     best = streamed()
@@ -168,6 +173,7 @@ def test_the_next_best_split_is_made_where_the_best_is_not_equal(tmp_path, monke
     assert streamed_to_json(made.found, 0, target, None)["refused"] == [note]
 
 
+@pytest.mark.slow
 def test_a_split_that_was_asked_for_is_made_without_tiles_or_not_at_all(tmp_path, monkeypatch):
     tiles = api.TilePermission(overhead=1.5, workers=1, new_kinds=None, search_budget=SMALL)
     wanted = {"layers": FAT, "tiles": tiles, "end": 0, "overhead": 3.0}
@@ -184,6 +190,7 @@ def test_a_split_that_was_asked_for_is_made_without_tiles_or_not_at_all(tmp_path
     assert len(proof.pairs) == 2 and list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_no_split_is_written_where_none_is_equal(tmp_path, monkeypatch):
     proof = PairProof(monkeypatch, FAR)
     with pytest.raises(OutputsDifferError, match="--end names another"):
@@ -192,6 +199,7 @@ def test_no_split_is_written_where_none_is_equal(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_guard_passes_the_best_split_over(monkeypatch):
     PairProof(monkeypatch, 0)
     best, checked = streamed().found, split.check_states

@@ -36,6 +36,7 @@ def tiled(budget: SearchBudget = DEFAULT_BUDGET, **more: object) -> api.PlanOpti
     return api.PlanOptions(api.MemoryOptions(**more), tiles=tiles, verify=None)  # type: ignore
 
 
+@pytest.mark.slow
 def test_an_absurd_clock_changes_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     small = SearchBudget(search_work=600, beam_work=100)
     wanted = api.plan(CNN, options=tiled(small)).data
@@ -180,6 +181,7 @@ posix_only = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="re
 @posix_only
 @pytest.mark.parametrize("moment", ["ordering", "sketching", "planned with care", "packing"])
 @pytest.mark.parametrize("everyone", [True, False])
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, moment: str, everyone: bool) -> None:
     page = tmp_path / "page.html"
     run = Run(
@@ -213,6 +215,7 @@ def test_ctrl_c_during_the_proof_asks_once(tmp_path: Path, everyone: bool) -> No
 
 @needs_tflm
 @posix_only
+@pytest.mark.slow
 def test_ctrl_c_while_a_split_is_looked_for(tmp_path: Path) -> None:
     files = tmp_path / "front.tflite", tmp_path / "back.tflite"
     run = Run(tmp_path, "stream-input", CNN, *files, "-v", "--tile", "--json", "--inputs", 2)

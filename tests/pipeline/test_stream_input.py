@@ -56,6 +56,7 @@ def on(target: str) -> api.MemoryOptions:
 @needs_tflm
 @settings(SLOW)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12))
+@pytest.mark.slow
 def test_pairs_compute_the_same_bits(seed: int, steps: int) -> None:
     """Random chains and blocks, any kernel, stride, dilation and padding, strips of several rows,
     heights that they do not divide; several images in a row; int8, int16 and float."""
@@ -123,6 +124,7 @@ def test_states_lie_where_they_were_and_the_strip_beside_them() -> None:
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_what_is_found_is_proved_and_counted(tmp_path: Path) -> None:
     """The search keeps to what it says: the room is the front's second arena, and the SRAM that of
     the back beside what persists of the front."""
@@ -214,6 +216,7 @@ def test_a_pair_that_differs_is_not_written(tmp_path: Path, monkeypatch) -> None
 
 @needs_shared
 @needs_tflm
+@pytest.mark.slow
 def test_vww_without_its_input_in_memory() -> None:
     """27,648 bytes of input, and an arena of 57,032 bytes with everything else that we know."""
     made = api.stream_input(

@@ -21,6 +21,7 @@ def tiled(data: bytes, **permission) -> api.PlanResult:
 
 @needs_tflm
 @pytest.mark.parametrize("dialect", [True, False])
+@pytest.mark.slow
 def test_a_tiled_model_is_proved(cnn, dialect):
     plain = api.plan(cnn).report
     result = tiled(cnn, dialect=dialect, new_kinds=None, overhead=1.2)
@@ -33,6 +34,7 @@ def test_a_tiled_model_is_proved(cnn, dialect):
 
 @needs_tflm
 @needs_shared
+@pytest.mark.slow
 def test_vww_fits_in_less_on_the_firmware_as_it_is():
     """No new operator to register, about 3 % more instructions, 40 % less arena."""
     path = SHARED / "models" / "vww_96_int8.tflite"
@@ -46,6 +48,7 @@ def test_vww_fits_in_less_on_the_firmware_as_it_is():
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_the_dialect_is_understood_by_every_command(tmp_path):
     """Planned by hand-chosen bands; then inspected, measured and compared as a file."""
     data = wide()
@@ -69,6 +72,7 @@ def test_the_dialect_is_understood_by_every_command(tmp_path):
 
 @needs_tflm
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.slow
 def test_random_models_survive_tiling(seed):
     data = random_model(seed, steps=8)
     plain = api.plan(data, options=api.PlanOptions(verify=None)).report

@@ -58,6 +58,7 @@ def test_what_tflm_does_not_run_is_refused_before_the_search() -> None:
     assert "REDUCE_MAX 'z' (number 1)" in str(refused.value) and "--portable" in str(refused.value)
 
 
+@pytest.mark.slow
 def test_what_litert_can_prove_is_searched() -> None:
     for options in (tiled(dialect=False), api.PlanOptions(tiles=api.TilePermission(), verify=None)):
         with pytest.raises(SearchedError):
@@ -78,6 +79,7 @@ def stream(data: bytes, proof: api.VerifyOptions | None) -> None:
     api.stream_input(data, None, api.StreamOptions(), proof)
 
 
+@pytest.mark.slow
 def test_operators_that_tflm_does_not_know_are_tiled_as_litert_can_prove() -> None:
     """They may be the firmware's own."""
     data, tiles = one_operator("SIGN"), api.TilePermission(overhead=1.3)

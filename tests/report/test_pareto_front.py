@@ -26,6 +26,8 @@ from tflm_planner.report.text import render_report
 from tflm_planner.tiling.options import Tiling, TilingResult, pareto_fronts, slower_front
 from tflm_planner.transforms.tile.tile import TiledRegion
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = json.loads((Path(__file__).parents[2] / "schema" / "report.schema.json").read_text())
 
 

@@ -69,6 +69,7 @@ def test_arena_says_at_least_and_pastes_a_margin(doubtful, capsys) -> None:
     assert {"head", "tail", "arena"} <= set(found)
 
 
+@pytest.mark.slow
 def test_a_plan_says_at_least_in_every_form(doubtful, tmp_path: Path, capsys) -> None:
     path, target = doubtful
     reports = [tmp_path / f"r.{kind}" for kind in ("json", "csv", "html", "svg")]
@@ -111,6 +112,7 @@ def test_inspect_and_export_say_at_least(doubtful, tmp_path: Path, capsys) -> No
         assert not CLAIMS.search(text) and "a margin of" in text
 
 
+@pytest.mark.slow
 def test_streamed_input_says_at_least(tmp_path: Path, capsys) -> None:
     path, header = tmp_path / "in.tflite", tmp_path / "in.h"
     path.write_bytes(NETWORK)

@@ -76,6 +76,7 @@ WHEEL_MODELS: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", WHEEL_MODELS)
+@pytest.mark.mostly_slow(fast=12)
 def test_the_wheel_agrees(name: str) -> None:
     """Head, tail and the smallest arena, 0 bytes off; with the outputs of a large one."""
     pytest.importorskip("tflite_micro")
@@ -143,6 +144,7 @@ def test_a_plan_decides_the_head() -> None:
     assert planned.tail == free.tail
 
 
+@pytest.mark.slow
 def test_the_work_is_near_linear_in_the_operators() -> None:
     target = load_target("cortex-m4/cmsis-nn")
 

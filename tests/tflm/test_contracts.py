@@ -107,6 +107,7 @@ def really_safe(shape: Shape, library: KernelBuild, distances: range) -> list[bo
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.mostly_slow(fast=20)
 def test_geometry_is_that_of_tflm(shape: Shape) -> None:
     window = window_of(op_of(model_of(shape)))
     assert window is not None
@@ -117,6 +118,7 @@ def test_geometry_is_that_of_tflm(shape: Shape) -> None:
 
 
 @LIBRARIES
+@pytest.mark.slow
 def test_no_allowed_distance_corrupts(library: KernelBuild) -> None:
     """All distances, byte by byte, that the bound allows before it is rounded to 16."""
     slack: list[float] = []
@@ -137,6 +139,7 @@ def test_no_allowed_distance_corrupts(library: KernelBuild) -> None:
 
 
 @LIBRARIES
+@pytest.mark.slow
 def test_package_replay_equals_the_loops_at_every_distance(library: KernelBuild) -> None:
     """Above and below: wherever the two tensors share a byte."""
     compared = 0
@@ -165,6 +168,7 @@ def test_groups_of_four_start_at_multiples_of_four() -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.mostly_slow(fast=12)
 def test_trails_are_aligned_and_replay(shape: Shape) -> None:
     op = op_of(model_of(shape))
     for library in known_builds():
@@ -309,6 +313,7 @@ def test_transpose_conv_sums_in_scratch() -> None:
     )
 
 
+@pytest.mark.slow
 def test_whole_layers_are_replayed() -> None:
     op = op_of(model_of(Shape("depthwise", 112, 112, 32, 32, 3, 3)))
     for library in known_builds():
@@ -322,6 +327,7 @@ def test_whole_layers_are_replayed() -> None:
 
 
 @pytest.mark.skipif(not measured_overlaps.PATH.exists(), reason="no measurements at hand")
+@pytest.mark.slow
 def test_contracts_hold_on_real_cortex_m_kernels() -> None:
     checked = 0
     for record in measured_overlaps.records():
@@ -386,6 +392,7 @@ def test_random_inputs_reach_every_value() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_bound_of_a_kernel_by_pixels_is_the_one_of_all_pixels() -> None:
     chance = random.Random(1)
     tried = 0

@@ -76,6 +76,7 @@ def inputs_of(shape: Shape) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.mostly_slow(fast=4)
 def test_wheel_does_what_the_replay_foretells(shape: Shape, runner: Runner) -> None:
     stock, planned = model_of(shape), model_of(shape, planned=True)
     distances = range(-shape.bytes_in - 1, shape.bytes_out + 2)
@@ -90,6 +91,7 @@ def test_wheel_does_what_the_replay_foretells(shape: Shape, runner: Runner) -> N
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.slow
 def test_outputs_vary(shape: Shape, runner: Runner) -> None:
     """Equal bits prove something only where bits differ in general."""
     first, second, *_ = runner.outputs(model_of(shape), inputs_of(shape))
@@ -134,6 +136,7 @@ def test_transpose_conv_may_lie_anywhere(runner: Runner) -> None:
     assert len(np.unique(runner.outputs(stock, inputs)[0])) > 8
 
 
+@pytest.mark.slow
 def test_a_whole_layer_trails_at_the_contract_and_not_below(runner: Runner) -> None:
     """The second convolution of ResNet8's first stage, at 16-aligned distances."""
     shape = Shape("conv", 32, 32, 16, 16, 3, 3)

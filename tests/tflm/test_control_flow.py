@@ -22,6 +22,7 @@ from tflm_planner.transforms.attach_plan import carried_plan
 
 @needs_tflm
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.mostly_slow(fast=2)
 def test_random_loops_replay_and_compute_the_same(seed: int) -> None:
     data = random_loops_model(seed)
     made = planned(data, overlap=False, seconds=0.5).data
@@ -31,6 +32,7 @@ def test_random_loops_replay_and_compute_the_same(seed: int) -> None:
 
 @needs_tflm
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.mostly_slow(fast=2)
 def test_random_choices_replay_and_compute_the_same(seed: int) -> None:
     """IFs among loops and inside them, either branch; on TFLM, as LiteRT runs some of these
     models one way today and another way tomorrow."""
@@ -41,6 +43,7 @@ def test_random_choices_replay_and_compute_the_same(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.mostly_slow(fast=2)
 def test_the_validator_is_never_laxer_than_the_replay_on_loops(seed: int) -> None:
     case = case_of(random_loops_model(seed, choices=seed % 2 == 1))
     rng = np.random.default_rng(seed)

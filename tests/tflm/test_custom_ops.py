@@ -154,6 +154,7 @@ def random_stream(seed: int) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.mostly_slow(fast=2)
 def test_random_front_ends_in_the_wheel(seed: int) -> None:
     pytest.importorskip("tflite_micro")
     data = random_stream(seed)

@@ -38,6 +38,7 @@ def operator(kind: str, *types: str) -> Op:
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_the_wheel_runs_what_the_table_says_and_nothing_else() -> None:
     """Every operator in every combination of types, tried anew."""
     assert TABLE["tried"] == list(UNIVERSE)

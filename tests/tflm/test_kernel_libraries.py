@@ -89,6 +89,7 @@ def test_an_empty_library_is_the_reference(tmp_path: Path) -> None:
     assert api.kernels_of(target).builds == (REFERENCE,)
 
 
+@pytest.mark.slow
 def test_arena_and_plan_work_for_an_empty_library(tmp_path: Path, cnn: bytes) -> None:
     target = load_target(own_target(tmp_path, "empty"))
     assert api.arena(cnn, target).arena == api.arena(cnn, load_target("cortex-m4/reference")).arena

@@ -250,6 +250,7 @@ def test_a_foreign_pool_costs_memory_only() -> None:
     assert full.tail < other.tail <= stock.tail
 
 
+@pytest.mark.slow
 def test_lean_is_never_above_stock_in_the_tail() -> None:
     """But for alignment: OpData is allocated later, behind other pieces."""
     for seed in range(40):
@@ -262,6 +263,7 @@ def test_lean_is_never_above_stock_in_the_tail() -> None:
             assert lean.head == stock.head
 
 
+@pytest.mark.slow
 def test_the_tail_of_one_operator_is_never_too_little() -> None:
     """Pieces are packed to their own alignment, so sums agree up to the rounding of each."""
     target, close = load_target(LEAN), 0
@@ -298,6 +300,7 @@ def test_lean_needs_known_kernels(name: str) -> None:
         load_target(name + "+lean")
 
 
+@pytest.mark.slow
 def test_planning_for_lean_writes_the_pool_and_proves_the_model(tmp_path: Path) -> None:
     options = PlanOptions(
         MemoryOptions(kernels=kernels_of(load_target(LEAN))), verify=VerifyOptions(inputs=2)

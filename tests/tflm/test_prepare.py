@@ -40,6 +40,7 @@ def add_n(graph: Graph, many: int, more: int) -> int:
 
 @pytest.mark.parametrize("build", [gather_nd, batch_matmul, add_n])
 @pytest.mark.parametrize(("many", "more"), [(0, 0), (1, 0), (0, 1), (1, 4), (10, 6), (3, 11)])
+@pytest.mark.mostly_slow(fast=3)
 def test_any_number_of_scales(build, many: int, more: int) -> None:
     pytest.importorskip("tflite_micro")
     net = Net()

@@ -59,6 +59,7 @@ def test_results_of_another_type(kind: str, read: str, to: str, low: int) -> Non
     assert not replay_safe(op, UNKNOWN, low)
 
 
+@pytest.mark.slow
 def test_results_of_another_type_at_every_distance() -> None:
     """By the loop written out, where one of the two types is a character."""
     for kind, read, to in RETYPED:
@@ -115,6 +116,7 @@ def test_odd_forms_of_a_change_of_type_are_left_alone() -> None:
 @needs_tflm
 @pytest.mark.parametrize("shape", [(1,), (1, 37)], ids=str)
 @pytest.mark.parametrize(("kind", "read", "to"), RETYPED)
+@pytest.mark.mostly_slow(fast=6)
 def test_from_type_to_type(
     kind: str, read: str, to: str, shape: tuple[int, ...], runner: Runner
 ) -> None:

@@ -40,6 +40,7 @@ def test_the_arduino_library_knows_no_narrow_depthwise() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.mostly_slow(fast=20)
 def test_unknown_kernels_need_no_less_than_known_ones(name: str) -> None:
     (unknown,) = scratch(name, "cortex-m4/unknown")
     for target in ("x86-64/reference", "cortex-m4/cmsis-nn", "cortex-m55/cmsis-nn"):

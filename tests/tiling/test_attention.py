@@ -33,6 +33,7 @@ def options(**more) -> TilingOptions:
 @needs_tflm
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 @pytest.mark.parametrize("halo", HALOS)
+@pytest.mark.mostly_slow(fast=2)
 def test_keys_and_values_are_computed_before_the_first_tile(halo, dtype):
     data = attention(ROWS, HEADS, DEPTH, dtype=dtype)
     made, (note, *_) = tiled(data, TiledRegion(tuple(range(LAYER + 1)), ((1, 4),), halo))
@@ -58,6 +59,7 @@ def test_estimates_know_what_is_computed_once(parts):
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_the_search_tiles_attention_so_that_no_scores_are_kept():
     data = attention(ROWS, HEADS, DEPTH, layers=2)
     tiles = api.TilePermission(objective="head", new_kinds=None, overhead=2.0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.conftest import needs_tflm
 from tests.models.build import Net
 from tests.models.registry import SCALE, conv, relu
@@ -80,6 +82,7 @@ def test_every_second_region_runs_backward():
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_the_search_finds_backward_tiles_and_the_file_is_proved():
     data = chain()
     search = api.MemoryOptions(kernels=api.kernels_of(api.load_target("x86-64/reference")))

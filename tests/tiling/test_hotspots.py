@@ -155,6 +155,7 @@ def test_valid_windows_read_whole_rows() -> None:
 
 
 @pytest.mark.parametrize("allowed", ["dialect", "copies"])
+@pytest.mark.slow
 def test_a_file_is_no_worse_than_its_evaluation(
     allowed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,8 @@ from tflm_planner.tiling.segmentation import Segment, Segmenter, SegmentKey
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import band
 
+pytestmark = pytest.mark.slow
+
 SHAPE = (1, 32, 32, 16)
 LOOP = {"WHILE", "LESS", "DYNAMIC_UPDATE_SLICE"}
 

@@ -57,6 +57,7 @@ def options(**more) -> TilingOptions:
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_patches_are_found_where_bands_keep_too_much(monkeypatch):
     data, budget = low(), SearchBudget(search_work=4_000)
     found = search_tiles(data, options(search_budget=budget)).best

@@ -149,6 +149,7 @@ def test_estimates_come_close_to_evaluations(first, end, parts):
 
 @pytest.mark.parametrize("policy", ["recompute", "blocks"])
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.mostly_slow(fast=2)
 def test_part_counts_that_are_estimated_together_equal_each_alone(seed, policy):
     """Over branches, odd windows and operands that tiles need whole."""
     evaluator = Evaluator(random_model(seed, steps=14), options(new_kinds=None))
@@ -203,6 +204,7 @@ def taken_apart(kind: str, shape=(1, 24, 16, 16)) -> bytes:
 
 @pytest.mark.parametrize("kind", ["SPLIT", "SPLIT_V", "UNPACK"])
 @pytest.mark.parametrize("parts", [2, 3, 6])
+@pytest.mark.mostly_slow(fast=3)
 def test_operators_with_several_results_are_estimated(kind, parts):
     """As close to evaluations as others; estimates know that the parts are copies."""
     data = taken_apart(kind, (1, 24, 16, 4 if kind == "UNPACK" else 16))
@@ -224,6 +226,7 @@ def test_operators_with_several_results_are_estimated(kind, parts):
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_tiles_go_through_operators_with_several_results():
     """The large tensor lies between two convolutions: regions that lower the head hold both."""
     chain = Chain((1, 24, 24, 4))
@@ -300,6 +303,7 @@ def test_repeated_blocks_are_equivalent_and_others_are_not():
 
 @pytest.mark.parametrize("target", ["cortex-m4/cmsis-nn", "cortex-m4/cmsis-nn+lean"])
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.mostly_slow(fast=2)
 def test_equivalent_intervals_have_equal_evaluations(seed, target):
     """Over all intervals of a model with repeated blocks, in tiles and in loops."""
     data = repeated(add_at=seed)
@@ -451,6 +455,7 @@ def test_jobs_are_run_once_each_until_the_search_is_stopped():
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.slow
 def test_a_family_is_evaluated_as_each_candidate_alone(seed):
     """Candidates that share tiles do not change each other's."""
     data = repeated(add_at=seed)
@@ -483,6 +488,7 @@ def test_a_family_is_evaluated_as_each_candidate_alone(seed):
 
 
 @pytest.mark.parametrize("method", ["regions", "motes"])
+@pytest.mark.slow
 def test_searches_lower_the_arena(cnn, method):
     found = search(cnn, method=method)
     plain = search(cnn, method=method, overhead=1.0).best
@@ -494,6 +500,7 @@ def test_searches_lower_the_arena(cnn, method):
     assert all(a.overhead > b.overhead for a, b in itertools.pairwise(found.front))
 
 
+@pytest.mark.slow
 def test_the_whole_arena_counts_by_default():
     """Every tile has a tail: what lowers the head most is not what lowers the arena most. Both
     searches end by counting, whatever the machine has to do besides."""
@@ -516,6 +523,7 @@ def test_parts_of_the_input_are_views_where_they_can_be(monkeypatch):
     assert search(narrow_rows(), new_kinds=frozenset(), overhead=1.2).best.bytes > own.bytes
 
 
+@pytest.mark.slow
 def test_unbound_views_may_cost_no_operator_either(monkeypatch):
     """The search without new operators evaluates them too, after bound ones."""
     evaluated = []
@@ -533,6 +541,7 @@ def test_unbound_views_may_cost_no_operator_either(monkeypatch):
     assert found.best.bytes <= min(tiling.bytes for _, tiling in evaluated)
 
 
+@pytest.mark.slow
 def test_a_budget_takes_the_fastest_that_fits(cnn):
     smallest = search(cnn)
     assert len(smallest.front) > 2
@@ -570,6 +579,7 @@ def test_unknown_choices_are_refused(wrong):
 @needs_tflm
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("dialect", [True, False])
+@pytest.mark.slow
 def test_the_best_tiling_is_proved(seed, dialect):
     data = random_model(seed + 40, steps=8)
     tiles = api.TilePermission(

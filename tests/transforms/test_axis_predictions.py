@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import pytest
+
 from tests.conftest import needs_tflm
 from tests.models.generator import random_model
 from tests.transforms.tiled import RARE_KINDS, SUM_KINDS, outputs_of_both, quick_differences, tiled
@@ -19,6 +21,8 @@ from tflm_planner.transforms.axis_graph import REDUCE, PartitionScheme, axis_gra
 from tflm_planner.transforms.tile.tile import SUM, TiledRegion
 from tflm_planner.transforms.tile.tiler import region_results
 from tflm_planner.verification.tolerance import Differences, Tolerance
+
+pytestmark = pytest.mark.slow
 
 GEOMETRY = (
     "cannot be cut into two", "cannot be split into two", "in the padding", "no padding gives",

@@ -117,6 +117,7 @@ def between_reshapes(shape: Sequence[int], order: Sequence[int]) -> bytes:
 @needs_tflm
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(st.permutations(range(6)), st.lists(st.sampled_from([1, 1, 2, 3]), min_size=5, max_size=6))
+@pytest.mark.slow
 def test_any_axes_in_any_order(drawn: list[int], shape: list[int]) -> None:
     """TFLM turns five axes at most, LiteRT six."""
     order = [axis for axis in drawn if axis < len(shape)]

@@ -48,6 +48,7 @@ def between(ops: list[Op]) -> dict[Op, int]:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(3, 16))
+@pytest.mark.slow
 def test_orders_are_valid_and_put_off_keeps_less(seed: int, steps: int) -> None:
     """From any valid order; between operators no more bytes live at once than did."""
     ops = read_model(random_model(seed, steps=steps, kinds=KINDS)).main.ops

@@ -95,6 +95,7 @@ PLANNED = [n for n, m in MODELS.items() if m.runs_on_litert and n != "dynamic_ra
 
 
 @pytest.mark.parametrize("name", PLANNED)
+@pytest.mark.mostly_slow(fast=3)
 def test_hand_made_models_stay_equal(name: str) -> None:
     kinds: tuple[Stripping, ...] = ("nothing", "unread", "unread by TFLM")
     kinds = kinds if MODELS[name].runs_on_tflm else kinds[:2]
@@ -114,6 +115,7 @@ def test_hand_made_models_stay_equal(name: str) -> None:
 
 @needs_tflm
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.mostly_slow(fast=1)
 def test_random_models_stay_equal(seed: int) -> None:
     assert planned(random_model(seed), "unread by TFLM").report.verified
 

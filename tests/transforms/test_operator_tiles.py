@@ -46,6 +46,7 @@ def resize(kind: str, shape, size, dtype="int8", **options) -> bytes:
         ((36, 28), {"halfPixelCenters": True}),
     ],
 )
+@pytest.mark.mostly_slow(fast=3)
 def test_resized_images_in_bands_and_patches(kind, dtype, size, options):
     data = resize(kind, (2, 9, 7, 3), size, dtype, **options)
     for splits in (((ROWS, 4),), ((COLUMNS, 3),), ((ROWS, 3), (COLUMNS, 2)), ((CHANNELS, 3),)):
@@ -106,6 +107,7 @@ def transposed(padding: int, stride: int, kernel: int, *, bias: bool, dtype: str
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("padding", "stride", "kernel"), [(0, 2, 3), (0, 2, 4), (1, 2, 3), (1, 1, 3), (0, 3, 3)])  # fmt: skip # noqa: E501
+@pytest.mark.mostly_slow(fast=3)
 def test_transposed_convolutions(padding, stride, kernel, bias, dtype):
     data = transposed(padding, stride, kernel, bias=bias, dtype=dtype)
     for splits in (((ROWS, 3),), ((ROWS, 2), (COLUMNS, 2)), ((CHANNELS, 2),)):

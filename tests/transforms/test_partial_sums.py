@@ -34,6 +34,7 @@ def test_not_without_permission():
 @needs_tflm
 @pytest.mark.parametrize("activation", [0, 1, 3])
 @pytest.mark.parametrize("parts", [2, 3, 5])
+@pytest.mark.mostly_slow(fast=2)
 def test_int8_sums_are_at_most_one_step_apart(parts, activation):
     data = bottleneck(activation=activation)
     made, (note, *_) = tiled(data, sums(parts, 1, 2, 3), inexact=True)

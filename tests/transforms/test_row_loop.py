@@ -51,6 +51,7 @@ M4 = "cortex-m4/cmsis-nn"
 @needs_tflm
 @settings(SLOW)
 @given(st.integers(0, 2**32 - 1), st.integers(3, 14))
+@pytest.mark.slow
 def test_loops_compute_the_same_bits(seed: int, steps: int) -> None:
     """Whatever the pass accepts is exact: paddings, strides over kernels, dilation, branches of
     different depth, rows that do not divide the image, int8, int16 and float."""
@@ -62,6 +63,7 @@ def test_loops_compute_the_same_bits(seed: int, steps: int) -> None:
 @needs_tflm
 @settings(SLOW, max_examples=12)
 @given(st.integers(0, 2**32 - 1), st.integers(3, 12))
+@pytest.mark.slow
 def test_planned_loops_hold_on_the_runtime(seed: int, steps: int) -> None:
     """Replayed byte by byte; the same bits in shared memory; head and smallest arena as said."""
     data = random_blocks(seed, steps)
@@ -190,6 +192,7 @@ def test_what_cannot_be_streamed_of_a_real_model_is_said() -> None:
 @needs_tflm
 @pytest.mark.parametrize("border", EDGES)
 @pytest.mark.parametrize(("path", "last"), [(VWW, 4), (RESNET, 7)], ids=["vww", "resnet8"])
+@pytest.mark.slow
 def test_published_models_in_loops(path, last, border) -> None:
     data = path.read_bytes()
     made, notes = streamed(data, LoopedRegion(tuple(range(last + 1)), 1, border))
@@ -212,6 +215,7 @@ def test_published_models_in_loops(path, last, border) -> None:
         (RESNET, [LoopedRegion(tuple(range(8)), 1)], 30_000, 1.18),
     ],
 )
+@pytest.mark.slow
 def test_arenas_of_loops(path, loops, arena, overhead) -> None:
     """What a plan for Cortex-M4 reaches; these were 58,908, 60,484, 38,672 and 33,096 by hand."""
     model, on = read_model(path.read_bytes()), api.kernels_of(api.load_target(M4))
@@ -266,6 +270,7 @@ def test_plans_made_by_hand_are_legal(name) -> None:
 
 @needs_shared
 @needs_tflm
+@pytest.mark.slow
 def test_tiles_and_loops_in_one_model() -> None:
     data = VWW.read_bytes()
     model = read_model(data)

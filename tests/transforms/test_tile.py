@@ -46,6 +46,7 @@ SLOW = settings(
 @needs_tflm
 @settings(SLOW)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(2, 14))
+@pytest.mark.slow
 def test_tiles_compute_the_same_bits(model: int, scheme: int, steps: int) -> None:
     """Whatever the pass accepts is exact: paddings, strides over kernels, dilation, branches of
     different depth, uneven last tiles, batches, int8, int16 and float."""
@@ -57,6 +58,7 @@ def test_tiles_compute_the_same_bits(model: int, scheme: int, steps: int) -> Non
 @needs_tflm
 @settings(SLOW, max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(2, 12))
+@pytest.mark.slow
 def test_planned_tiles_replay_and_the_dialect_is_equal(model: int, scheme: int, steps: int) -> None:
     """The planned portable model replays byte by byte; the dialect equals the original on TFLM,
     and each operator that was dropped would have copied every byte onto itself."""
@@ -73,6 +75,7 @@ def test_planned_tiles_replay_and_the_dialect_is_equal(model: int, scheme: int, 
 @needs_shared
 @pytest.mark.parametrize("border", BORDERS)
 @pytest.mark.parametrize("halo", HALOS)
+@pytest.mark.mostly_slow(fast=1)
 def test_published_models_in_bands(halo, border):
     for name, last in (("vww_96_int8", 7), ("pretrainedResnet_quant", 7)):
         data = (SHARED / "models" / f"{name}.tflite").read_bytes()
@@ -83,6 +86,7 @@ def test_published_models_in_bands(halo, border):
 
 @needs_tflm
 @needs_shared
+@pytest.mark.slow
 def test_patches_and_channels_of_vww():
     data = (SHARED / "models" / "vww_96_int8.tflite").read_bytes()
     model = read_model(data)
@@ -124,6 +128,7 @@ def test_what_cannot_be_tiled_is_said():
 
 @needs_tflm
 @pytest.mark.parametrize("halo", HALOS)
+@pytest.mark.slow
 def test_the_last_band_first(cnn, halo):
     """The same tiles in the other order, with the same bits."""
     scheme = band(0, 1, 4, halo=halo)

@@ -99,6 +99,7 @@ def test_state_is_read_after_it_is_written() -> None:
 
 @needs_tflm
 @pytest.mark.parametrize("method", ["regions", "motes"])
+@pytest.mark.slow
 def test_the_search_passes_operators_without_results(method) -> None:
     """CALL_ONCE and ASSIGN_VARIABLE have none."""
     tiles = api.TilePermission(method=method, new_kinds=None, workers=1)
