@@ -9,18 +9,10 @@
 #include "runner/fill.h"
 #include "runner/smallest.h"
 #include "runner/stack.h"
+#include "check.h"
 
 using namespace runner;
 
-static int g_failures = 0, g_checks = 0;
-#define CHECK(what)                                                     \
-  do {                                                                  \
-    g_checks++;                                                         \
-    if (!(what)) {                                                      \
-      g_failures++;                                                     \
-      std::printf("%s:%d: %s\n", __FILE__, __LINE__, #what);            \
-    }                                                                   \
-  } while (0)
 
 typedef std::vector<uint8_t> Bytes;
 

@@ -8,20 +8,12 @@
 #include <memory>
 
 #include "lean/lean.h"
+#include "check.h"
 
 namespace {
 
 typedef std::vector<uint32_t> Words;
 
-int g_checks = 0, g_failures = 0;
-#define CHECK(what)                                         \
-  do {                                                      \
-    g_checks++;                                             \
-    if (!(what)) {                                          \
-      g_failures++;                                         \
-      std::printf("%s:%d: %s\n", __FILE__, __LINE__, #what); \
-    }                                                       \
-  } while (0)
 
 uint32_t g_state = 1;
 uint32_t Below(uint32_t limit) {

@@ -16,6 +16,12 @@ from tests.models.maker import MAX_ELEMENTS, Maker, Value
 class Operators(Maker):
     """One method an operator: it appends the operator, or declines with False."""
 
+    def _dilation(self, padding: int, stride: list[int]) -> list[int]:
+        """Of a convolution with such a window: 1 mostly."""
+        if stride == [1, 1] and padding == 0 and self.chance(0.3):
+            return [self.integer(1, 2), self.integer(1, 2)]
+        return [1, 1]
+
     def conv_2d(self) -> bool:
         """CONV_2D: stride above kernel, dilation and groups included."""
         x = self.pick(lambda value: len(value.shape) == 4)
@@ -23,9 +29,7 @@ class Operators(Maker):
             return False
         batch, _, _, channels = x.shape
         padding, kernel, stride, size = self.window(x, 5)
-        dilation = [1, 1]
-        if stride == [1, 1] and padding == 0 and self.chance(0.3):
-            dilation = [self.integer(1, 2), self.integer(1, 2)]
+        dilation = self._dilation(padding, stride)
         groups = 2 if channels % 2 == 0 and self.dtype == "int8" and self.chance(0.15) else 1
         filters = groups * self.integer(1, 8 // groups)
         if batch * math.prod(size) * filters > MAX_ELEMENTS:
@@ -45,9 +49,7 @@ class Operators(Maker):
             return False
         batch, _, _, channels = x.shape
         padding, kernel, stride, size = self.window(x, 5)
-        dilation = [1, 1]
-        if stride == [1, 1] and padding == 0 and self.chance(0.3):
-            dilation = [self.integer(1, 2), self.integer(1, 2)]
+        dilation = self._dilation(padding, stride)
         multiplier = int(self.rng.choice([1, 1, 1, 2, 3]))
         filters = channels * multiplier
         if batch * math.prod(size) * filters > MAX_ELEMENTS or filters > 24:

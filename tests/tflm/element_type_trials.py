@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from tests.models.build import Graph, Net
+from tests.tflm.pickled_jobs import serve
 
 UNIVERSE = ("float32", "float16", "int4", "int8", "uint8", "int16", "int32", "int64", "bool")
 """Element types that are tried; of others the table says nothing."""
@@ -292,21 +293,13 @@ def what_runs(operators: Sequence[Typed]) -> dict[str, list[str]]:
     return found
 
 
-def _serve() -> None:
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+def _runs(models: Sequence[bytes]) -> bool:
+    """Whether TFLM runs one of the models."""
     from tflite_micro import runtime
 
-    while True:
-        try:
-            models = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        end = _ending(runtime, models)
-        # One that aborts says nothing of those behind it.
-        runs = end == 0 or (end > 1 and any(_ending(runtime, [m]) == 0 for m in models))
-        pickle.dump(runs, answers)
-        answers.flush()
+    end = _ending(runtime, models)
+    # One that aborts says nothing of those behind it.
+    return end == 0 or (end > 1 and any(_ending(runtime, [m]) == 0 for m in models))
 
 
 def _ending(runtime: Any, models: Sequence[bytes]) -> int:
@@ -351,6 +344,6 @@ DATA = Path(__file__).parents[2] / "tflm_planner/tflm/data/element_types.toml"
 
 if __name__ == "__main__":
     if "--serve" in sys.argv:
-        _serve()
+        serve(_runs)
     else:
         DATA.write_text(table_text(what_runs(OPERATORS)))

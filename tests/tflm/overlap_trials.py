@@ -16,6 +16,7 @@ import numpy as np
 
 from tests.models.build import Net
 from tests.tflm.kernel_loops import Shape
+from tests.tflm.pickled_jobs import serve
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 
@@ -257,26 +258,17 @@ def _outputs(model: bytes, inputs: list[np.ndarray]) -> list[np.ndarray]:
     return found
 
 
-def _serve() -> None:
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    while True:
-        try:
-            what, stock, *rest = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        if what == "run":
-            answer: Any = _outputs(stock, rest[0])
-        else:
-            planned, inputs, distances = rest
-            want = _outputs(stock, inputs)
-            answer = []
-            for distance in distances:
-                found = _outputs(at_distance(planned, distance), inputs)
-                answer.append(all(np.array_equal(a, b) for a, b in zip(want, found, strict=True)))
-        pickle.dump(answer, answers)
-        answers.flush()
+def _answer(job: Any) -> Any:
+    """("run", model, inputs): the outputs. ("sweep", model, planned, inputs, distances): at which
+    distances those of the planned model are the same."""
+    what, stock, *rest = job
+    if what == "run":
+        return _outputs(stock, rest[0])
+    planned, inputs, distances = rest
+    want = _outputs(stock, inputs)
+    found = (_outputs(at_distance(planned, distance), inputs) for distance in distances)
+    return [all(np.array_equal(a, b) for a, b in zip(want, f, strict=True)) for f in found]
 
 
 if __name__ == "__main__":
-    _serve()
+    serve(_answer)

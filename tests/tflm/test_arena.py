@@ -13,7 +13,7 @@ from tests.models.generator import random_model
 from tests.models.registry import MODELS as HANDMADE
 from tests.tflm.custom_models import MODELS as OPERATORS
 from tests.tflm.registered import BUILTIN, CUSTOM
-from tests.tflm.wheel import Wheel
+from tests.tflm.wheel import Wheel, assert_needs
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.arena.predict import PARTS, Arena, arena_of, head_of
 from tflm_planner.tflm.kernels.operator_allocations import OPERATORS as KNOWN
@@ -83,13 +83,7 @@ def test_the_wheel_agrees(name: str) -> None:
     data = WHEEL_MODELS[name]()
     arena = predicted(data, "x86-64/wheel")
     assert arena.warnings == ()
-    host = Wheel(data)
-    try:
-        assert host.run((arena.arena + 65536) // 16 * 16) == (arena.head, arena.tail)
-        assert [host.run(arena.arena + more) is not None for more in (0, 16, 32)] == [True] * 3
-        assert [host.run(arena.arena - less) for less in (1, 4, 8, 12, 16)] == [None] * 5
-    finally:
-        host.close()
+    assert_needs(data, arena)
 
 
 def test_every_operator_that_tflm_registers_has_an_entry_and_a_model() -> None:

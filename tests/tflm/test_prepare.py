@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.models.build import Graph, Net
-from tests.tflm.wheel import Wheel
+from tests.tflm.wheel import assert_needs
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.targets import load_target
@@ -48,10 +48,4 @@ def test_any_number_of_scales(build, many: int, more: int) -> None:
     graph.outputs(build(graph, many, more))
     data = net.finish()
     arena = arena_of(read_model(data), WHEEL)
-    host = Wheel(data)
-    try:
-        assert host.run((arena.arena + 65536) // 16 * 16) == (arena.head, arena.tail)
-        assert [host.run(arena.arena + more) is not None for more in (0, 16, 32)] == [True] * 3
-        assert [host.run(arena.arena - less) for less in (1, 4, 8, 12, 16)] == [None] * 5
-    finally:
-        host.close()
+    assert_needs(data, arena)

@@ -12,6 +12,7 @@ import tempfile
 from functools import cache
 
 from tflm_planner.model.serde import read_model
+from tflm_planner.tflm.arena.predict import Arena
 
 PROBE = r"""
 import hashlib, os, re, sys, tempfile
@@ -119,3 +120,15 @@ class Wheel:
     def close(self) -> None:
         """Remove the model's file."""
         self._file.close()
+
+
+def assert_needs(data: bytes, arena: Arena) -> None:
+    """Head, tail and the smallest arena are those predicted, 0 bytes off; with the outputs of a
+    large one."""
+    host = Wheel(data)
+    try:
+        assert host.run((arena.arena + 65536) // 16 * 16) == (arena.head, arena.tail)
+        assert [host.run(arena.arena + more) is not None for more in (0, 16, 32)] == [True] * 3
+        assert [host.run(arena.arena - less) for less in (1, 4, 8, 12, 16)] == [None] * 5
+    finally:
+        host.close()
