@@ -24,7 +24,7 @@ SLOW = settings(
 
 
 @needs_tflm
-@settings(SLOW, max_examples=60)
+@settings(SLOW, max_examples=30)
 @given(models(), st.integers(0, 2**32 - 1), st.booleans())
 @pytest.mark.slow
 def test_a_planned_model_is_right(data: bytes, seed: int, in_another_order: bool) -> None:

@@ -40,7 +40,7 @@ from tflm_planner.transforms.tile.tile import band
 SLOW = settings(
     deadline=None,
     derandomize=True,
-    max_examples=40,
+    max_examples=20,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 VWW = SHARED / "models" / "vww_96_int8.tflite"

@@ -38,7 +38,7 @@ from tflm_planner.transforms.tile.tiler import HALOS
 SLOW = settings(
     deadline=None,
     derandomize=True,
-    max_examples=60,
+    max_examples=30,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -56,7 +56,7 @@ def test_tiles_compute_the_same_bits(model: int, scheme: int, steps: int) -> Non
 
 
 @needs_tflm
-@settings(SLOW, max_examples=25)
+@settings(SLOW, max_examples=15)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(2, 12))
 @pytest.mark.slow
 def test_planned_tiles_replay_and_the_dialect_is_equal(model: int, scheme: int, steps: int) -> None:
