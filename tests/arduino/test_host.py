@@ -45,6 +45,7 @@ def board(program: Path) -> Iterator[Any]:
         os.close(theirs)
 
 
+@pytest.mark.slow
 def test_a_whole_measurement(board: Any) -> None:
     assert board.says.board == "fake" and board.says.kernels == "fake"
     assert "A custom operator" in board.says.operators

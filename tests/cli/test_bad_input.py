@@ -56,6 +56,7 @@ def test_truncated_at_every_length(name: str) -> None:
         assert status == "refused" or end > len(data) // 2, end
 
 
+@pytest.mark.slow
 def test_every_single_byte_wrong() -> None:
     data = MODELS["bare"].make()
     for at in range(len(data)):
@@ -253,6 +254,7 @@ class _Shared(flatbuffers.Builder):
 
 
 @pytest.mark.parametrize("what", ["name", "shape", "operands"])
+@pytest.mark.mostly_slow(fast=1)
 def test_one_long_vector_shared_by_thousands(what: str) -> None:
     """Some hundred kilobytes that would be gigabytes once every table has its own copy."""
     net, graph, x = start()
@@ -273,6 +275,7 @@ def test_one_long_vector_shared_by_thousands(what: str) -> None:
     bounded(data)
 
 
+@pytest.mark.slow
 def test_many_operators_on_one_tensor() -> None:
     net, graph, x = start((1, 2, 2, 4))
     for k in range(600):

@@ -50,6 +50,7 @@ def test_a_model_is_planned_proved_and_written(model: Path, tmp_path: Path) -> N
     json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_over_budget_is_3_and_written(model: Path, tmp_path: Path, run) -> None:
     out = tmp_path / "out.tflite"
     done = run(model, out, "--budget", "16", "--no-verify")
@@ -57,6 +58,7 @@ def test_over_budget_is_3_and_written(model: Path, tmp_path: Path, run) -> None:
     assert out.exists()
 
 
+@pytest.mark.slow
 def test_different_outputs_are_4(tmp_path: Path) -> None:
     a, b = tmp_path / "a.tflite", tmp_path / "b.tflite"
     data = MODELS["chain"].make()
@@ -121,6 +123,7 @@ def test_wrong_options_are_2_and_nothing_is_written(
         ["--time-limit", "0.001"],
     ],
 )
+@pytest.mark.slow
 def test_extreme_options_do_no_harm(model: Path, tmp_path: Path, run, options: list[str]) -> None:
     done = run(model, tmp_path / "out.tflite", "--no-verify", *options)
     assert done.code in (0, 2, 3), done.err

@@ -132,6 +132,7 @@ def run(tmp_path, data, *arguments):
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_a_split_sum_is_written_only_if_allowed_and_said_aloud(tmp_path):
     data = bottleneck()
     refused, out = run(tmp_path, data, "--split", "1-3:sum=3")
@@ -157,6 +158,7 @@ def test_the_permission_tolerates_nothing_where_all_is_exact(tmp_path):
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_a_loop_beside_tiles_is_proved_and_says_what_it_needs(tmp_path):
     done, out = run(tmp_path, wide(), "--loop", "0-1:rows=2,border=peeled", "--split", "2-3:rows=3")
     assert done.exit_code == 0 and "yes, the outputs are equal" in done.output

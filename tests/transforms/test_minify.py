@@ -95,7 +95,7 @@ PLANNED = [n for n, m in MODELS.items() if m.runs_on_litert and n != "dynamic_ra
 
 
 @pytest.mark.parametrize("name", PLANNED)
-@pytest.mark.mostly_slow(fast=3)
+@pytest.mark.mostly_slow(fast=2)
 def test_hand_made_models_stay_equal(name: str) -> None:
     kinds: tuple[Stripping, ...] = ("nothing", "unread", "unread by TFLM")
     kinds = kinds if MODELS[name].runs_on_tflm else kinds[:2]
@@ -126,6 +126,7 @@ def test_what_only_tflm_could_prove_is_refused_with_a_way_out() -> None:
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_squeezed_files_are_for_tflm_alone() -> None:
     data = CNN.read_bytes()
     result = planned(data, "unread by TFLM")
@@ -146,6 +147,7 @@ def test_squeezed_files_are_for_tflm_alone() -> None:
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_the_smallest_arena_is_the_predicted_one() -> None:
     for strip in ("unread", "unread by TFLM"):
         data = planned(CNN.read_bytes(), strip).data
@@ -159,6 +161,7 @@ def test_the_smallest_arena_is_the_predicted_one() -> None:
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_a_squeezed_file_is_planned_and_tiled_again(tmp_path: Path) -> None:
     """Filters with one zero point for many scales are cut into channels as others are."""
     data = planned(CNN.read_bytes(), "unread by TFLM").data
@@ -176,6 +179,7 @@ def test_kernels_that_nobody_has_read_keep_their_quantisation() -> None:
     assert by_place(kept, 1, 1).quantization.zeroPoint.size == 4
 
 
+@pytest.mark.slow
 def test_lean_files_keep_their_pool_and_their_plan() -> None:
     lean = planned(CNN.read_bytes(), "unread by TFLM", "cortex-m4/cmsis-nn+lean")
     names = {m.name for m in read_model(lean.data).metadata}
