@@ -7,7 +7,7 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
-from report_samples import HOSTILE, chain
+from report_samples import HOSTILE, chain, with_solution
 
 from tflm_planner.report.document import MemoryMap, Report
 from tflm_planner.report.html import to_html
@@ -213,8 +213,8 @@ def test_ids_in_the_page_are_unique(report: Report) -> None:
 
 
 def test_a_missed_budget_and_a_gap_are_told(report: Report) -> None:
-    allocation = replace(report.allocation, optimal=False, lower_bound=50_000)
-    text = " ".join(parse(to_html(replace(report, budget=1, allocation=allocation))).text)
+    missed = replace(with_solution(report, optimal=False, lower_bound=50_000), budget=1)
+    text = " ".join(parse(to_html(missed)).text)
     assert "over budget" in text and "10.6 % above" in text
 
 

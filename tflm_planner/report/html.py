@@ -119,17 +119,17 @@ def page(title: str, body: Iterable[str]) -> str:
 
 def _cards(report: Report) -> Iterator[str]:
     """The figures that count, large."""
-    allocation = report.allocation
+    bound = report.allocation.solution.lower_bound
     arenas = arenas_sentence(report).replace("->", "→")
     saved = f"saved: {saved_sentence(report)}, {arenas}, for {report.target}"
     yield '<div class="cards">'
     yield _card(f"{report.saved:,} B", saved, "good" * (report.saved > 0))
-    gap = report.after.head - allocation.lower_bound
+    gap = report.after.head - bound
     if gap <= 0:
         words = "no plan of these operators in this order, shared as was allowed, has a lower head"
         yield _card("optimal", f"{words}: proved", "good")
     else:
-        above = percent(gap, allocation.lower_bound)
+        above = percent(gap, bound)
         yield _card(f"{above} above", limit_sentence(report), "")
     verdict = "verified" if report.verified else "not verified"
     runs = "; ".join(f"{shorten(c.runtime, 40)}: {c.status}" for c in report.checks)

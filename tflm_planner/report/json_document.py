@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from tflm_planner.report.document import (
-    ArenaFigures,
     HeadLimits,
     MemoryMap,
     ParetoFront,
@@ -61,10 +60,10 @@ def to_json(report: Report) -> JsonObject:
             "optimal": report.order.optimal,
         },
         "allocation": {
-            "allocator": _text(report.allocation.allocator),
-            "height": report.allocation.height,
-            "lower_bound": report.allocation.lower_bound,
-            "optimal": report.allocation.optimal,
+            "allocator": _text(report.allocation.solution.allocator),
+            "height": report.allocation.solution.height,
+            "lower_bound": report.allocation.solution.lower_bound,
+            "optimal": report.allocation.solution.optimal,
             "aliases": [_text(alias) for alias in report.allocation.aliases],
             "trails": [_text(input_overlap) for input_overlap in report.allocation.input_overlaps],
             "replayed": report.allocation.replayed,
@@ -177,7 +176,7 @@ def arena_to_json(arena: Arena, target: Target) -> JsonObject:
     }
 
 
-def arena_figures(arena: Arena | ArenaFigures) -> JsonObject:
+def arena_figures(arena: Arena) -> JsonObject:
     """An arena and its parts. exact, bound: how far it is known. reserved: what firmware should
     give, with a margin where it is not."""
     bound = bound_of(arena.uncertainties)
