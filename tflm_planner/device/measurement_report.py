@@ -13,11 +13,15 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Any
 
-from tflm_planner.device.measurement import Measurement, OutputCheck, Spread
+from msgspec.structs import asdict
+
+from tflm_planner.device import measurement_types as types
+from tflm_planner.device.energy import Energy
+from tflm_planner.device.measurement import Measurement, OperatorTime, OutputCheck
 from tflm_planner.report.html import page
 from tflm_planner.report.text import safe_text, shorten
+from tflm_planner.support.documents import plain, view
 
-SCHEMA_VERSION = 2
 _NAME, _SHOWN = 60, 12
 
 
@@ -117,52 +121,40 @@ def _time(seconds: float) -> str:
 
 
 def to_json(found: Measurement) -> dict[str, Any]:
-    """As schema/measurement.schema.json says."""
-    says, energy = found.board, found.energy
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "model": {"name": safe_text(found.model), "sha256": found.sha256},
-        "target": found.target,
-        "board": {
-            "board": safe_text(says.board), "core": safe_text(says.core),
-            "kernels": safe_text(says.kernels), "tflm": safe_text(says.tflm),
-            "firmware": safe_text(says.firmware), "clock": safe_text(says.clock),
-            "clock_hz": says.clock_hz, "virtual": says.virtual, "lean": found.lean,
-        },
-        "sizes": [
-            {"name": f.name, "predicted": f.predicted, "bound": f.bound,
-             "measured": f.measured, "difference": f.difference}
-            for f in found.sizes
-        ],
-        "latency": {
-            **_spread(found.latency), "predicted_seconds": found.predicted_seconds,
-            "predicted_instructions": found.predicted_instructions,
-            "allocate_seconds": found.allocate_seconds,
-        },
-        "operators": [
-            {"index": o.index, "operator": o.operator, "name": safe_text(o.name), "runs": o.runs,
-             "predicted_share": o.predicted, "measured_share": o.measured, **_spread(o.time)}
-            for o in found.operators
-        ],
-        "outputs": [
-            {"index": c.index, "name": safe_text(c.name), "bytes": c.size,
-             "crc": f"{c.crc:08x}", "equal": c.equal, "different_bytes": c.different}
-            for c in found.outputs
-        ],
-        "memory": {key: getattr(found.memory, key) for key in found.memory.__slots__},
-        "energy": None if energy is None else {
-            "joules": energy.joules, "watts": energy.power.watts,
-            "source": safe_text(energy.power.source), "measured": energy.power.measured,
-        },
-        "notes": [safe_text(note) for note in found.notes],
-    }  # fmt: skip
+    """As `measurement_types` says."""
+    return plain(
+        types.Measurement(
+            schema_version=types.SCHEMA_VERSION,
+            model=types.Model(found.model, found.sha256),
+            target=found.target,
+            board=types.Board(**asdict(view(found.board, types.BoardSaid)), lean=found.lean),
+            sizes=view(found.sizes, list[types.Size]),
+            latency=types.Latency(
+                **asdict(view(found.latency, types.Times)),
+                predicted_seconds=found.predicted_seconds,
+                predicted_instructions=found.predicted_instructions,
+                allocate_seconds=found.allocate_seconds,
+            ),
+            operators=[_operator(o) for o in found.operators],
+            outputs=[
+                types.Output(c.index, c.name, c.size, f"{c.crc:08x}", c.equal, c.different)
+                for c in found.outputs
+            ],
+            memory=view(found.memory, types.Memory),
+            energy=None if found.energy is None else _energy(found.energy),
+            notes=list(found.notes),
+        )
+    )
 
 
-def _spread(time: Spread) -> dict[str, float | int]:
-    return {
-        "minimum_seconds": time.minimum, "median_seconds": time.median,
-        "spread_seconds": time.spread, "timed_runs": time.runs,
-    }  # fmt: skip
+def _operator(o: OperatorTime) -> types.Operator:
+    of, times = (o.index, o.operator, o.name, o.runs, o.predicted, o.measured), o.time
+    return types.Operator(*of, times.minimum, times.median, times.spread, times.runs)
+
+
+def _energy(energy: Energy) -> types.Energy:
+    power = energy.power
+    return types.Energy(energy.joules, power.watts, power.source, power.measured)
 
 
 def to_csv(found: Measurement) -> str:
