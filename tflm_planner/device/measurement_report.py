@@ -10,7 +10,6 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
-from html import escape
 from typing import Any
 
 from msgspec.structs import asdict
@@ -18,7 +17,8 @@ from msgspec.structs import asdict
 from tflm_planner.device import measurement_types as types
 from tflm_planner.device.energy import Energy
 from tflm_planner.device.measurement import Measurement, OperatorTime, OutputCheck
-from tflm_planner.report.html import page
+from tflm_planner.report import page
+from tflm_planner.report.page import Column, Row, Table, pairs
 from tflm_planner.report.text import safe_text, shorten
 from tflm_planner.support.documents import plain, view
 
@@ -173,48 +173,32 @@ def to_csv(found: Measurement) -> str:
 
 def to_html(found: Measurement) -> str:
     """A page of its own, in the form of the planner's reports."""
-    title = shorten(safe_text(found.model), 90)
-    facts = [(t or "runs", v) for t, v in _facts(found)]
-    rows = [*_sizes(found), ("latency", _rough(found), _time(found.latency.median), "")]
-    body = [
-        f"<h1>{_e(title)}</h1>",
-        f'<p class="soft">{_e(_board(found))}</p>',
-        *_table("Predicted and measured", ("", "predicted", "measured", "difference"), rows),
-        *_table("On the board", ("", ""), facts, right=False),
+    heading = shorten(found.model, 90)
+    facts = [(title or "runs", value) for title, value in _facts(found)]
+    sizes = [*_sizes(found), ("latency", _rough(found), _time(found.latency.median), "")]
+    tables = [
+        ("Predicted and measured", _table(("", "predicted", "measured", "difference"), sizes)),
+        ("On the board", pairs(facts)),
     ]
     if found.operators:
-        shares = [
-            (
-                f"{o.index} {o.operator} {shorten(o.name, _NAME)}",
-                f"{100 * o.predicted:.1f} %",
-                f"{100 * o.measured:.1f} %",
-                _time(o.time.median),
-                str(o.runs),
-            )
-            for o in found.operators
-        ]
         columns = ("operator", "share predicted", "share measured", "median", "runs")
-        body += _table("Operators", columns, shares)
+        tables.append(("Operators", _table(columns, [_share(o) for o in found.operators])))
     if found.notes:
-        body += _table("Notes", ("",), [(note,) for note in found.notes], right=False)
-    return page(f"{title}: measured", body)
+        notes = Table([Column("", "head")], [Row([note]) for note in found.notes])
+        tables.append(("Notes", notes))
+    about, title = _board(found), f"{heading}: measured"
+    return page.render("tables.html", title=title, heading=heading, about=about, tables=tables)
 
 
-def _table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = True
-) -> Iterator[str]:
-    mark = ' class="n"' if right else ""
-    yield f'<h2>{_e(title)}</h2><div class="wide"><table><thead><tr>'
-    yield "".join(f"<th{mark if i else ''}>{_e(c)}</th>" for i, c in enumerate(columns))
-    yield "</tr></thead><tbody>"
-    for first, *rest in rows:
-        cells = "".join(f"<td{mark}>{_e(cell)}</td>" for cell in rest)
-        yield f"<tr><th>{_e(first)}</th>{cells}</tr>"
-    yield "</tbody></table></div>"
+def _share(o: OperatorTime) -> tuple[str, ...]:
+    label = f"{o.index} {o.operator} {shorten(o.name, _NAME)}"
+    shares = f"{100 * o.predicted:.1f} %", f"{100 * o.measured:.1f} %"
+    return (label, *shares, _time(o.time.median), str(o.runs))
 
 
-def _e(text: str) -> str:
-    return escape(safe_text(text), quote=True)
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    columns = [Column(title, "n" if i else "head") for i, title in enumerate(titles)]
+    return Table(columns, [Row(row) for row in rows])
 
 
 def _json(found: Measurement) -> str:

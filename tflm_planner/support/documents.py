@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Document(msgspec.Struct, forbid_unknown_fields=True):
     """Base of all parts of documents: every key is known. The first line of a class's docstring,
     and what `says` holds, are the descriptions in the schema."""
 

@@ -124,7 +124,8 @@ def _user_target(path: Path) -> Target:
     target = Target(**keys) if base is None else replace(all_targets()[base], **keys)
     if isinstance(file.board, UnsetType):
         return target
-    return replace(target, board=Board(**{**given(file.board), "target": target.id}))
+    board = {**given(file.board), "target": target.id}
+    return replace(target, board=Board(**board))
 
 
 def _read(path: Path) -> dict[str, Any]:
