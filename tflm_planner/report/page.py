@@ -87,5 +87,6 @@ def _environment() -> Environment:
 
 def _printable(value: object) -> object:
     """Text with what is not printable spelled out."""
-    is_text = isinstance(value, str) and not isinstance(value, Markup)
-    return safe_text(value) if is_text else value
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return safe_text(value)
+    return value

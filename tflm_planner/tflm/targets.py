@@ -124,7 +124,7 @@ def _user_target(path: Path) -> Target:
     target = Target(**keys) if base is None else replace(all_targets()[base], **keys)
     if isinstance(file.board, UnsetType):
         return target
-    board = {**given(file.board), "target": target.id}
+    board: dict[str, Any] = {**given(file.board), "target": target.id}
     return replace(target, board=Board(**board))
 
 
