@@ -68,7 +68,7 @@ def planned(length: int) -> None:
     seconds = time.monotonic() - started
     print(
         f"{report.after.operators:>9,}  {seconds:7.2f}  {1000 * seconds / length:11.3f}  "
-        f"{report.after.head:>8,}  {report.allocation.lower_bound:,}"
+        f"{report.after.head:>8,}  {report.allocation.solution.lower_bound:,}"
     )
 
 

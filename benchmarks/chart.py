@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from xml.etree.ElementTree import Element
 
-from tflm_planner.report.svg import line, number, rect, text
+from tflm_planner.report.svg import circle, drawing, line, number, path, rect, shape, text
 
 _STYLE = """
 .ch text{font:12px ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;
@@ -14,7 +15,7 @@ fill:#4b5563}
 .ch .bg{fill:#fff;stroke:#e3e7ee}.ch .grid{stroke:#e3e8f0}.ch .axis{stroke:#9aa5b4}
 .ch .v{font-size:9px}
 .ch .h1{font-size:15px;font-weight:600;fill:#111827}.ch .mark{stroke:#c2334d;stroke-dasharray:5 4}
-.ch .markt{fill:#c2334d}.ch path{fill:none;stroke-width:2}
+.ch .markt{fill:#c2334d}.ch path{fill:none!important;stroke-width:2}
 .ch .s0{stroke:#9aa5b4;fill:#9aa5b4}.ch .s1{stroke:#2f6fd0;fill:#2f6fd0}
 .ch .s2{stroke:#0f7b53;fill:#0f7b53}.ch .s3{stroke:#c77700;fill:#c77700}
 .ch .s4{stroke:#8049b8;fill:#8049b8}.ch .s5{stroke:#b3305f;fill:#b3305f}
@@ -50,21 +51,12 @@ class Chart:
 
 def svg(charts: Sequence[Chart], *, width: int = 460, height: int = 330) -> str:
     """Charts side by side."""
-    whole = width * len(charts)
-    body = "".join(
-        f'<g transform="translate({i * width} 0)">{_chart(c, width, height)}</g>'
-        for i, c in enumerate(charts)
-    )
-    return _page(body, whole, height)
-
-
-def _page(body: str, width: int, height: int) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="ch" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}"><style>{_STYLE}</style>'
-        f'<rect class="bg" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="10"/>'
-        f"{body}</svg>\n"
-    )
+    groups: list[Element] = []
+    for i, chart in enumerate(charts):
+        groups.append(shape("g", transform=f"translate({i * width} 0)"))
+        groups[-1].extend(_chart(chart, width, height))
+    title = ", ".join(chart.title for chart in charts)
+    return drawing("ch", (width * len(charts), height), title, _STYLE, groups)
 
 
 @dataclass(frozen=True)
@@ -99,8 +91,8 @@ def bars(chart: Bars, *, height: int = 330, each: int = 118) -> str:
         left = _LEFT + each * g + 11
         parts.append(text(left + (each - 22) / 2, bottom + 16, name, "", "middle"))
         for k, value in enumerate(row):
-            box = rect((left + wide * k, up(value), wide - 2, bottom - up(value)))
-            parts.append(f'<rect class="s{k}" {box}/>')
+            box = (left + wide * k, up(value), wide - 2, bottom - up(value))
+            parts.append(rect(f"s{k}", box))
             parts.append(
                 text(left + wide * (k + 0.5), up(value) - 3, f"{value:.0f}", "v", "middle")
             )
@@ -110,13 +102,13 @@ def bars(chart: Bars, *, height: int = 330, each: int = 118) -> str:
     parts.append(line("axis", _LEFT, bottom, right, bottom))
     for k, name in enumerate(chart.series):
         parts += [
-            _dot(k, right + 14, _TOP + 6 + 18 * k, 5),
+            circle(f"s{k}", right + 14, _TOP + 6 + 18 * k, 5),
             text(right + 24, _TOP + 10 + 18 * k, name, ""),
         ]
-    return _page("".join(parts), whole, height)
+    return drawing("ch", (whole, height), chart.title, _STYLE, parts)
 
 
-def _chart(chart: Chart, width: int, height: int) -> str:
+def _chart(chart: Chart, width: int, height: int) -> list[Element]:
     points = [p for curve in chart.lines for p in curve.points]
     values = [y for _, y in points] + [y for _, y in chart.marks]
     xs = sorted({x for x, _ in points})
@@ -143,22 +135,20 @@ def _chart(chart: Chart, width: int, height: int) -> str:
         parts.append(text(right + 8, up(y) + 4, name, "markt"))
     for i, curve in enumerate(chart.lines):
         parts += _curve(i, curve, [(across(x), up(y)) for x, y in curve.points], right)
-    return "".join(parts)
+    return parts
 
 
-def _curve(index: int, curve: Line, places: Sequence[tuple[float, float]], right: int) -> list[str]:
-    path = "M" + " L".join(f"{number(x)} {number(y)}" for x, y in places)
+def _curve(
+    index: int, curve: Line, places: Sequence[tuple[float, float]], right: int
+) -> list[Element]:
+    way = "M" + " L".join(f"{number(x)} {number(y)}" for x, y in places)
     y = _TOP + 10 + 18 * index
     return [
-        f'<path class="s{index}" style="fill:none" d="{path}"/>',
-        *(_dot(index, x, y, 3) for x, y in places),
-        _dot(index, right + 14, y - 4, 5),
+        path(f"s{index}", way),
+        *(circle(f"s{index}", x, y, 3) for x, y in places),
+        circle(f"s{index}", right + 14, y - 4, 5),
         text(right + 24, y, curve.name, ""),
     ]
-
-
-def _dot(index: int, x: float, y: float, radius: int) -> str:
-    return f'<circle class="s{index}" cx="{number(x)}" cy="{number(y)}" r="{radius}"/>'
 
 
 def _ticks(values: Sequence[float], logarithmic: bool) -> list[float]:

@@ -47,9 +47,9 @@ def real(*sides: Side) -> str:
 def row(path: Path, report: Report, seconds: float) -> str:
     """One line of the table."""
     before, after, plan = report.before, report.after, report.allocation
-    bound = plan.lower_bound
+    bound = plan.solution.lower_bound
     gap = after.head - bound
-    if plan.optimal or gap == 0:
+    if plan.solution.optimal or gap == 0:
         any_order = after.head == report.order.lower_bound
         proof = "optimal" if any_order else "optimal for its order"
     else:

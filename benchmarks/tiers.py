@@ -32,7 +32,7 @@ from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.inspection import inspect_model
-from tflm_planner.report.document import ArenaFigures, Report
+from tflm_planner.report.document import Report
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.liveness import planning_problem, timeline
@@ -151,7 +151,7 @@ def _more(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f} %"
 
 
-def _bytes(found: Arena | ArenaFigures) -> str:
+def _bytes(found: Arena) -> str:
     return f"{found.arena:,} ({found.head:,})"
 
 

@@ -44,8 +44,8 @@ def assert_as_predicted(report):
 def test_cnn_reaches_its_bound(cnn):
     report = api.plan(cnn, options=options()).report
     assert (report.before.head, report.after.head) == (99_072, 78_336)
-    assert report.after.head == report.allocation.lower_bound == report.limits.best_order
-    assert report.order.changed and report.order.optimal and report.allocation.optimal
+    assert report.after.head == report.allocation.solution.lower_bound == report.limits.best_order
+    assert report.order.changed and report.order.optimal and report.allocation.solution.optimal
     assert_as_predicted(report)
     assert report.verified and all(c.outputs_vary for c in report.checks)
     schema = json.loads((ROOT / "schema" / "report.schema.json").read_text())

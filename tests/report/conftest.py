@@ -7,21 +7,28 @@ from dataclasses import replace
 import pytest
 from report_samples import HOSTILE, chain
 
+from tflm_planner.memory.allocators.portfolio import Solution
+from tflm_planner.memory.problem import Plan
 from tflm_planner.report.document import (
-    AllocationSummary,
-    ArenaFigures,
+    Allocation,
     HeadLimits,
     HostRuntime,
     MemoryMap,
-    OrderSummary,
     Report,
     RuntimeCheck,
     Side,
 )
+from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.transforms.reorder import ChosenOrder
+from tflm_planner.verification.verdict import HostAllocation
 
 
-def arena(head: int) -> ArenaFigures:
-    return ArenaFigures(head, 26_980, 3_000, 2_000, head + 26_980, 15)
+def arena(head: int, tail: int = 26_980) -> Arena:
+    return Arena(head, tail, {}, 3_000, 2_000, 0, 0, head + tail, 15, (), ())
+
+
+def host(head: int) -> HostRuntime:
+    return HostRuntime(arena(head, 35_048), HostAllocation(head, 35_048))
 
 
 @pytest.fixture
@@ -56,17 +63,15 @@ def report(before: MemoryMap, after: MemoryMap) -> Report:
             7,
             300_568,
             arena(64512),
-            HostRuntime(64512, 35_048, 64512, 35_048),
+            host(64512),
             before,
             7_489_664,
         ),
-        after=Side(
-            6, 7, 300_800, arena(55296), HostRuntime(55296, 35_048, 55296, 35_048), after, 7_500_000
-        ),
+        after=Side(6, 7, 300_800, arena(55296), host(55296), after, 7_500_000),
         limits=HeadLimits(inputs=27648, order=55296, best_order=55296, overlap=36864),
-        order=OrderSummary("exact", False, 55296, 55296, True),
-        allocation=AllocationSummary(
-            "exact", 55296, 55296, True, ("block/3 in block/2",), ("b",), 1
+        order=ChosenOrder("exact", False, 55296, 55296, True),
+        allocation=Allocation(
+            Solution(Plan(()), 55296, 55296, True, "exact"), ("block/3 in block/2",), ("b",), 1
         ),
         checks=(
             RuntimeCheck("LiteRT", "equal", 64, True, ""),
@@ -98,7 +103,10 @@ def hostile(report: Report) -> Report:
         after=replace(report.after, map=bad),
         order=replace(report.order, method=HOSTILE),
         allocation=replace(
-            report.allocation, allocator=HOSTILE, aliases=(HOSTILE,), input_overlaps=(HOSTILE,)
+            report.allocation,
+            solution=replace(report.allocation.solution, allocator=HOSTILE),
+            aliases=(HOSTILE,),
+            input_overlaps=(HOSTILE,),
         ),
         checks=(RuntimeCheck(HOSTILE, "not available", 0, False, HOSTILE),),
         verified=False,

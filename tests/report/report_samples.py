@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tflm_planner.report.document import MapBlock, MapStep, MemoryMap
+from dataclasses import replace
+from typing import Any
+
+from tflm_planner.report.document import MapBlock, MapStep, MemoryMap, Report
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\n\x00\u202e\ud800]]>&\"'"
 """A name that attacks HTML, XML, the terminal, line formats, reading direction and encoders."""
@@ -39,3 +42,9 @@ def chain(sizes: list[int], head: int, offsets: list[int], name: str = "block/{}
         for i in range(last)
     )
     return MemoryMap(steps, blocks, head)
+
+
+def with_solution(report: Report, **changes: Any) -> Report:
+    """The report with another outcome of the allocators."""
+    solution = replace(report.allocation.solution, **changes)
+    return replace(report, allocation=replace(report.allocation, solution=solution))

@@ -83,7 +83,7 @@ def faults_of_limits(limits: HeadLimits, head: int) -> list[str]:
 
 
 def faults_of(report: Report) -> list[str]:
-    allocation, after = report.allocation, report.after
+    solution, after = report.allocation.solution, report.after
     faults = faults_of_limits(report.limits, after.head)
     for side in (report.before, after):
         faults += faults_of_map(side.map)
@@ -93,12 +93,12 @@ def faults_of(report: Report) -> list[str]:
             faults.append("parts are more than the arena")
         if (side.arena.bound == "exact") != (side.arena.reserved == side.arena.arena):
             faults += ["margin"] * (side.arena.bound != "enough")
-    if after.head < allocation.lower_bound:
-        faults.append(f"head {after.head} below its bound {allocation.lower_bound}")
-    if allocation.optimal and allocation.height != allocation.lower_bound:
+    if after.head < solution.lower_bound:
+        faults.append(f"head {after.head} below its bound {solution.lower_bound}")
+    if solution.optimal and solution.height != solution.lower_bound:
         faults.append("optimal above its bound")
     gap = re.search(r"gap ([\d,]+) B", limit_sentence(report))
-    if gap and int(gap[1].replace(",", "")) != after.head - allocation.lower_bound:
+    if gap and int(gap[1].replace(",", "")) != after.head - solution.lower_bound:
         faults.append(f"{limit_sentence(report)}, head {after.head}")
     return faults
 
@@ -152,11 +152,11 @@ def test_what_is_proved_optimal_nobody_beats() -> None:
             report = planned(data, TARGETS[0])
         except ModelError:
             continue
-        for allocator in ("greedy", "local") if report.allocation.optimal else ():
+        for allocator in ("greedy", "local") if report.allocation.solution.optimal else ():
             order = "best" if report.order.changed else "file"
             options = search_for(TARGETS[0], allocator=allocator, seed=3, order=order)
             made = api.plan(data, None, api.PlanOptions(options, verify=None)).report
-            assert made.after.head >= report.allocation.lower_bound
+            assert made.after.head >= report.allocation.solution.lower_bound
             tried += 1
     assert tried > 30
 

@@ -7,15 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
+import msgspec
 import pytest
 
+from tflm_planner.cli.schemas import schemas
 from tflm_planner.report.csv_document import HEADER, to_csv
 from tflm_planner.report.document import HostRuntime, MemoryMap, Report
-from tflm_planner.report.json_document import to_json
-
-SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "schema" / "report.schema.json").read_text(encoding="utf-8")
+from tflm_planner.report.json_document import (
+    arena_to_json,
+    inspection_to_json,
+    to_json,
+    verdict_to_json,
 )
+from tflm_planner.tflm.arena.predict import ScratchUse
+from tflm_planner.tflm.targets import load_target
+from tflm_planner.verification.verdict import Verdict
+
+FOLDER = Path(__file__).parents[2] / "schema"
+SCHEMA = json.loads((FOLDER / "report.schema.json").read_text(encoding="utf-8"))
 
 
 def objects(schema: object) -> list[dict[str, object]]:
@@ -39,6 +48,12 @@ def test_the_schema_is_valid_and_describes_every_property() -> None:
         assert all("description" in p for p in properties.values())
 
 
+def test_the_schemas_are_those_of_the_types() -> None:
+    """`python -m tflm_planner.cli.schemas schema` writes them."""
+    committed = {p.name: p.read_text(encoding="utf-8") for p in FOLDER.glob("*.schema.json")}
+    assert committed == schemas()
+
+
 @pytest.mark.parametrize("which", ["report", "hostile"])
 def test_a_report_follows_the_schema(which: str, request: pytest.FixtureRequest) -> None:
     document = to_json(request.getfixturevalue(which))
@@ -51,9 +66,9 @@ def test_a_report_follows_the_schema(which: str, request: pytest.FixtureRequest)
 def test_keys_come_in_the_order_of_the_schema(report: Report) -> None:
     document = to_json(report)
     assert list(document) == list(SCHEMA["properties"])
-    assert list(document["before"]) == list(SCHEMA["$defs"]["side"]["properties"])
+    assert list(document["before"]) == list(SCHEMA["$defs"]["Side"]["properties"])
     step = document["before"]["map"]["steps"][0]
-    assert list(step) == list(SCHEMA["$defs"]["step"]["properties"])
+    assert list(step) == list(SCHEMA["$defs"]["Step"]["properties"])
 
 
 def test_what_is_not_known_is_null(report: Report) -> None:
@@ -61,7 +76,7 @@ def test_what_is_not_known_is_null(report: Report) -> None:
         report,
         budget=None,
         limits=replace(report.limits, best_order=None, overlap=None),
-        before=replace(report.before, host=HostRuntime(64512, 35_048)),
+        before=replace(report.before, host=HostRuntime(report.before.arena)),
     )
     document = to_json(unknown)
     jsonschema.Draft202012Validator(SCHEMA).validate(document)
@@ -73,6 +88,25 @@ def test_the_schema_refuses_what_it_does_not_know(report: Report) -> None:
     for change in ({"extra": 1}, {"schema_version": 1}, {"verified": "yes"}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.Draft202012Validator(SCHEMA).validate({**to_json(report), **change})
+
+
+def test_what_breaks_the_schema_is_no_document(report: Report) -> None:
+    with pytest.raises(msgspec.ValidationError, match="sha256"):
+        to_json(replace(report, sha256_after="none"))
+
+
+def test_verdicts_and_arenas_follow_their_schemas(report: Report) -> None:
+    target = load_target("nano33ble")
+    scratch = (ScratchUse("conv", 64, 128),)
+    arena = replace(report.after.arena, scratch=scratch, tail_parts={"tensors": 96})
+    for name, document in (
+        ("verification", verdict_to_json(Verdict(report.checks))),
+        ("arena", arena_to_json(arena, target)),
+        ("inspection", inspection_to_json(report.after.map, report.limits, report.notes)),
+    ):
+        schema = json.loads((FOLDER / f"{name}.schema.json").read_text(encoding="utf-8"))
+        jsonschema.Draft202012Validator(schema).validate(document)
+        assert list(document) == list(schema["properties"])
 
 
 def test_the_json_holds_the_figures(report: Report) -> None:

@@ -7,11 +7,13 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
-from report_samples import HOSTILE, chain
+from jinja2 import UndefinedError
+from report_samples import HOSTILE, chain, with_solution
 
 from tflm_planner.report.document import MemoryMap, Report
 from tflm_planner.report.html import to_html
 from tflm_planner.report.memory_map_svg import NAMED_BLOCKS, before_after_svg, memory_map_svg
+from tflm_planner.report.page import render
 
 SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "img", "br", "link", "input"}
@@ -207,14 +209,33 @@ def test_the_page_escapes_hostile_names(hostile: Report) -> None:
     html.encode("utf-8")
 
 
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", '"onload=x&amp;', "'&<u>", "{{ 7 * 7 }}"]
+)
+def test_names_of_files_and_tensors_come_out_escaped(report: Report, name: str) -> None:
+    braces = name.replace("{", "{{").replace("}", "}}")
+    named = chain([64, 64, 16], 128, [0, 64, 0], braces + "{}")
+    side = replace(report.after, map=named)
+    html = to_html(replace(report, source=name, destination=name, notes=(name,), after=side))
+    page = parse(html)
+    assert name in page.text and f"{name}0" in page.text
+    assert page.tags.isdisjoint({"script", "u"})
+    assert not any(key == "onload" for key, _ in page.attributes)
+
+
+def test_templates_use_nothing_that_was_not_given() -> None:
+    with pytest.raises(UndefinedError):
+        render("tables.html", title="t", heading="h", tables=[])
+
+
 def test_ids_in_the_page_are_unique(report: Report) -> None:
     ids = [value for key, value in parse(to_html(report)).attributes if key == "id"]
     assert ids and len(ids) == len(set(ids))
 
 
 def test_a_missed_budget_and_a_gap_are_told(report: Report) -> None:
-    allocation = replace(report.allocation, optimal=False, lower_bound=50_000)
-    text = " ".join(parse(to_html(replace(report, budget=1, allocation=allocation))).text)
+    missed = replace(with_solution(report, optimal=False, lower_bound=50_000), budget=1)
+    text = " ".join(parse(to_html(missed)).text)
     assert "over budget" in text and "10.6 % above" in text
 
 

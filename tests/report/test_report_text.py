@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from report_samples import HOSTILE, chain
+from report_samples import HOSTILE, chain, with_solution
 
 from tflm_planner.report.document import HeadLimits, MemoryMap, Report, RuntimeCheck
 from tflm_planner.report.html import to_html
@@ -15,6 +15,7 @@ from tflm_planner.report.text import (
     safe_text,
     shorten,
 )
+from tflm_planner.verification.verdict import HostAllocation
 
 
 def test_the_report_says_what_a_run_found(report: Report) -> None:
@@ -38,7 +39,7 @@ def test_the_report_says_what_a_run_found(report: Report) -> None:
 
 def test_scratch_above_an_optimal_plan_is_said(report: Report) -> None:
     """The tensors lie as low as they can; what TFLM places itself may still end above them."""
-    arena = replace(report.after.arena, head=report.allocation.height + 96)
+    arena = replace(report.after.arena, head=report.allocation.solution.height + 96)
     higher = replace(report, after=replace(report.after, arena=arena))
     assert "scratch that TFLM places ends 96 B above" in limit_sentence(higher)
     assert "scratch that TFLM places" not in limit_sentence(report)
@@ -48,12 +49,14 @@ def test_scratch_above_an_optimal_plan_is_said(report: Report) -> None:
 def test_the_report_says_what_failed(report: Report) -> None:
     text = render_report(
         replace(
-            report,
+            with_solution(report, optimal=False, lower_bound=50_000),
             budget=50_000,
             verified=False,
             checks=(RuntimeCheck("TFLM", "different", 3, True, "output 0\nbyte 7"),),
-            after=replace(report.after, host=replace(report.after.host, measured_head=55312)),
-            allocation=replace(report.allocation, optimal=False, lower_bound=50_000),
+            after=replace(
+                report.after,
+                host=replace(report.after.host, measured=HostAllocation(55_312, 35_048)),
+            ),
         )
     )
     assert "MISSED by 32,276 B" in text

@@ -1,10 +1,10 @@
 import dataclasses
-import json
 from pathlib import Path
 
 import pytest
 
 from tflm_planner.support.errors import UsageError
+from tflm_planner.tflm.target_file import BoardTable, TargetTable
 from tflm_planner.tflm.targets import (
     DEFAULT_TARGET,
     Board,
@@ -75,19 +75,22 @@ def test_a_file_may_say_everything(tmp_path: Path) -> None:
     ("text", "named"),
     [
         ("[target", "not TOML"),
-        ("x = 1", "x: unknown key"),
-        ("target = 3", "target: a table"),
-        ("", r"no table \[target\]"),
+        ("x = 1", "unknown field `x`; its keys are target, board"),
+        ("target = 3", "target: Expected `object`"),
+        ("", "required field `target`"),
         ('[target]\nbase = "nowhere"', "target.base"),
         ('[target]\nid = "t"\nname = "T"\ncore = "C"', "target.kernels: missing"),
-        ('[target]\nbase = "arduino-2023"\nkernel = "unknown"', "target.kernel: unknown key; did"),
+        (
+            '[target]\nbase = "arduino-2023"\nkernel = "unknown"',
+            "target: .*unknown field `kernel`; .*kernels",
+        ),
         ('[target]\nbase = "arduino-2023"\nkernels = "esp"', "target.kernels: 'esp' is unknown"),
-        ('[target]\nbase = "arduino-2023"\npointer = 5', "target.pointer: 5"),
-        ('[target]\nbase = "arduino-2023"\nshort_enums = 1', "target.short_enums.*type bool"),
+        ('[target]\nbase = "arduino-2023"\npointer = 5', "target.pointer: .* 5; choose from 4, 8"),
+        ('[target]\nbase = "arduino-2023"\nshort_enums = 1', "target.short_enums: Expected `bool`"),
         (
             '[target]\nbase = "arduino-2023"\n'
             '[board]\nid = "b"\nname = "B"\nsram = 0\nflash = 1\nclock = 1',
-            "board.sram: 0 is not positive",
+            "board.sram: Expected `int` >= 1",
         ),
     ],
 )
@@ -103,12 +106,10 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
         load_target(tmp_path / "absent.toml")
 
 
-def test_the_schema_knows_the_keys() -> None:
-    schema = json.loads((Path(__file__).parents[2] / "schema/target.schema.json").read_text())
+def test_a_file_may_give_what_a_target_has() -> None:
     keys = {f.name for f in dataclasses.fields(Target)} - {"board"}
-    assert set(schema["properties"]["target"]["properties"]) == keys | {"base"}
-    board = {f.name for f in dataclasses.fields(Board)}
-    assert set(schema["properties"]["board"]["properties"]) == board
+    assert set(TargetTable.__struct_fields__) == keys | {"base"}
+    assert set(BoardTable.__struct_fields__) == {f.name for f in dataclasses.fields(Board)}
 
 
 def test_any_is_short_for_any_known_library() -> None:

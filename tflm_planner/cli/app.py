@@ -169,7 +169,9 @@ def inspect_command(
         elif text:
             typer.echo(ir_text.to_text(seen.model), nl=False)
         elif as_json:
-            _print_json(inspection_to_json(seen.map, seen.limits, seen.notes, seen.cannot_run))
+            _print_json(
+                inspection_to_json(seen.map, seen.limits, seen.notes, seen.arena.cannot_run)
+            )
         else:
             encoding = sys.stdout.encoding or "utf-8"
             shown = render_inspection(
@@ -177,7 +179,7 @@ def inspect_command(
                 seen.map,
                 seen.limits,
                 seen.notes,
-                cannot_run=seen.cannot_run,
+                cannot_run=seen.arena.cannot_run,
                 encoding=encoding,
             )
             typer.echo(shown)

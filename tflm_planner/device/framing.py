@@ -13,6 +13,8 @@ import zlib
 from collections import deque
 from dataclasses import dataclass, field
 
+from cobs import cobs
+
 _HEADER = struct.Struct("<BBHH")
 _CRC = struct.Struct("<I")
 OVERHEAD = _HEADER.size + _CRC.size
@@ -20,7 +22,6 @@ MOST_PAYLOAD = 4096
 """Bytes of payload that any frame may have."""
 FIRST_PAYLOAD = 128
 """Bytes of payload that every receiver takes, before HELLO says more."""
-_RUN = 254
 
 
 class BadFrameError(Exception):
@@ -43,12 +44,15 @@ def encode(frame: Frame) -> bytes:
         raise ValueError(f"a payload of {len(frame.payload)} bytes; {MOST_PAYLOAD} is the most")
     head = _HEADER.pack(frame.type, frame.status, frame.sequence, len(frame.payload))
     body = head + frame.payload
-    return b"\0" + stuff(body + _CRC.pack(zlib.crc32(body))) + b"\0"
+    return b"\0" + cobs.encode(body + _CRC.pack(zlib.crc32(body))) + b"\0"
 
 
 def decode(encoded: bytes) -> Frame:
     """The frame whose bytes between the zeros are `encoded`. Raises BadFrameError."""
-    data = unstuff(encoded)
+    try:
+        data = cobs.decode(encoded)
+    except cobs.DecodeError as error:
+        raise BadFrameError(f"it is not in COBS: {error}") from error
     if len(data) < OVERHEAD:
         raise BadFrameError(f"{len(data)} bytes are no frame")
     kind, status, sequence, length = _HEADER.unpack_from(data)
@@ -58,35 +62,6 @@ def decode(encoded: bytes) -> Frame:
     if zlib.crc32(body) != crc:
         raise BadFrameError("its CRC is wrong")
     return Frame(kind, status, sequence, body[_HEADER.size :])
-
-
-def stuff(data: bytes) -> bytes:
-    """COBS: `data` without zero bytes, about 1/254 longer (Cheshire and Baker 1999)."""
-    parts: list[bytes] = []
-    for run in data.split(b"\0"):
-        whole = max(0, (len(run) - 1) // _RUN) * _RUN
-        parts += [b"\xff" + run[i : i + _RUN] for i in range(0, whole, _RUN)]
-        rest = run[whole:]
-        parts.append(bytes((len(rest) + 1,)) + rest)
-        if len(rest) == _RUN:  # a code of 255 stands for no zero: add one of 1 that does
-            parts.append(b"\x01")
-    return b"".join(parts)
-
-
-def unstuff(encoded: bytes) -> bytes:
-    """The inverse of `stuff`. Raises BadFrameError when `encoded` is not COBS."""
-    parts: list[bytes] = []
-    at = 0
-    while at < len(encoded):
-        code = encoded[at]
-        run = encoded[at + 1 : at + code]
-        if code == 0 or len(run) != code - 1 or 0 in run:
-            raise BadFrameError("it is not in COBS")
-        parts.append(run)
-        at += code
-        if code <= _RUN and at < len(encoded):
-            parts.append(b"\0")
-    return b"".join(parts)
 
 
 @dataclass
@@ -147,4 +122,4 @@ class Receiver:
         return self.noise == 0 and not self._pending
 
 
-_LONGEST = len(stuff(bytes([1]) * (MOST_PAYLOAD + OVERHEAD)))
+_LONGEST = len(cobs.encode(bytes([1]) * (MOST_PAYLOAD + OVERHEAD)))

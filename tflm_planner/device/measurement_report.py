@@ -10,14 +10,18 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
-from html import escape
 from typing import Any
 
-from tflm_planner.device.measurement import Measurement, OutputCheck, Spread
-from tflm_planner.report.html import page
-from tflm_planner.report.text import safe_text, shorten
+from msgspec.structs import asdict
 
-SCHEMA_VERSION = 2
+from tflm_planner.device import measurement_types as types
+from tflm_planner.device.energy import Energy
+from tflm_planner.device.measurement import Measurement, OperatorTime, OutputCheck
+from tflm_planner.report import page
+from tflm_planner.report.page import Column, Row, Table, pairs
+from tflm_planner.report.text import safe_text, shorten
+from tflm_planner.support.documents import plain, view
+
 _NAME, _SHOWN = 60, 12
 
 
@@ -117,52 +121,40 @@ def _time(seconds: float) -> str:
 
 
 def to_json(found: Measurement) -> dict[str, Any]:
-    """As schema/measurement.schema.json says."""
-    says, energy = found.board, found.energy
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "model": {"name": safe_text(found.model), "sha256": found.sha256},
-        "target": found.target,
-        "board": {
-            "board": safe_text(says.board), "core": safe_text(says.core),
-            "kernels": safe_text(says.kernels), "tflm": safe_text(says.tflm),
-            "firmware": safe_text(says.firmware), "clock": safe_text(says.clock),
-            "clock_hz": says.clock_hz, "virtual": says.virtual, "lean": found.lean,
-        },
-        "sizes": [
-            {"name": f.name, "predicted": f.predicted, "bound": f.bound,
-             "measured": f.measured, "difference": f.difference}
-            for f in found.sizes
-        ],
-        "latency": {
-            **_spread(found.latency), "predicted_seconds": found.predicted_seconds,
-            "predicted_instructions": found.predicted_instructions,
-            "allocate_seconds": found.allocate_seconds,
-        },
-        "operators": [
-            {"index": o.index, "operator": o.operator, "name": safe_text(o.name), "runs": o.runs,
-             "predicted_share": o.predicted, "measured_share": o.measured, **_spread(o.time)}
-            for o in found.operators
-        ],
-        "outputs": [
-            {"index": c.index, "name": safe_text(c.name), "bytes": c.size,
-             "crc": f"{c.crc:08x}", "equal": c.equal, "different_bytes": c.different}
-            for c in found.outputs
-        ],
-        "memory": {key: getattr(found.memory, key) for key in found.memory.__slots__},
-        "energy": None if energy is None else {
-            "joules": energy.joules, "watts": energy.power.watts,
-            "source": safe_text(energy.power.source), "measured": energy.power.measured,
-        },
-        "notes": [safe_text(note) for note in found.notes],
-    }  # fmt: skip
+    """As `measurement_types` says."""
+    return plain(
+        types.Measurement(
+            schema_version=types.SCHEMA_VERSION,
+            model=types.Model(found.model, found.sha256),
+            target=found.target,
+            board=types.Board(**asdict(view(found.board, types.BoardSaid)), lean=found.lean),
+            sizes=view(found.sizes, list[types.Size]),
+            latency=types.Latency(
+                **asdict(view(found.latency, types.Times)),
+                predicted_seconds=found.predicted_seconds,
+                predicted_instructions=found.predicted_instructions,
+                allocate_seconds=found.allocate_seconds,
+            ),
+            operators=[_operator(o) for o in found.operators],
+            outputs=[
+                types.Output(c.index, c.name, c.size, f"{c.crc:08x}", c.equal, c.different)
+                for c in found.outputs
+            ],
+            memory=view(found.memory, types.Memory),
+            energy=None if found.energy is None else _energy(found.energy),
+            notes=list(found.notes),
+        )
+    )
 
 
-def _spread(time: Spread) -> dict[str, float | int]:
-    return {
-        "minimum_seconds": time.minimum, "median_seconds": time.median,
-        "spread_seconds": time.spread, "timed_runs": time.runs,
-    }  # fmt: skip
+def _operator(o: OperatorTime) -> types.Operator:
+    of, times = (o.index, o.operator, o.name, o.runs, o.predicted, o.measured), o.time
+    return types.Operator(*of, times.minimum, times.median, times.spread, times.runs)
+
+
+def _energy(energy: Energy) -> types.Energy:
+    power = energy.power
+    return types.Energy(energy.joules, power.watts, power.source, power.measured)
 
 
 def to_csv(found: Measurement) -> str:
@@ -181,48 +173,32 @@ def to_csv(found: Measurement) -> str:
 
 def to_html(found: Measurement) -> str:
     """A page of its own, in the form of the planner's reports."""
-    title = shorten(safe_text(found.model), 90)
-    facts = [(t or "runs", v) for t, v in _facts(found)]
-    rows = [*_sizes(found), ("latency", _rough(found), _time(found.latency.median), "")]
-    body = [
-        f"<h1>{_e(title)}</h1>",
-        f'<p class="soft">{_e(_board(found))}</p>',
-        *_table("Predicted and measured", ("", "predicted", "measured", "difference"), rows),
-        *_table("On the board", ("", ""), facts, right=False),
+    heading = shorten(found.model, 90)
+    facts = [(title or "runs", value) for title, value in _facts(found)]
+    sizes = [*_sizes(found), ("latency", _rough(found), _time(found.latency.median), "")]
+    tables = [
+        ("Predicted and measured", _table(("", "predicted", "measured", "difference"), sizes)),
+        ("On the board", pairs(facts)),
     ]
     if found.operators:
-        shares = [
-            (
-                f"{o.index} {o.operator} {shorten(o.name, _NAME)}",
-                f"{100 * o.predicted:.1f} %",
-                f"{100 * o.measured:.1f} %",
-                _time(o.time.median),
-                str(o.runs),
-            )
-            for o in found.operators
-        ]
         columns = ("operator", "share predicted", "share measured", "median", "runs")
-        body += _table("Operators", columns, shares)
+        tables.append(("Operators", _table(columns, [_share(o) for o in found.operators])))
     if found.notes:
-        body += _table("Notes", ("",), [(note,) for note in found.notes], right=False)
-    return page(f"{title}: measured", body)
+        notes = Table([Column("", "head")], [Row([note]) for note in found.notes])
+        tables.append(("Notes", notes))
+    about, title = _board(found), f"{heading}: measured"
+    return page.render("tables.html", title=title, heading=heading, about=about, tables=tables)
 
 
-def _table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = True
-) -> Iterator[str]:
-    mark = ' class="n"' if right else ""
-    yield f'<h2>{_e(title)}</h2><div class="wide"><table><thead><tr>'
-    yield "".join(f"<th{mark if i else ''}>{_e(c)}</th>" for i, c in enumerate(columns))
-    yield "</tr></thead><tbody>"
-    for first, *rest in rows:
-        cells = "".join(f"<td{mark}>{_e(cell)}</td>" for cell in rest)
-        yield f"<tr><th>{_e(first)}</th>{cells}</tr>"
-    yield "</tbody></table></div>"
+def _share(o: OperatorTime) -> tuple[str, ...]:
+    label = f"{o.index} {o.operator} {shorten(o.name, _NAME)}"
+    shares = f"{100 * o.predicted:.1f} %", f"{100 * o.measured:.1f} %"
+    return (label, *shares, _time(o.time.median), str(o.runs))
 
 
-def _e(text: str) -> str:
-    return escape(safe_text(text), quote=True)
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    columns = [Column(title, "n" if i else "head") for i, title in enumerate(titles)]
+    return Table(columns, [Row(row) for row in rows])
 
 
 def _json(found: Measurement) -> str:

@@ -17,11 +17,11 @@ from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.pipeline.inspection import Inspection
 from tflm_planner.report.bounds_text import figure
-from tflm_planner.report.document import ArenaFigures, MemoryMap
+from tflm_planner.report.document import MemoryMap
 from tflm_planner.report.peak import covered, live_at, parts_of
 from tflm_planner.report.text import shorten
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tflm.targets import Target, can_be_lean, with_lean
@@ -58,7 +58,7 @@ def advice(found: Inspection, original: Model, on: TargetKernels) -> list[str]:
     return notes
 
 
-def _sum(arena: ArenaFigures) -> str:
+def _sum(arena: Arena) -> str:
     """What the arena is made of; the parts add up to it."""
     rest = arena.arena - arena.head - arena.tail
     total, head = figure(arena.arena, arena.bound), figure(arena.head, arena.head_bound)

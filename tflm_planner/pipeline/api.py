@@ -37,9 +37,8 @@ from tflm_planner.pipeline.stream_input.split import StreamedPair, StreamOptions
 from tflm_planner.pipeline.stream_input.split import streamed_pairs as offered_splits
 from tflm_planner.pipeline.versions import refuse_unrunnable, version_notes
 from tflm_planner.report.document import (
-    AllocationSummary,
+    Allocation,
     HeadLimits,
-    OrderSummary,
     ParetoFront,
     Report,
     Side,
@@ -327,7 +326,6 @@ def _report(
     stop: Stop,
 ) -> Report:
     candidate = made.candidate
-    order, solution = candidate.order, candidate.solution
     name = "model" if isinstance(ran.source, bytes) else str(ran.source)
     uncertainties = [uncertainty for side in sides for uncertainty in side.arena.uncertainties]
     return Report(
@@ -340,28 +338,17 @@ def _report(
         before=sides[0],
         after=sides[1],
         limits=limits,
-        order=OrderSummary(
-            order.method, order.changed, order.peak, order.lower_bound, order.optimal
-        ),
-        allocation=AllocationSummary(
-            solution.allocator,
-            solution.height,
-            solution.lower_bound,
-            solution.optimal,
-            made.aliases,
-            made.input_overlaps,
-            made.replayed,
-        ),
+        order=candidate.order,
+        allocation=Allocation(candidate.solution, made.aliases, made.input_overlaps, made.replayed),
         checks=() if verdict is None else verdict.checks,
         verified=_is_verified(made, verdict),
-        cannot_run=made.inspection.cannot_run,
         budget=ran.options.budget,
         stopped=stop.reason,
         notes=(
             *stop.notes,
             *made.refused,
             *_inexact(made),
-            *made.inspection.warnings,
+            *made.inspection.arena.warnings,
             *version_notes(made.inspection.model, ran.options.search.kernels.target),
             *profile_notes(ran.options.search.kernels.target, made.inspection.model),
             *candidate.notes,
@@ -377,7 +364,10 @@ def _report(
 def _is_verified(made: PlannedModel, verdict: Verdict | None) -> bool:
     """Whether the bits are known to be equal where the file will run."""
     return (
-        verdict is not None and verdict.proved and verdict.exact and not made.inspection.cannot_run
+        verdict is not None
+        and verdict.proved
+        and verdict.exact
+        and not made.inspection.arena.cannot_run
     )
 
 
@@ -404,7 +394,4 @@ def _side(found: Inspection, file_bytes: int, target: Target) -> Side:
 
 
 def _measured(side: Side, real: HostAllocation | None) -> Side:
-    if real is None:
-        return side
-    host = replace(side.host, measured_head=real.head, measured_tail=real.tail)
-    return replace(side, host=host)
+    return replace(side, host=replace(side.host, measured=real))

@@ -9,11 +9,10 @@ from tflm_planner.memory.bounds import live_bytes
 from tflm_planner.memory.problem import Problem
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.serde import read_model
-from tflm_planner.report.document import ArenaFigures, HeadLimits, HostRuntime, MemoryMap
+from tflm_planner.report.document import HeadLimits, HostRuntime, MemoryMap
 from tflm_planner.report.memory_map import live_between_operators, memory_map
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.predict import Arena, arena_of
-from tflm_planner.tflm.arena.uncertainty import head_bound_of
 from tflm_planner.tflm.liveness import (
     Timeline,
     planning_problem,
@@ -29,18 +28,15 @@ from tflm_planner.transforms.normalize import entry_graphs
 @dataclass(frozen=True)
 class Inspection:
     """A model as it is: its map and arena on a target, what this machine should say, and the
-    floors of its head. warnings: doubts in the figures, and what makes the model not run. notes:
-    those, and what there is to say of a plan that it carries. cannot_run: what the target's TFLM
-    refuses to run."""
+    floors of its head. notes: warnings of the arena, and what there is to say of a plan that the
+    model carries."""
 
     model: Model
     map: MemoryMap
-    arena: ArenaFigures
+    arena: Arena
     host: HostRuntime
     limits: HeadLimits
     notes: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
-    cannot_run: tuple[str, ...] = ()
 
 
 def read_any(data: bytes) -> tuple[Model, bool]:
@@ -74,23 +70,11 @@ def inspect_model(model: Model, on: TargetKernels, *, dialect: bool = False) -> 
     notes = _notes_on_plan(model, offsets, on) if offsets and not dialect else ()
     return Inspection(
         model,
-        memory_map(
-            model, line, placement.offsets, figures.head, head_bound_of(figures.uncertainties)
-        ),
-        ArenaFigures(
-            figures.head,
-            figures.tail,
-            figures.planning_temp,
-            figures.prepare_temp,
-            figures.arena,
-            figures.alignment_slack,
-            figures.uncertainties,
-        ),
-        HostRuntime(here.head, here.tail),
+        memory_map(model, line, placement.offsets, figures.head, figures.head_bound),
+        figures,
+        HostRuntime(here),
         _limits(model, line, dialect=dialect),
         (*figures.warnings, *notes),
-        figures.warnings,
-        figures.cannot_run,
     )
 
 

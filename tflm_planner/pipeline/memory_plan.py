@@ -37,7 +37,13 @@ from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dilate import Dilate, Undilate, dilatable
 from tflm_planner.transforms.normalize import Normalize, entry_graphs
-from tflm_planner.transforms.reorder import OrderProblem, OrderSearch, Reorder, order_problems
+from tflm_planner.transforms.reorder import (
+    ChosenOrder,
+    OrderProblem,
+    OrderSearch,
+    Reorder,
+    order_problems,
+)
 from tflm_planner.transforms.schedules import PlanRecipe, quick_order
 
 Progress = Callable[[str], None]
@@ -94,21 +100,6 @@ class MemoryOptions:
             )
         if self.time_limit is not None and not self.time_limit > 0:
             raise UsageError(f"time limit {self.time_limit} is not a positive number of seconds")
-
-
-@dataclass(frozen=True)
-class ChosenOrder:
-    """The order of one candidate: what the searches of all graphs said, the main graph's last.
-
-    changed: whether any graph runs in another order than its file. peak, lower_bound: live bytes
-    of the main graph, bodies and scratch included.
-    """
-
-    method: str
-    changed: bool
-    peak: int
-    lower_bound: int
-    optimal: bool
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tflm_planner.report.bounds_text import fits_words, long_figure, meaning
-from tflm_planner.report.document import ArenaFigures
 from tflm_planner.report.safe import safe_text
 from tflm_planner.report.text import count, percent
 from tflm_planner.support.units import human_size
 from tflm_planner.tflm.arena.predict import Arena
-from tflm_planner.tflm.arena.uncertainty import Bound, bound_of
 from tflm_planner.tflm.targets import Board, Target
 
 _SCRATCH_SHOWN = 6
@@ -25,8 +23,7 @@ def _lines(name: str, arena: Arena, target: Target) -> Iterator[str]:
     yield f"{name} on {target.id} ({target.name})"
     for reason in arena.cannot_run:
         yield f"  CANNOT RUN     {safe_text(reason)}"
-    bound = bound_of(arena.uncertainties)
-    yield f"  arena          {long_figure(arena.arena, bound)}: {_meaning(arena, bound)}"
+    yield f"  arena          {long_figure(arena.arena, arena.bound)}: {_meaning(arena)}"
     yield f"  head           {arena.head:>9,}  tensors and scratch, as TFLM's planner places them"
     yield f"  tail           {arena.tail:>9,}  what stays: {_parts(arena)}"
     yield f"  planning temp  {arena.planning_temp:>9,}  while AllocateTensors plans{_rules(arena)}"
@@ -50,7 +47,7 @@ def _lines(name: str, arena: Arena, target: Target) -> Iterator[str]:
     yield f"// Without alignas(16): {arena.reserved + arena.alignment_slack}."
 
 
-def margin_remarks(arena: Arena | ArenaFigures) -> Iterator[str]:
+def margin_remarks(arena: Arena) -> Iterator[str]:
     """Why a size that is pasted into firmware is not what was predicted; nothing where it is."""
     if arena.reserved == arena.arena:
         return
@@ -60,11 +57,11 @@ def margin_remarks(arena: Arena | ArenaFigures) -> Iterator[str]:
     yield "Whether this is enough, only the board can tell; lower it to what it measures."
 
 
-def _meaning(arena: Arena, bound: Bound) -> str:
+def _meaning(arena: Arena) -> str:
     """What the figure is worth."""
     if arena.cannot_run:
         return "what TFLM would need, if it could run the model"
-    return meaning(bound)
+    return meaning(arena.bound)
 
 
 def _parts(arena: Arena) -> str:
@@ -82,9 +79,8 @@ def _rules(arena: Arena) -> str:
 def _fits(arena: Arena, board: Board) -> str:
     if arena.cannot_run:
         return f"{board.name}: TFLM cannot run the model"
-    bound = bound_of(arena.uncertainties)
-    share = f"{'at least ' if bound == 'at least' else ''}{percent(arena.arena, board.sram)}"
-    verdict = fits_words(arena.arena, board.sram, bound)
+    share = f"{'at least ' if arena.bound == 'at least' else ''}{percent(arena.arena, board.sram)}"
+    verdict = fits_words(arena.arena, board.sram, arena.bound)
     return (
         f"{board.name}: {share} of {human_size(board.sram)} SRAM, {verdict} (stack and data apart)"
     )

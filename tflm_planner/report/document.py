@@ -1,6 +1,7 @@
 """What a run has to say, as data. Rendering lives in the modules beside this one.
 
-Nothing here computes: `inspect` and `api` fill it in. All sizes are bytes.
+Nothing here computes, and nothing is copied: results of the floors below are held as they are.
+All sizes are bytes.
 """
 
 from __future__ import annotations
@@ -8,15 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tflm_planner.memory.allocators.portfolio import Solution
 from tflm_planner.support.stopping import Reason
-from tflm_planner.tflm.arena.uncertainty import (
-    Bound,
-    Uncertainty,
-    bound_of,
-    head_bound_of,
-    reserved,
-)
-from tflm_planner.verification.verdict import RuntimeCheck
+from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.tflm.arena.uncertainty import Bound, bound_of
+from tflm_planner.transforms.reorder import ChosenOrder
+from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck
 
 BlockKind = Literal["input", "output", "activation", "scratch"]
 
@@ -92,43 +90,31 @@ class HeadLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class ArenaFigures:
-    """The arena of a target, predicted. arena: the smallest that works, or no more than "at least"
-    where there are doubts; an array whose start is not aligned to 16 needs `alignment_slack` more.
-    See `tflm.arena`."""
-
-    head: int
-    tail: int
-    planning_temp: int
-    prepare_temp: int
-    arena: int
-    alignment_slack: int
-    uncertainties: tuple[Uncertainty, ...] = ()
-
-    @property
-    def bound(self) -> Bound:
-        """What `arena` is, and with it the tail."""
-        return bound_of(self.uncertainties)
-
-    @property
-    def head_bound(self) -> Bound:
-        """What `head` is."""
-        return head_bound_of(self.uncertainties)
-
-    @property
-    def reserved(self) -> int:
-        """What firmware should give: `arena`, and a margin where that is in doubt."""
-        return reserved(self.arena, self.uncertainties)
-
-
-@dataclass(frozen=True, slots=True)
 class HostRuntime:
-    """Head and tail on this machine's TFLM (the Python wheel): predicted, and as it reported."""
+    """This machine's TFLM (the Python wheel): its arena predicted, and as it reported it."""
 
-    predicted_head: int
-    predicted_tail: int
-    measured_head: int | None = None
-    measured_tail: int | None = None
+    predicted: Arena
+    measured: HostAllocation | None = None
+
+    @property
+    def predicted_head(self) -> int:
+        """Bytes."""
+        return self.predicted.head
+
+    @property
+    def predicted_tail(self) -> int:
+        """Bytes."""
+        return self.predicted.tail
+
+    @property
+    def measured_head(self) -> int | None:
+        """Bytes; None where nothing was measured."""
+        return None if self.measured is None else self.measured.head
+
+    @property
+    def measured_tail(self) -> int | None:
+        """Bytes; None where nothing was measured."""
+        return None if self.measured is None else self.measured.tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +125,7 @@ class Side:
     operators: int
     tensors: int
     file_bytes: int
-    arena: ArenaFigures
+    arena: Arena
     host: HostRuntime
     map: MemoryMap
     macs: int = 0
@@ -151,29 +137,15 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderSummary:
-    """How the operator order was found."""
-
-    method: str
-    changed: bool
-    peak: int
-    lower_bound: int
-    optimal: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AllocationSummary:
-    """How the offsets were found. `optimal`: no plan of this order and these operators is lower.
+class Allocation:
+    """The offsets that were found, and what shares memory on purpose.
 
     aliases: results that lie in operands. input_overlaps: results that overlap operands inside an
     operator, each replayed under the target's contract (`replayed` of them, all if the plan is
     legal).
     """
 
-    allocator: str
-    height: int
-    lower_bound: int
-    optimal: bool
+    solution: Solution
     aliases: tuple[str, ...]
     input_overlaps: tuple[str, ...]
     replayed: int
@@ -217,9 +189,8 @@ class ParetoFront:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a run of the planner has to say. front: None where nothing was searched.
-    cannot_run: what the target's TFLM refuses to run of the model, which then is not verified,
-    whatever other runtimes say. stopped: why the search was cut short, if it was."""
+    """Everything a run of the planner has to say. front: None where nothing was searched. stopped:
+    why the search was cut short, if it was."""
 
     version: str
     target: str
@@ -230,16 +201,21 @@ class Report:
     before: Side
     after: Side
     limits: HeadLimits
-    order: OrderSummary
-    allocation: AllocationSummary
+    order: ChosenOrder
+    allocation: Allocation
     checks: tuple[RuntimeCheck, ...]
     verified: bool
     budget: int | None
     notes: tuple[str, ...]
     seconds: dict[str, float]
     front: ParetoFront | None = None
-    cannot_run: tuple[str, ...] = ()
     stopped: Reason | None = None
+
+    @property
+    def cannot_run(self) -> tuple[str, ...]:
+        """What the target's TFLM refuses to run of the model, which then is not verified, whatever
+        other runtimes say."""
+        return self.after.arena.cannot_run
 
     @property
     def saved(self) -> int:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
+from xml.etree.ElementTree import Element
 
 from tflm_planner.report import svg
 from tflm_planner.report.bounds_text import long_figure
@@ -110,17 +110,8 @@ def front_svg(front: ParetoFront, *, inputs: int, budget: int | None, title: str
     ]
     least = min((p.size for p in front.points), default=0)
     down = long_figure(least, front.bound)
-    label = escape(shorten(f"{title}: down to {down} of {front.objective}", 300))
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="tff" viewBox="0 0 {WIDTH} {HEIGHT}" '
-            f'width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{label}">',
-            f"<style>{_STYLE}</style>",
-            f'<rect class="bg" x=".5" y=".5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="12"/>',
-            *body,
-            "</svg>\n",
-        ]
-    )
+    label = shorten(f"{title}: down to {down} of {front.objective}", 300)
+    return svg.drawing("tff", (WIDTH, HEIGHT), label, _STYLE, body)
 
 
 def _plane(front: ParetoFront, budget: int | None) -> _Plane:
@@ -132,12 +123,12 @@ def _plane(front: ParetoFront, budget: int | None) -> _Plane:
     return _Plane(int(1.06 * max(*sizes, budget or 0, 1)), low - margin, high + 3 * margin)
 
 
-def _ground(plane: _Plane, allowed: float) -> Iterator[str]:
+def _ground(plane: _Plane, allowed: float) -> Iterator[Element]:
     """The plane, its grid, its axes, and what is slower than allowed in another shade."""
-    yield f'<rect class="plot" {_box(_LEFT, plane.right, plane)}/>'
+    yield svg.rect("plot", _box(_LEFT, plane.right, plane))
     edge = plane.x(allowed)
     if edge < plane.right:
-        yield f'<rect class="beyond" {_box(edge, plane.right, plane)}/>'
+        yield svg.rect("beyond", _box(edge, plane.right, plane))
     for tick in svg.byte_ticks(plane.bytes, plane.bottom - _TOP):
         y = plane.y(tick)
         yield svg.line("grid", _LEFT, y, plane.right, y)
@@ -160,27 +151,27 @@ def _percents(plane: _Plane) -> list[int]:
     return [p for p in range(-10 * step, int(high) + 1, step) if p >= low]
 
 
-def _box(left: float, right: float, plane: _Plane) -> str:
-    return svg.rect((left, _TOP, right - left, plane.bottom - _TOP))
+def _box(left: float, right: float, plane: _Plane) -> tuple[float, float, float, float]:
+    return left, _TOP, right - left, plane.bottom - _TOP
 
 
-def _level(plane: _Plane, size: int, style: str, words: str, text: str) -> Iterator[str]:
+def _level(plane: _Plane, size: int, style: str, words: str, text: str) -> Iterator[Element]:
     """A line at so many bytes, named at its right end."""
     y = plane.y(size)
     yield svg.line(style, _LEFT, y, plane.right, y)
     yield svg.text(plane.right - 6, y - 5, words, text, "end")
 
 
-def _stairs(plane: _Plane, front: ParetoFront) -> Iterator[str]:
+def _stairs(plane: _Plane, front: ParetoFront) -> Iterator[Element]:
     """What can be had for at most so many instructions: on the firmware as it is, and with more
     operators in it. Nothing goes up: what is slower and no smaller helps nobody."""
     ways = [p for p in front.points if p.role not in ("stock", "slower")]
     ways.sort(key=lambda p: (p.overhead, p.size))
     end = svg.number(plane.x(min(front.allowed, plane.high)))
     if any(p.added for p in ways):
-        yield f'<path class="added" d="{_path(plane, ways)}H{end}"/>'
+        yield svg.path("added", f"{_path(plane, ways)}H{end}")
     if own := [p for p in ways if not p.added]:
-        yield f'<path class="steps" d="{_path(plane, own)}H{end}"/>'
+        yield svg.path("steps", f"{_path(plane, own)}H{end}")
 
 
 def _path(plane: _Plane, ways: Sequence[ParetoPoint]) -> str:
@@ -196,24 +187,21 @@ def _step(plane: _Plane, point: ParetoPoint) -> str:
     return f"H{svg.number(plane.x(point.overhead))}V{svg.number(plane.y(point.size))}"
 
 
-def _dot(plane: _Plane, point: ParetoPoint, front: ParetoFront) -> str:
+def _dot(plane: _Plane, point: ParetoPoint, front: ParetoFront) -> Element:
     radius = 8 if point.role == "chosen" else 5
-    x, y = svg.number(plane.x(point.overhead)), svg.number(plane.y(point.size))
     added = shorten(f"registers {', '.join(point.added) or 'nothing'}", 300)
     speed = overhead_text(point) or "0 %"
     size = long_figure(point.size, front.bound)
     hover = f"{size}\n{speed} instructions\n{point_words(point)}\n{added}"
-    return (
-        f'<circle class="{_tone(point)}" cx="{x}" cy="{y}" r="{radius}">'
-        f"<title>{escape(hover)}</title></circle>"
-    )
+    x, y = plane.x(point.overhead), plane.y(point.size)
+    return svg.circle(_tone(point), x, y, radius, hover)
 
 
 def _tone(point: ParetoPoint) -> str:
     return "more" if point.role == "tiled" and point.added else point.role
 
 
-def _labels(plane: _Plane, points: Sequence[ParetoPoint]) -> Iterator[str]:
+def _labels(plane: _Plane, points: Sequence[ParetoPoint]) -> Iterator[Element]:
     """Bytes beside the points, where there is room; those that have a name first."""
     ranks = {"chosen": 0, "stock": 1, "plan": 2, "slower": 4}
     taken: list[tuple[float, float, float]] = []
@@ -233,7 +221,7 @@ def _labels(plane: _Plane, points: Sequence[ParetoPoint]) -> Iterator[str]:
             yield svg.text(x, y, words, _TEXT_STYLE.get(p.role, "lab"), anchor)
 
 
-def _footer(plane: _Plane, front: ParetoFront) -> Iterator[str]:
+def _footer(plane: _Plane, front: ParetoFront) -> Iterator[Element]:
     y = HEIGHT - 16
     what = "bytes of arena" if front.objective == "arena" else "bytes of head"
     what = f"{what}, at least" if front.bound == "at least" else what
@@ -242,7 +230,7 @@ def _footer(plane: _Plane, front: ParetoFront) -> Iterator[str]:
     entries = [e for e in _LEGEND if e[0] in shown]
     x = plane.right - sum(_legend_width(words) for _, words in entries) + 16
     for tone, words in entries:
-        yield f'<circle class="{tone}" cx="{svg.number(x)}" cy="{y - 4}" r="5"/>'
+        yield svg.circle(tone, x, y - 4, 5)
         yield svg.text(x + 11, y, words, "")
         x += _legend_width(words)
 

@@ -9,7 +9,7 @@
 
 The SVG stands alone (a README shows it) and inside a page. It has both colour schemes by
 `prefers-color-scheme`, its own background (the page around may have another scheme), no script,
-and nothing external. It must not know reports: it draws maps. Every text is escaped.
+and nothing external. It must not know reports: it draws maps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
+from xml.etree.ElementTree import Element
 
 from tflm_planner.report import svg
 from tflm_planner.report.bounds_text import long_figure
@@ -173,23 +173,16 @@ def _hatch(title: str) -> str:
     return f"tfm-{zlib.crc32(title.encode('utf-8', 'replace')):08x}"
 
 
-def _document(width: int, height: int, label: str, hatch: str, body: Sequence[str]) -> str:
-    text = escape(shorten(label, 300))
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="tfm" viewBox="0 0 {width} {height}" '
-            f'width="{width}" height="{height}" role="img" aria-label="{text}">',
-            f"<style>{_STYLE}</style>",
-            f'<defs><pattern id="{hatch}" width="5" height="5" patternUnits="userSpaceOnUse" '
-            'patternTransform="rotate(45)"><path class="hatch" d="M0 0v5"/></pattern></defs>',
-            f'<rect class="bg" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="12"/>',
-            *body,
-            "</svg>\n",
-        ]
-    )
+def _document(width: int, height: int, label: str, hatch: str, body: Sequence[Element]) -> str:
+    turned = {"patternUnits": "userSpaceOnUse", "patternTransform": "rotate(45)"}
+    pattern = svg.shape("pattern", id=hatch, width=5, height=5, **turned)
+    pattern.append(svg.path("hatch", "M0 0v5"))
+    definitions = svg.shape("defs")
+    definitions.append(pattern)
+    return svg.drawing("tfm", (width, height), shorten(label, 300), _STYLE, [definitions, *body])
 
 
-def _figure(frame: _PlotArea, caption: str, memory_map: MemoryMap) -> Iterator[str]:
+def _figure(frame: _PlotArea, caption: str, memory_map: MemoryMap) -> Iterator[Element]:
     """The head over a panel: caption, large number, bytes."""
     head = memory_map.head
     caption += ", at least" if memory_map.bound == "at least" else ""
@@ -200,7 +193,7 @@ def _figure(frame: _PlotArea, caption: str, memory_map: MemoryMap) -> Iterator[s
         yield svg.text(frame.left, 112, f"{head:,} bytes of head", "")
 
 
-def _gain(frame: _PlotArea, before: int, after: int) -> Iterator[str]:
+def _gain(frame: _PlotArea, before: int, after: int) -> Iterator[Element]:
     """The change in percent, over the right end of a panel."""
     if before and before != after:
         sign = "\N{MINUS SIGN}" if after < before else "+"
@@ -210,22 +203,19 @@ def _gain(frame: _PlotArea, before: int, after: int) -> Iterator[str]:
         yield svg.text(frame.right, 94, "same head", "cap", "end")
 
 
-def _saving(frame: _PlotArea, before: int, after: int) -> Iterator[str]:
+def _saving(frame: _PlotArea, before: int, after: int) -> Iterator[Element]:
     """An arrow from the old head down to the new one, where it has room (nothing lies there)."""
     top, bottom = frame.y(before) + 2, frame.y(after) - 2
     if bottom - top < 26:
         return
     x, middle = frame.right - 16, (top + bottom) / 2
     yield svg.line("dim", x, top, x, bottom - 6)
-    yield f'<path class="tip" d="M{svg.number(x - 4)} {svg.number(bottom - 7)}h8l-4 7z"/>'
+    yield svg.path("tip", f"M{svg.number(x - 4)} {svg.number(bottom - 7)}h8l-4 7z")
     yield svg.text(x - 8, middle + 4, f"{before - after:,} bytes saved", "nowt", "end")
 
 
-def _panel(frame: _PlotArea, memory_map: MemoryMap, *, ticks: bool) -> Iterator[str]:
-    yield (
-        f'<rect class="plot" x="{svg.number(frame.left)}" y="{svg.number(frame.top)}" '
-        f'width="{svg.number(frame.width)}" height="{svg.number(frame.height)}"/>'
-    )
+def _panel(frame: _PlotArea, memory_map: MemoryMap, *, ticks: bool) -> Iterator[Element]:
+    yield svg.rect("plot", (frame.left, frame.top, frame.width, frame.height))
     for tick in svg.byte_ticks(frame.scale, frame.height):
         y = frame.y(tick)
         yield svg.line("grid", frame.left, y, frame.right, y)
@@ -238,7 +228,7 @@ def _panel(frame: _PlotArea, memory_map: MemoryMap, *, ticks: bool) -> Iterator[
     yield from _peak(frame, memory_map)
 
 
-def _peak(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[str]:
+def _peak(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
     """A small triangle under the axis, at the operator of most live bytes."""
     peak = memory_map.peak_step
     if peak is None:
@@ -247,11 +237,10 @@ def _peak(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[str]:
     x, y = frame.x(place + 0.5), frame.bottom + 1.5
     live = long_figure(peak.live_bytes, memory_map.bound)
     hover = f"peak: {live} live at {place} {shorten(peak.operator, 40)}"
-    tip = f'<path class="peak" d="M{svg.number(x)} {svg.number(y)}l4 6h-8z">'
-    yield f"{tip}<title>{escape(hover)}</title></path>"
+    yield svg.path("peak", f"M{svg.number(x)} {svg.number(y)}l4 6h-8z", hover)
 
 
-def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[str]:
+def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
     """All blocks: the largest with a hover text, the rest merged into one path a colour."""
     order = sorted(memory_map.blocks, key=lambda b: (b.start, b.offset, b.name))
     tones = _tones(order)
@@ -265,17 +254,15 @@ def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[str]:
                 f"M{svg.number(x)} {svg.number(y)}h{svg.number(w)}v{svg.number(h)}H{svg.number(x)}z"
             )
     for tone, paths in sorted(merged.items()):
-        yield f'<path class="{tone}" d="{"".join(paths)}"/>'
+        yield svg.path(tone, "".join(paths))
     for i, block in enumerate(order):
         if i in named:
             box = _box(frame, block)
             edge = " edge" if box[2] > 4 and box[3] > 3 else ""
-            hover = escape(_hover(block, memory_map))
-            yield f'<rect class="b {tones[i]}{edge}" {svg.rect(box)}><title>{hover}</title></rect>'
+            yield svg.rect(f"b {tones[i]}{edge}", box, _hover(block, memory_map))
     largest = [order[i] for i in by_area[:_LABELLED_BLOCKS]]
     for block in _shared(largest):
-        place = svg.rect(_box(frame, block))
-        yield f'<rect class="shr" fill="url(#{frame.hatch})" {place}/>'
+        yield svg.rect("shr", _box(frame, block), fill=f"url(#{frame.hatch})")
     yield from _labels(frame, largest)
 
 
@@ -294,7 +281,7 @@ def _shared(blocks: Sequence[MapBlock]) -> list[MapBlock]:
     return found[:_LABELLED_BLOCKS]
 
 
-def _labels(frame: _PlotArea, blocks: Sequence[MapBlock]) -> Iterator[str]:
+def _labels(frame: _PlotArea, blocks: Sequence[MapBlock]) -> Iterator[Element]:
     """Name and size inside the rectangles, larger ones first; none that would cover another."""
     taken: list[tuple[float, float, float, float]] = []
     for block in blocks:
@@ -353,7 +340,7 @@ def _colours(*maps: MemoryMap) -> set[str]:
     return used
 
 
-def _footer(frame: _PlotArea, width: int, height: int, colours: set[str]) -> Iterator[str]:
+def _footer(frame: _PlotArea, width: int, height: int, colours: set[str]) -> Iterator[Element]:
     """The name of the axis on the left, the colours on the right."""
     y = height - 18
     yield svg.text(frame.left, y, "operators in execution order", "")
@@ -361,12 +348,12 @@ def _footer(frame: _PlotArea, width: int, height: int, colours: set[str]) -> Ite
     x = width - 20 - sum(_legend_width(words) for _, words in entries) + 10
     for tone, words in entries:
         if tone == "peak":
-            yield f'<path class="peak" d="M{svg.number(x + 5)} {y - 8}l4 7h-8z"/>'
+            yield svg.path("peak", f"M{svg.number(x + 5)} {y - 8}l4 7h-8z")
         else:
-            box = svg.rect((x, y - 9, 10, 10))
-            yield f'<rect class="{"a0" if tone == "shr" else tone}" {box}/>'
+            box = (x, y - 9, 10, 10)
+            yield svg.rect("a0" if tone == "shr" else tone, box)
             if tone == "shr":
-                yield f'<rect class="shr" fill="url(#{frame.hatch})" {box}/>'
+                yield svg.rect("shr", box, fill=f"url(#{frame.hatch})")
         yield svg.text(x + 15, y, words, "")
         x += _legend_width(words)
 
@@ -375,7 +362,7 @@ def _legend_width(words: str) -> float:
     return 15 + 12 * svg.CHARACTER * len(words) + 14
 
 
-def _rule(frame: _PlotArea, head: int, style: str) -> str:
+def _rule(frame: _PlotArea, head: int, style: str) -> Element:
     return svg.line(style, frame.left, frame.y(head), frame.right, frame.y(head))
 
 

@@ -14,7 +14,6 @@ from pathlib import PurePath
 
 from tflm_planner.report.bounds_text import budget_words, long_figure, meaning
 from tflm_planner.report.document import (
-    ArenaFigures,
     HeadLimits,
     Report,
     RuntimeCheck,
@@ -23,6 +22,7 @@ from tflm_planner.report.document import (
 from tflm_planner.report.front_text import front_rows
 from tflm_planner.report.safe import cannot_run_lines, safe_text
 from tflm_planner.support.units import human_size
+from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
 
 _NOTES_SHOWN = 10
@@ -80,17 +80,17 @@ def limit_rows(limits: HeadLimits) -> tuple[tuple[str, str, int | None, str], ..
 
 def limit_sentence(report: Report) -> str:
     """How far from the lower bound of its order and operators the head is."""
-    allocation, head = report.allocation, report.after.head
-    above = head - allocation.height
-    if allocation.optimal:
-        reached = f"{human_size(allocation.height)}, reached: proved optimal for this order"
+    solution, head = report.allocation.solution, report.after.head
+    above = head - solution.height
+    if solution.optimal:
+        reached = f"{human_size(solution.height)}, reached: proved optimal for this order"
         return f"{reached}, but {_scratch_above(above)}" if above > 0 else reached
-    gap = head - allocation.lower_bound
-    bound = f"lower bound {human_size(allocation.lower_bound)}"
+    gap = head - solution.lower_bound
+    bound = f"lower bound {human_size(solution.lower_bound)}"
     if gap <= 0:
         return f"{bound}, reached"
     why = f"; {_scratch_above(above)}" if above > 0 else ""
-    return f"{bound}, gap {gap:,} B ({percent(gap, allocation.lower_bound)}), not proved{why}"
+    return f"{bound}, gap {gap:,} B ({percent(gap, solution.lower_bound)}), not proved{why}"
 
 
 def _scratch_above(above: int) -> str:
@@ -119,7 +119,7 @@ def plan_sentence(report: Report) -> str:
     if plan.input_overlaps:
         results = count(len(plan.input_overlaps), "result", "results")
         shared += f"; {results} overlapping an operand inside an operator, {plan.replayed} replayed"
-    return f"found by {safe_text(plan.allocator)}; {shared}"
+    return f"found by {safe_text(plan.solution.allocator)}; {shared}"
 
 
 def budget_sentence(report: Report) -> str:
@@ -159,11 +159,11 @@ def verdict_sentence(report: Report) -> str:
 def real_sentence(side: Side) -> str:
     """What TFLM used on this machine (x86-64, reference kernels), beside the prediction for it.
     It is another target than that of the report: structures of 64 bits, other scratch."""
-    host = side.host
-    if host.measured_head is None or host.measured_tail is None:
+    predicted, measured = side.host.predicted, side.host.measured
+    if measured is None:
         return "not measured"
-    head = _against(host.measured_head, host.predicted_head)
-    return f"head {head}, tail {_against(host.measured_tail, host.predicted_tail)}"
+    head = _against(measured.head, predicted.head)
+    return f"head {head}, tail {_against(measured.tail, predicted.tail)}"
 
 
 def _against(measured: int, predicted: int) -> str:
@@ -172,7 +172,7 @@ def _against(measured: int, predicted: int) -> str:
     return f"{measured:,} B ({said})"
 
 
-def arena_sentence(arena: ArenaFigures) -> str:
+def arena_sentence(arena: Arena) -> str:
     """The arena and what it is made of."""
     temporary = max(arena.planning_temp, arena.prepare_temp)
     parts = f"head {arena.head:,} + tail {arena.tail:,}; temporary {temporary:,}"

@@ -13,15 +13,19 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any
 
+from msgspec import UnsetType
+
+from tflm_planner.support.documents import parsed
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.kernels import library_names, library_of
-from tflm_planner.tflm.target import Board, Extension, Optimized, Target, Version
+from tflm_planner.tflm.target import Board, Target
+from tflm_planner.tflm.target_file import TargetFile, given
 
 __all__ = [
     "DEFAULT_TARGET",
@@ -88,14 +92,14 @@ def can_be_lean(target: Target) -> bool:
 def all_targets() -> Mapping[str, Target]:
     """The built-in targets by id."""
     tables = _packaged("targets.toml")
-    return {k: _record(Target, v, "targets.toml", f"target.{k}", id=k) for k, v in tables.items()}
+    return {k: Target(**v, id=k) for k, v in tables.items()}
 
 
 @cache
 def all_boards() -> Mapping[str, Board]:
     """The built-in boards by id."""
     tables = _packaged("boards.toml")
-    return {k: _record(Board, v, "boards.toml", f"board.{k}", id=k) for k, v in tables.items()}
+    return {k: Board(**v, id=k) for k, v in tables.items()}
 
 
 def _packaged(name: str) -> dict[str, dict[str, Any]]:
@@ -105,24 +109,23 @@ def _packaged(name: str) -> dict[str, dict[str, Any]]:
 
 
 def _user_target(path: Path) -> Target:
-    document = _read(path)
-    _known_keys(document, {"target", "board"}, str(path), "")
-    table = _table(document, "target", str(path))
-    if table is None:
-        raise UsageError(f"{path}: no table [target]; see schema/target.schema.json")
-    base = table.pop("base", None)
-    if base is None:
-        target = _record(Target, table, str(path), "target")
-    elif isinstance(base, str) and base in all_targets():
-        inherited = {f.name: getattr(all_targets()[base], f.name) for f in fields(Target)}
-        inherited.pop("board")
-        target = _record(Target, {**inherited, **table}, str(path), "target")
-    else:
+    file = parsed(_read(path), TargetFile, str(path))
+    keys = given(file.target)
+    base: str | None = keys.pop("base", None)
+    if base is not None and base not in all_targets():
         raise UsageError(f"{path}: target.base: {base!r} is not a built-in target")
-    described = _table(document, "board", str(path))
-    if described is None:
+    absent = [key for key in ("id", "name", "core", "kernels") if key not in keys]
+    if absent and base is None:
+        raise UsageError(f"{path}: target.{absent[0]}: missing; give it, or name a base")
+    kernels = keys.get("kernels")
+    if kernels is not None and kernels not in library_names():
+        named = ", ".join(library_names())
+        raise UsageError(f"{path}: target.kernels: {kernels!r} is unknown; choose from {named}")
+    target = Target(**keys) if base is None else replace(all_targets()[base], **keys)
+    if isinstance(file.board, UnsetType):
         return target
-    return replace(target, board=_record(Board, described, str(path), "board", target=target.id))
+    board: dict[str, Any] = {**given(file.board), "target": target.id}
+    return replace(target, board=Board(**board))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -132,47 +135,3 @@ def _read(path: Path) -> dict[str, Any]:
         raise UsageError(f"target file {path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"target file {path} is not TOML: {error}") from error
-
-
-def _table(document: dict[str, Any], key: str, file: str) -> dict[str, Any] | None:
-    found = document.get(key)
-    if found is not None and not isinstance(found, dict):
-        raise UsageError(f"{file}: {key}: a table is expected")
-    return cast("dict[str, Any] | None", found)
-
-
-def _known_keys(table: dict[str, Any], known: set[str], file: str, where: str) -> None:
-    for key in table:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}"
-            raise UsageError(f"{file}: {where}{'.' if where else ''}{key}: unknown key; {hint}")
-
-
-_CHOICES: dict[str, tuple[Any, ...]] = {
-    "extension": get_args(Extension),
-    "version": get_args(Version),
-    "optimized": get_args(Optimized),
-    "pointer": (4, 8),
-}
-
-
-def _record(kind: Any, table: dict[str, Any], file: str, where: str, **given: str) -> Any:
-    """An instance of a dataclass from a TOML table, every key checked."""
-    values: dict[str, Any] = {**table, **given}
-    types = {f.name: str(f.type) for f in fields(kind) if f.name != "board"}
-    _known_keys(values, set(types), file, where)
-    for key, value in values.items():
-        expected = {"int": int, "bool": bool}.get(types[key], int if key == "pointer" else str)
-        if type(value) is not expected:
-            raise UsageError(f"{file}: {where}.{key}: {value!r} is not of type {expected.__name__}")
-        choices = library_names() if key == "kernels" else _CHOICES.get(key, (value,))
-        if value not in choices:
-            named = ", ".join(map(str, choices))
-            raise UsageError(f"{file}: {where}.{key}: {value!r} is unknown; choose from {named}")
-        if expected is int and int(value) <= 0:
-            raise UsageError(f"{file}: {where}.{key}: {value} is not positive")
-    for f in fields(kind):
-        if f.name not in values and f.default is MISSING:
-            raise UsageError(f"{file}: {where}.{f.name}: missing")
-    return kind(**values)

@@ -85,6 +85,21 @@ def dag_of(
 
 
 @dataclass(frozen=True)
+class ChosenOrder:
+    """The order of one candidate: what the searches of all graphs said, the main graph's last.
+
+    changed: whether any graph runs in another order than its file. peak, lower_bound: live bytes
+    of the main graph, bodies and scratch included.
+    """
+
+    method: str
+    changed: bool
+    peak: int
+    lower_bound: int
+    optimal: bool
+
+
+@dataclass(frozen=True)
 class OrderProblem:
     """A graph as the order search sees it, but for overlaps of its results with inputs.
 

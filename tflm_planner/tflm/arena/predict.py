@@ -23,7 +23,10 @@ from tflm_planner.tflm.arena import allocation_log as ledger
 from tflm_planner.tflm.arena.allocation_log import Log
 from tflm_planner.tflm.arena.struct_sizes import StructSizes, struct_sizes
 from tflm_planner.tflm.arena.uncertainty import (
+    Bound,
     Uncertainty,
+    bound_of,
+    head_bound_of,
     reserved,
     uncertainties,
     warnings,
@@ -95,6 +98,21 @@ class Arena:
     warnings: tuple[str, ...]
     uncertainties: tuple[Uncertainty, ...] = ()
     cannot_run: tuple[str, ...] = ()
+
+    @property
+    def bound(self) -> Bound:
+        """What `arena` is, and with it the tail."""
+        return bound_of(self.uncertainties)
+
+    @property
+    def head_bound(self) -> Bound:
+        """What `head` is."""
+        return head_bound_of(self.uncertainties)
+
+    @property
+    def exact(self) -> bool:
+        """Whether `arena` is known to the byte."""
+        return self.bound == "exact"
 
     @property
     def reserved(self) -> int:

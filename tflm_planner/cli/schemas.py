@@ -1,0 +1,44 @@
+"""Writes the JSON schemas of all documents: `python -m tflm_planner.cli.schemas FOLDER`.
+
+types of documents --> schema/*.schema.json     committed; a test holds them equal
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tflm_planner.device import measurement_types
+from tflm_planner.report import json_types
+from tflm_planner.support.documents import Document, schema_of
+from tflm_planner.tflm.target_file import TargetFile
+
+_REPORT, _MEASURED = json_types.SCHEMA_VERSION, measurement_types.SCHEMA_VERSION
+_DOCUMENTS: dict[str, tuple[type[Document], int, str]] = {
+    "report": (json_types.Report, _REPORT, "What tflm-plan found"),
+    "inspection": (json_types.Inspection, _REPORT, "What tflm-plan inspect --json prints"),
+    "verification": (json_types.Verification, _REPORT, "What tflm-plan verify --json prints"),
+    "arena": (json_types.ArenaOnTarget, _REPORT, "What tflm-plan arena --json prints"),
+    "measurement": (measurement_types.Measurement, _MEASURED, "What tflm-plan measure prints"),
+    "target": (TargetFile, 1, "A target of tflm-plan (TOML, in JSON Schema's terms)"),
+}
+
+
+def schemas() -> dict[str, str]:
+    """The text of each schema, by the name of its file."""
+    found: dict[str, str] = {}
+    for name, (kind, version, title) in _DOCUMENTS.items():
+        schema = schema_of(kind, title, f"urn:tflm-planner:{name}:{version}")
+        found[f"{name}.schema.json"] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return found
+
+
+def write(folder: Path) -> None:
+    """Write all of them."""
+    for name, text in schemas().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

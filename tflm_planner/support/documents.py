@@ -1,0 +1,81 @@
+"""Documents: types from which a JSON document, its checks and its JSON schema all come.
+
+    result --view--> Document --plain--> JSON types        what a program reads
+    Document --schema_of--> schema/*.schema.json           what it may rely on
+    TOML, JSON --parsed--> Document                        what a user wrote
+
+It must not know what documents are about.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from tflm_planner.support.errors import UsageError
+
+_T = TypeVar("_T")
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class Document(msgspec.Struct, forbid_unknown_fields=True):
+    """Base of all parts of documents: every key is known. The first line of a class's docstring,
+    and what `says` holds, are the descriptions in the schema."""
+
+
+def says(description: str, **limits: Any) -> msgspec.Meta:
+    """The meaning of a key, in `Annotated`, and the limits of its values (`ge`, `pattern`)."""
+    return msgspec.Meta(description=description, **limits)
+
+
+def view(result: object, kind: type[_T]) -> _T:
+    """The attributes of a result that a document of this kind shows, by their names."""
+    return msgspec.convert(result, kind, from_attributes=True)
+
+
+def plain(document: Document) -> dict[str, Any]:
+    """The document as dicts, lists, strings, numbers, booleans and None, checked against its type.
+
+    Names are as a model spells them, control characters too (JSON escapes them), but lone
+    surrogates, which UTF-8 cannot hold, become "?".
+    """
+    msgspec.convert(values := msgspec.to_builtins(document), type(document))
+    text = json.dumps(values, ensure_ascii=False, allow_nan=False)
+    return json.loads(text.encode("utf-8", "replace"))
+
+
+def parsed(values: object, kind: type[_T], file: str) -> _T:
+    """The document in what was read of a file. Raises UsageError that says what is wrong where,
+    and what may stand there."""
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        message, _, place = str(error).partition(" - at ")
+        where = place.strip("`$.")
+        raise UsageError(
+            f"{file}: {where}{': ' * bool(where)}{message}{_allowed(kind, where)}"
+        ) from error
+
+
+def _allowed(kind: Any, place: str) -> str:
+    """What may stand at a place ("target.core"), as the schema of the whole says it."""
+    part = schema_of(kind, "", "")
+    parts = part["$defs"]
+    for key in re.findall(r"\w+", place):
+        part = part.get("properties", {}).get(key, {})
+        part = parts.get(part.get("$ref", "").rsplit("/", 1)[-1], part)
+    if "enum" in part:
+        return f"; choose from {', '.join(map(str, part['enum']))}"
+    return f"; its keys are {', '.join(part['properties'])}" if "properties" in part else ""
+
+
+def schema_of(kind: type[Document], title: str, identifier: str) -> dict[str, Any]:
+    """The JSON schema of a document, its parts under `$defs`."""
+    _, parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    for part in parts.values():
+        part["description"] = " ".join(part.get("description", "").split())
+    whole = {**parts.pop(kind.__name__), "title": title}
+    return {"$schema": _DRAFT, "$id": identifier, **whole, "$defs": parts}
