@@ -27,6 +27,7 @@ from tflm_planner.memory.allocators.items import alias_sets, bind, choose_all, w
 from tflm_planner.memory.allocators.sections import sections_of
 from tflm_planner.memory.bounds import lower_bound, pairwise_bounds
 from tflm_planner.memory.domains import Pruner
+from tflm_planner.memory.limits import AllocatorBudget
 from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Plan, Problem, validate
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import Stop
@@ -237,7 +238,7 @@ def test_effort_follows_what_can_be_won(monkeypatch: pytest.MonkeyPatch) -> None
     class Idle:
         """Searches nothing, and takes a slice each time."""
 
-        def __init__(self, items: object, *, high: int, bound: int = 0, seed: int = 0) -> None:
+        def __init__(self, items: object, *, high: int, **_: object) -> None:
             self.low, self.high, self.slices, self.offsets, self.sections = 0, high, 0.0, None, None
 
         def advance(self, slices: int, enough) -> None:
@@ -248,13 +249,12 @@ def test_effort_follows_what_can_be_won(monkeypatch: pytest.MonkeyPatch) -> None
                     break
 
     monkeypatch.setattr(exact, "Minimiser", Idle)
-    monkeypatch.setattr(portfolio, "_CLIMB_ROUNDS", 0)
     problem = hard(80, 0)
     for allocators in (["best"], ["exact"]):
-        for little in (200, 1):
-            monkeypatch.setattr(portfolio, "_LITTLE", little)
+        for divisor in (200, 1):
+            limits = AllocatorBudget(climb_rounds=0, small_gain_divisor=divisor)
             granted.append(0)
-            best_of(problem, allocators=allocators)
+            best_of(problem, allocators=allocators, limits=limits)
     much, small, named, named_small = granted
     assert small < much < named == named_small
 
@@ -303,9 +303,7 @@ def test_no_call_spends_more_slices_than_the_budget_has(monkeypatch: pytest.Monk
         spent.append(sum(m.slices for _, m in searches) - budget)
 
     monkeypatch.setattr(portfolio._Portfolio, "_search", watched)
-    monkeypatch.setattr(portfolio, "_CLIMB_ROUNDS", 0)
-    monkeypatch.setattr(exact, "WORK_PER_SLICE", 600)
-    best_of(hard(80, 0))
+    best_of(hard(80, 0), limits=AllocatorBudget(climb_rounds=0, slice_work=600))
     assert spent and all(over <= len(exact.PREORDERS) for over in spent)
 
 

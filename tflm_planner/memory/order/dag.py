@@ -14,7 +14,7 @@ their order. All exact methods of this package rest on that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 
@@ -59,6 +59,8 @@ class Dag:
     nodes: tuple[Node, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    known_links: Links | None = field(default=None, repr=False, compare=False)
+    """`links` of the same nodes, where another graph has computed them."""
 
     @property
     def is_free(self) -> bool:
@@ -66,16 +68,18 @@ class Dag:
         one before it."""
         return any(i and i - 1 not in before for i, before in enumerate(self.links.preds))
 
-    def alike(self, nodes: tuple[Node, ...]) -> Dag:
+    def with_node_costs(self, nodes: tuple[Node, ...]) -> Dag:
         """The same graph whose nodes differ in `absorbs`, `exclusive` and `workspace` only."""
-        made = Dag(self.sizes, nodes, self.inputs, self.outputs)
-        made.__dict__["links"] = self.links
-        return made
+        return Dag(self.sizes, nodes, self.inputs, self.outputs, self.links)
+
+    def with_nodes(self, nodes: tuple[Node, ...]) -> Dag:
+        """The same tensors with other nodes."""
+        return Dag(self.sizes, nodes, self.inputs, self.outputs)
 
     @cached_property
     def links(self) -> Links:
         """Writers, readers, predecessors and successors; ValueError when the graph is unsound."""
-        return Links.of(self)
+        return self.known_links or Links.of(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +165,7 @@ def is_valid(dag: Dag, order: Sequence[int]) -> bool:
     return all(place[p] < place[node] for node in order for p in preds[node])
 
 
-def absorbed(node: Node, dead: set[int]) -> int:
+def absorbed_bytes(node: Node, dead: set[int]) -> int:
     """Bytes that a node saves when exactly the operands in `dead` die at it; each counts once."""
     saved = {a.tensor: a.saved for a in node.absorbs if a.tensor in dead}.values()
     return max(saved, default=0) if node.exclusive else sum(saved)
@@ -181,7 +185,7 @@ def steps(dag: Dag, order: Sequence[int]) -> Iterator[tuple[int, int]]:
                 dead.add(t)
         written = set(node.writes)
         live += sum(sizes[t] for t in written)
-        during = live + idle + node.workspace - absorbed(node, dead)
+        during = live + idle + node.workspace - absorbed_bytes(node, dead)
         idle = 0
         live -= sum(sizes[t] for t in dead)
         live -= sum(sizes[t] for t in written if not left[t] and t not in links.kept)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tflm_planner.memory.order.dag import Absorb, Dag, Node, absorbed
+from tflm_planner.memory.order.dag import Absorb, Dag, Node, absorbed_bytes
 
 
 def independent_ranges(dag: Dag) -> list[tuple[int, int]]:
@@ -30,15 +30,15 @@ def independent_ranges(dag: Dag) -> list[tuple[int, int]]:
     sources = [0] * (count + 1)
     for i in reversed(range(count)):
         sources[i] = sources[i + 1] + 1 - sources_lost[i]
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     sinks = start = 0
     for i in range(count):
         sinks += 1 - sinks_lost[i]
         if sinks == 1 == sources[i]:
-            found += [(start, i)] if start < i else []
-            found.append((i, i + 1))
+            ranges += [(start, i)] if start < i else []
+            ranges.append((i, i + 1))
             start = i + 1
-    return found + ([(start, count)] if start < count else [])
+    return ranges + ([(start, count)] if start < count else [])
 
 
 def live_at_boundaries(dag: Dag) -> list[int]:
@@ -52,11 +52,11 @@ def live_at_boundaries(dag: Dag) -> list[int]:
         elif readers and (writer >= 0 or t in dag.inputs):
             change[writer + 1] += size
             change[readers[-1] + 1] -= size
-    live, found = 0, list[int]()
+    live, live_bytes = 0, list[int]()
     for c in change:
         live += c
-        found.append(live)
-    return found
+        live_bytes.append(live)
+    return live_bytes
 
 
 def extract_range(dag: Dag, start: int, end: int, live: int) -> Dag:
@@ -123,16 +123,16 @@ def bound_of(dag: Dag, live: Sequence[int], free: Sequence[tuple[int, int, Dag]]
     for start, end, part in free:
         best = max(best, segment_bound(part))
         inside[start:end] = [True] * (end - start)
-    return max([best, *(_alone(dag, i, live[i]) for i in range(len(inside)) if not inside[i])])
+    return max([best, *(_gate_bytes(dag, i, live[i]) for i in range(len(inside)) if not inside[i])])
 
 
-def _alone(dag: Dag, i: int, live: int) -> int:
+def _gate_bytes(dag: Dag, i: int, live: int) -> int:
     """Bytes live during a gate; `live` are before it."""
     links, node = dag.links, dag.nodes[i]
     dead = {t for t in links.reads[i] if links.readers[t][-1] == i and t not in links.kept}
     written = sum(dag.sizes[t] for t in set(node.writes))
     idle = 0 if i else links.unread
-    return live + written + idle + node.workspace - absorbed(node, dead)
+    return live + written + idle + node.workspace - absorbed_bytes(node, dead)
 
 
 def segment_bound(dag: Dag) -> int:
@@ -150,7 +150,7 @@ def segment_bound(dag: Dag) -> int:
     for i in reversed(range(count)):
         for s in links.succs[i]:
             after[i] |= after[s] | 1 << s
-    need = [_own(dag, i, after[i]) for i in range(count)]
+    need = [_node_bytes(dag, i, after[i]) for i in range(count)]
     everyone = (1 << count) - 1
     for t, size in enumerate(dag.sizes):
         writer = links.writer[t]
@@ -167,7 +167,7 @@ def segment_bound(dag: Dag) -> int:
     return max(need, default=0)
 
 
-def _own(dag: Dag, i: int, after: int) -> int:
+def _node_bytes(dag: Dag, i: int, after: int) -> int:
     """Operands, results and workspace of node i, less all that it could ever absorb."""
     links, node = dag.links, dag.nodes[i]
     dead = {
@@ -176,7 +176,7 @@ def _own(dag: Dag, i: int, after: int) -> int:
         if t not in links.kept and not any(after >> r & 1 for r in links.readers[t])
     }
     own = {*node.reads, *node.writes}
-    return sum(dag.sizes[t] for t in own) + node.workspace - absorbed(node, dead)
+    return sum(dag.sizes[t] for t in own) + node.workspace - absorbed_bytes(node, dead)
 
 
 def _bits(mask: int) -> Iterator[int]:
