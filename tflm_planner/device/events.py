@@ -24,7 +24,7 @@ def events(model: Model) -> list[Op] | None:
     a loop that does not count)."""
     found: list[Op] = []
     try:
-        for op in _begun(model.main):
+        for op in _list_started(model.main):
             found.append(op)
             if len(found) > MOST_EVENTS:
                 return None
@@ -33,7 +33,7 @@ def events(model: Model) -> list[Op] | None:
     return found
 
 
-def _begun(graph: Graph) -> Iterator[Op]:
+def _list_started(graph: Graph) -> Iterator[Op]:
     for op in graph.ops:
         yield op
         if not op.called():
@@ -42,7 +42,7 @@ def _begun(graph: Graph) -> Iterator[Op]:
         if often is None:
             raise _UnknownError
         condition, body = (op.graphs[f"{w}SubgraphIndex"][0] for w in ("cond", "body"))
-        yield from _begun(condition)
+        yield from _list_started(condition)
         for _ in range(often):
-            yield from _begun(body)
-            yield from _begun(condition)
+            yield from _list_started(body)
+            yield from _list_started(condition)

@@ -53,8 +53,8 @@ class HostEngine:
         self._loaded = [(name, int(np.prod(shape, dtype=np.int64))) for name, shape in inputs]
         return Loaded(
             head + tail, head, tail, min(spent // _NANOSECONDS, m.UNKNOWN),
-            tuple(_described(name, shape) for name, shape in inputs),
-            tuple(_described(name, shape) for name, shape in outputs),
+            tuple(_describe(name, shape) for name, shape in inputs),
+            tuple(_describe(name, shape) for name, shape in outputs),
         )  # fmt: skip
 
     def fits(self, data: bytes, arena: int) -> bool:
@@ -110,7 +110,7 @@ _FILLED = frozenset(
 )
 
 
-def _described(name: str, shape: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+def _describe(name: str, shape: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(name).itemsize
     return _type_number(name), size, shape
 

@@ -65,7 +65,7 @@ class SerialLine:
         try:
             self._port.write(data)
         except (OSError, TypeError) as error:
-            raise LineError(self._gone(error)) from error
+            raise LineError(self._describe_gone_port(error)) from error
 
     def read(self, seconds: float) -> bytes:
         """As `Line.read`."""
@@ -74,7 +74,7 @@ class SerialLine:
             first: bytes = self._port.read(1)
             return first + self._port.read(self._port.in_waiting) if first else b""
         except (OSError, TypeError) as error:
-            raise LineError(self._gone(error)) from error
+            raise LineError(self._describe_gone_port(error)) from error
 
     def close(self) -> None:
         """As `Line.close`; a port that is gone closes too."""
@@ -83,7 +83,7 @@ class SerialLine:
         except (OSError, TypeError):
             return
 
-    def _gone(self, error: Exception) -> str:
+    def _describe_gone_port(self, error: Exception) -> str:
         return (
             f"the line {self.name} broke ({_reason(error)}): was the board unplugged or reset? "
             "Plug it in and run the command again"

@@ -185,8 +185,8 @@ def to_html(found: Measurement) -> str:
     facts = [(t or "runs", v) for t, v in _facts(found)]
     rows = [*_sizes(found), ("latency", _rough(found), _time(found.latency.median), "")]
     body = [
-        f"<h1>{_e(title)}</h1>",
-        f'<p class="soft">{_e(_board(found))}</p>',
+        f"<h1>{_escape(title)}</h1>",
+        f'<p class="soft">{_escape(_board(found))}</p>',
         *_table("Predicted and measured", ("", "predicted", "measured", "difference"), rows),
         *_table("On the board", ("", ""), facts, right=False),
     ]
@@ -212,16 +212,16 @@ def _table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = True
 ) -> Iterator[str]:
     mark = ' class="n"' if right else ""
-    yield f'<h2>{_e(title)}</h2><div class="wide"><table><thead><tr>'
-    yield "".join(f"<th{mark if i else ''}>{_e(c)}</th>" for i, c in enumerate(columns))
+    yield f'<h2>{_escape(title)}</h2><div class="wide"><table><thead><tr>'
+    yield "".join(f"<th{mark if i else ''}>{_escape(c)}</th>" for i, c in enumerate(columns))
     yield "</tr></thead><tbody>"
     for first, *rest in rows:
-        cells = "".join(f"<td{mark}>{_e(cell)}</td>" for cell in rest)
-        yield f"<tr><th>{_e(first)}</th>{cells}</tr>"
+        cells = "".join(f"<td{mark}>{_escape(cell)}</td>" for cell in rest)
+        yield f"<tr><th>{_escape(first)}</th>{cells}</tr>"
     yield "</tbody></table></div>"
 
 
-def _e(text: str) -> str:
+def _escape(text: str) -> str:
     return escape(safe_text(text), quote=True)
 
 

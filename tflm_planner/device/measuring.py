@@ -23,6 +23,7 @@ from tflm_planner.device.measurement import Figure, Measurement, OutputCheck
 from tflm_planner.device.responder import Refusal
 from tflm_planner.device.timing import make_inputs, timed
 from tflm_planner.model.ir import Model, shown
+from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.pipeline.inspection import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
@@ -36,7 +37,6 @@ from tflm_planner.tflm.targets import (
     with_lean,
 )
 from tflm_planner.transforms.attach_plan import carried_plan
-from tflm_planner.transforms.normalize import entry_graphs
 
 Progress = Callable[[str], None]
 _ROOM = 64 << 10
@@ -110,12 +110,12 @@ def measure(
         times,
         checks,
         board.memory(),
-        energy_of(options.power or _stated(target), found.median),
+        energy_of(options.power or _stated_power(target), found.median),
         (*_virtual(board.says), *predicted.warnings, *notes, *more),
     )  # fmt: skip
 
 
-def _stated(target: Target) -> Power | None:
+def _stated_power(target: Target) -> Power | None:
     board = target.board
     if board is None or not board.active_microwatts:
         return None
@@ -208,22 +208,22 @@ def _outputs(
         board.set_inputs(inputs)
         ran = board.invoke()
     got = [board.output(i, board.tensor(True, i).size) for i in range(allocation.outputs)]
-    wanted, notes = _here(model, data, inputs) if options.compare else (None, [])
+    wanted, notes = _run_here(model, data, inputs) if options.compare else (None, [])
     checks: list[OutputCheck] = []
     for i, (tensor, mine) in enumerate(zip(graph.outputs, got, strict=True)):
         theirs = None if wanted is None else wanted[i]
-        wrong = 0 if theirs is None else _different(mine, theirs)
+        wrong = 0 if theirs is None else _count_differences(mine, theirs)
         crc = ran.crcs[i] if i < len(ran.crcs) else 0
         equal = None if theirs is None else mine == theirs
         checks.append(OutputCheck(i, shown(tensor.name), len(mine), crc, equal, wrong))
     return tuple(checks), notes
 
 
-def _different(a: bytes, b: bytes) -> int:
+def _count_differences(a: bytes, b: bytes) -> int:
     return sum(x != y for x, y in zip(a, b, strict=False)) + abs(len(a) - len(b))
 
 
-def _here(
+def _run_here(
     model: Model, data: bytes, inputs: Sequence[bytes]
 ) -> tuple[list[bytes] | None, list[str]]:
     """The outputs of TFLM on this machine, or why there are none."""

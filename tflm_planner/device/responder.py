@@ -254,14 +254,14 @@ class Responder:
             len(loaded.inputs), len(loaded.outputs), 0, trials,
         )  # fmt: skip
 
-    def _allocated(self) -> Loaded:
+    def _loaded_or_refuse(self) -> Loaded:
         if self._state.loaded is None:
             raise Refusal(m.Error.BAD_STATE, m.Command.ALLOCATE)
         return self._state.loaded
 
     def _tensor(self, payload: bytes) -> Iterator[bytes]:
         which, _, index = _read(m.TENSOR, payload)
-        loaded = self._allocated()
+        loaded = self._loaded_or_refuse()
         listed = loaded.outputs if which else loaded.inputs
         if which > 1 or index >= len(listed):
             raise Refusal(m.Error.BAD_VALUE, len(listed))
@@ -270,7 +270,7 @@ class Responder:
 
     def _input(self, payload: bytes) -> Iterator[bytes]:
         index, _, offset = _read(m.PART, payload)
-        data, state, loaded = payload[m.PART.size :], self._state, self._allocated()
+        data, state, loaded = payload[m.PART.size :], self._state, self._loaded_or_refuse()
         if index == 0 and offset == 0:
             state.inputs = [bytearray()]
         sizes = [size for _, size, _ in loaded.inputs]
@@ -289,7 +289,7 @@ class Responder:
 
     def _invoke(self, payload: bytes) -> Iterator[bytes | tuple[int, int]]:
         flags, count, seed = _read(m.INVOKE, payload)
-        state, loaded = self._state, self._allocated()
+        state, loaded = self._state, self._loaded_or_refuse()
         if flags & m.InvokeFlag.FILL:
             inputs = self._engine.fill(seed)
         else:
@@ -306,11 +306,11 @@ class Responder:
         state.outputs = runs[-1].outputs
         events, first = len(runs[0].operators), runs[0].outputs
         if flags & m.InvokeFlag.LOG:
-            state.log, count = self._logged(runs, bool(flags & m.InvokeFlag.OPERATORS))
+            state.log, count = self._take_log(runs, bool(flags & m.InvokeFlag.OPERATORS))
         head = m.INVOKE_REPLY.pack(count, len(first), events, len(state.log), m.UNKNOWN)
         yield head + b"".join(m.U32.pack(zlib.crc32(data)) for data in first)
 
-    def _logged(self, runs: list[Ran], operators: bool) -> tuple[list[int], int]:
+    def _take_log(self, runs: list[Ran], operators: bool) -> tuple[list[int], int]:
         """The log, and of how many runs: whole ones, as many as it has room for, but one."""
         each = [[r.ticks, *(r.operators if operators else ())] for r in runs]
         room = self._says.log_room

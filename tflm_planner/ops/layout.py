@@ -30,7 +30,7 @@ def _is_outermost(shape: tuple[int, ...], axis: int) -> bool:
     return 0 <= axis < len(shape) and math.prod(shape[:axis]) == 1
 
 
-def _joined(op: Op) -> Iterator[Sharing]:
+def _views_of_concatenation(op: Op) -> Iterator[Sharing]:
     """CONCATENATION along an axis; PACK makes a new one. Both count it in the result."""
     (out,) = op.outputs
     shape = out.shape or ()
@@ -41,7 +41,7 @@ def _joined(op: Op) -> Iterator[Sharing]:
         yield from _parts_of(out, op.operands(), parts_are_operands=True)
 
 
-def _unpacked(op: Op) -> Iterator[Sharing]:
+def _views_of_unpack(op: Op) -> Iterator[Sharing]:
     whole = op.operands()[0]
     axis = op.options.axis + (len(whole.shape or ()) if op.options.axis < 0 else 0)
     if _is_outermost(whole.shape or (), axis):
@@ -62,7 +62,7 @@ def _split(op: Op) -> Iterator[Sharing]:
         yield from _parts_of(whole, op.outputs, parts_are_operands=False)
 
 
-def _strided(op: Op) -> Iterator[Sharing]:
+def _views_of_strided_slice(op: Op) -> Iterator[Sharing]:
     """STRIDED_SLICE in steps of one, with its limits written out."""
     begin, end, steps = (integers(t) for t in op.operands()[1:4])
     shape = op.operands()[0].shape or ()
@@ -78,7 +78,7 @@ def _strided(op: Op) -> Iterator[Sharing]:
         yield from _part(op.operands()[0], op.outputs[0], begin)
 
 
-def _sliced(op: Op) -> Iterator[Sharing]:
+def _views_of_slice(op: Op) -> Iterator[Sharing]:
     whole, begin_tensor = op.operands()[:2]
     (part,) = op.outputs
     begin = integers(begin_tensor)
@@ -143,7 +143,7 @@ def _size(shape: tuple[int, ...], axis: int) -> int:
     return shape[axis]
 
 
-def _gathered(op: Op) -> Iterator[Sharing]:
+def _views_of_gather(op: Op) -> Iterator[Sharing]:
     """One copy for each row."""
     rows = consecutive_rows(op)
     if rows is not None:
@@ -152,19 +152,19 @@ def _gathered(op: Op) -> Iterator[Sharing]:
         yield Sharing(whole, part, distance=skipped, exclusive=True, same_bytes=True)
 
 
-def _updated(op: Op) -> Iterator[Sharing]:
+def _views_of_update(op: Op) -> Iterator[Sharing]:
     """DYNAMIC_UPDATE_SLICE: the operand is copied only where the result lies elsewhere."""
     operand, result = op.operands()[0], op.outputs[0]
     if operand.shape == result.shape and operand.type == result.type:
         yield Sharing(operand, result, distance=0, exclusive=True)
 
 
-register(OpSpec(_gathered, operands=2, needs_options=True), "GATHER")
-register(OpSpec(_updated, operands=3), "DYNAMIC_UPDATE_SLICE")
+register(OpSpec(_views_of_gather, operands=2, needs_options=True), "GATHER")
+register(OpSpec(_views_of_update, operands=3), "DYNAMIC_UPDATE_SLICE")
 register(OpSpec(_same_bytes), "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
-register(OpSpec(_joined, needs_options=True), "CONCATENATION", "PACK")
-register(OpSpec(_unpacked, many_results=True, needs_options=True), "UNPACK")
+register(OpSpec(_views_of_concatenation, needs_options=True), "CONCATENATION", "PACK")
+register(OpSpec(_views_of_unpack, many_results=True, needs_options=True), "UNPACK")
 register(OpSpec(_split, operands=2, many_results=True), "SPLIT")
 register(OpSpec(_split, operands=3, many_results=True), "SPLIT_V")
-register(OpSpec(_sliced, operands=3), "SLICE")
-register(OpSpec(_strided, operands=4, needs_options=True), "STRIDED_SLICE")
+register(OpSpec(_views_of_slice, operands=3), "SLICE")
+register(OpSpec(_views_of_strided_slice, operands=4, needs_options=True), "STRIDED_SLICE")

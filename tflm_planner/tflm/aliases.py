@@ -79,14 +79,14 @@ def _containers(
     tensor: Tensor, wholes: dict[Tensor, list[tuple[Tensor, int]]]
 ) -> list[tuple[Tensor, int]]:
     """Tensors that contain `tensor`, itself first, each with the offset of `tensor` in it."""
-    found = [(tensor, 0)]
+    containers = [(tensor, 0)]
     seen = {(tensor, 0)}
-    for inner, offset in found:
+    for inner, offset in containers:
         for whole, more in wholes.get(inner, ()):
             if (whole, offset + more) not in seen:
                 seen.add((whole, offset + more))
-                found.append((whole, offset + more))
-    return found
+                containers.append((whole, offset + more))
+    return containers
 
 
 @dataclass(frozen=True, slots=True)

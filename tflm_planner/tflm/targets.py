@@ -87,18 +87,18 @@ def can_be_lean(target: Target) -> bool:
 @cache
 def all_targets() -> Mapping[str, Target]:
     """The built-in targets by id."""
-    tables = _packaged("targets.toml")
+    tables = _read_packaged_targets("targets.toml")
     return {k: _record(Target, v, "targets.toml", f"target.{k}", id=k) for k, v in tables.items()}
 
 
 @cache
 def all_boards() -> Mapping[str, Board]:
     """The built-in boards by id."""
-    tables = _packaged("boards.toml")
+    tables = _read_packaged_targets("boards.toml")
     return {k: _record(Board, v, "boards.toml", f"board.{k}", id=k) for k, v in tables.items()}
 
 
-def _packaged(name: str) -> dict[str, dict[str, Any]]:
+def _read_packaged_targets(name: str) -> dict[str, dict[str, Any]]:
     text = resources.files("tflm_planner.tflm").joinpath("data", name).read_text("utf-8")
     (tables,) = tomllib.loads(text).values()
     return tables
@@ -135,10 +135,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _table(document: dict[str, Any], key: str, file: str) -> dict[str, Any] | None:
-    found = document.get(key)
-    if found is not None and not isinstance(found, dict):
+    table = document.get(key)
+    if table is not None and not isinstance(table, dict):
         raise UsageError(f"{file}: {key}: a table is expected")
-    return cast("dict[str, Any] | None", found)
+    return cast("dict[str, Any] | None", table)
 
 
 def _known_keys(table: dict[str, Any], known: set[str], file: str, where: str) -> None:

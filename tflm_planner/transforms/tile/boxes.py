@@ -86,7 +86,7 @@ def is_run(whole: Box, box: Box) -> bool:
 
 def box_name(tensor: Tensor, box: Box, what: str = "") -> str:
     """A name for the part of a tensor in a box."""
-    whole = full_box(tensor)
+    full = full_box(tensor)
     cut = [f"{'nhwc'[a] if len(box) == 4 else a}{r[0]}:{r[1]}"
-           for a, r in enumerate(box) if len(whole) != len(box) or r != whole[a]]  # fmt: skip
+           for a, r in enumerate(box) if len(full) != len(box) or r != full[a]]  # fmt: skip
     return "/".join(p for p in (tensor.name, ",".join(cut), what) if p)

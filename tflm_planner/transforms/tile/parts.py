@@ -149,7 +149,7 @@ class PartBuilder:
 def values_of(tensor: Tensor) -> Any:
     """The values of a constant. Raises NotTileableError for types whose elements share bytes."""
     data, dtype = tensor.buffer.data, _DTYPES.get(tensor.type_name)
-    if data is None or dtype is None or tensor.raw.sparsity is not None:
+    if data is None or dtype is None or tensor.is_sparse:
         raise NotTileableError(f"constant {tensor.name!r} of {tensor.type_name} cannot be cut")
     return data[: tensor.nbytes].copy().view(dtype).reshape(tensor.shape or ())
 
@@ -165,9 +165,9 @@ def _cut_scales(quantization: Any, box: Box) -> Any:
     low, high = box[axis]
     if high - low == len(quantization.scale):
         return quantization
-    made = copy(quantization)
-    made.scale = quantization.scale[low:high].copy()
+    cut = copy(quantization)
+    cut.scale = quantization.scale[low:high].copy()
     points = quantization.zeroPoint
     if points is not None and len(points) > 1:
-        made.zeroPoint = points[low:high].copy()
-    return made
+        cut.zeroPoint = points[low:high].copy()
+    return cut
