@@ -218,13 +218,13 @@ def _dsp_depthwise(w: WindowCounts) -> Counts:
 
 
 def _mve_depthwise(w: WindowCounts) -> Counts:
-    blocks, lanes = _up(w.channels[0], _BLOCK), _up(w.channels[0], 4)
+    blocks, padded_channels = _up(w.channels[0], _BLOCK), _up(w.channels[0], 4)
     fours, odd = w.pixels // 4, w.pixels % 4
     return {
         **_column_counts(w, w.channels[0]),
         "block": blocks * w.pixels, "block_tap": blocks * w.inside,
-        "four_mac": fours * lanes * w.taps, "four": fours * lanes,
-        "odd_mac": odd * lanes * w.taps, "odd": odd * lanes, "fours": fours,
+        "four_mac": fours * padded_channels * w.taps, "four": fours * padded_channels,
+        "odd_mac": odd * padded_channels * w.taps, "odd": odd * padded_channels, "fours": fours,
     }  # fmt: skip
 
 
@@ -269,16 +269,16 @@ def matmul(case: Case, family: Family) -> Work:
     column = x.shape[-2] if case.option("adjX") else x.shape[-1]
     batch = result.elements // max(1, rows * out)
     straight = 1 - case.option("adjY")
-    turned = {
+    transposed_operands = {
         "turned_x": x.elements * case.option("adjX"), "turn_x": batch * case.option("adjX"),
         "turned_y": y.elements * straight, "turn_y": batch * straight,
     }  # fmt: skip
-    counts = {"mac": result.elements * column, **turned, "batch": batch,
+    counts = {"mac": result.elements * column, **transposed_operands, "batch": batch,
               "output": result.elements, "rows": batch * rows}  # fmt: skip
     if family != "reference" and case.data.type in ("int8", "int16"):
         product = _vector(batch * rows, out, column, family)
         sums = {"sum_4": batch * out * (column // 4), "sum_1": batch * out * (column % 4)}
-        counts = {**product, **turned, "batch": batch, "rows": batch * rows, **sums}
+        counts = {**product, **transposed_operands, "batch": batch, "rows": batch * rows, **sums}
     return Work("matmul", counts, result.elements * column)
 
 
@@ -304,10 +304,10 @@ def transpose_conv(case: Case, family: Family) -> Work:
         area = result.elements // max(1, out)
         taps = _up(kh, stride) * _up(kw, stride)
         product = _gemm(area, out, kh * kw * depth, family)
-        turned = {"turned": kh * kw * depth * out, "tap": area * taps, "column": area,
+        counts = {"turned": kh * kw * depth * out, "tap": area * taps, "column": area,
                   "column_element": area * kh * kw * depth,
                   "tap_4": area * taps * (depth // 4)}  # fmt: skip
-        return Work("transpose_conv_turned", {**product, **turned}, macs)
+        return Work("transpose_conv_turned", {**product, **counts}, macs)
     return Work("transpose_conv", _spread(case, family), macs)
 
 
@@ -341,8 +341,8 @@ def pool(case: Case, family: Family) -> Work:
     depth, pixels = w.channels[0], w.pixels
     counts = {"tap": w.inside, "row": w.rows_inside, "pixel": pixels}
     if family == "mve" and case.data.type in ("int8", "int16"):
-        lanes = _up(depth, 16)
-        more = {"tap_16": w.inside * lanes, "pixel_16": pixels * lanes,
+        padded_depth = _up(depth, 16)
+        more = {"tap_16": w.inside * padded_depth, "pixel_16": pixels * padded_depth,
                 "tap_8": w.inside * _up(depth, 8), "pixel_8": pixels * _up(depth, 8),
                 "output_16": _up(case.result.elements, 16)}  # fmt: skip
         return Work(name, {**counts, **more}, w.inside * depth)

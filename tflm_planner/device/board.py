@@ -102,12 +102,12 @@ class BoardClient:
         items: list[tuple[int, bytes]] = []
         while True:
             payload = self.link.ask(m.Command.CAPABILITIES, m.U16.pack(len(items)))
-            total, first, found = self._read(m.unpack_items, payload)
-            if first != len(items) or (not found and total > len(items)):
+            total, first, page = self._read(m.unpack_items, payload)
+            if first != len(items) or (not page and total > len(items)):
                 raise self._contradiction(
                     f"item {len(items)} of its capabilities was asked, not {first}"
                 )
-            items += found
+            items += page
             if len(items) >= total:
                 return self._read(m.capabilities, items[:total])
 
@@ -164,16 +164,16 @@ class BoardClient:
         `lowest`. `lean`: with the lean library."""
         flags = m.AllocateFlag.SMALLEST * smallest | m.AllocateFlag.LEAN * lean
         payload = self.link.ask(m.Command.ALLOCATE, m.ALLOCATE.pack(flags, step, lowest))
-        arena, used, head, tail, least, ticks, stack, inputs, outputs, got, trials = self._unpack(
-            m.ALLOCATE_REPLY, payload
+        arena, used, head, tail, least, ticks, stack, inputs, outputs, reply_flags, trials = (
+            self._unpack(m.ALLOCATE_REPLY, payload)
         )
-        if bool(got & 1) != lean:
+        if bool(reply_flags & 1) != lean:
             raise self._contradiction("the lean library is " + ("not " * lean) + "in use")
         if smallest and not lowest <= least <= arena:
             raise self._contradiction(f"its smallest arena has {least} bytes, of {arena}")
         return BoardAllocation(
             arena, used, known(head), known(tail), known(least), ticks, known(stack), inputs,
-            outputs, bool(got & 1), trials,
+            outputs, bool(reply_flags & 1), trials,
         )  # fmt: skip
 
     def tensor(self, output: bool, index: int) -> BoardTensor:
@@ -216,12 +216,16 @@ class BoardClient:
         while True:
             payload = self.link.ask(m.Command.LOG, m.U32.pack(len(ticks)))
             entries, first = self._unpack(m.LOG_REPLY, payload)
-            found = self._read(m.words, payload[m.LOG_REPLY.size :])
-            if first != len(ticks) or entries > MOST_INPUT or (not found and entries > first):
+            entries_read = self._read(m.words, payload[m.LOG_REPLY.size :])
+            if (
+                first != len(ticks)
+                or entries > MOST_INPUT
+                or (not entries_read and entries > first)
+            ):
                 raise self._contradiction(
-                    f"{len(found)} entries of a log of {entries}, from {first} on"
+                    f"{len(entries_read)} entries of a log of {entries}, from {first} on"
                 )
-            ticks += found
+            ticks += entries_read
             if len(ticks) >= entries:
                 return ticks[:entries]
 

@@ -22,15 +22,15 @@ class _UnknownError(Exception):
 def events(model: Model) -> list[Op] | None:
     """The operators as they begin; None where the model does not say how often, or which (an IF,
     a loop that does not count)."""
-    found: list[Op] = []
+    operators: list[Op] = []
     try:
         for op in _list_started(model.main):
-            found.append(op)
-            if len(found) > MOST_EVENTS:
+            operators.append(op)
+            if len(operators) > MOST_EVENTS:
                 return None
     except _UnknownError:
         return None
-    return found
+    return operators
 
 
 def _list_started(graph: Graph) -> Iterator[Op]:

@@ -64,9 +64,9 @@ def stuff(data: bytes) -> bytes:
     """COBS: `data` without zero bytes, about 1/254 longer (Cheshire and Baker 1999)."""
     parts: list[bytes] = []
     for run in data.split(b"\0"):
-        whole = max(0, (len(run) - 1) // _RUN) * _RUN
-        parts += [b"\xff" + run[i : i + _RUN] for i in range(0, whole, _RUN)]
-        rest = run[whole:]
+        full_runs = max(0, (len(run) - 1) // _RUN) * _RUN
+        parts += [b"\xff" + run[i : i + _RUN] for i in range(0, full_runs, _RUN)]
+        rest = run[full_runs:]
         parts.append(bytes((len(rest) + 1,)) + rest)
         if len(rest) == _RUN:  # a code of 255 stands for no zero: add one of 1 that does
             parts.append(b"\x01")
@@ -106,9 +106,9 @@ class Receiver:
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that are complete now and were not taken yet."""
         self.push(data)
-        found = list(self._found)
+        frames = list(self._found)
         self._found.clear()
-        return found
+        return frames
 
     def take(self) -> Frame | None:
         """The next frame that is complete, or None."""
@@ -118,9 +118,9 @@ class Receiver:
         """Add what has come."""
         self._pending += data
         if b"\0" in data:
-            *whole, rest = bytes(self._pending).split(b"\0")
+            *complete, rest = bytes(self._pending).split(b"\0")
             self._pending = bytearray(rest)
-            for encoded in whole:
+            for encoded in complete:
                 self._end(encoded)
         if len(self._pending) > _LONGEST:  # no zero in sight: this can be no frame any more
             self.noise += len(self._pending)

@@ -75,13 +75,13 @@ class HostEngine:
 
     def fill(self, seed: int) -> list[bytes]:
         """See `responder.Engine`."""
-        made: list[bytes] = []
+        filled_inputs: list[bytes] = []
         for index, (name, count) in enumerate(self._loaded):
             if name not in _FILLED:
                 raise Refusal(m.Error.TYPE_UNSUPPORTED, _type_number(name))
             drawn = np.array(draw(count, index, seed), np.uint32)
-            made.append(elements(drawn, np.dtype(name)).tobytes())
-        return made
+            filled_inputs.append(elements(drawn, np.dtype(name)).tobytes())
+        return filled_inputs
 
     def _ask(self, *request: object) -> Any:
         if self._child is None:

@@ -258,6 +258,6 @@ def _refusal(command: m.Command, status: int, detail: int, text: str) -> str:
     known = m.Error(status) if status in set(m.Error) else None
     meaning = None if known is None else _MEANING.get(known)
     name = f"error {status:#04x}" if known is None else known.name
-    said = meaning.format(detail=detail, text=text or "?") if meaning else f"{name}, {detail}"
+    words = meaning.format(detail=detail, text=text or "?") if meaning else f"{name}, {detail}"
     more = f" ({text})" if text and "{text}" not in (meaning or "") else ""
-    return f"the board refuses {command.name}: {said}{more}"
+    return f"the board refuses {command.name}: {words}{more}"

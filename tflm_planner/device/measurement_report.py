@@ -21,72 +21,75 @@ SCHEMA_VERSION = 2
 _NAME, _SHOWN = 60, 12
 
 
-def render(found: Measurement) -> str:
+def render(measurement: Measurement) -> str:
     """For a terminal, ending in a line break."""
-    return "\n".join(_lines(found)) + "\n"
+    return "\n".join(_lines(measurement)) + "\n"
 
 
-def _lines(found: Measurement) -> Iterator[str]:
-    says = found.board
-    yield f"{safe_text(found.model)} on {safe_text(_board(found))}"
-    sizes = list(_sizes(found))
+def _lines(measurement: Measurement) -> Iterator[str]:
+    says = measurement.board
+    yield f"{safe_text(measurement.model)} on {safe_text(_board(measurement))}"
+    sizes = list(_sizes(measurement))
     wide = max([12, *(len(row[1]) for row in sizes)])
     yield f"  {'':<20} {'predicted':>{wide}} {'measured':>12} {'difference':>12}"
     for row in sizes:
         yield f"  {row[0]:<20} {row[1]:>{wide}} {row[2]:>12} {row[3]:>12}"
-    yield f"  {'latency':<20} {_rough(found):>{wide}} {_time(found.latency.median):>12}"
-    for title, value in _facts(found):
+    yield f"  {'latency':<20} {_rough(measurement):>{wide}} {_time(measurement.latency.median):>12}"
+    for title, value in _facts(measurement):
         yield f"  {title:<20} {safe_text(value)}"
-    if found.operators:
+    if measurement.operators:
         yield f"  {'operators':<20} {'predicted':>12} {'measured':>12} {'median':>12}"
-    slowest = sorted(found.operators, key=lambda o: -o.time.median)[:_SHOWN]
+    slowest = sorted(measurement.operators, key=lambda o: -o.time.median)[:_SHOWN]
     for op in slowest:
         label = shorten(f"{op.index} {op.operator} {op.name}", 44)
         share = f"{100 * op.predicted:>6.1f} % {100 * op.measured:>6.1f} %"
         yield f"    {label:<44} {share} {_time(op.time.median):>10} x{op.runs}"
-    if len(found.operators) > len(slowest):
-        yield f"    and {len(found.operators) - len(slowest)} faster ones (--json has all)"
+    if len(measurement.operators) > len(slowest):
+        yield f"    and {len(measurement.operators) - len(slowest)} faster ones (--json has all)"
     if says.virtual:
         yield "  latencies are those of this machine, not of a board"
-    for note in found.notes:
+    for note in measurement.notes:
         yield f"  note                 {safe_text(note)}"
 
 
-def _board(found: Measurement) -> str:
-    says = found.board
-    lean = ", lean library" if found.lean else ""
+def _board(measurement: Measurement) -> str:
+    says = measurement.board
+    lean = ", lean library" if measurement.lean else ""
     return (
         f"{says.board} ({says.core}, {says.kernels}, TFLM {says.tflm}, firmware {says.firmware}"
-        f"{lean}), predicted for {found.target}"
+        f"{lean}), predicted for {measurement.target}"
     )
 
 
-def _sizes(found: Measurement) -> Iterator[tuple[str, str, str, str]]:
-    for f in found.sizes:
+def _sizes(measurement: Measurement) -> Iterator[tuple[str, str, str, str]]:
+    for f in measurement.sizes:
         signed = "" if f.difference is None else f"{f.difference:+,}"
         least = "at least " if f.bound == "at least" else ""
         yield f.name, least + _number(f.predicted), _number(f.measured), signed
 
 
-def _facts(found: Measurement) -> Iterator[tuple[str, str]]:
-    latency = found.latency
+def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
+    latency = measurement.latency
     yield (
         "",
         f"{latency.runs} runs: fastest {_time(latency.minimum)}, slowest {_time(latency.spread)} "
         "more",
     )
-    yield "AllocateTensors", _time(found.allocate_seconds)
-    stack = found.memory.stack_allocate, found.memory.stack_invoke
+    yield "AllocateTensors", _time(measurement.allocate_seconds)
+    stack = measurement.memory.stack_allocate, measurement.memory.stack_invoke
     if any(mark is not None for mark in stack):
         yield "stack", f"AllocateTensors {_number(stack[0])} B, Invoke {_number(stack[1])} B"
-    ram = found.memory.static, found.memory.heap_peak
+    ram = measurement.memory.static, measurement.memory.heap_peak
     if any(size is not None for size in ram):
         yield "RAM", f"static {_number(ram[0])} B, heap at most {_number(ram[1])} B"
-    if found.energy is not None:
-        power = found.energy.power
+    if measurement.energy is not None:
+        power = measurement.energy.power
         kind = "measured" if power.measured else "an estimate"
-        yield "energy", f"{1e3 * found.energy.joules:.4g} mJ an inference, {kind} ({power.source})"
-    for check in found.outputs:
+        yield (
+            "energy",
+            f"{1e3 * measurement.energy.joules:.4g} mJ an inference, {kind} ({power.source})",
+        )
+    for check in measurement.outputs:
         yield f"output {check.index}", f"{check.name}: {check.size:,} B, {_verdict(check)}"
 
 
@@ -102,8 +105,10 @@ def _number(value: int | None) -> str:
     return "?" if value is None else f"{value:,}"
 
 
-def _rough(found: Measurement) -> str:
-    return "?" if found.predicted_seconds is None else f"~{_time(found.predicted_seconds)}"
+def _rough(measurement: Measurement) -> str:
+    return (
+        "?" if measurement.predicted_seconds is None else f"~{_time(measurement.predicted_seconds)}"
+    )
 
 
 def _time(seconds: float) -> str:
@@ -116,45 +121,45 @@ def _time(seconds: float) -> str:
 # --- documents -----------------------------------------------------------------------------------
 
 
-def to_json(found: Measurement) -> dict[str, Any]:
+def to_json(measurement: Measurement) -> dict[str, Any]:
     """As schema/measurement.schema.json says."""
-    says, energy = found.board, found.energy
+    says, energy = measurement.board, measurement.energy
     return {
         "schema_version": SCHEMA_VERSION,
-        "model": {"name": safe_text(found.model), "sha256": found.sha256},
-        "target": found.target,
+        "model": {"name": safe_text(measurement.model), "sha256": measurement.sha256},
+        "target": measurement.target,
         "board": {
             "board": safe_text(says.board), "core": safe_text(says.core),
             "kernels": safe_text(says.kernels), "tflm": safe_text(says.tflm),
             "firmware": safe_text(says.firmware), "clock": safe_text(says.clock),
-            "clock_hz": says.clock_hz, "virtual": says.virtual, "lean": found.lean,
+            "clock_hz": says.clock_hz, "virtual": says.virtual, "lean": measurement.lean,
         },
         "sizes": [
             {"name": f.name, "predicted": f.predicted, "bound": f.bound,
              "measured": f.measured, "difference": f.difference}
-            for f in found.sizes
+            for f in measurement.sizes
         ],
         "latency": {
-            **_spread(found.latency), "predicted_seconds": found.predicted_seconds,
-            "predicted_instructions": found.predicted_instructions,
-            "allocate_seconds": found.allocate_seconds,
+            **_spread(measurement.latency), "predicted_seconds": measurement.predicted_seconds,
+            "predicted_instructions": measurement.predicted_instructions,
+            "allocate_seconds": measurement.allocate_seconds,
         },
         "operators": [
             {"index": o.index, "operator": o.operator, "name": safe_text(o.name), "runs": o.runs,
              "predicted_share": o.predicted, "measured_share": o.measured, **_spread(o.time)}
-            for o in found.operators
+            for o in measurement.operators
         ],
         "outputs": [
             {"index": c.index, "name": safe_text(c.name), "bytes": c.size,
              "crc": f"{c.crc:08x}", "equal": c.equal, "different_bytes": c.different}
-            for c in found.outputs
+            for c in measurement.outputs
         ],
-        "memory": {key: getattr(found.memory, key) for key in found.memory.__slots__},
+        "memory": {key: getattr(measurement.memory, key) for key in measurement.memory.__slots__},
         "energy": None if energy is None else {
             "joules": energy.joules, "watts": energy.power.watts,
             "source": safe_text(energy.power.source), "measured": energy.power.measured,
         },
-        "notes": [safe_text(note) for note in found.notes],
+        "notes": [safe_text(note) for note in measurement.notes],
     }  # fmt: skip
 
 
@@ -165,32 +170,37 @@ def _spread(time: Spread) -> dict[str, float | int]:
     }  # fmt: skip
 
 
-def to_csv(found: Measurement) -> str:
+def to_csv(measurement: Measurement) -> str:
     """One row a figure: what, predicted, measured, difference, unit; bound of what is predicted."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("what", "predicted", "measured", "difference", "unit", "bound"))
-    for f in found.sizes:
+    for f in measurement.sizes:
         writer.writerow((f.name, f.predicted, f.measured, f.difference, "bytes", f.bound))
-    writer.writerow(("latency", found.predicted_seconds, found.latency.median, None, "seconds", ""))
-    for o in found.operators:
+    writer.writerow(
+        ("latency", measurement.predicted_seconds, measurement.latency.median, None, "seconds", "")
+    )
+    for o in measurement.operators:
         label = f"{o.index} {o.operator} {safe_text(o.name)}"
         writer.writerow((label, o.predicted, o.measured, o.measured - o.predicted, "share", ""))
     return out.getvalue()
 
 
-def to_html(found: Measurement) -> str:
+def to_html(measurement: Measurement) -> str:
     """A page of its own, in the form of the planner's reports."""
-    title = shorten(safe_text(found.model), 90)
-    facts = [(t or "runs", v) for t, v in _facts(found)]
-    rows = [*_sizes(found), ("latency", _rough(found), _time(found.latency.median), "")]
+    title = shorten(safe_text(measurement.model), 90)
+    facts = [(t or "runs", v) for t, v in _facts(measurement)]
+    rows = [
+        *_sizes(measurement),
+        ("latency", _rough(measurement), _time(measurement.latency.median), ""),
+    ]
     body = [
         f"<h1>{_escape(title)}</h1>",
-        f'<p class="soft">{_escape(_board(found))}</p>',
+        f'<p class="soft">{_escape(_board(measurement))}</p>',
         *_table("Predicted and measured", ("", "predicted", "measured", "difference"), rows),
         *_table("On the board", ("", ""), facts, right=False),
     ]
-    if found.operators:
+    if measurement.operators:
         shares = [
             (
                 f"{o.index} {o.operator} {shorten(o.name, _NAME)}",
@@ -199,12 +209,12 @@ def to_html(found: Measurement) -> str:
                 _time(o.time.median),
                 str(o.runs),
             )
-            for o in found.operators
+            for o in measurement.operators
         ]
         columns = ("operator", "share predicted", "share measured", "median", "runs")
         body += _table("Operators", columns, shares)
-    if found.notes:
-        body += _table("Notes", ("",), [(note,) for note in found.notes], right=False)
+    if measurement.notes:
+        body += _table("Notes", ("",), [(note,) for note in measurement.notes], right=False)
     return page(f"{title}: measured", body)
 
 
@@ -225,8 +235,8 @@ def _escape(text: str) -> str:
     return escape(safe_text(text), quote=True)
 
 
-def _json(found: Measurement) -> str:
-    return json.dumps(to_json(found), indent=2, allow_nan=False) + "\n"
+def _json(measurement: Measurement) -> str:
+    return json.dumps(to_json(measurement), indent=2, allow_nan=False) + "\n"
 
 
 RENDERERS: dict[str, Callable[[Measurement], str]] = {

@@ -201,6 +201,6 @@ def _choose_board(target: Target, database: ProfileDatabase) -> BoardRow:
         if len(kinds) == 1:
             return fits[-1]
         if len(kinds) > 1:
-            listed = ", ".join(sorted(f"{b.board} ({b.target or b.core})" for b in fits))
-            raise UsageError(f"{database.path} holds several boards: {listed}; name one: --target")
+            choices = ", ".join(sorted(f"{b.board} ({b.target or b.core})" for b in fits))
+            raise UsageError(f"{database.path} holds several boards: {choices}; name one: --target")
     raise UsageError(f"{database.path} holds no board yet; profile a model first")

@@ -126,11 +126,11 @@ class Responder:
             return
         final = Frame(request.type | m.REPLY, m.DONE, request.sequence)
         try:
-            for said in self._command(request)(request.payload):
-                if isinstance(said, tuple):
-                    yield Frame(final.type, m.WORKING, final.sequence, m.PROGRESS.pack(*said))
+            for progress in self._command(request)(request.payload):
+                if isinstance(progress, tuple):
+                    yield Frame(final.type, m.WORKING, final.sequence, m.PROGRESS.pack(*progress))
                 else:
-                    final = Frame(final.type, m.DONE, final.sequence, said)
+                    final = Frame(final.type, m.DONE, final.sequence, progress)
         except Refusal as no:
             payload = m.error_payload(no.detail & m.UNKNOWN, no.text)
             final = Frame(final.type, int(no.code), final.sequence, payload)
@@ -190,10 +190,10 @@ class Responder:
         size, crc = state.expected
         if len(state.model) != size:
             raise Refusal(m.Error.BAD_LENGTH, len(state.model))
-        got = zlib.crc32(state.model)
-        if got != crc:
+        actual = zlib.crc32(state.model)
+        if actual != crc:
             self._state = _State()
-            raise Refusal(m.Error.MODEL_DAMAGED, got)
+            raise Refusal(m.Error.MODEL_DAMAGED, actual)
         if bytes(state.model[_IDENTIFIER]) != b"TFL3":
             self._state = _State()
             raise Refusal(m.Error.MODEL_UNSUPPORTED, 0, "no TFL3 flatbuffer")
@@ -262,10 +262,10 @@ class Responder:
     def _tensor(self, payload: bytes) -> Iterator[bytes]:
         which, _, index = _read(m.TENSOR, payload)
         loaded = self._loaded_or_refuse()
-        listed = loaded.outputs if which else loaded.inputs
-        if which > 1 or index >= len(listed):
-            raise Refusal(m.Error.BAD_VALUE, len(listed))
-        kind, size, shape = listed[index]
+        tensors = loaded.outputs if which else loaded.inputs
+        if which > 1 or index >= len(tensors):
+            raise Refusal(m.Error.BAD_VALUE, len(tensors))
+        kind, size, shape = tensors[index]
         yield m.TENSOR_REPLY.pack(kind, len(shape), 0, size) + b"".join(map(m.U32.pack, shape))
 
     def _input(self, payload: bytes) -> Iterator[bytes]:
@@ -314,9 +314,9 @@ class Responder:
         """The log, and of how many runs: whole ones, as many as it has room for, but one."""
         each = [[r.ticks, *(r.operators if operators else ())] for r in runs]
         room = self._says.log_room
-        whole = max(1, min(len(each), room // max(1, len(each[0]))))
-        flat = [min(ticks, m.UNKNOWN) for run in each[:whole] for ticks in run]
-        return flat[:room], whole
+        run_count = max(1, min(len(each), room // max(1, len(each[0]))))
+        flat = [min(ticks, m.UNKNOWN) for run in each[:run_count] for ticks in run]
+        return flat[:room], run_count
 
     def _log(self, payload: bytes) -> Iterator[bytes]:
         (first,) = _read(m.U32, payload)

@@ -117,11 +117,11 @@ def resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
     tensor.raw.shapeSignature = None
 
 
-def rename(thing: Tensor | Graph, name: str) -> None:
+def rename(named: Tensor | Graph, name: str) -> None:
     """Give a tensor or a graph another name; an empty one takes no byte of the file."""
-    thing.name = name
-    thing.raw = copy(thing.raw)  # clones of the model share it
-    thing.raw.name = b"" if name else None
+    named.name = name
+    named.raw = copy(named.raw)  # clones of the model share it
+    named.raw.name = b"" if name else None
 
 
 def lend_names(model: Model, names: Sequence[str]) -> None:
@@ -135,12 +135,12 @@ def set_quantization(tensor: Tensor, quantization: Any) -> None:
     tensor.quantization = quantization
 
 
-def clear_fields(thing: Tensor | Op | Graph | Model, *fields: str) -> None:
+def clear_fields(owner: Tensor | Op | Graph | Model, *fields: str) -> None:
     """Empty foreign fields: what nothing above the flatbuffer looks at."""
-    fresh = type(thing.raw)()
-    thing.raw = copy(thing.raw)  # clones of the model share it
+    fresh = type(owner.raw)()
+    owner.raw = copy(owner.raw)  # clones of the model share it
     for field in fields:
-        setattr(thing.raw, field, getattr(fresh, field))
+        setattr(owner.raw, field, getattr(fresh, field))
 
 
 def share_buffer(tensor: Tensor, buffer: DataBuffer) -> None:

@@ -42,24 +42,24 @@ def _views_of_concatenation(op: Op) -> Iterator[Sharing]:
 
 
 def _views_of_unpack(op: Op) -> Iterator[Sharing]:
-    whole = op.operands()[0]
-    axis = op.options.axis + (len(whole.shape or ()) if op.options.axis < 0 else 0)
-    if _is_outermost(whole.shape or (), axis):
-        yield from _parts_of(whole, op.outputs, parts_are_operands=False)
+    container = op.operands()[0]
+    axis = op.options.axis + (len(container.shape or ()) if op.options.axis < 0 else 0)
+    if _is_outermost(container.shape or (), axis):
+        yield from _parts_of(container, op.outputs, parts_are_operands=False)
 
 
 def _split(op: Op) -> Iterator[Sharing]:
     """SPLIT reads (axis, data), SPLIT_V reads (data, sizes, axis)."""
     operands = op.operands()
-    axis_tensor, whole = (
+    axis_tensor, container = (
         (operands[0], operands[1]) if op.kind == "SPLIT" else (operands[2], operands[0])
     )
     axes = integers(axis_tensor)
     if axes is None or len(axes) != 1:
         return
-    axis = axes[0] + (len(whole.shape or ()) if axes[0] < 0 else 0)
-    if _is_outermost(whole.shape or (), axis):
-        yield from _parts_of(whole, op.outputs, parts_are_operands=False)
+    axis = axes[0] + (len(container.shape or ()) if axes[0] < 0 else 0)
+    if _is_outermost(container.shape or (), axis):
+        yield from _parts_of(container, op.outputs, parts_are_operands=False)
 
 
 def _views_of_strided_slice(op: Op) -> Iterator[Sharing]:
@@ -79,16 +79,16 @@ def _views_of_strided_slice(op: Op) -> Iterator[Sharing]:
 
 
 def _views_of_slice(op: Op) -> Iterator[Sharing]:
-    whole, begin_tensor = op.operands()[:2]
+    container, begin_tensor = op.operands()[:2]
     (part,) = op.outputs
     begin = integers(begin_tensor)
     if begin is not None:
-        yield from _part(whole, part, begin)
+        yield from _part(container, part, begin)
 
 
-def _part(whole: Tensor, part: Tensor, begin: list[int]) -> Iterator[Sharing]:
+def _part(container: Tensor, part: Tensor, begin: list[int]) -> Iterator[Sharing]:
     """`part` is the box of `whole` that starts at `begin`."""
-    shape, taken = whole.shape or (), part.shape or ()
+    shape, taken = container.shape or (), part.shape or ()
     if len(begin) != len(shape) or len(taken) != len(shape):
         return
     cut = [i for i in range(len(shape)) if taken[i] != shape[i]]
@@ -97,21 +97,25 @@ def _part(whole: Tensor, part: Tensor, begin: list[int]) -> Iterator[Sharing]:
     if any(b < 0 or b + n > whole_n for b, n, whole_n in zip(begin, taken, shape, strict=True)):
         return
     skipped = begin[cut[0]] * math.prod(shape[cut[0] + 1 :]) if cut else 0
-    element, rest = divmod(whole.nbytes, max(whole.elements, 1))
+    element, rest = divmod(container.nbytes, max(container.elements, 1))
     if not rest:  # not for types smaller than a byte
-        yield Sharing(whole, part, distance=skipped * element, exclusive=True, same_bytes=True)
+        yield Sharing(container, part, distance=skipped * element, exclusive=True, same_bytes=True)
 
 
-def _parts_of(whole: Tensor, parts: list[Tensor], *, parts_are_operands: bool) -> Iterator[Sharing]:
+def _parts_of(
+    container: Tensor, parts: list[Tensor], *, parts_are_operands: bool
+) -> Iterator[Sharing]:
     """The parts lie one behind the other in `whole`."""
-    if sum(p.nbytes for p in parts) != whole.nbytes or any(p.type != whole.type for p in parts):
+    if sum(p.nbytes for p in parts) != container.nbytes or any(
+        p.type != container.type for p in parts
+    ):
         return
     at = 0
     for part in parts:
         if parts_are_operands and not part.is_constant:
-            yield Sharing(part, whole, distance=-at, exclusive=False, same_bytes=True)
+            yield Sharing(part, container, distance=-at, exclusive=False, same_bytes=True)
         elif not parts_are_operands:
-            yield Sharing(whole, part, distance=at, exclusive=False, same_bytes=True)
+            yield Sharing(container, part, distance=at, exclusive=False, same_bytes=True)
         at += part.nbytes
 
 
@@ -121,8 +125,8 @@ def consecutive_rows(op: Op) -> tuple[int, int] | None:
     operands = op.operands()
     if len(operands) != 2 or len(op.outputs) != 1 or op.options is None:
         return None
-    whole, rows = operands
-    at, shape = integers(rows), whole.shape or ()
+    container, rows = operands
+    at, shape = integers(rows), container.shape or ()
     axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
     if at is None or getattr(op.options, "batchDims", 0) or not _is_outermost(shape, axis):
         return None
@@ -135,7 +139,9 @@ def consecutive_rows(op: Op) -> tuple[int, int] | None:
         and at[0] >= 0
         and at[-1] < _size(shape, axis)
     )
-    known = whole.type == op.outputs[0].type and not whole.is_constant and whole.nbytes > 0
+    known = (
+        container.type == op.outputs[0].type and not container.is_constant and container.nbytes > 0
+    )
     return (at[0], len(at)) if fits and known else None
 
 
@@ -147,9 +153,9 @@ def _views_of_gather(op: Op) -> Iterator[Sharing]:
     """One copy for each row."""
     rows = consecutive_rows(op)
     if rows is not None:
-        whole, part = op.operands()[0], op.outputs[0]
+        container, part = op.operands()[0], op.outputs[0]
         skipped = rows[0] * (part.nbytes // rows[1])
-        yield Sharing(whole, part, distance=skipped, exclusive=True, same_bytes=True)
+        yield Sharing(container, part, distance=skipped, exclusive=True, same_bytes=True)
 
 
 def _views_of_update(op: Op) -> Iterator[Sharing]:

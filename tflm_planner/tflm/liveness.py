@@ -85,7 +85,7 @@ class Timeline:
     spans: dict[Tensor, LifeSpan]
     scopes: dict[Op, list[tuple[int, int]]] = field(default_factory=dict[Op, list[tuple[int, int]]])
     scratch: list[Scratch] = field(default_factory=list[Scratch])
-    kept: set[Tensor] = field(default_factory=set[Tensor])
+    graph_outputs: set[Tensor] = field(default_factory=set[Tensor])
     sizes: dict[Tensor, int] = field(default_factory=dict[Tensor, int])
     entered: dict[Graph, list[tuple[int, int]]] = field(
         default_factory=dict[Graph, list[tuple[int, int]]]
@@ -127,7 +127,7 @@ def timeline_of(
     planned = [t for t, _ in sized]
     timeline = Timeline(list(model.ops()), planned, {t: LifeSpan() for t in planned})
     timeline.sizes = {t: align_up(n) for t, n in sized}
-    timeline.kept = {t for graph in model.graphs for t in graph.outputs}
+    timeline.graph_outputs = {t for graph in model.graphs for t in graph.outputs}
     scope = _mark(model.main, 0, timeline)
     for graph in entries:
         scope = _mark(graph, scope + 1, timeline)
@@ -174,9 +174,9 @@ def _mark(graph: Graph, scope: int, timeline: Timeline) -> int:
 def _find_idle(timeline: Timeline) -> None:
     last = {key: span.last for key, span in timeline.spans.items()}
     loops = while_calls(timeline.ops, timeline.scopes, timeline.entered)
-    idle = [s for call in loops for s in idle_spans(call, last, timeline.kept)]
+    idle = [s for call in loops for s in idle_spans(call, last, timeline.graph_outputs)]
     for choice in if_calls(timeline.ops, timeline.scopes, timeline.entered):
-        idle += choice.idle_spans(last, timeline.kept)
+        idle += choice.idle_spans(last, timeline.graph_outputs)
     for tensor, span in idle:
         if tensor in last and span[0] <= span[1]:
             timeline.idle.setdefault(tensor, []).append(span)
@@ -276,7 +276,7 @@ def never_together(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
     are needed at none: they may share memory in any way."""
     last = {key: span.last for key, span in timeline.spans.items()}
     for choice in if_calls(timeline.ops, timeline.scopes, timeline.entered):
-        for a, b in choice.over_by_then(last, timeline.kept):
+        for a, b in choice.over_by_then(last, timeline.graph_outputs):
             if b in last:
                 yield a, b
     if not timeline.idle:
@@ -351,7 +351,7 @@ def _hands_over(op: Op, operand: Tensor, result: Tensor, timeline: Timeline) -> 
     if len(calls) != 1:  # never run, or run by two callers: its tensors live in between
         return False
     ending, beginning = timeline.spans.get(operand), timeline.spans.get(result)
-    if ending is None or beginning is None or operand in timeline.kept:
+    if ending is None or beginning is None or operand in timeline.graph_outputs:
         return False
     return ending.last == calls[0][0] == beginning.first
 

@@ -81,11 +81,11 @@ class _AxisCollapser:
         if maker is None:
             return False
         sizes = [int(np.prod([shape[axis] for axis in group])) for group in there]
-        turned = [there.index(group) for group in groups]
+        new_order = [there.index(group) for group in groups]
         resize(source, tuple(sizes))
-        resize(result, tuple(sizes[i] for i in turned))
+        resize(result, tuple(sizes[i] for i in new_order))
         self._reshape(maker, source)
-        self._replace(op, [source], turned, result)
+        self._replace(op, [source], new_order, result)
         return True
 
     def _hidden_maker(self, op: Op, source: Tensor) -> Op | None:
@@ -110,13 +110,13 @@ class _AxisCollapser:
         self,
         op: Op,
         inputs: Sequence[Tensor | None],
-        told: Sequence[int] | None,
+        values: Sequence[int] | None,
         result: Tensor,
         **changed: object,
     ) -> None:
         """The operator again, with other numbers as its last operand."""
         draft = Draft(self._model, self._graph)
-        numbers = [] if told is None else [self._constant(draft, tuple(told))]
+        numbers = [] if values is None else [self._constant(draft, tuple(values))]
         draft.clone(op, [*inputs, *numbers], [result], **changed)
         draft.commit([op])
 

@@ -68,8 +68,8 @@ class Minify:
                 remove_metadata(model, entry.name)
         model.metadata_buffers = []
         clear_fields(model, "description", "metadataBuffer")
-        for thing in (*model.graphs, *model.ops()):
-            clear_fields(thing, "debugMetadataIndex")
+        for item in (*model.graphs, *model.ops()):
+            clear_fields(item, "debugMetadataIndex")
         _drop_names(model)
         unread = _biases(model) if self.kernels else set[Tensor]()
         for t in model.tensors():
@@ -85,12 +85,12 @@ class KeepOneZeroPoint:
 
     def apply(self, model: Model) -> list[str]:
         """A note if there was anything to drop."""
-        found = [t for t in _filters(model) if _repeats_zero_point(t.quantization)]
-        for t in found:
+        repeating = [t for t in _filters(model) if _repeats_zero_point(t.quantization)]
+        for t in repeating:
             quantization = copy(t.quantization)
             quantization.zeroPoint = quantization.zeroPoint[:1].copy()
             set_quantization(t, quantization)
-        return [f"one zero point kept for each of {len(found)} filters"] if found else []
+        return [f"one zero point kept for each of {len(repeating)} filters"] if repeating else []
 
 
 def _drop_names(model: Model) -> None:

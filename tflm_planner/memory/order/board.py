@@ -48,12 +48,14 @@ class FusedNodes:
         self.dag = dag
         self.nodes = nodes
         self.reads = tuple(dict.fromkeys(t for i in nodes for t in links.reads[i]))
-        contested = {t for t in self.reads if not inside.issuperset(links.readers[t])} - links.kept
+        contested = {
+            t for t in self.reads if not inside.issuperset(links.readers[t])
+        } - links.outputs
         self.shared = tuple(
             t for t in self.reads if t in contested and links.writer[t] not in inside
         )
         """Operands whose death depends on the state: other blocks read them too."""
-        self.undying = links.kept | (contested - set(self.shared))
+        self.undying = links.outputs | (contested - set(self.shared))
         """Never die in this block: outputs, and what it writes for others."""
         self.table: dict[int, tuple[int, int]] = {}
         """(rise, change) by pattern; bit i says that `shared[i]` dies here."""
@@ -83,7 +85,7 @@ class FusedNodes:
             rise = during if i == self.nodes[0] else max(rise, during)
             live -= sum(dag.sizes[t] for t in dead)
             live -= sum(
-                dag.sizes[t] for t in written if not links.readers[t] and t not in links.kept
+                dag.sizes[t] for t in written if not links.readers[t] and t not in links.outputs
             )
         return rise, live
 

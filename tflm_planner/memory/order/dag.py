@@ -94,7 +94,7 @@ class Links:
     succs: tuple[tuple[int, ...], ...]
     reads: tuple[tuple[int, ...], ...]
     """Distinct operands of each node."""
-    kept: frozenset[int]
+    outputs: frozenset[int]
     """Outputs of the graph: they never die."""
     start: int
     """Bytes live before the first node, without inputs that nobody reads."""
@@ -122,18 +122,18 @@ class Links:
             for t in dict.fromkeys(node.writes):
                 known.add(t)
                 writer[t] = i
-        kept = frozenset(dag.outputs)
-        if not kept <= known:
-            raise ValueError(f"outputs {sorted(kept - known)} are written by no node")
+        outputs = frozenset(dag.outputs)
+        if not outputs <= known:
+            raise ValueError(f"outputs {sorted(outputs - known)} are written by no node")
         inputs = set(dag.inputs)
-        idle = {t for t in inputs if not readers[t] and t not in kept}
+        idle = {t for t in inputs if not readers[t] and t not in outputs}
         return Links(
             writer=tuple(writer),
             readers=tuple(tuple(r) for r in readers),
             preds=tuple(preds),
             succs=tuple(tuple(s) for s in succs),
             reads=reads,
-            kept=kept,
+            outputs=outputs,
             start=sum(dag.sizes[t] for t in inputs - idle),
             unread=sum(dag.sizes[t] for t in idle),
         )
@@ -181,14 +181,14 @@ def steps(dag: Dag, order: Sequence[int]) -> Iterator[tuple[int, int]]:
         dead: set[int] = set()
         for t in links.reads[i]:
             left[t] -= 1
-            if not left[t] and t not in links.kept:
+            if not left[t] and t not in links.outputs:
                 dead.add(t)
         written = set(node.writes)
         live += sum(sizes[t] for t in written)
         during = live + idle + node.workspace - absorbed_bytes(node, dead)
         idle = 0
         live -= sum(sizes[t] for t in dead)
-        live -= sum(sizes[t] for t in written if not left[t] and t not in links.kept)
+        live -= sum(sizes[t] for t in written if not left[t] and t not in links.outputs)
         yield during, live
 
 

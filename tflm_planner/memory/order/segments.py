@@ -47,7 +47,7 @@ def live_at_boundaries(dag: Dag) -> list[int]:
     change = [0] * (len(dag.nodes) + 1)
     for t, size in enumerate(dag.sizes):
         readers, writer = links.readers[t], links.writer[t]
-        if t in links.kept:
+        if t in links.outputs:
             change[writer + 1] += size
         elif readers and (writer >= 0 or t in dag.inputs):
             change[writer + 1] += size
@@ -70,7 +70,9 @@ def extract_range(dag: Dag, start: int, end: int, live: int) -> Dag:
     index = {t: i for i, t in enumerate(touched)}
     entering = [t for t in touched if links.writer[t] < start]
     leaving = [
-        t for t in touched if t in links.kept or (links.readers[t] and links.readers[t][-1] >= end)
+        t
+        for t in touched
+        if t in links.outputs or (links.readers[t] and links.readers[t][-1] >= end)
     ]
     sizes = [dag.sizes[t] for t in touched]
     inputs, outputs = [index[t] for t in entering], [index[t] for t in leaving]
@@ -129,7 +131,7 @@ def bound_of(dag: Dag, live: Sequence[int], free: Sequence[tuple[int, int, Dag]]
 def _gate_bytes(dag: Dag, i: int, live: int) -> int:
     """Bytes live during a gate; `live` are before it."""
     links, node = dag.links, dag.nodes[i]
-    dead = {t for t in links.reads[i] if links.readers[t][-1] == i and t not in links.kept}
+    dead = {t for t in links.reads[i] if links.readers[t][-1] == i and t not in links.outputs}
     written = sum(dag.sizes[t] for t in set(node.writes))
     idle = 0 if i else links.unread
     return live + written + idle + node.workspace - absorbed_bytes(node, dead)
@@ -155,7 +157,7 @@ def segment_bound(dag: Dag) -> int:
     for t, size in enumerate(dag.sizes):
         writer = links.writer[t]
         across = after[writer] if writer >= 0 else everyone
-        if t not in links.kept:
+        if t not in links.outputs:
             needed = 0
             for r in links.readers[t]:
                 needed |= before[r]
@@ -173,7 +175,7 @@ def _node_bytes(dag: Dag, i: int, after: int) -> int:
     dead = {
         t
         for t in links.reads[i]
-        if t not in links.kept and not any(after >> r & 1 for r in links.readers[t])
+        if t not in links.outputs and not any(after >> r & 1 for r in links.readers[t])
     }
     own = {*node.reads, *node.writes}
     return sum(dag.sizes[t] for t in own) + node.workspace - absorbed_bytes(node, dead)

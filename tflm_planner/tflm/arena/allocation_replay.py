@@ -186,7 +186,7 @@ class AllocationReplay:
             extents.append((len(log.pieces), max(top, self._request_bytes(count))))
         tails = [0, *log.extents()]
         log.need_prepare, log.prepare_temp = max(
-            ((tails[made] + top, top) for made, top in extents), default=(0, 0)
+            ((tails[allocated] + top, top) for allocated, top in extents), default=(0, 0)
         )
 
     def _prepare(self, log: Log, steps: Sequence[Step], base: int) -> int:

@@ -102,9 +102,9 @@ def _parameters(op: Op, target: Target) -> tuple[bytes, bytes] | None:
     return lean.parameter_arrays(op)
 
 
-def _drop_allocations(steps: Sequence[Step], pieces: int) -> tuple[Step, ...]:
+def _drop_allocations(steps: Sequence[Step], count: int) -> tuple[Step, ...]:
     """The steps of Prepare but for its first few pieces: those that hold arrays."""
-    left = iter(range(pieces))
+    left = iter(range(count))
     return tuple(
         s for s in steps if not isinstance(s, PersistentAllocation) or next(left, None) is None
     )

@@ -183,7 +183,7 @@ class _ContractedGraph:
         writes = dict.fromkeys(t for n in sorted(inner) for t in dag.nodes[n].writes)
         entering = tuple(t for t in reads if links.writer[t] not in inner)
         leaving = tuple(
-            t for t in writes if t in links.kept or any(r not in inner for r in links.readers[t])
+            t for t in writes if t in links.outputs or any(r not in inner for r in links.readers[t])
         )
         after = {place[self._unit_of[p]] for n in inner for p in dag.nodes[n].after}
         size_in = sum(dag.sizes[t] for t in entering)

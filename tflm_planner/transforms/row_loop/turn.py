@@ -63,25 +63,25 @@ class Turn(ABC):
 
     def _region(self) -> Tensor:
         """Every operator on the rows of one turn; the last one's result."""
-        shape, draft, made = self._shape, self._body.draft, self._rows
+        shape, draft, loop_rows = self._shape, self._body.draft, self._rows
         for op in shape.ops:
             out = op.outputs[0]
             tiles = {u.reading.operand: self._tile(u) for u in shape.uses_of(op)}
             if shape.backwards:
                 self._carry_on()
             if op.kind in ("PAD", "PADV2"):
-                made[out] = tiles[0]
+                loop_rows[out] = tiles[0]
                 self._carry_on()
                 continue
-            made[out] = draft.tensor(out, out.name, with_rows(out, shape.rows[out]))
+            loop_rows[out] = draft.tensor(out, out.name, with_rows(out, shape.rows[out]))
             operands = [
                 None if t is None else draft.same(t) if t.is_constant else tiles[i]
                 for i, t in enumerate(op.inputs)
             ]
             changed = {"padding": _VALID} if window_of(op) is not None else {}
-            draft.clone(op, operands, [made[out]], **changed)
+            draft.clone(op, operands, [loop_rows[out]], **changed)
             self._carry_on()
-        return made[shape.result]
+        return loop_rows[shape.result]
 
     def _tile(self, use: Use) -> Tensor:
         """The rows that an operator needs in this turn, padded."""

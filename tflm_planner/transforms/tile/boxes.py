@@ -77,10 +77,10 @@ def view_unit(tensor: Tensor, axis: int) -> int:
     return ALIGNMENT // math.gcd(ALIGNMENT, step) if step else 1
 
 
-def is_run(whole: Box, box: Box) -> bool:
+def is_run(full: Box, box: Box) -> bool:
     """Whether a box is one run of bytes of the whole."""
-    sizes = extents(whole)
-    cut = [a for a, r in enumerate(box) if r != whole[a]]
+    sizes = extents(full)
+    cut = [a for a, r in enumerate(box) if r != full[a]]
     return len(cut) == 1 and math.prod(sizes[: cut[0]]) == 1
 
 
