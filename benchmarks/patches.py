@@ -29,7 +29,7 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.ops.macs import total_macs
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_plan import MemoryOptions
-from tflm_planner.tflm.liveness import planning_problem, timeline
+from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.base import run
@@ -73,7 +73,7 @@ def as_published(model: Model, stage: int) -> int:
 
 def memory(model: Model, on: TargetKernels, options: MemoryOptions) -> int:
     """Planned bytes of a model without its inputs."""
-    line = timeline(model, on.scratch_of)
+    line = timeline_of(model, on.scratch_of)
     problem = planning_problem(line, options.input_overlaps_of)
     given = set(model.main.inputs)
     inputs = {i for i, t in enumerate(line.planned) if t in given}

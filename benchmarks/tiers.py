@@ -26,6 +26,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tflm_planner.memory.allocators import best_of
+from tflm_planner.memory.limits import OrderBudget
 from tflm_planner.memory.order import Dag, OrderResult, best_order
 from tflm_planner.memory.problem import Problem
 from tflm_planner.model.ir import Model
@@ -35,7 +36,7 @@ from tflm_planner.pipeline.inspection import inspect_model
 from tflm_planner.report.document import Report
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
-from tflm_planner.tflm.liveness import planning_problem, timeline
+from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
@@ -65,8 +66,8 @@ def apart(data: bytes, on: TargetKernels) -> tuple[Arena, int]:
     peaks: list[int] = []
 
     def find(dag: Dag) -> OrderResult:
-        plain = replace(dag, nodes=tuple(replace(n, absorbs=()) for n in dag.nodes))
-        found = best_order(plain, budget=100_000)
+        plain = dag.with_nodes(tuple(replace(n, absorbs=()) for n in dag.nodes))
+        found = best_order(plain, budget=OrderBudget(segment_states=100_000))
         peaks.append(found.peak)
         return found
 
@@ -74,7 +75,7 @@ def apart(data: bytes, on: TargetKernels) -> tuple[Arena, int]:
         model = fresh(data)
         if ordered:
             Reorder(find, on.scratch_of).results(model)
-        line = timeline(model, on.scratch_of)
+        line = timeline_of(model, on.scratch_of)
         problem = Problem(planning_problem(line).buffers)
         plan = best_of(problem, allocators=("local",)).plan
         offsets = dict(zip(line.planned, plan.offsets, strict=False))

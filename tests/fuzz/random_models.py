@@ -87,12 +87,12 @@ def placement(data: bytes) -> tuple[dict[Place, int], Ranges]:
     """Where TFLM puts every tensor and every scratch buffer of a planned model, as predicted."""
     from tflm_planner.model.serde import read_model
     from tflm_planner.tflm.kernels.scratch import reference_scratch
-    from tflm_planner.tflm.liveness import timeline
+    from tflm_planner.tflm.liveness import timeline_of
     from tflm_planner.tflm.placement import placement_of
     from tflm_planner.transforms.attach_plan import carried_plan
 
     model = read_model(data)
-    line = timeline(model, reference_scratch)
+    line = timeline_of(model, reference_scratch)
     at = placement_of(line, carried_plan(model)).offsets
     tensors = {
         t: (g, i) for g, graph in enumerate(model.graphs) for i, t in enumerate(graph.tensors)

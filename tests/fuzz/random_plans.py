@@ -29,7 +29,7 @@ from tflm_planner.tflm.kernels.scratch import reference_scratch
 from tflm_planner.tflm.liveness import (
     Timeline,
     planning_problem,
-    timeline,
+    timeline_of,
 )  # fmt: skip
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.transforms.attach_plan import carried_plan
@@ -96,7 +96,7 @@ def case_of(data: bytes) -> Case:
     options = api.PlanOptions(search_options(1.0), verify=None)
     planned = api.plan(data, None, options).data
     model = read_model(planned)
-    line = timeline(model, reference_scratch)
+    line = timeline_of(model, reference_scratch)
     at = placement_of(line, carried_plan(model)).offsets
     return Case(planned, model, line, planning_problem(line), Plan(tuple(at)))
 

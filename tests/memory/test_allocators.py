@@ -20,7 +20,6 @@ from tflm_planner.memory.allocators import (
     climbing,
     exact,
     greedy,
-    portfolio,
     slide,
 )
 from tflm_planner.memory.allocators.arrays import Arrays
@@ -28,6 +27,7 @@ from tflm_planner.memory.allocators.items import alias_sets, bind, choose_all, w
 from tflm_planner.memory.allocators.sections import sections_of
 from tflm_planner.memory.bounds import lower_bound, pairwise_bounds
 from tflm_planner.memory.domains import Pruner
+from tflm_planner.memory.limits import AllocatorBudget
 from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Plan, Problem, validate
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import Stop
@@ -234,16 +234,18 @@ def test_hard_problems_reach_their_bound(seed: int) -> None:
     assert solution.optimal
 
 
+NO_CLIMBING = AllocatorBudget(climb_rounds=0)
+
+
 @pytest.fixture
 def slices(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What each exact search was granted, where none finds anything, nor does local search."""
     granted: list[float] = []
-    climb = climbing.climb
 
     class Idle:
         """Searches nothing, and takes a slice of each order at a time."""
 
-        def __init__(self, items: object, *, high: int, bound: int = 0, seed: int = 0) -> None:
+        def __init__(self, items: object, *, high: int, **_: object) -> None:
             self.low, self.high, self.slices, self.offsets, self.sections = 0, high, 0.0, None, None
             granted.append(0.0)
 
@@ -255,7 +257,6 @@ def slices(monkeypatch: pytest.MonkeyPatch) -> list[float]:
                 granted[-1] += len(exact.PREORDERS)
 
     monkeypatch.setattr(exact, "Minimiser", Idle)
-    monkeypatch.setattr(climbing, "climb", lambda *a, **more: climb(*a, **{**more, "rounds": 0}))
     return granted
 
 
@@ -269,7 +270,7 @@ def below_a_large_buffer(problem: Problem) -> Problem:
 def test_effort_follows_what_can_be_won(slices: list[float]) -> None:
     for allocators in (["best"], ["exact"]):
         for problem in (hard(80, 0), below_a_large_buffer(hard(80, 0))):
-            best_of(problem, allocators=allocators)
+            best_of(problem, allocators=allocators, limits=NO_CLIMBING)
     much, small, named, named_small = slices
     assert 0 < small < much < named == named_small
 
@@ -277,8 +278,8 @@ def test_effort_follows_what_can_be_won(slices: list[float]) -> None:
 @pytest.mark.parametrize("effort", [0.1, 1.0, 2.0])
 def test_no_call_spends_more_slices_than_the_budget_has(effort: float, slices: list[float]) -> None:
     """But for the last slice of each order."""
-    best_of(hard(80, 0), effort=effort)
-    budget = portfolio.SLICES * effort
+    best_of(hard(80, 0), effort=effort, limits=NO_CLIMBING)
+    budget = NO_CLIMBING.slices * effort
     assert budget <= sum(slices) < budget + len(exact.PREORDERS)
 
 

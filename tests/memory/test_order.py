@@ -24,7 +24,7 @@ from tflm_planner.memory.order import (
     peak_lower_bound,
     reverse_post_order,
 )
-from tflm_planner.memory.order.beam import beam_search, improve, permuted
+from tflm_planner.memory.order.beam import beam_search, improve, renumber
 from tflm_planner.memory.order.board import BitGraph
 from tflm_planner.memory.order.clock import Clock
 from tflm_planner.memory.order.exact import ExactSearch
@@ -260,7 +260,7 @@ def test_beam_and_windows_keep_their_promises(dag: Dag) -> None:
     better = improve(dag, file_order(dag), floor=0, windows=(3, 5, 9), budget=100, clock=Clock())
     assert is_valid(dag, better)
     assert peak(dag, better) <= top
-    assert peak(permuted(dag, better), file_order(dag)) == peak(dag, better)
+    assert peak(renumber(dag, better), file_order(dag)) == peak(dag, better)
 
 
 @given(dags(9))

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 
 from tests.memory.random_problems import problems
-from tflm_planner.memory.allocators import packing, stages
+from tflm_planner.memory.allocators import stages
 from tflm_planner.memory.allocators.arrays import Arrays
 from tflm_planner.memory.allocators.climbing import climb
 from tflm_planner.memory.allocators.greedy import first_fits, orders
 from tflm_planner.memory.allocators.items import bind, choose_all
 from tflm_planner.memory.allocators.packing import pack
 from tflm_planner.memory.bounds import live_bound
+from tflm_planner.memory.limits import DEFAULT_PACK_BUDGET
 from tflm_planner.memory.problem import Buffer, Overlap, Problem, validate
 
 
@@ -42,7 +43,7 @@ def blocks(seed: int, count: int, width: int) -> Problem:
 @pytest.mark.mostly_slow(fast=2)
 def test_many_buffers_come_near_their_bound(seed: int) -> None:
     problem = blocks(seed, 40, 16)
-    assert len(problem.buffers) > packing._MANY
+    assert len(problem.buffers) > DEFAULT_PACK_BUDGET.buffers_at_once
     plan = pack(problem, ())
     assert validate(problem, plan) == [] and pack(problem, ()) == plan
     at_once = min(

@@ -13,7 +13,7 @@ from tests.models.registry import conv, start
 from tflm_planner.memory.problem import Plan, validate
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.tflm.liveness import legal_input_overlaps, planning_problem, timeline
+from tflm_planner.tflm.liveness import legal_input_overlaps, planning_problem, timeline_of
 from tflm_planner.tflm.sharing import taken_input_overlaps
 from tflm_planner.transforms.attach_plan import carried_plan
 
@@ -54,7 +54,7 @@ def test_a_forged_distance_is_caught(seed, target):
     """One step closer than the contract allows, the validator speaks up."""
     on = api.kernels_of(api.load_target(target))
     model = read_model(planned(chain(seed), target, None).data)
-    line = timeline(model, on.scratch_of)
+    line = timeline_of(model, on.scratch_of)
     problem = planning_problem(line, on.input_overlaps_of)
     index = {t: i for i, t in enumerate(line.planned)}
     base = sum(b.size for b in problem.buffers)
@@ -91,7 +91,7 @@ def test_a_run_of_layers_slides_through_one_buffer():
     assert result.report.before.head == 2 * 2048
     assert result.report.after.head == 2048 + 6 * 144 < 1.5 * 2048
     model = read_model(result.data)
-    line = timeline(model, api.kernels_of(api.load_target("x86-64/wheel")).scratch_of)
+    line = timeline_of(model, api.kernels_of(api.load_target("x86-64/wheel")).scratch_of)
     on = api.kernels_of(api.load_target("x86-64/wheel"))
     assert len(list(taken_input_overlaps(line, carried_plan(model), on))) == 6
 

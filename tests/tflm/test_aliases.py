@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.models.build import Graph, Net
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.aliases import byte_classes, equal_tensors
-from tflm_planner.tflm.liveness import planning_problem, timeline
+from tflm_planner.tflm.liveness import planning_problem, timeline_of
 
 ROW = 16
 
@@ -60,7 +60,7 @@ def test_equality_does_not_travel_through_a_part_of_both():
 
 def test_views_of_a_living_tensor_are_permitted_and_intruders_are_not():
     model = halves_that_overlap()
-    line = timeline(model, lambda _: ())
+    line = timeline_of(model, lambda _: ())
     problem = planning_problem(line)
     index = {b.name: i for i, b in enumerate(problem.buffers)}
     assert problem.may_share(index["x"], index["b"], 3 * ROW)

@@ -16,7 +16,7 @@ from tests.transforms.tiled import quick_differences
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.kernels.scratch import reference_scratch
-from tflm_planner.tflm.liveness import loop_pairs, planning_problem, timeline
+from tflm_planner.tflm.liveness import loop_pairs, planning_problem, timeline_of
 from tflm_planner.transforms.attach_plan import carried_plan
 
 
@@ -64,7 +64,7 @@ def test_what_is_handed_on_lies_where_it_lay_even_if_it_is_needed_later() -> Non
 
 def test_what_is_swapped_has_places_of_its_own() -> None:
     model = read_model(swapping(swapped=True))
-    pairs = {(a.name, b.name) for a, b in loop_pairs(timeline(model, reference_scratch))}
+    pairs = {(a.name, b.name) for a, b in loop_pairs(timeline_of(model, reference_scratch))}
     assert not {("v", "a"), ("w", "b"), ("b", "v"), ("a", "w"), ("x", "v")} & pairs
     assert replay(planned(swapping(swapped=True), overlap=False).data) == []
 
@@ -103,13 +103,17 @@ def test_branches_take_over_what_they_get() -> None:
     made = planned(data, overlap=False)
     assert replay(made.data) == []
     assert made.head == 2 * 64 + 16
-    pairs = {(a.name, b.name) for a, b in loop_pairs(timeline(read_model(data), reference_scratch))}
+    pairs = {
+        (a.name, b.name) for a, b in loop_pairs(timeline_of(read_model(data), reference_scratch))
+    }
     assert pairs == {("y", "a"), ("z", "b"), ("c", "w"), ("y", "d"), ("z", "e"), ("f", "w")}
 
 
 def test_two_values_through_one_door_are_not_one() -> None:
     data = _choosing(doubled=True)
-    pairs = {(a.name, b.name) for a, b in loop_pairs(timeline(read_model(data), reference_scratch))}
+    pairs = {
+        (a.name, b.name) for a, b in loop_pairs(timeline_of(read_model(data), reference_scratch))
+    }
     assert not {("y", "d"), ("z", "d")} & pairs
     assert replay(planned(data, overlap=False).data) == []
 
@@ -117,7 +121,7 @@ def test_two_values_through_one_door_are_not_one() -> None:
 def test_scratch_still_avoids_what_tflm_counts() -> None:
     """Permissions to share at any distance are given to tensors, never to scratch."""
     model = read_model(random_loops_model(3))
-    line = timeline(model, lambda op: [64] if op.kind == "SUB" else [])
+    line = timeline_of(model, lambda op: [64] if op.kind == "SUB" else [])
     problem = planning_problem(line)
     scratch = range(len(line.planned), len(problem.buffers))
     assert len(scratch) and not any({o.first, o.second} & {*scratch} for o in problem.overlaps)

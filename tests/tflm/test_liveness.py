@@ -16,13 +16,13 @@ from tflm_planner.tflm.liveness import (
     placement_requests,
     planned_bytes,
     planning_problem,
-    timeline,
+    timeline_of,
 )
 
 
 def line_of(name: str):
     model = read_model(MODELS[name].make())
-    return model, timeline(model, reference_scratch)
+    return model, timeline_of(model, reference_scratch)
 
 
 def truth_records() -> list[dict]:
@@ -43,7 +43,7 @@ def test_every_buffer_as_tflm_places_it(record):
     if not path.exists():
         path = folder / record["model"].replace("seanet_", "seanet/seanet_", 1)
     model = read_model(path.read_bytes())
-    line = timeline(model, reference_scratch)
+    line = timeline_of(model, reference_scratch)
     requests = placement_requests(line, {})
     offsets = greedy.place(requests)
     assert greedy.head(requests, offsets) == record["head"]
@@ -95,7 +95,7 @@ def test_no_sharing_with_an_operand_that_is_needed_later():
     for name in MODELS:
         try:
             model = read_model(MODELS[name].make())
-            line = timeline(model, reference_scratch)
+            line = timeline_of(model, reference_scratch)
         except Exception:
             continue
         kept = {t for g in model.graphs for t in g.outputs}

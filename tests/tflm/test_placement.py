@@ -6,19 +6,19 @@ from tests.models.handmade import MODELS
 from tflm_planner.memory.problem import Plan, validate
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.memory_plan import MemoryOptions, plan_memory
-from tflm_planner.tflm.liveness import Timeline, no_input_overlaps, planning_problem, timeline
+from tflm_planner.tflm.liveness import Timeline, no_input_overlaps, planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
 
 
 def _line(scratch: int) -> Timeline:
     """Of the handmade chain, each operator with so many bytes of scratch."""
-    return timeline(read_model(MODELS["chain"].make()), lambda _: [scratch])
+    return timeline_of(read_model(MODELS["chain"].make()), lambda _: [scratch])
 
 
 def test_without_a_plan_everything_finds_a_place_of_its_own() -> None:
     placement = placement_of(_line(scratch=48))
     assert len(placement.offsets) == len(placement.requests)
-    assert len(placement.scratch_offsets) == len(placement.line.scratch) > 0
+    assert len(placement.scratch_offsets) == len(placement.timeline.scratch) > 0
     assert placement.head == max(
         o + r.size for o, r in zip(placement.offsets, placement.requests, strict=True)
     )

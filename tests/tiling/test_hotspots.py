@@ -72,7 +72,7 @@ def alive(dag: Dag, done: frozenset[int]) -> int:
         size
         for t, size in enumerate(dag.sizes)
         if (links.writer[t] < 0 or links.writer[t] in done)
-        and (t in links.kept or any(r not in done for r in links.readers[t]))
+        and (t in links.outputs or any(r not in done for r in links.readers[t]))
     )
 
 

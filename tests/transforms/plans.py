@@ -16,7 +16,7 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.ops.macs import total_macs
 from tflm_planner.pipeline.memory_plan import MemoryOptions, plan_memory
 from tflm_planner.tflm.arena.predict import Arena, arena_of
-from tflm_planner.tflm.liveness import timeline
+from tflm_planner.tflm.liveness import timeline_of
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop, Dialect, scratch_faults
@@ -76,7 +76,7 @@ def dialect_plan(
     offsets, on = candidate.offsets, options.kernels
     run(model, AttachPlan(offsets))
     with_operators = write_model(model)
-    line = timeline(model, on.scratch_of)
+    line = timeline_of(model, on.scratch_of)
     notes += run(model, Dialect(offsets))
     _, faults = scratch_faults(line, model, offsets, on.scratch_of, options.input_overlaps_of)
     if faults:

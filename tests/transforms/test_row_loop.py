@@ -22,7 +22,7 @@ from tflm_planner.model.text import to_text
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_plan import MemoryOptions, plan_memory
 from tflm_planner.tflm.arena.predict import arena_of
-from tflm_planner.tflm.liveness import planning_problem, timeline
+from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.transforms.attach_plan import carried_plan
@@ -152,7 +152,7 @@ def test_the_replay_sees_an_update_over_a_living_operand() -> None:
     }
     assert any("overwritten" in fault for fault in replay(write_model(model), places))
     on = api.kernels_of(api.load_target("x86-64/wheel"))
-    line = timeline(model, on.scratch_of)
+    line = timeline_of(model, on.scratch_of)
     placed = placement_of(line, offsets).offsets
     assert validate(planning_problem(line), Plan(tuple(placed)))
 
@@ -263,7 +263,7 @@ def test_plans_made_by_hand_are_legal(name) -> None:
     offsets = carried_plan(model)
     assert offsets is not None
     on = api.kernels_of(api.load_target(M4))
-    line = timeline(model, on.scratch_of)
+    line = timeline_of(model, on.scratch_of)
     placed = placement_of(line, offsets).offsets
     assert validate(planning_problem(line, on.input_overlaps_of), Plan(tuple(placed))) == []
 

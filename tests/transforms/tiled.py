@@ -15,7 +15,7 @@ from tflm_planner.model.edit import Snapshot
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_plan import MemoryOptions, plan_memory
-from tflm_planner.tflm.liveness import timeline
+from tflm_planner.tflm.liveness import timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
 from tflm_planner.transforms.base import run
@@ -107,7 +107,7 @@ def dialect_of(data: bytes) -> Planned:
     offsets = plan_memory(model, options).offsets
     run(model, AttachPlan(offsets))
     portable = write_model(model)
-    line = timeline(model, on.scratch_of)
+    line = timeline_of(model, on.scratch_of)
     listed = list(model.main.ops)
     before = Snapshot(model)
     run(model, Dialect(offsets))
@@ -120,7 +120,7 @@ def dialect_of(data: bytes) -> Planned:
         before.restore()
     left = set(model.main.ops)
     dropped = frozenset(i for i, op in enumerate(listed) if op not in left)
-    made = timeline(model, on.scratch_of)
+    made = timeline_of(model, on.scratch_of)
     places = placement_of(made, offsets).scratch_offsets
     at = {op: i for i, op in enumerate(listed)}
     scratch: dict[ReplayPlace, list[tuple[int, int]]] = {}

@@ -93,8 +93,8 @@ class Case:
     def data(self) -> Operand:
         """The operand that holds the data; the first result where there is none."""
         at = _DATA_AT.get(self.kind, 0)
-        found = self.inputs[at] if at < len(self.inputs) else None
-        return found or self.result
+        operand = self.inputs[at] if at < len(self.inputs) else None
+        return operand or self.result
 
     @property
     def result(self) -> Operand:
@@ -107,8 +107,8 @@ class Case:
 
     def numbers(self, index: int) -> tuple[int, ...]:
         """The values of a constant input; none where it is not constant."""
-        found = self.operand(index)
-        return (found.numbers or ()) if found is not None else ()
+        operand = self.operand(index)
+        return (operand.numbers or ()) if operand is not None else ()
 
 
 _NOTHING = Operand("int8", (0,))
@@ -118,12 +118,12 @@ def case_of(op: Op) -> Case:
     """The case of an operator of a model. Raises nothing: what is missing is left out."""
     read = op.kind in _WITH_NUMBERS
     fields = members(op.options) if op.options else {}
-    found = [(name, fields[name]) for name in OPTIONS if name in fields]
+    options = [(name, fields[name]) for name in OPTIONS if name in fields]
     return Case(
         op.kind,
         tuple(None if t is None else _operand(t, read) for t in op.inputs),
         tuple(_operand(t, False) for t in op.outputs),
-        tuple((name, int(value)) for name, value in found if isinstance(value, bool | int)),
+        tuple((name, int(value)) for name, value in options if isinstance(value, bool | int)),
     )
 
 

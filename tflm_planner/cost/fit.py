@@ -65,9 +65,9 @@ def fit_path(rows: Sequence[tuple[Mapping[str, int], float]]) -> dict[str, float
         slope = float(np.median((executed - fixed) / np.maximum(first, 1)))
         return {CALL: round(fixed, 1), **({names[0]: float(f"{slope:.4g}")} if names else {})}
     scale = np.maximum(np.abs(weighted).max(axis=0), 1e-30)
-    found = solve(weighted / scale, executed * weight) / scale
+    constants = solve(weighted / scale, executed * weight) / scale
     return {
         name: float(f"{value:.4g}")
-        for name, value in zip([CALL, *names], found, strict=True)
+        for name, value in zip([CALL, *names], constants, strict=True)
         if value > 0 and float(f"{value:.4g}") > 0
     }

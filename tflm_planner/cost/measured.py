@@ -77,8 +77,8 @@ class ProfiledTarget(Target):
 
 def with_source(target: Target, source: Measured | Watch) -> ProfiledTarget:
     """The target with costs from `source`."""
-    kept = {f.name: getattr(target, f.name) for f in fields(Target)}
-    return ProfiledTarget(**kept, source=source)
+    fields_of_target = {f.name: getattr(target, f.name) for f in fields(Target)}
+    return ProfiledTarget(**fields_of_target, source=source)
 
 
 def measured_of(target: Target) -> Measured | None:
@@ -96,9 +96,9 @@ def fit(rows: Rows, base: Profile, counted: Counted) -> tuple[Profile, HeldOut |
     errors: list[float] = []
     if len(rows) >= FOLDS:
         for fold in range(FOLDS):
-            kept = [row for row in rows if _fold(row[0]) != fold]
-            if kept and len(kept) < len(rows):
-                trained = _fit(kept, base, counted)
+            training = [row for row in rows if _fold(row[0]) != fold]
+            if training and len(training) < len(rows):
+                trained = _fit(training, base, counted)
                 errors += [_error(trained, row, counted) for row in rows if _fold(row[0]) == fold]
     if not errors:
         return profile, None
@@ -120,16 +120,16 @@ def _fit(rows: Rows, base: Profile, counted: Counted) -> Profile:
         by_path[key].append((counts, cycles))
         known = base.paths.get(key, base.paths["other.int8"])
         ratios[key].append(cycles / max(1.0, predict(known, counts)))
-    usual = median([r for found in ratios.values() for r in found]) if ratios else 1.0
+    usual = median([r for of_path in ratios.values() for r in of_path]) if ratios else 1.0
     paths: dict[str, Mapping[str, float]] = {}
     for key, table in base.paths.items():
         factor = median(ratios[key]) if key in ratios else usual
         paths[key] = _scaled(table, factor)
-        found = by_path.get(key, [])
-        if len(found) >= _ENOUGH and _spread(found, fit_path) < _spread(
-            found, lambda part, t=table: _scaled(t, _ratio(part, t))
+        of_path = by_path.get(key, [])
+        if len(of_path) >= _ENOUGH and _spread(of_path, fit_path) < _spread(
+            of_path, lambda part, t=table: _scaled(t, _ratio(part, t))
         ):
-            paths[key] = fit_path(found)
+            paths[key] = fit_path(of_path)
     # What was measured of an operator contains its dispatch.
     paths[DISPATCH] = {**_scaled(base.paths[DISPATCH], usual), "operator": 0.0}
     return Profile(f"measured like {base.id}", base.family, paths)

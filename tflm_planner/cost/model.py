@@ -127,15 +127,15 @@ def cost_of_case(case: Case, target: Target, in_place: bool = False) -> Cost:
     read = sum(t.nbytes for t in case.inputs if t is not None)
     written = sum(t.nbytes for t in case.outputs)
     device = measured_of(target)
-    found = None if device is None or in_place else device.cycles(case)
-    if device is not None and found is not None:
+    executed = None if device is None or in_place else device.cycles(case)
+    if device is not None and executed is not None:
         macs = work_of(case, device.fitted.family).macs
-        return Cost(round(found), macs, read, written)
+        return Cost(round(executed), macs, read, written)
     worst, known, macs = 0.0, True, 0
     for profile in choice.profiles:
         work = work_of(case, profile.family)
-        found, certain = instructions(case, work, profile, in_place)
-        worst, known, macs = max(worst, found), known and certain, max(macs, work.macs)
+        executed, certain = instructions(case, work, profile, in_place)
+        worst, known, macs = max(worst, executed), known and certain, max(macs, work.macs)
     return Cost(round(worst), macs, read, written, not (known and choice.measured))
 
 
@@ -237,11 +237,11 @@ def _count(graph: Graph, times: int, target: Target, runs: dict[Graph, int]) -> 
     unknown = 0
     for op in graph.ops:
         if op.kind == "WHILE":
-            found = turns(op)
-            unknown += found is None
+            count = turns(op)
+            unknown += count is None
             for name, extra in (("condSubgraphIndex", 1), ("bodySubgraphIndex", 0)):
                 for called in op.graphs.get(name, []):
-                    often = (1 if found is None else found) + extra
+                    often = (1 if count is None else count) + extra
                     unknown += _count(called, times * often, target, runs)
         elif op.called():
             dearest = max(op.called(), key=lambda g: _own(g, target))

@@ -170,13 +170,13 @@ def transpose(case: Case, family: Family) -> Work:
     """TRANSPOSE: by which axis comes last."""
     order = case.numbers(1)
     n, last = case.result.elements, (case.result.shape or (1,))[-1]
-    kept = bool(order) and order[-1] == len(order) - 1
+    keeps_last_axis = bool(order) and order[-1] == len(order) - 1
     rows = n // max(1, last)
     plane = rows // max(1, (case.result.shape or (1,))[-2:][0])
     counts = {"element": n, "row": rows, "plane": plane}
-    if kept:
+    if keeps_last_axis:
         counts["run_16"] = rows * _up(last, 16)
-    name = "transpose_kept" if kept else "transpose_" + "".join(map(str, order))
+    name = "transpose_kept" if keeps_last_axis else "transpose_" + "".join(map(str, order))
     return Work(name, counts, 0)
 
 

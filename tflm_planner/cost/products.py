@@ -59,7 +59,7 @@ def _gemm(rows: int, out: int, column: int, family: Family) -> Counts:
     }  # fmt: skip
 
 
-def _copied(w: WindowCounts, depth: int) -> Counts:
+def _column_counts(w: WindowCounts, depth: int) -> Counts:
     """Columns gathered tap by tap."""
     outside = w.pixels * w.taps - w.inside
     return {
@@ -139,8 +139,11 @@ def _columns(w: WindowCounts, family: Family) -> Counts:
         half = {"half": w.batch * (pixels // 2) * w.groups}
         product = {**_times(product, w.batch * w.groups), **widened, **half}
         product["two_4"] += 4 * product.pop("two_16")  # steps of 4 only
-        return {**product, **_times(_copied(w, w.kernel_depth), w.groups)}
-    return {**_times(product, w.batch * w.groups), **_times(_copied(w, w.kernel_depth), w.groups)}
+        return {**product, **_times(_column_counts(w, w.kernel_depth), w.groups)}
+    return {
+        **_times(product, w.batch * w.groups),
+        **_times(_column_counts(w, w.kernel_depth), w.groups),
+    }
 
 
 def depthwise(case: Case, family: Family) -> Work:
@@ -160,7 +163,7 @@ def depthwise(case: Case, family: Family) -> Work:
         if family == "mve":
             return Work("depthwise_fast", _mve_depthwise(w), macs)
         if w.kernel == (3, 3) and max(w.pad) <= 1:
-            return Work("depthwise_3x3", _fours(w), macs)
+            return Work("depthwise_3x3", _groups_of_four(w), macs)
         if family == "dsp":
             return Work("depthwise_fast", _dsp_depthwise(w), macs)
         return Work("depthwise", _each_channel(w), macs)
@@ -195,7 +198,7 @@ def _by_four(w: WindowCounts) -> Counts:
     }  # fmt: skip
 
 
-def _fours(w: WindowCounts) -> Counts:
+def _groups_of_four(w: WindowCounts) -> Counts:
     fours, rest = w.channels[0] // 4, w.channels[0] % 4
     return {
         "mac_4": w.inside * fours, "row_4": w.rows_inside * fours, "output_4": w.pixels * fours,
@@ -207,7 +210,7 @@ def _fours(w: WindowCounts) -> Counts:
 def _dsp_depthwise(w: WindowCounts) -> Counts:
     fours, rest = w.channels[0] // 4, w.channels[0] % 4
     return {
-        **_copied(w, w.channels[0]),
+        **_column_counts(w, w.channels[0]),
         "two_taps_4": w.pixels * fours * (w.taps // 2),
         "one_tap_4": w.pixels * fours * (w.taps % 2),
         "output_4": w.pixels * fours, "mac": w.pixels * rest * w.taps, "output": w.pixels * rest,
@@ -215,12 +218,13 @@ def _dsp_depthwise(w: WindowCounts) -> Counts:
 
 
 def _mve_depthwise(w: WindowCounts) -> Counts:
-    blocks, lanes = _up(w.channels[0], _BLOCK), _up(w.channels[0], 4)
+    blocks, padded_channels = _up(w.channels[0], _BLOCK), _up(w.channels[0], 4)
     fours, odd = w.pixels // 4, w.pixels % 4
     return {
-        **_copied(w, w.channels[0]), "block": blocks * w.pixels, "block_tap": blocks * w.inside,
-        "four_mac": fours * lanes * w.taps, "four": fours * lanes,
-        "odd_mac": odd * lanes * w.taps, "odd": odd * lanes, "fours": fours,
+        **_column_counts(w, w.channels[0]),
+        "block": blocks * w.pixels, "block_tap": blocks * w.inside,
+        "four_mac": fours * padded_channels * w.taps, "four": fours * padded_channels,
+        "odd_mac": odd * padded_channels * w.taps, "odd": odd * padded_channels, "fours": fours,
     }  # fmt: skip
 
 
@@ -265,16 +269,16 @@ def matmul(case: Case, family: Family) -> Work:
     column = x.shape[-2] if case.option("adjX") else x.shape[-1]
     batch = result.elements // max(1, rows * out)
     straight = 1 - case.option("adjY")
-    turned = {
+    transposed_operands = {
         "turned_x": x.elements * case.option("adjX"), "turn_x": batch * case.option("adjX"),
         "turned_y": y.elements * straight, "turn_y": batch * straight,
     }  # fmt: skip
-    counts = {"mac": result.elements * column, **turned, "batch": batch,
+    counts = {"mac": result.elements * column, **transposed_operands, "batch": batch,
               "output": result.elements, "rows": batch * rows}  # fmt: skip
     if family != "reference" and case.data.type in ("int8", "int16"):
         product = _vector(batch * rows, out, column, family)
         sums = {"sum_4": batch * out * (column // 4), "sum_1": batch * out * (column % 4)}
-        counts = {**product, **turned, "batch": batch, "rows": batch * rows, **sums}
+        counts = {**product, **transposed_operands, "batch": batch, "rows": batch * rows, **sums}
     return Work("matmul", counts, result.elements * column)
 
 
@@ -300,10 +304,10 @@ def transpose_conv(case: Case, family: Family) -> Work:
         area = result.elements // max(1, out)
         taps = _up(kh, stride) * _up(kw, stride)
         product = _gemm(area, out, kh * kw * depth, family)
-        turned = {"turned": kh * kw * depth * out, "tap": area * taps, "column": area,
+        counts = {"turned": kh * kw * depth * out, "tap": area * taps, "column": area,
                   "column_element": area * kh * kw * depth,
                   "tap_4": area * taps * (depth // 4)}  # fmt: skip
-        return Work("transpose_conv_turned", {**product, **turned}, macs)
+        return Work("transpose_conv_turned", {**product, **counts}, macs)
     return Work("transpose_conv", _spread(case, family), macs)
 
 
@@ -313,10 +317,10 @@ def _spread(case: Case, family: Family) -> Counts:
     batch, height, width, _ = case.data.shape
     stride_h, stride_w = case.option("strideH", 1), case.option("strideW", 1)
     rows = batch * rows_kept(case, kh)
-    line = (width - 1) * stride_w + max(kw, stride_w)
+    row_elements = (width - 1) * stride_w + max(kw, stride_w)
     counts = {
         "output": case.result.elements, "pixel": batch * height * width, "row": rows * out,
-        "cleared": batch * line * (height * stride_h + kh) * out, "line": batch * height,
+        "cleared": batch * row_elements * (height * stride_h + kh) * out, "line": batch * height,
     }  # fmt: skip
     for name, groups in (("four", width // 4), ("two", width % 4 // 2), ("one", width % 2)):
         taps = groups * rows * kw * out
@@ -337,8 +341,8 @@ def pool(case: Case, family: Family) -> Work:
     depth, pixels = w.channels[0], w.pixels
     counts = {"tap": w.inside, "row": w.rows_inside, "pixel": pixels}
     if family == "mve" and case.data.type in ("int8", "int16"):
-        lanes = _up(depth, 16)
-        more = {"tap_16": w.inside * lanes, "pixel_16": pixels * lanes,
+        padded_depth = _up(depth, 16)
+        more = {"tap_16": w.inside * padded_depth, "pixel_16": pixels * padded_depth,
                 "tap_8": w.inside * _up(depth, 8), "pixel_8": pixels * _up(depth, 8),
                 "output_16": _up(case.result.elements, 16)}  # fmt: skip
         return Work(name, {**counts, **more}, w.inside * depth)

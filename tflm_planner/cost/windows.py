@@ -81,11 +81,11 @@ def taps_inside(size: int, out: int, kernel: int, stride: int, dilation: int, pa
     Counted by outputs or by positions, whichever are fewer: there may be millions of either.
     """
     if kernel < out:
-        return sum(_reached(size, out, stride, pad - k * dilation) for k in range(kernel))
-    return sum(_reached(size, kernel, dilation, pad - at * stride) for at in range(out))
+        return sum(_count_inside(size, out, stride, pad - k * dilation) for k in range(kernel))
+    return sum(_count_inside(size, kernel, dilation, pad - at * stride) for at in range(out))
 
 
-def _reached(size: int, count: int, step: int, before: int) -> int:
+def _count_inside(size: int, count: int, step: int, before: int) -> int:
     """How many i < count have 0 <= i * step - before < size."""
     first = max(0, -(-before // step))
     return max(0, min(count, -(-(size + before) // step)) - first)

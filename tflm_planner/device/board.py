@@ -102,10 +102,12 @@ class BoardClient:
         items: list[tuple[int, bytes]] = []
         while True:
             payload = self.link.ask(m.Command.CAPABILITIES, m.U16.pack(len(items)))
-            total, first, found = self._read(m.unpack_items, payload)
-            if first != len(items) or (not found and total > len(items)):
-                raise self._lies(f"item {len(items)} of its capabilities was asked, not {first}")
-            items += found
+            total, first, page = self._read(m.unpack_items, payload)
+            if first != len(items) or (not page and total > len(items)):
+                raise self._contradiction(
+                    f"item {len(items)} of its capabilities was asked, not {first}"
+                )
+            items += page
             if len(items) >= total:
                 return self._read(m.capabilities, items[:total])
 
@@ -117,14 +119,16 @@ class BoardClient:
         chunk, _ = self._unpack(m.CHUNK_SIZE, payload)
         chunk = min(chunk, self.link.max_payload - m.U32.size)
         if chunk <= 0:
-            raise self._lies(f"it takes chunks of {chunk} bytes")
+            raise self._contradiction(f"it takes chunks of {chunk} bytes")
         for at in range(0, len(data), chunk):
             part = data[at : at + chunk]
             (received,) = self._unpack(
                 m.U32, self.link.ask(m.Command.MODEL_CHUNK, m.U32.pack(at) + part)
             )
             if received != at + len(part):
-                raise self._lies(f"it has {received} bytes of a model, {at + len(part)} were sent")
+                raise self._contradiction(
+                    f"it has {received} bytes of a model, {at + len(part)} were sent"
+                )
             if on_progress is not None:
                 on_progress(received, len(data))
         self._same_model(self.link.ask(m.Command.MODEL_END), data)
@@ -142,7 +146,7 @@ class BoardClient:
 
     def _same_model(self, payload: bytes, data: bytes) -> None:
         if self._unpack(m.SIZE_CRC, payload) != (len(data), zlib.crc32(data)):
-            raise self._lies("size or CRC of its model is not that of the file")
+            raise self._contradiction("size or CRC of its model is not that of the file")
 
     # --- running ---------------------------------------------------------------------------------
 
@@ -150,7 +154,7 @@ class BoardClient:
         """Set the arena; 0: as large as there is. Returns its bytes."""
         (got,) = self._unpack(m.U32, self.link.ask(m.Command.ARENA, m.U32.pack(size)))
         if size and got != size:
-            raise self._lies(f"an arena of {size} bytes was asked, it gave {got}")
+            raise self._contradiction(f"an arena of {size} bytes was asked, it gave {got}")
         return got
 
     def allocate(
@@ -160,16 +164,16 @@ class BoardClient:
         `lowest`. `lean`: with the lean library."""
         flags = m.AllocateFlag.SMALLEST * smallest | m.AllocateFlag.LEAN * lean
         payload = self.link.ask(m.Command.ALLOCATE, m.ALLOCATE.pack(flags, step, lowest))
-        arena, used, head, tail, least, ticks, stack, inputs, outputs, got, trials = self._unpack(
-            m.ALLOCATE_REPLY, payload
+        arena, used, head, tail, least, ticks, stack, inputs, outputs, reply_flags, trials = (
+            self._unpack(m.ALLOCATE_REPLY, payload)
         )
-        if bool(got & 1) != lean:
-            raise self._lies("the lean library is " + ("not " * lean) + "in use")
+        if bool(reply_flags & 1) != lean:
+            raise self._contradiction("the lean library is " + ("not " * lean) + "in use")
         if smallest and not lowest <= least <= arena:
-            raise self._lies(f"its smallest arena has {least} bytes, of {arena}")
+            raise self._contradiction(f"its smallest arena has {least} bytes, of {arena}")
         return BoardAllocation(
             arena, used, known(head), known(tail), known(least), ticks, known(stack), inputs,
-            outputs, bool(got & 1), trials,
+            outputs, bool(reply_flags & 1), trials,
         )  # fmt: skip
 
     def tensor(self, output: bool, index: int) -> BoardTensor:
@@ -177,7 +181,7 @@ class BoardClient:
         payload = self.link.ask(m.Command.TENSOR, m.TENSOR.pack(output, 0, index))
         kind, rank, _, size = self._unpack(m.TENSOR_REPLY, payload)
         if size > MOST_INPUT:
-            raise self._lies(f"a tensor of {size} bytes")
+            raise self._contradiction(f"a tensor of {size} bytes")
         shape = self._read(lambda p: m.words(p, rank), payload[m.TENSOR_REPLY.size :])
         return BoardTensor(kind, size, shape)
 
@@ -189,7 +193,9 @@ class BoardClient:
                 part = m.PART.pack(index, 0, at) + data[at : at + room]
                 (size,) = self._unpack(m.U32, self.link.ask(m.Command.INPUT, part))
                 if size != len(data):
-                    raise self._lies(f"its input {index} has {size} bytes, not {len(data)}")
+                    raise self._contradiction(
+                        f"its input {index} has {size} bytes, not {len(data)}"
+                    )
 
     def invoke(
         self, count: int = 1, *, seed: int | None = None, log: bool = False, operators: bool = False
@@ -200,7 +206,7 @@ class BoardClient:
         payload = self.link.ask(m.Command.INVOKE, m.INVOKE.pack(flags, count, seed or 0))
         runs, outputs, events, entries, stack = self._unpack(m.INVOKE_REPLY, payload)
         if not 1 <= runs <= count or entries > MOST_INPUT:
-            raise self._lies(f"{runs} runs of {count}, {entries} entries of the log")
+            raise self._contradiction(f"{runs} runs of {count}, {entries} entries of the log")
         crcs = self._read(lambda p: m.words(p, outputs), payload[m.INVOKE_REPLY.size :])
         return Invocation(runs, events, entries, known(stack), crcs)
 
@@ -210,10 +216,16 @@ class BoardClient:
         while True:
             payload = self.link.ask(m.Command.LOG, m.U32.pack(len(ticks)))
             entries, first = self._unpack(m.LOG_REPLY, payload)
-            found = self._read(m.words, payload[m.LOG_REPLY.size :])
-            if first != len(ticks) or entries > MOST_INPUT or (not found and entries > first):
-                raise self._lies(f"{len(found)} entries of a log of {entries}, from {first} on")
-            ticks += found
+            entries_read = self._read(m.words, payload[m.LOG_REPLY.size :])
+            if (
+                first != len(ticks)
+                or entries > MOST_INPUT
+                or (not entries_read and entries > first)
+            ):
+                raise self._contradiction(
+                    f"{len(entries_read)} entries of a log of {entries}, from {first} on"
+                )
+            ticks += entries_read
             if len(ticks) >= entries:
                 return ticks[:entries]
 
@@ -225,13 +237,13 @@ class BoardClient:
             total, crc, at = self._unpack(m.OUTPUT_REPLY, payload)
             part = payload[m.OUTPUT_REPLY.size :]
             if total != size or at != len(data) or len(data) + len(part) > size:
-                raise self._lies(f"output {index} has {total} bytes, not {size}")
+                raise self._contradiction(f"output {index} has {total} bytes, not {size}")
             if not part and len(data) < size:
-                raise self._lies(f"output {index} ends after {len(data)} of {size} bytes")
+                raise self._contradiction(f"output {index} ends after {len(data)} of {size} bytes")
             data += part
             if len(data) == size:
                 if zlib.crc32(data) != crc:
-                    raise self._lies(f"output {index} has another CRC than it says")
+                    raise self._contradiction(f"output {index} has another CRC than it says")
                 return data
 
     def memory(self) -> Memory:
@@ -248,9 +260,9 @@ class BoardClient:
         try:
             return read(payload)
         except m.MessageError as error:
-            raise self._lies(str(error)) from error
+            raise self._contradiction(str(error)) from error
 
-    def _lies(self, what: str) -> DeviceError:
+    def _contradiction(self, what: str) -> DeviceError:
         return DeviceError(
             f"the board on {self.link.line.name} contradicts itself or the protocol: {what}; flash "
             "the firmware again, or report it with the firmware's version"

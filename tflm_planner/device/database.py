@@ -129,7 +129,7 @@ class ProfileDatabase:
         for number, row in self._boards():
             if row == board:
                 sql = f"SELECT {', '.join(_LATENCY)} FROM latency WHERE board = ? ORDER BY operator"
-                yield from (LatencyRow(*found) for found in self._all(sql, (number,)))
+                yield from (LatencyRow(*row) for row in self._all(sql, (number,)))
 
     def add(self, board: BoardRow, rows: Iterable[LatencyRow]) -> int:
         """Keep latencies, all or none; of two for one operator the later measured. Returns how
@@ -140,14 +140,14 @@ class ProfileDatabase:
                 number, before = self._number(board), self._db.total_changes
                 for row in rows:
                     self._db.execute(_KEEP, (number, *astuple(row)))
-                kept = self._db.total_changes - before
+                added = self._db.total_changes - before
                 self._db.execute("COMMIT")
             except BaseException:
                 self._db.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
             raise UsageError(f"cannot write the profile database {self.path}: {error}") from error
-        return kept
+        return added
 
     def _number(self, board: BoardRow) -> int:
         values = astuple(board)

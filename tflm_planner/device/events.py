@@ -22,18 +22,18 @@ class _UnknownError(Exception):
 def events(model: Model) -> list[Op] | None:
     """The operators as they begin; None where the model does not say how often, or which (an IF,
     a loop that does not count)."""
-    found: list[Op] = []
+    operators: list[Op] = []
     try:
-        for op in _begun(model.main):
-            found.append(op)
-            if len(found) > MOST_EVENTS:
+        for op in _list_started(model.main):
+            operators.append(op)
+            if len(operators) > MOST_EVENTS:
                 return None
     except _UnknownError:
         return None
-    return found
+    return operators
 
 
-def _begun(graph: Graph) -> Iterator[Op]:
+def _list_started(graph: Graph) -> Iterator[Op]:
     for op in graph.ops:
         yield op
         if not op.called():
@@ -42,7 +42,7 @@ def _begun(graph: Graph) -> Iterator[Op]:
         if often is None:
             raise _UnknownError
         condition, body = (op.graphs[f"{w}SubgraphIndex"][0] for w in ("cond", "body"))
-        yield from _begun(condition)
+        yield from _list_started(condition)
         for _ in range(often):
-            yield from _begun(body)
-            yield from _begun(condition)
+            yield from _list_started(body)
+            yield from _list_started(condition)

@@ -63,7 +63,7 @@ def export(data: bytes, name: str, target: Target) -> Mapping[str, str]:
     model, arena = arena_in(data, target)
     names = _names(name)
     stamp = f"// Written by tflm-plan {__version__} (export); do not edit."
-    head = f"{stamp}\n// {_remark(name)}: {len(data):,} bytes, SHA-256 {_sha(data)}"
+    head = f"{stamp}\n// {_escape_comment(name)}: {len(data):,} bytes, SHA-256 {_sha(data)}"
     return {
         names.file("model_data.h"): _data_header(head, names, len(data)),
         names.file("model_data.cpp"): _data_source(head, names, data),
@@ -92,7 +92,7 @@ def _capital(word: str) -> str:
     return f"_{word}" if word[0].isdigit() else word[0].upper() + word[1:]
 
 
-def _guarded(head: str, guard: str, body: str) -> str:
+def _guard_header(head: str, guard: str, body: str) -> str:
     return f"{head}\n\n#ifndef {guard}\n#define {guard}\n\n{body}\n#endif  // {guard}\n"
 
 
@@ -104,7 +104,7 @@ def _data_header(head: str, names: _Names, size: int) -> str:
 extern const std::uint8_t g_{names.snake}_model_data[];
 constexpr std::size_t k{names.camel}ModelSize = {size};
 """
-    return _guarded(head, names.guard("model_data.h"), body)
+    return _guard_header(head, names.guard("model_data.h"), body)
 
 
 def _data_source(head: str, names: _Names, data: bytes) -> str:
@@ -134,12 +134,12 @@ def _resolver(head: str, names: _Names, model: Model, target: Target) -> str:
                 f"operator {op.label}: TFLM has no kernel for {op.kind}; the model cannot run on it"
             )
     parameters = "".join(f",\n    const TFLMRegistration* custom_{i}" for i, _ in enumerate(extern))
-    remarks = "".join(f"// custom_{i}: {_remark(op.kind)}\n" for i, op in enumerate(extern))
+    remarks = "".join(f"// custom_{i}: {_escape_comment(op.kind)}\n" for i, op in enumerate(extern))
     added += [
         f"  TF_LITE_ENSURE_STATUS(resolver.AddCustom({_literal(op)}, custom_{i}));"
         for i, op in enumerate(extern)
     ]
-    return _guarded(
+    return _guard_header(
         head,
         names.guard("op_resolver.h"),
         _resolver_body(names, len(ops), added, (parameters, remarks), _libraries(names, target))
@@ -215,7 +215,7 @@ def _literal(op: Op) -> str:
     return '"' + "".join(plain) + '"'
 
 
-def _remark(text: str) -> str:
+def _escape_comment(text: str) -> str:
     """Text for a comment that ends with its line: a backslash there would take in the next."""
     return safe_text(text).replace("\\", "/").replace("??/", "?? /")
 
@@ -227,13 +227,13 @@ def _arena(head: str, names: _Names, arena: Arena, model: Model, target: Target)
 {comment}
 constexpr std::size_t k{names.camel}ArenaSize = {arena.reserved};
 """
-    return _guarded(head, names.guard("arena.h"), body)
+    return _guard_header(head, names.guard("arena.h"), body)
 
 
 def _parts(arena: Arena, model: Model, target: Target) -> Iterator[str]:
     plan = "with the plan in the file" if carried_plan(model) else "as TFLM plans"
-    yield f"Bytes of tensor_arena on {_remark(target.id)}"
-    yield f"({_remark(target.name)}), {plan}."
+    yield f"Bytes of tensor_arena on {_escape_comment(target.id)}"
+    yield f"({_escape_comment(target.name)}), {plan}."
     yield f"  head           {arena.head:>9,}  tensors and scratch"
     yield f"  tail           {arena.tail:>9,}  what stays:"
     for part, size in sorted(arena.tail_parts.items(), key=lambda p: -p[1]):
@@ -249,6 +249,6 @@ def _parts(arena: Arena, model: Model, target: Target) -> Iterator[str]:
     yield f"An array that is not needs {arena.alignment_slack} bytes more."
     for warning in arena.warnings:
         if warning not in {uncertainty.words for uncertainty in arena.uncertainties}:
-            yield f"Warning: {_remark(warning)}"
+            yield f"Warning: {_escape_comment(warning)}"
     for line in margin_remarks(arena):
-        yield _remark(line)
+        yield _escape_comment(line)

@@ -81,9 +81,9 @@ class Receiver:
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that are complete now and were not taken yet."""
         self.push(data)
-        found = list(self._found)
+        frames = list(self._found)
         self._found.clear()
-        return found
+        return frames
 
     def take(self) -> Frame | None:
         """The next frame that is complete, or None."""
@@ -93,9 +93,9 @@ class Receiver:
         """Add what has come."""
         self._pending += data
         if b"\0" in data:
-            *whole, rest = bytes(self._pending).split(b"\0")
+            *complete, rest = bytes(self._pending).split(b"\0")
             self._pending = bytearray(rest)
-            for encoded in whole:
+            for encoded in complete:
                 self._end(encoded)
         if len(self._pending) > _LONGEST:  # no zero in sight: this can be no frame any more
             self.noise += len(self._pending)

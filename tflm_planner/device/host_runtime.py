@@ -53,8 +53,8 @@ class HostEngine:
         self._loaded = [(name, int(np.prod(shape, dtype=np.int64))) for name, shape in inputs]
         return Loaded(
             head + tail, head, tail, min(spent // _NANOSECONDS, m.UNKNOWN),
-            tuple(_described(name, shape) for name, shape in inputs),
-            tuple(_described(name, shape) for name, shape in outputs),
+            tuple(_describe(name, shape) for name, shape in inputs),
+            tuple(_describe(name, shape) for name, shape in outputs),
         )  # fmt: skip
 
     def fits(self, data: bytes, arena: int) -> bool:
@@ -75,13 +75,13 @@ class HostEngine:
 
     def fill(self, seed: int) -> list[bytes]:
         """See `responder.Engine`."""
-        made: list[bytes] = []
+        filled_inputs: list[bytes] = []
         for index, (name, count) in enumerate(self._loaded):
             if name not in _FILLED:
                 raise Refusal(m.Error.TYPE_UNSUPPORTED, type_number(name))
             drawn = np.array(draw(count, index, seed), np.uint32)
-            made.append(elements(drawn, np.dtype(name)).tobytes())
-        return made
+            filled_inputs.append(elements(drawn, np.dtype(name)).tobytes())
+        return filled_inputs
 
     def _ask(self, *request: object) -> Any:
         if self._child is None:
@@ -110,7 +110,7 @@ _FILLED = frozenset(
 )
 
 
-def _described(name: str, shape: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+def _describe(name: str, shape: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(name).itemsize
     return type_number(name), size, shape
 

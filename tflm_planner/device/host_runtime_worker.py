@@ -35,17 +35,17 @@ class HostInterpreter:
 
         self._interpreter = None  # before the next: two arenas need not fit
         started = time.thread_time_ns()
-        made: Any = runtime.Interpreter.from_bytes(model, arena_size=arena)
+        interpreter: Any = runtime.Interpreter.from_bytes(model, arena_size=arena)
         spent = time.thread_time_ns() - started
-        self._interpreter, self._outputs = made, outputs
-        details = [made.get_input_details(i) for i in range(inputs)]
+        self._interpreter, self._outputs = interpreter, outputs
+        details = [interpreter.get_input_details(i) for i in range(inputs)]
         self._inputs = [(np.dtype(d["dtype"]), tuple(map(int, d["shape"]))) for d in details]
-        results = [made.get_output_details(i) for i in range(outputs)]
-        taken = allocation(made)
-        listed = [(np.dtype(d["dtype"]).name, tuple(map(int, d["shape"]))) for d in results]
+        results = [interpreter.get_output_details(i) for i in range(outputs)]
+        taken = allocation(interpreter)
+        result_types = [(np.dtype(d["dtype"]).name, tuple(map(int, d["shape"]))) for d in results]
         return (
             taken.get("head", 0), taken.get("tail", 0), spent,
-            [(dtype.name, shape) for dtype, shape in self._inputs], listed,
+            [(dtype.name, shape) for dtype, shape in self._inputs], result_types,
         )  # fmt: skip
 
     def run(self, inputs: list[bytes]) -> tuple[int, list[bytes]]:

@@ -65,7 +65,7 @@ class SerialLine:
         try:
             self._port.write(data)
         except (OSError, TypeError) as error:
-            raise LineError(self._gone(error)) from error
+            raise LineError(self._describe_gone_port(error)) from error
 
     def read(self, seconds: float) -> bytes:
         """As `Line.read`."""
@@ -74,7 +74,7 @@ class SerialLine:
             first: bytes = self._port.read(1)
             return first + self._port.read(self._port.in_waiting) if first else b""
         except (OSError, TypeError) as error:
-            raise LineError(self._gone(error)) from error
+            raise LineError(self._describe_gone_port(error)) from error
 
     def close(self) -> None:
         """As `Line.close`; a port that is gone closes too."""
@@ -83,7 +83,7 @@ class SerialLine:
         except (OSError, TypeError):
             return
 
-    def _gone(self, error: Exception) -> str:
+    def _describe_gone_port(self, error: Exception) -> str:
         return (
             f"the line {self.name} broke ({_reason(error)}): was the board unplugged or reset? "
             "Plug it in and run the command again"
@@ -107,13 +107,13 @@ def ports() -> list[tuple[str, str, bool]]:
     """(port, what it says it is, whether it has a USB id that boards have), likely ones first."""
     from serial.tools import list_ports
 
-    found: list[tuple[str, str, bool]] = []
+    listed_ports: list[tuple[str, str, bool]] = []
     for port in list_ports.comports():
         maker = _KNOWN_USB.get(port.vid or 0)
         what = " ".join(str(w) for w in (port.manufacturer or maker, port.product) if w)
         usb = f" [{port.vid:04x}:{port.pid:04x}]" if port.vid is not None else ""
-        found.append((port.device, f"{what or port.description}{usb}", maker is not None))
-    return sorted(found, key=lambda p: (not p[2], p[0]))
+        listed_ports.append((port.device, f"{what or port.description}{usb}", maker is not None))
+    return sorted(listed_ports, key=lambda p: (not p[2], p[0]))
 
 
 def choose_port(given: str | None) -> str:
@@ -129,8 +129,8 @@ def choose_port(given: str | None) -> str:
             "no board found: no serial port has the USB id of one. Plug it in, or name its port "
             "with --port (tflm-plan virtual-board opens one without hardware)"
         )
-    listed = ", ".join(f"{name} ({what})" for name, what in likely)
-    raise LineError(f"several boards found: {listed}; choose one with --port")
+    choices = ", ".join(f"{name} ({what})" for name, what in likely)
+    raise LineError(f"several boards found: {choices}; choose one with --port")
 
 
 def reopen(name: str, baud: int, seconds: float) -> SerialLine:

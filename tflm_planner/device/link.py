@@ -80,7 +80,7 @@ class Link:
                 break
             except NoAnswerError:
                 if time.monotonic() - started > self.timing.greeting:
-                    raise NoAnswerError(self._stranger()) from None
+                    raise NoAnswerError(self._describe_stranger()) from None
         if greeting.major != m.MAJOR:
             older = greeting.major < m.MAJOR
             raise DeviceError(
@@ -111,7 +111,7 @@ class Link:
             if echoed == nonce:  # else an answer to an earlier host
                 return Greeting(major, minor, most, m.RESETS.get(reset, "unknown"))
 
-    def _stranger(self) -> str:
+    def _describe_stranger(self) -> str:
         noise = self._receiver.noise
         if not self._receiver.silent:
             return (
@@ -132,12 +132,12 @@ class Link:
         for attempt in range(1 + self.timing.repeats):
             self.repeated += attempt > 0
             self.line.write(encode(frame))
-            reply = self._reply_or_none(frame, self._soon(len(payload)))
+            reply = self._reply_or_none(frame, self._reply_timeout(len(payload)))
             if reply is not None:
-                return self._checked(self._final(reply, frame, command), command)
-        raise NoAnswerError(self._lost(command))
+                return self._check_reply(self._final_reply(reply, frame, command), command)
+        raise NoAnswerError(self._describe_lost(command))
 
-    def _final(self, reply: Frame, request: Frame, command: m.Command) -> Frame:
+    def _final_reply(self, reply: Frame, request: Frame, command: m.Command) -> Frame:
         """The reply that ends the command, after those that say that the board is working.
 
         It may get lost, or the board may start anew: so the request is repeated while nothing
@@ -154,7 +154,7 @@ class Link:
             if done > last and self.on_work is not None:
                 self.on_work(done, total)
             silent, last = (0.0, done) if done > last else (silent, last)
-            pause = min(self._soon(0), self.timing.patience / 8)
+            pause = min(self._reply_timeout(0), self.timing.patience / 8)
             while True:
                 pause = min(2 * pause, self.timing.patience - silent)
                 started = time.monotonic()
@@ -163,13 +163,13 @@ class Link:
                 if following is not None:
                     break
                 if silent >= self.timing.patience:
-                    raise NoAnswerError(self._hanging(command, silent))
+                    raise NoAnswerError(self._describe_hanging(command, silent))
                 self.repeated += 1
                 self.line.write(encode(request))
             reply = following
         return reply
 
-    def _soon(self, size: int) -> float:
+    def _reply_timeout(self, size: int) -> float:
         """Seconds within which the first reply to a request of `size` bytes must come, as slow
         as the line is."""
         return self.timing.answer + (size + self.max_payload) * self.line.seconds_a_byte
@@ -180,7 +180,7 @@ class Link:
         except NoAnswerError:
             return None
 
-    def _checked(self, reply: Frame, command: m.Command) -> bytes:
+    def _check_reply(self, reply: Frame, command: m.Command) -> bytes:
         if reply.status == m.DONE:
             return reply.payload
         if reply.status < m.FIRST_ERROR:
@@ -221,13 +221,13 @@ class Link:
 
     # --- what went wrong -------------------------------------------------------------------------
 
-    def _lost(self, command: m.Command) -> str:
+    def _describe_lost(self, command: m.Command) -> str:
         asked = f"no answer to {command.name}, asked {1 + self.timing.repeats} times"
         if self._receiver.bad:
             return f"{asked}; {self._receiver.bad} damaged frames came. Check cable and --baud"
         return f"{asked}: the board hangs, or is gone. Reset it, and check plug and cable"
 
-    def _hanging(self, command: m.Command, seconds: float) -> str:
+    def _describe_hanging(self, command: m.Command, seconds: float) -> str:
         hint = "--timeout allows more"
         if command == m.Command.INVOKE:
             hint += "; Invoke may never return: reset the board, and try the original model"
@@ -258,6 +258,6 @@ def _refusal(command: m.Command, status: int, detail: int, text: str) -> str:
     known = m.Error(status) if status in set(m.Error) else None
     meaning = None if known is None else _MEANING.get(known)
     name = f"error {status:#04x}" if known is None else known.name
-    said = meaning.format(detail=detail, text=text or "?") if meaning else f"{name}, {detail}"
+    words = meaning.format(detail=detail, text=text or "?") if meaning else f"{name}, {detail}"
     more = f" ({text})" if text and "{text}" not in (meaning or "") else ""
-    return f"the board refuses {command.name}: {said}{more}"
+    return f"the board refuses {command.name}: {words}{more}"

@@ -25,72 +25,75 @@ from tflm_planner.support.documents import plain, view
 _NAME, _SHOWN = 60, 12
 
 
-def render(found: Measurement) -> str:
+def render(measurement: Measurement) -> str:
     """For a terminal, ending in a line break."""
-    return "\n".join(_lines(found)) + "\n"
+    return "\n".join(_lines(measurement)) + "\n"
 
 
-def _lines(found: Measurement) -> Iterator[str]:
-    says = found.board
-    yield f"{safe_text(found.model)} on {safe_text(_board(found))}"
-    sizes = list(_sizes(found))
+def _lines(measurement: Measurement) -> Iterator[str]:
+    says = measurement.board
+    yield f"{safe_text(measurement.model)} on {safe_text(_board(measurement))}"
+    sizes = list(_sizes(measurement))
     wide = max([12, *(len(row[1]) for row in sizes)])
     yield f"  {'':<20} {'predicted':>{wide}} {'measured':>12} {'difference':>12}"
     for row in sizes:
         yield f"  {row[0]:<20} {row[1]:>{wide}} {row[2]:>12} {row[3]:>12}"
-    yield f"  {'latency':<20} {_rough(found):>{wide}} {_time(found.latency.median):>12}"
-    for title, value in _facts(found):
+    yield f"  {'latency':<20} {_rough(measurement):>{wide}} {_time(measurement.latency.median):>12}"
+    for title, value in _facts(measurement):
         yield f"  {title:<20} {safe_text(value)}"
-    if found.operators:
+    if measurement.operators:
         yield f"  {'operators':<20} {'predicted':>12} {'measured':>12} {'median':>12}"
-    slowest = sorted(found.operators, key=lambda o: -o.time.median)[:_SHOWN]
+    slowest = sorted(measurement.operators, key=lambda o: -o.time.median)[:_SHOWN]
     for op in slowest:
         label = shorten(f"{op.index} {op.operator} {op.name}", 44)
         share = f"{100 * op.predicted:>6.1f} % {100 * op.measured:>6.1f} %"
         yield f"    {label:<44} {share} {_time(op.time.median):>10} x{op.runs}"
-    if len(found.operators) > len(slowest):
-        yield f"    and {len(found.operators) - len(slowest)} faster ones (--json has all)"
+    if len(measurement.operators) > len(slowest):
+        yield f"    and {len(measurement.operators) - len(slowest)} faster ones (--json has all)"
     if says.virtual:
         yield "  latencies are those of this machine, not of a board"
-    for note in found.notes:
+    for note in measurement.notes:
         yield f"  note                 {safe_text(note)}"
 
 
-def _board(found: Measurement) -> str:
-    says = found.board
-    lean = ", lean library" if found.lean else ""
+def _board(measurement: Measurement) -> str:
+    says = measurement.board
+    lean = ", lean library" if measurement.lean else ""
     return (
         f"{says.board} ({says.core}, {says.kernels}, TFLM {says.tflm}, firmware {says.firmware}"
-        f"{lean}), predicted for {found.target}"
+        f"{lean}), predicted for {measurement.target}"
     )
 
 
-def _sizes(found: Measurement) -> Iterator[tuple[str, str, str, str]]:
-    for f in found.sizes:
+def _sizes(measurement: Measurement) -> Iterator[tuple[str, str, str, str]]:
+    for f in measurement.sizes:
         signed = "" if f.difference is None else f"{f.difference:+,}"
         least = "at least " if f.bound == "at least" else ""
         yield f.name, least + _number(f.predicted), _number(f.measured), signed
 
 
-def _facts(found: Measurement) -> Iterator[tuple[str, str]]:
-    latency = found.latency
+def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
+    latency = measurement.latency
     yield (
         "",
         f"{latency.runs} runs: fastest {_time(latency.minimum)}, slowest {_time(latency.spread)} "
         "more",
     )
-    yield "AllocateTensors", _time(found.allocate_seconds)
-    stack = found.memory.stack_allocate, found.memory.stack_invoke
+    yield "AllocateTensors", _time(measurement.allocate_seconds)
+    stack = measurement.memory.stack_allocate, measurement.memory.stack_invoke
     if any(mark is not None for mark in stack):
         yield "stack", f"AllocateTensors {_number(stack[0])} B, Invoke {_number(stack[1])} B"
-    ram = found.memory.static, found.memory.heap_peak
+    ram = measurement.memory.static, measurement.memory.heap_peak
     if any(size is not None for size in ram):
         yield "RAM", f"static {_number(ram[0])} B, heap at most {_number(ram[1])} B"
-    if found.energy is not None:
-        power = found.energy.power
+    if measurement.energy is not None:
+        power = measurement.energy.power
         kind = "measured" if power.measured else "an estimate"
-        yield "energy", f"{1e3 * found.energy.joules:.4g} mJ an inference, {kind} ({power.source})"
-    for check in found.outputs:
+        yield (
+            "energy",
+            f"{1e3 * measurement.energy.joules:.4g} mJ an inference, {kind} ({power.source})",
+        )
+    for check in measurement.outputs:
         yield f"output {check.index}", f"{check.name}: {check.size:,} B, {_verdict(check)}"
 
 
@@ -106,8 +109,10 @@ def _number(value: int | None) -> str:
     return "?" if value is None else f"{value:,}"
 
 
-def _rough(found: Measurement) -> str:
-    return "?" if found.predicted_seconds is None else f"~{_time(found.predicted_seconds)}"
+def _rough(measurement: Measurement) -> str:
+    return (
+        "?" if measurement.predicted_seconds is None else f"~{_time(measurement.predicted_seconds)}"
+    )
 
 
 def _time(seconds: float) -> str:
@@ -120,29 +125,31 @@ def _time(seconds: float) -> str:
 # --- documents -----------------------------------------------------------------------------------
 
 
-def to_json(found: Measurement) -> dict[str, Any]:
+def to_json(measurement: Measurement) -> dict[str, Any]:
     """As `measurement_types` says."""
     return plain(
         types.Measurement(
             schema_version=types.SCHEMA_VERSION,
-            model=types.Model(found.model, found.sha256),
-            target=found.target,
-            board=types.Board(**asdict(view(found.board, types.BoardSaid)), lean=found.lean),
-            sizes=view(found.sizes, list[types.Size]),
-            latency=types.Latency(
-                **asdict(view(found.latency, types.Times)),
-                predicted_seconds=found.predicted_seconds,
-                predicted_instructions=found.predicted_instructions,
-                allocate_seconds=found.allocate_seconds,
+            model=types.Model(measurement.model, measurement.sha256),
+            target=measurement.target,
+            board=types.Board(
+                **asdict(view(measurement.board, types.BoardSaid)), lean=measurement.lean
             ),
-            operators=[_operator(o) for o in found.operators],
+            sizes=view(measurement.sizes, list[types.Size]),
+            latency=types.Latency(
+                **asdict(view(measurement.latency, types.Times)),
+                predicted_seconds=measurement.predicted_seconds,
+                predicted_instructions=measurement.predicted_instructions,
+                allocate_seconds=measurement.allocate_seconds,
+            ),
+            operators=[_operator(o) for o in measurement.operators],
             outputs=[
                 types.Output(c.index, c.name, c.size, f"{c.crc:08x}", c.equal, c.different)
-                for c in found.outputs
+                for c in measurement.outputs
             ],
-            memory=view(found.memory, types.Memory),
-            energy=None if found.energy is None else _energy(found.energy),
-            notes=list(found.notes),
+            memory=view(measurement.memory, types.Memory),
+            energy=None if measurement.energy is None else _energy(measurement.energy),
+            notes=list(measurement.notes),
         )
     )
 
@@ -157,36 +164,41 @@ def _energy(energy: Energy) -> types.Energy:
     return types.Energy(energy.joules, power.watts, power.source, power.measured)
 
 
-def to_csv(found: Measurement) -> str:
+def to_csv(measurement: Measurement) -> str:
     """One row a figure: what, predicted, measured, difference, unit; bound of what is predicted."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("what", "predicted", "measured", "difference", "unit", "bound"))
-    for f in found.sizes:
+    for f in measurement.sizes:
         writer.writerow((f.name, f.predicted, f.measured, f.difference, "bytes", f.bound))
-    writer.writerow(("latency", found.predicted_seconds, found.latency.median, None, "seconds", ""))
-    for o in found.operators:
+    writer.writerow(
+        ("latency", measurement.predicted_seconds, measurement.latency.median, None, "seconds", "")
+    )
+    for o in measurement.operators:
         label = f"{o.index} {o.operator} {safe_text(o.name)}"
         writer.writerow((label, o.predicted, o.measured, o.measured - o.predicted, "share", ""))
     return out.getvalue()
 
 
-def to_html(found: Measurement) -> str:
+def to_html(measurement: Measurement) -> str:
     """A page of its own, in the form of the planner's reports."""
-    heading = shorten(found.model, 90)
-    facts = [(title or "runs", value) for title, value in _facts(found)]
-    sizes = [*_sizes(found), ("latency", _rough(found), _time(found.latency.median), "")]
+    heading = shorten(measurement.model, 90)
+    facts = [(title or "runs", value) for title, value in _facts(measurement)]
+    sizes = [
+        *_sizes(measurement),
+        ("latency", _rough(measurement), _time(measurement.latency.median), ""),
+    ]
     tables = [
         ("Predicted and measured", _table(("", "predicted", "measured", "difference"), sizes)),
         ("On the board", pairs(facts)),
     ]
-    if found.operators:
+    if measurement.operators:
         columns = ("operator", "share predicted", "share measured", "median", "runs")
-        tables.append(("Operators", _table(columns, [_share(o) for o in found.operators])))
-    if found.notes:
-        notes = Table([Column("", "head")], [Row([note]) for note in found.notes])
+        tables.append(("Operators", _table(columns, [_share(o) for o in measurement.operators])))
+    if measurement.notes:
+        notes = Table([Column("", "head")], [Row([note]) for note in measurement.notes])
         tables.append(("Notes", notes))
-    about, title = _board(found), f"{heading}: measured"
+    about, title = _board(measurement), f"{heading}: measured"
     return page.render("tables.html", title=title, heading=heading, about=about, tables=tables)
 
 
@@ -201,8 +213,8 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     return Table(columns, [Row(row) for row in rows])
 
 
-def _json(found: Measurement) -> str:
-    return json.dumps(to_json(found), indent=2, allow_nan=False) + "\n"
+def _json(measurement: Measurement) -> str:
+    return json.dumps(to_json(measurement), indent=2, allow_nan=False) + "\n"
 
 
 RENDERERS: dict[str, Callable[[Measurement], str]] = {

@@ -23,6 +23,7 @@ from tflm_planner.device.measurement import Figure, Measurement, OutputCheck
 from tflm_planner.device.responder import Refusal
 from tflm_planner.device.timing import make_inputs, timed
 from tflm_planner.model.ir import Model, shown
+from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.pipeline.inspection import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
@@ -36,7 +37,6 @@ from tflm_planner.tflm.targets import (
     with_lean,
 )
 from tflm_planner.transforms.attach_plan import carried_plan
-from tflm_planner.transforms.normalize import entry_graphs
 
 Progress = Callable[[str], None]
 _ROOM = 64 << 10
@@ -89,33 +89,33 @@ def measure(
     check_runs(board.says, model)
     load(board, data, say)
     say("looking for the smallest arena")
-    whole = smallest(board, predicted.arena, lean=target.lean)
-    assert whole.smallest is not None
-    board.arena(whole.smallest)
+    allocation = smallest(board, predicted.arena, lean=target.lean)
+    assert allocation.smallest is not None
+    board.arena(allocation.smallest)
     tight = board.allocate(lean=target.lean)
     say("running")
     checks, notes = _outputs(board, model, data, tight, options)
-    found, times, more = timed(board, model, latency, options.seed, options.runs)
+    latency_spread, times, more = timed(board, model, latency, options.seed, options.runs)
     return Measurement(
         name,
         hashlib.sha256(data).hexdigest(),
         board.says,
         target.id,
         target.lean,
-        _sizes(predicted, whole),
-        found,
+        _sizes(predicted, allocation),
+        latency_spread,
         _rough_seconds(latency, board.says),
         latency.instructions,
         tight.ticks / board.says.tick_hz,
         times,
         checks,
         board.memory(),
-        energy_of(options.power or _stated(target), found.median),
+        energy_of(options.power or _stated_power(target), latency_spread.median),
         (*_virtual(board.says), *predicted.warnings, *notes, *more),
     )  # fmt: skip
 
 
-def _stated(target: Target) -> Power | None:
+def _stated_power(target: Target) -> Power | None:
     board = target.board
     if board is None or not board.active_microwatts:
         return None
@@ -165,22 +165,24 @@ def smallest(board: BoardClient, predicted: int, *, lean: bool = False) -> Board
     predicted on: TFLM can fault, instead of failing, in arenas that are much too small."""
     board.arena(0)
     lowest = max(0, predicted - max(1024, predicted // 16)) // 16 * 16
-    found = board.allocate(smallest=True, lean=lean, lowest=min(lowest, board.arena(0)))
-    if lowest and found.smallest == lowest:
-        found = board.allocate(smallest=True, lean=lean)
-    assert found.smallest is not None
-    board.arena(found.smallest)  # known to a step; now to the byte
-    exact = board.allocate(smallest=True, lean=lean, step=1, lowest=max(0, found.smallest - 16))
-    return replace(found, smallest=exact.smallest)
+    allocation = board.allocate(smallest=True, lean=lean, lowest=min(lowest, board.arena(0)))
+    if lowest and allocation.smallest == lowest:
+        allocation = board.allocate(smallest=True, lean=lean)
+    assert allocation.smallest is not None
+    board.arena(allocation.smallest)  # known to a step; now to the byte
+    exact = board.allocate(
+        smallest=True, lean=lean, step=1, lowest=max(0, allocation.smallest - 16)
+    )
+    return replace(allocation, smallest=exact.smallest)
 
 
-def _sizes(predicted: Arena, found: BoardAllocation) -> tuple[Figure, ...]:
+def _sizes(predicted: Arena, allocation: BoardAllocation) -> tuple[Figure, ...]:
     bound, head_bound = bound_of(predicted.uncertainties), head_bound_of(predicted.uncertainties)
     return (
-        Figure("arena", predicted.arena, found.smallest, bound),
-        Figure("head", predicted.head, found.head, head_bound),
-        Figure("tail", predicted.tail, found.tail, bound),
-        Figure("arena_used_bytes()", predicted.used, found.used, bound),
+        Figure("arena", predicted.arena, allocation.smallest, bound),
+        Figure("head", predicted.head, allocation.head, head_bound),
+        Figure("tail", predicted.tail, allocation.tail, bound),
+        Figure("arena_used_bytes()", predicted.used, allocation.used, bound),
     )
 
 
@@ -207,23 +209,23 @@ def _outputs(
     else:
         board.set_inputs(inputs)
         ran = board.invoke()
-    got = [board.output(i, board.tensor(True, i).size) for i in range(allocation.outputs)]
-    wanted, notes = _here(model, data, inputs) if options.compare else (None, [])
+    outputs = [board.output(i, board.tensor(True, i).size) for i in range(allocation.outputs)]
+    wanted, notes = _run_here(model, data, inputs) if options.compare else (None, [])
     checks: list[OutputCheck] = []
-    for i, (tensor, mine) in enumerate(zip(graph.outputs, got, strict=True)):
+    for i, (tensor, mine) in enumerate(zip(graph.outputs, outputs, strict=True)):
         theirs = None if wanted is None else wanted[i]
-        wrong = 0 if theirs is None else _different(mine, theirs)
+        wrong = 0 if theirs is None else _count_differences(mine, theirs)
         crc = ran.crcs[i] if i < len(ran.crcs) else 0
         equal = None if theirs is None else mine == theirs
         checks.append(OutputCheck(i, shown(tensor.name), len(mine), crc, equal, wrong))
     return tuple(checks), notes
 
 
-def _different(a: bytes, b: bytes) -> int:
+def _count_differences(a: bytes, b: bytes) -> int:
     return sum(x != y for x, y in zip(a, b, strict=False)) + abs(len(a) - len(b))
 
 
-def _here(
+def _run_here(
     model: Model, data: bytes, inputs: Sequence[bytes]
 ) -> tuple[list[bytes] | None, list[str]]:
     """The outputs of TFLM on this machine, or why there are none."""

@@ -213,13 +213,13 @@ class _ItemFormat:
 
 def capabilities(items: Sequence[tuple[int, bytes]]) -> Capabilities:
     """What the items say. MessageError when a required one is missing."""
-    found = _ItemFormat()
+    said = _ItemFormat()
     for tag, value in items:
-        found.add(tag, value)
+        said.add(tag, value)
     for tag in _REQUIRED:
-        if tag not in found.texts and tag not in found.numbers:
+        if tag not in said.texts and tag not in said.numbers:
             raise MessageError(f"the capability report has no {tag.name}")
-    t, n = found.texts, found.numbers
+    t, n = said.texts, said.numbers
     if n[Tag.TICK_HZ] == 0:
         raise MessageError("the capability report says 0 ticks a second")
     return Capabilities(
@@ -227,27 +227,27 @@ def capabilities(items: Sequence[tuple[int, bytes]]) -> Capabilities:
         n[Tag.TICK_HZ], n[Tag.MODEL_ROOM], n[Tag.ARENA_ROOM], n[Tag.LOG_ROOM],
         Feature(n[Tag.FLAGS] & 63), t.get(Tag.TARGET, ""), t.get(Tag.CLOCK, ""),
         n.get(Tag.CLOCK_HZ), n.get(Tag.FREE_RAM), n.get(Tag.STATIC_RAM),
-        tuple(found.models), tuple(found.operators),
+        tuple(said.models), tuple(said.operators),
     )  # fmt: skip
 
 
-def items_of(found: Capabilities) -> list[tuple[int, bytes]]:
-    """The items that say `found`."""
+def items_of(board: Capabilities) -> list[tuple[int, bytes]]:
+    """The items that say what a board can do."""
     texts = {
-        Tag.BOARD: found.board, Tag.CORE: found.core, Tag.KERNELS: found.kernels,
-        Tag.TFLM: found.tflm, Tag.FIRMWARE: found.firmware, Tag.TARGET: found.target,
-        Tag.CLOCK: found.clock,
+        Tag.BOARD: board.board, Tag.CORE: board.core, Tag.KERNELS: board.kernels,
+        Tag.TFLM: board.tflm, Tag.FIRMWARE: board.firmware, Tag.TARGET: board.target,
+        Tag.CLOCK: board.clock,
     }  # fmt: skip
     numbers = {
-        Tag.CLOCK_HZ: found.clock_hz, Tag.TICK_HZ: found.tick_hz, Tag.MODEL_ROOM: found.model_room,
-        Tag.ARENA_ROOM: found.arena_room, Tag.FREE_RAM: found.free_ram,
-        Tag.STATIC_RAM: found.static_ram, Tag.LOG_ROOM: found.log_room,
-        Tag.FLAGS: int(found.features),
+        Tag.CLOCK_HZ: board.clock_hz, Tag.TICK_HZ: board.tick_hz, Tag.MODEL_ROOM: board.model_room,
+        Tag.ARENA_ROOM: board.arena_room, Tag.FREE_RAM: board.free_ram,
+        Tag.STATIC_RAM: board.static_ram, Tag.LOG_ROOM: board.log_room,
+        Tag.FLAGS: int(board.features),
     }  # fmt: skip
     items: list[tuple[int, bytes]] = [(t, v.encode()) for t, v in texts.items() if v]
     items += [(t, U32.pack(v)) for t, v in numbers.items() if v is not None]
-    items += [(Tag.MODEL, SIZE_CRC.pack(m.size, m.crc) + m.name.encode()) for m in found.models]
-    return items + [(Tag.OPERATOR, name.encode()) for name in found.operators]
+    items += [(Tag.MODEL, SIZE_CRC.pack(m.size, m.crc) + m.name.encode()) for m in board.models]
+    return items + [(Tag.OPERATOR, name.encode()) for name in board.operators]
 
 
 def pack_items(items: Sequence[tuple[int, bytes]], first: int, room: int) -> bytes:
@@ -284,10 +284,10 @@ def unpack(layout: struct.Struct, payload: bytes) -> tuple[int, ...]:
 
 def words(payload: bytes, count: int | None = None) -> tuple[int, ...]:
     """u32 numbers: `count` of them, or all. Raises MessageError when they are cut off."""
-    whole = len(payload) // 4 if count is None else count
-    if len(payload) < 4 * whole or (count is None and len(payload) % 4):
+    available = len(payload) // 4 if count is None else count
+    if len(payload) < 4 * available or (count is None and len(payload) % 4):
         raise MessageError("a list of numbers is cut off")
-    return struct.unpack_from(f"<{whole}I", payload)
+    return struct.unpack_from(f"<{available}I", payload)
 
 
 def error_payload(detail: int, text: str = "") -> bytes:

@@ -142,17 +142,17 @@ class _Own:
         )  # fmt: skip
 
     def _ticks(self, says: m.Capabilities, data: bytes) -> list[int]:
-        runs = self._timed(data)
+        runs = self._time_runs(data)
         if m.Feature.OPERATORS in says.features and all(len(run) > 1 for run in runs):
             return [run[1] for run in runs]
         if not says.knows("RELU"):  # of which the chains are: then the whole run counts
             return [run[0] for run in runs]
         if self._run_cost is None:
-            one, many = (min(r[0] for r in self._timed(chain(n))) for n in (1, _CHAIN))
+            one, many = (min(r[0] for r in self._time_runs(chain(n))) for n in (1, _CHAIN))
             self._run_cost = max(0, one - (many - one) // (_CHAIN - 1))
         return [max(0, run[0] - self._run_cost) for run in runs]
 
-    def _timed(self, data: bytes) -> list[list[int]]:
+    def _time_runs(self, data: bytes) -> list[list[int]]:
         model = read_model(data)
 
         def job(board: BoardClient) -> list[list[int]]:
@@ -172,7 +172,7 @@ def profiled_target(target: Target, database: ProfileDatabase) -> Target:
 
     UsageError when there is none, or a choice.
     """
-    board = _chosen(target, database)
+    board = _choose_board(target, database)
     rows = {r.case: r for r in database.latencies(board)}
     same = [b for b in database.boards() if _same(b, board) and b != board]
     for other in same:  # another firmware on the same board: the newer measurement counts
@@ -189,7 +189,7 @@ def _same(a: BoardRow, b: BoardRow) -> bool:
     return (a.board, a.core, a.kernels, a.target) == (b.board, b.core, b.kernels, b.target)
 
 
-def _chosen(target: Target, database: ProfileDatabase) -> BoardRow:
+def _choose_board(target: Target, database: ProfileDatabase) -> BoardRow:
     boards = database.boards()
     name = "" if target.board is None else target.board.id
     for fits in (
@@ -201,6 +201,6 @@ def _chosen(target: Target, database: ProfileDatabase) -> BoardRow:
         if len(kinds) == 1:
             return fits[-1]
         if len(kinds) > 1:
-            listed = ", ".join(sorted(f"{b.board} ({b.target or b.core})" for b in fits))
-            raise UsageError(f"{database.path} holds several boards: {listed}; name one: --target")
+            choices = ", ".join(sorted(f"{b.board} ({b.target or b.core})" for b in fits))
+            raise UsageError(f"{database.path} holds several boards: {choices}; name one: --target")
     raise UsageError(f"{database.path} holds no board yet; profile a model first")

@@ -126,11 +126,11 @@ class Responder:
             return
         final = Frame(request.type | m.REPLY, m.DONE, request.sequence)
         try:
-            for said in self._command(request)(request.payload):
-                if isinstance(said, tuple):
-                    yield Frame(final.type, m.WORKING, final.sequence, m.PROGRESS.pack(*said))
+            for progress in self._command(request)(request.payload):
+                if isinstance(progress, tuple):
+                    yield Frame(final.type, m.WORKING, final.sequence, m.PROGRESS.pack(*progress))
                 else:
-                    final = Frame(final.type, m.DONE, final.sequence, said)
+                    final = Frame(final.type, m.DONE, final.sequence, progress)
         except Refusal as no:
             payload = m.error_payload(no.detail & m.UNKNOWN, no.text)
             final = Frame(final.type, int(no.code), final.sequence, payload)
@@ -190,10 +190,10 @@ class Responder:
         size, crc = state.expected
         if len(state.model) != size:
             raise Refusal(m.Error.BAD_LENGTH, len(state.model))
-        got = zlib.crc32(state.model)
-        if got != crc:
+        actual = zlib.crc32(state.model)
+        if actual != crc:
             self._state = _State()
-            raise Refusal(m.Error.MODEL_DAMAGED, got)
+            raise Refusal(m.Error.MODEL_DAMAGED, actual)
         if bytes(state.model[_IDENTIFIER]) != b"TFL3":
             self._state = _State()
             raise Refusal(m.Error.MODEL_UNSUPPORTED, 0, "no TFL3 flatbuffer")
@@ -254,23 +254,23 @@ class Responder:
             len(loaded.inputs), len(loaded.outputs), 0, trials,
         )  # fmt: skip
 
-    def _allocated(self) -> Loaded:
+    def _loaded_or_refuse(self) -> Loaded:
         if self._state.loaded is None:
             raise Refusal(m.Error.BAD_STATE, m.Command.ALLOCATE)
         return self._state.loaded
 
     def _tensor(self, payload: bytes) -> Iterator[bytes]:
         which, _, index = _read(m.TENSOR, payload)
-        loaded = self._allocated()
-        listed = loaded.outputs if which else loaded.inputs
-        if which > 1 or index >= len(listed):
-            raise Refusal(m.Error.BAD_VALUE, len(listed))
-        kind, size, shape = listed[index]
+        loaded = self._loaded_or_refuse()
+        tensors = loaded.outputs if which else loaded.inputs
+        if which > 1 or index >= len(tensors):
+            raise Refusal(m.Error.BAD_VALUE, len(tensors))
+        kind, size, shape = tensors[index]
         yield m.TENSOR_REPLY.pack(kind, len(shape), 0, size) + b"".join(map(m.U32.pack, shape))
 
     def _input(self, payload: bytes) -> Iterator[bytes]:
         index, _, offset = _read(m.PART, payload)
-        data, state, loaded = payload[m.PART.size :], self._state, self._allocated()
+        data, state, loaded = payload[m.PART.size :], self._state, self._loaded_or_refuse()
         if index == 0 and offset == 0:
             state.inputs = [bytearray()]
         sizes = [size for _, size, _ in loaded.inputs]
@@ -289,7 +289,7 @@ class Responder:
 
     def _invoke(self, payload: bytes) -> Iterator[bytes | tuple[int, int]]:
         flags, count, seed = _read(m.INVOKE, payload)
-        state, loaded = self._state, self._allocated()
+        state, loaded = self._state, self._loaded_or_refuse()
         if flags & m.InvokeFlag.FILL:
             inputs = self._engine.fill(seed)
         else:
@@ -306,17 +306,17 @@ class Responder:
         state.outputs = runs[-1].outputs
         events, first = len(runs[0].operators), runs[0].outputs
         if flags & m.InvokeFlag.LOG:
-            state.log, count = self._logged(runs, bool(flags & m.InvokeFlag.OPERATORS))
+            state.log, count = self._take_log(runs, bool(flags & m.InvokeFlag.OPERATORS))
         head = m.INVOKE_REPLY.pack(count, len(first), events, len(state.log), m.UNKNOWN)
         yield head + b"".join(m.U32.pack(zlib.crc32(data)) for data in first)
 
-    def _logged(self, runs: list[Ran], operators: bool) -> tuple[list[int], int]:
+    def _take_log(self, runs: list[Ran], operators: bool) -> tuple[list[int], int]:
         """The log, and of how many runs: whole ones, as many as it has room for, but one."""
         each = [[r.ticks, *(r.operators if operators else ())] for r in runs]
         room = self._says.log_room
-        whole = max(1, min(len(each), room // max(1, len(each[0]))))
-        flat = [min(ticks, m.UNKNOWN) for run in each[:whole] for ticks in run]
-        return flat[:room], whole
+        run_count = max(1, min(len(each), room // max(1, len(each[0]))))
+        flat = [min(ticks, m.UNKNOWN) for run in each[:run_count] for ticks in run]
+        return flat[:room], run_count
 
     def _log(self, payload: bytes) -> Iterator[bytes]:
         (first,) = _read(m.U32, payload)

@@ -106,7 +106,7 @@ def pairwise_bounds(problem: Problem, needs: Needs | None = None) -> dict[tuple[
     """
     needs = needs or Needs(problem)
     partners = needs.partners
-    found = {(i, j): 0 for i, j in problem.permits if i < j}
+    bounds = {(i, j): 0 for i, j in problem.permits if i < j}
     for fixed, live in needs.moments:
         present = set(live)
         for i in live:
@@ -114,8 +114,8 @@ def pairwise_bounds(problem: Problem, needs: Needs | None = None) -> dict[tuple[
                 if i < j and j in present:
                     near = {i, j, *partners[i], *partners[j]}
                     rest = [k for k in live if k not in near]
-                    found[i, j] = max(found[i, j], fixed + needs.of(rest))
-    return found
+                    bounds[i, j] = max(bounds[i, j], fixed + needs.of(rest))
+    return bounds
 
 
 def footprint(problem: Problem, i: int, j: int) -> int:

@@ -39,7 +39,7 @@ Span = list[Interval]
 """Closed intervals, ascending, not adjacent."""
 
 _FAR = 1 << 62
-_PIECES = 24
+_MOST_INTERVALS = 24
 """A domain of more intervals is rounded up: its narrowest gaps are filled."""
 
 
@@ -49,15 +49,15 @@ def forbidden(problem: Problem, i: int, j: int) -> list[Interval]:
     permits = problem.permits.get((i, j))
     if permits is None:
         return [(low, high)]
-    found: list[Interval] = []
+    gaps: list[Interval] = []
     for free_low, free_high in sorted(permits):
         if free_low > low:
-            found.append((low, min(free_low, high)))
+            gaps.append((low, min(free_low, high)))
         low = max(low, free_high)
         if low >= high:
-            return found
-    found.append((low, high))
-    return found
+            return gaps
+    gaps.append((low, high))
+    return gaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Domains:
             old = spans[to]
             if over - below > 1 and below < old[-1][1] and over > old[0][0]:
                 self.steps += 1
-                if self._narrow(to, _outside(old, below, over)):
+                if self._narrow(to, _subtract(old, below, over)):
                     yield to
                 if not self.possible:
                     return
@@ -136,7 +136,7 @@ class Domains:
         for arc in self.arcs[i]:
             if arc.widest - 2 >= room:
                 self.steps += 1
-                if self._narrow(arc.to, _left(source, arc.windows, spans[arc.to])):
+                if self._narrow(arc.to, _reachable_part(source, arc.windows, spans[arc.to])):
                     yield arc.to
                 if not self.possible:
                     return
@@ -188,10 +188,10 @@ class Pruner:
         """Consistent domains below `height` bytes, as far as `budget` steps lead. Not to be
         narrowed but in a copy: they are given out again."""
         if (height, budget) != self._last[0]:
-            self._last = (height, budget), self._below(height, budget)
+            self._last = (height, budget), self._propagate_below(height, budget)
         return self._last[1]
 
-    def _below(self, height: int, budget: int) -> Domains:
+    def _propagate_below(self, height: int, budget: int) -> Domains:
         top = height // self.unit
         spans: list[Span] = [[(0, top - size)] for size in self.sizes]
         if any(size > top for size in self.sizes):
@@ -212,23 +212,23 @@ class Pruner:
 
 def _windows(gaps: Sequence[Interval], low: int, high: int) -> Span:
     """What open gaps leave of [low, high]."""
-    found: Span = []
+    windows: Span = []
     start = low
     for a, b in gaps:
         if start <= min(a, high):
-            found.append((start, min(a, high)))
+            windows.append((start, min(a, high)))
         start = max(start, b)
     if start <= high:
-        found.append((start, high))
-    return found
+        windows.append((start, high))
+    return windows
 
 
-def _left(source: Span, windows: Span, old: Span) -> Span:
+def _reachable_part(source: Span, windows: Span, old: Span) -> Span:
     """What of `old` is the sum of a member of `source` and one of `windows`."""
     if len(source) > 1 or len(old) > 1:
-        return _common(old, _reach(source, windows, old[0][0], old[-1][1]))
+        return _intersect(old, _add_spans(source, windows, old[0][0], old[-1][1]))
     ((x, y),), ((low, high),) = source, old  # mostly, and then there is little to do
-    found: Span = []
+    left: Span = []
     for a, b in windows:
         first, last = x + a, y + b
         if first > high:
@@ -239,14 +239,14 @@ def _left(source: Span, windows: Span, old: Span) -> Span:
             first = low
         if last > high:
             last = high
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], last)
+        if left and first <= left[-1][1] + 1:
+            left[-1] = (left[-1][0], last)
         else:
-            found.append((first, last))
-    return found
+            left.append((first, last))
+    return left
 
 
-def _reach(source: Span, windows: Span, low: int, high: int) -> Span:
+def _add_spans(source: Span, windows: Span, low: int, high: int) -> Span:
     """All sums of a member of `source` and one of `windows`, within [low, high]."""
     sums: Span = []
     for a, b in windows:
@@ -264,42 +264,44 @@ def _reach(source: Span, windows: Span, low: int, high: int) -> Span:
                 united[-1] = (united[-1][0], last)
         else:
             united.append((first, last))
-    return united if len(united) <= _PIECES or len(source) == 1 else _rounded(united)
+    return (
+        united if len(united) <= _MOST_INTERVALS or len(source) == 1 else _fill_narrow_gaps(united)
+    )
 
 
-def _outside(span: Span, low: int, high: int) -> Span:
+def _subtract(span: Span, low: int, high: int) -> Span:
     """The span without the open interval (low, high)."""
-    found: Span = []
+    outside: Span = []
     for first, last in span:
         if last <= low or first >= high:
-            found.append((first, last))
+            outside.append((first, last))
             continue
         if first <= low:
-            found.append((first, low))
+            outside.append((first, low))
         if last >= high:
-            found.append((high, last))
-    return found
+            outside.append((high, last))
+    return outside
 
 
-def _rounded(span: Span) -> Span:
+def _fill_narrow_gaps(span: Span) -> Span:
     """The span with its narrowest gaps filled, down to the number of pieces that is kept."""
     gaps = sorted(range(1, len(span)), key=lambda k: (span[k - 1][1] - span[k][0], k))
-    cuts = sorted(gaps[: _PIECES - 1])
+    cuts = sorted(gaps[: _MOST_INTERVALS - 1])
     edges = [0, *cuts, len(span)]
     return [(span[a][0], span[b - 1][1]) for a, b in pairwise(edges)]
 
 
-def _common(one: Span, other: Span) -> Span:
+def _intersect(one: Span, other: Span) -> Span:
     """The intersection of two spans."""
-    found: Span = []
+    common: Span = []
     p = q = 0
     while p < len(one) and q < len(other):
         first = max(one[p][0], other[q][0])
         last = min(one[p][1], other[q][1])
         if first <= last:
-            found.append((first, last))
+            common.append((first, last))
         if one[p][1] < other[q][1]:
             p += 1
         else:
             q += 1
-    return found
+    return common

@@ -18,7 +18,7 @@ allocator adds and compares, and never rounds.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 UNBOUNDED = 1 << 62
@@ -70,12 +70,14 @@ class Problem:
 
     buffers: tuple[Buffer, ...]
     overlaps: tuple[Overlap, ...] = ()
+    known_neighbours: tuple[tuple[int, ...], ...] | None = field(
+        default=None, repr=False, compare=False
+    )
+    """`neighbours` of the same buffers, where another problem has computed them."""
 
     def permitting(self, overlaps: tuple[Overlap, ...]) -> Problem:
         """The same buffers with other overlaps."""
-        made = Problem(self.buffers, overlaps)
-        made.__dict__["neighbours"] = self.neighbours
-        return made
+        return Problem(self.buffers, overlaps, self.neighbours)
 
     @cached_property
     def permits(self) -> dict[tuple[int, int], tuple[tuple[int, int], ...]]:
@@ -90,11 +92,13 @@ class Problem:
     @cached_property
     def neighbours(self) -> tuple[tuple[int, ...], ...]:
         """For each buffer, the buffers that are live together with it at some time."""
-        found: list[list[int]] = [[] for _ in self.buffers]
+        if self.known_neighbours is not None:
+            return self.known_neighbours
+        neighbours: list[list[int]] = [[] for _ in self.buffers]
         for i, j in concurrent_pairs(self.buffers):
-            found[i].append(j)
-            found[j].append(i)
-        return tuple(tuple(f) for f in found)
+            neighbours[i].append(j)
+            neighbours[j].append(i)
+        return tuple(map(tuple, neighbours))
 
     def may_share(self, i: int, j: int, distance: int) -> bool:
         """Whether buffers i and j may share memory when `offset[j] - offset[i] == distance`."""
@@ -166,7 +170,7 @@ def validate(problem: Problem, plan: Plan) -> list[Violation]:
     buffers, offsets = problem.buffers, plan.offsets
     if len(offsets) != len(buffers):
         raise ValueError(f"plan of {len(offsets)} offsets for a problem of {len(buffers)} buffers")
-    found = [
+    violations = [
         Violation(b, None, o, o + b.size, b.start, b.end)
         for b, o in zip(buffers, offsets, strict=True)
         if o < 0
@@ -175,5 +179,7 @@ def validate(problem: Problem, plan: Plan) -> list[Violation]:
         a, b = buffers[i], buffers[j]
         bottom, top = max(offsets[i], offsets[j]), min(offsets[i] + a.size, offsets[j] + b.size)
         if bottom < top and not problem.may_share(i, j, offsets[j] - offsets[i]):
-            found.append(Violation(a, b, bottom, top, max(a.start, b.start), min(a.end, b.end)))
-    return found
+            violations.append(
+                Violation(a, b, bottom, top, max(a.start, b.start), min(a.end, b.end))
+            )
+    return violations

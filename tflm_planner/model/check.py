@@ -146,9 +146,9 @@ def _check_operators(graph: Graph) -> None:
         )
         if wanted is None:
             continue
-        found = "no options" if op.options is None else type(op.options).__name__.removesuffix("T")
-        if found != wanted and (needed or op.options is not None):
-            raise ModelError(f"damaged model: operator {i} ({op.label}) has {found}, not {wanted}")
+        actual = "no options" if op.options is None else type(op.options).__name__.removesuffix("T")
+        if actual != wanted and (needed or op.options is not None):
+            raise ModelError(f"damaged model: operator {i} ({op.label}) has {actual}, not {wanted}")
         present = sum(t is not None for t in op.inputs[:least])
         if present < least or (least and not op.outputs):
             raise ModelError(

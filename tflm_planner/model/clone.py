@@ -68,13 +68,13 @@ class _Copier:
         return self._codes[c]
 
     def _fill(self, graph: Graph) -> None:
-        of, made = self._tensors, self._graphs[graph]
+        of, twin = self._tensors, self._graphs[graph]
         for t in graph.tensors:
             of[t] = copy_of_tensor(t, self._buffer(t.buffer))
-        made.tensors = [of[t] for t in graph.tensors]
-        made.inputs = [of[t] for t in graph.inputs]
-        made.outputs = [of[t] for t in graph.outputs]
-        made.ops = [self._op(op) for op in graph.ops]
+        twin.tensors = [of[t] for t in graph.tensors]
+        twin.inputs = [of[t] for t in graph.inputs]
+        twin.outputs = [of[t] for t in graph.outputs]
+        twin.ops = [self._op(op) for op in graph.ops]
 
     def _op(self, op: Op) -> Op:
         graphs = {name: [self._graphs[g] for g in called] for name, called in op.graphs.items()}

@@ -50,25 +50,25 @@ class Draft:
         raw.shapeSignature = None
         empty = self._model.buffers[0] if self._model.buffers else like.buffer
         buffer = like.buffer if empty.data is not None and empty.data.size else empty
-        made = Tensor(name, like.type, tuple(shape), buffer, like.quantization, False, 0, raw)
-        self._tensors.append(made)
-        return made
+        result = Tensor(name, like.type, tuple(shape), buffer, like.quantization, False, 0, raw)
+        self._tensors.append(result)
+        return result
 
     def rescaled(self, like: Tensor, name: str, type_name: str, scale: float) -> Tensor:
         """A tensor of the shape of `like`, of another type, with this scale and zero point 0."""
-        made = self.tensor(like, name, like.shape or ())
-        made.type = _number_of(type_name)
-        made.quantization = scales(np.array([scale]))
-        return made
+        result = self.tensor(like, name, like.shape or ())
+        result.type = _number_of(type_name)
+        result.quantization = scales(np.array([scale]))
+        return result
 
     def value(self, name: str, type_name: str, shape: Sequence[int]) -> Tensor:
         """A tensor without quantisation and without a value."""
         raw = schema.generated.TensorT(name=b"")
-        made = Tensor(
+        result = Tensor(
             name, _number_of(type_name), tuple(shape), self._model.buffers[0], None, False, 0, raw
         )
-        self._tensors.append(made)
-        return made
+        self._tensors.append(result)
+        return result
 
     def constant(
         self,
@@ -100,10 +100,10 @@ class Draft:
         key = ("same", constant)
         if key not in self._constants:
             raw = copy(constant.raw)
-            made = copy(constant)
-            made.raw, made.producer, made.consumers = raw, None, []
-            self._tensors.append(made)
-            self._constants[key] = made
+            twin = copy(constant)
+            twin.raw, twin.producer, twin.consumers = raw, None, []
+            self._tensors.append(twin)
+            self._constants[key] = twin
         return self._constants[key]
 
     def integers(self, name: str, values: Sequence[Any]) -> Tensor:
@@ -163,7 +163,7 @@ class Draft:
         """Put the drafted operators in place of `replaced`, and drop tensors and buffers that
         nothing mentions any more. `replaced` must be convex: no path leaves and re-enters it."""
         model, graph = self._model, self._graph
-        graph.ops = _placed(graph.ops, replaced, self.ops)
+        graph.ops = _insert_ops(graph.ops, replaced, self.ops)
         self._enter()
         link([graph])
         drop_unused(model, graph)
@@ -221,10 +221,10 @@ def reshape_output(model: Model, graph: Graph, output: Tensor) -> None:
 def add_input(model: Model, name: str, type_name: str, shape: Sequence[int]) -> Tensor:
     """Give the main graph one more input, which nothing reads."""
     draft = Draft(model, model.main)
-    made = draft.value(name, type_name, shape)
-    model.main.inputs.append(made)
+    tensor = draft.value(name, type_name, shape)
+    model.main.inputs.append(tensor)
     draft.commit(())
-    return made
+    return tensor
 
 
 def drop_unused(model: Model, graph: Graph) -> None:
@@ -233,27 +233,27 @@ def drop_unused(model: Model, graph: Graph) -> None:
     used |= {t for op in graph.ops for t in (*op.operands(), *op.outputs, *op.intermediates)}
     used |= {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
     graph.tensors = [t for t in graph.tensors if t in used]
-    kept = set(model.buffers[:1]) | {t.buffer for t in model.tensors()}
-    kept |= {m.buffer for m in model.metadata} | set(model.metadata_buffers)
-    model.buffers = [b for b in model.buffers if b in kept]
+    used_buffers = set(model.buffers[:1]) | {t.buffer for t in model.tensors()}
+    used_buffers |= {m.buffer for m in model.metadata} | set(model.metadata_buffers)
+    model.buffers = [b for b in model.buffers if b in used_buffers]
 
 
-def _placed(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> list[Op]:
+def _insert_ops(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> list[Op]:
     """The order with `new` behind all that they may read, and before all that reads them; at the
     end where they replace nothing."""
-    gone = set(replaced)
+    removed = set(replaced)
     late = {t for op in replaced for t in op.outputs}
     before: list[Op] = []
     after: list[Op] = []
     for op in ops:
-        if op in gone:
+        if op in removed:
             continue
         if any(t in late for t in op.operands()):
             late |= set(op.outputs)
             after.append(op)
         else:
             before.append(op)
-    last = max((i for i, op in enumerate(ops) if op in gone), default=len(ops) - 1)
+    last = max((i for i, op in enumerate(ops) if op in removed), default=len(ops) - 1)
     behind = set(ops[last + 1 :])
     cut = next((i for i, op in enumerate(before) if op in behind), len(before))
     rest = {*after, *before[cut:]}
@@ -276,13 +276,13 @@ def is_convex(ops: Sequence[Op], chosen: Collection[Op]) -> bool:
     """Whether no path leaves the chosen operators and comes back to them."""
     inner = set(chosen)
     outside: set[Tensor] = set()  # tensors computed outside from results of inside
-    made: set[Tensor] = set()
+    results: set[Tensor] = set()
     for op in ops:
         reads = set(op.operands())
         if op in inner:
             if reads & outside:
                 return False
-            made |= set(op.outputs)
-        elif reads & (outside | made):
+            results |= set(op.outputs)
+        elif reads & (outside | results):
             outside |= set(op.outputs)
     return True

@@ -26,21 +26,21 @@ def reorder(graph: Graph, ops: Sequence[Op]) -> None:
 
 def drop_tensors(graph: Graph, unwanted: Collection[Tensor]) -> None:
     """Remove tensors that no operator, input or output mentions."""
-    gone = set(unwanted)
+    dropped = set(unwanted)
     assert all(t.producer is None and not t.consumers for t in unwanted), "tensor in use"
-    graph.tensors = [t for t in graph.tensors if t not in gone]
+    graph.tensors = [t for t in graph.tensors if t not in dropped]
 
 
 def drop_graphs(model: Model, unwanted: Collection[Graph]) -> None:
     """Remove graphs that no operator and no signature mentions."""
-    gone = set(unwanted)
-    model.graphs = [g for g in model.graphs if g not in gone]
+    dropped = set(unwanted)
+    model.graphs = [g for g in model.graphs if g not in dropped]
 
 
 def drop_buffers(model: Model, unwanted: Collection[DataBuffer]) -> None:
     """Remove buffers that nothing mentions."""
-    gone = set(unwanted)
-    model.buffers = [b for b in model.buffers if b not in gone]
+    dropped = set(unwanted)
+    model.buffers = [b for b in model.buffers if b not in dropped]
 
 
 def keep_inside(model: Model) -> int:
@@ -59,20 +59,20 @@ def keep_only(model: Model, main: Graph) -> None:
     """Make `main`, a graph that calls no other, the whole model. What described the model before
     (signatures, metadata) goes."""
     model.graphs = [main]
-    _undescribed(model)
+    _drop_description(model)
 
 
 def cut_off(model: Model, front: Collection[Op], boundary: Tensor) -> None:
     """Remove operators of the main graph, the last of which makes `boundary`: it becomes the
     only input. What described the model before (signatures, metadata) goes."""
-    graph, gone = model.main, set(front)
-    graph.ops = [op for op in graph.ops if op not in gone]
+    graph, removed = model.main, set(front)
+    graph.ops = [op for op in graph.ops if op not in removed]
     graph.inputs = [boundary]
     link(model.graphs)
-    _undescribed(model)
+    _drop_description(model)
 
 
-def _undescribed(model: Model) -> None:
+def _drop_description(model: Model) -> None:
     model.signatures, model.metadata, model.metadata_buffers = [], [], []
     used = {op.code for op in model.ops()}
     model.codes = [c for c in model.codes if c in used]
@@ -117,11 +117,11 @@ def resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
     tensor.raw.shapeSignature = None
 
 
-def rename(thing: Tensor | Graph, name: str) -> None:
+def rename(named: Tensor | Graph, name: str) -> None:
     """Give a tensor or a graph another name; an empty one takes no byte of the file."""
-    thing.name = name
-    thing.raw = copy(thing.raw)  # clones of the model share it
-    thing.raw.name = b"" if name else None
+    named.name = name
+    named.raw = copy(named.raw)  # clones of the model share it
+    named.raw.name = b"" if name else None
 
 
 def lend_names(model: Model, names: Sequence[str]) -> None:
@@ -135,12 +135,12 @@ def set_quantization(tensor: Tensor, quantization: Any) -> None:
     tensor.quantization = quantization
 
 
-def clear_fields(thing: Tensor | Op | Graph | Model, *fields: str) -> None:
+def clear_fields(owner: Tensor | Op | Graph | Model, *fields: str) -> None:
     """Empty foreign fields: what nothing above the flatbuffer looks at."""
-    fresh = type(thing.raw)()
-    thing.raw = copy(thing.raw)  # clones of the model share it
+    fresh = type(owner.raw)()
+    owner.raw = copy(owner.raw)  # clones of the model share it
     for field in fields:
-        setattr(thing.raw, field, getattr(fresh, field))
+        setattr(owner.raw, field, getattr(fresh, field))
 
 
 def share_buffer(tensor: Tensor, buffer: DataBuffer) -> None:
@@ -178,12 +178,12 @@ def drop_views(
     """
     if not unwanted:
         return
-    gone = set(unwanted)
+    dropped = set(unwanted)
     for op in unwanted:
         for t in op.outputs:
             t.is_view = not merge
             for consumer in t.consumers if merge else ():
                 consumer.inputs = [op.inputs[0] if x is t else x for x in consumer.inputs]
-    graph.ops = [op for op in graph.ops if op not in gone]
+    graph.ops = [op for op in graph.ops if op not in dropped]
     link([graph])
     drop_unused(model, graph)

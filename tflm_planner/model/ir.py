@@ -84,6 +84,11 @@ class Tensor:
         return -(-math.prod(self.shape or ()) * (element_bits(self.type) or 0) // 8)
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether its bytes are stored without the zeros (TFLM reads such data as dense)."""
+        return self.raw.sparsity is not None
+
+    @property
     def type_name(self) -> str:
         """Lower-case type name, e.g. "int8"."""
         return type_name(self.type)

@@ -166,13 +166,13 @@ def pack(model: Any, aligned: list[Bytes], at_most: int = 0) -> bytes:
     end, so that one with aligned arrays is a multiple of 16 long; bytes that nobody needs at the
     end, cut off again, let it end anywhere.
     """
-    packed = _packed(model, aligned, 0)
+    packed = _build(model, aligned, 0)
     if not at_most < len(packed) < at_most + ALIGNMENT:
         return packed
-    return min((packed, *(_packed(model, aligned, n) for n in (4, 8, 12))), key=len)
+    return min((packed, *(_build(model, aligned, n) for n in (4, 8, 12))), key=len)
 
 
-def _packed(model: Any, aligned: list[Bytes], cut: int) -> bytes:
+def _build(model: Any, aligned: list[Bytes], cut: int) -> bytes:
     """The flatbuffer, built before `cut` bytes that are then left out."""
     builder: Any = Builder(aligned)
     builder.Pad(cut)

@@ -73,7 +73,7 @@ def _at(items: Sequence[T], index: int, what: str) -> T:
     return items[int(index)]
 
 
-def _listed(vector: Any) -> list[Any]:
+def _read_vector(vector: Any) -> list[Any]:
     return [] if vector is None else list(vector)
 
 
@@ -95,14 +95,18 @@ class _Reader:
 
     def model(self) -> Model:
         raw = self._raw
-        self._buffers = [self._buffer(b) for b in _listed(raw.buffers)]
-        self._codes = [self._code(c) for c in _listed(raw.operatorCodes)]
-        self._graphs = [Graph(_text(g.name), [], [], [], [], g) for g in _listed(raw.subgraphs)]
+        self._buffers = [self._buffer(b) for b in _read_vector(raw.buffers)]
+        self._codes = [self._code(c) for c in _read_vector(raw.operatorCodes)]
+        self._graphs = [
+            Graph(_text(g.name), [], [], [], [], g) for g in _read_vector(raw.subgraphs)
+        ]
         for graph in self._graphs:
             self._fill(graph)
-        metadata = [self._metadata(m) for m in _listed(raw.metadata)]
-        legacy = [_at(self._buffers, i, "metadata_buffer") for i in _listed(raw.metadataBuffer)]
-        signatures = [self._signature(s) for s in _listed(raw.signatureDefs)]
+        metadata = [self._metadata(m) for m in _read_vector(raw.metadata)]
+        legacy = [
+            _at(self._buffers, i, "metadata_buffer") for i in _read_vector(raw.metadataBuffer)
+        ]
+        signatures = [self._signature(s) for s in _read_vector(raw.signatureDefs)]
         model = Model(
             self._graphs, self._codes, self._buffers, metadata, legacy, signatures, raw,
             file_size=len(self._data),
@@ -134,11 +138,15 @@ class _Reader:
 
     def _fill(self, graph: Graph) -> None:
         raw = graph.raw
-        graph.tensors = [self._tensor(t) for t in _listed(raw.tensors)]
+        graph.tensors = [self._tensor(t) for t in _read_vector(raw.tensors)]
         where = f"sub-graph {shown(graph.name)}"
-        graph.inputs = [_at(graph.tensors, i, f"inputs of {where}") for i in _listed(raw.inputs)]
-        graph.outputs = [_at(graph.tensors, i, f"outputs of {where}") for i in _listed(raw.outputs)]
-        graph.ops = [self._op(o, graph) for o in _listed(raw.operators)]
+        graph.inputs = [
+            _at(graph.tensors, i, f"inputs of {where}") for i in _read_vector(raw.inputs)
+        ]
+        graph.outputs = [
+            _at(graph.tensors, i, f"outputs of {where}") for i in _read_vector(raw.outputs)
+        ]
+        graph.ops = [self._op(o, graph) for o in _read_vector(raw.operators)]
         _blank(raw, "tensors", "inputs", "outputs", "operators")
 
     def _tensor(self, raw: Any) -> Tensor:
@@ -168,11 +176,11 @@ class _Reader:
             custom = self._external(offset, size, "a custom operator's options")
         op = Op(
             code=_at(self._codes, raw.opcodeIndex, where),
-            inputs=[None if i == -1 else _at(tensors, i, where) for i in _listed(raw.inputs)],
-            outputs=[_at(tensors, i, where) for i in _listed(raw.outputs)],
-            intermediates=[_at(tensors, i, where) for i in _listed(raw.intermediates)],
+            inputs=[None if i == -1 else _at(tensors, i, where) for i in _read_vector(raw.inputs)],
+            outputs=[_at(tensors, i, where) for i in _read_vector(raw.outputs)],
+            intermediates=[_at(tensors, i, where) for i in _read_vector(raw.intermediates)],
             options=raw.builtinOptions,
-            graphs=self._called(raw, where),
+            graphs=self._read_graph_references(raw, where),
             custom_options=custom,
             custom_options_external=external,
             raw=raw,
@@ -183,7 +191,7 @@ class _Reader:
         _blank(raw, "inputs", "outputs", "intermediates")
         return op
 
-    def _called(self, raw: Any, where: str) -> dict[str, list[Graph]]:
+    def _read_graph_references(self, raw: Any, where: str) -> dict[str, list[Graph]]:
         """References in `builtin_options` and `builtin_options_2`; -1 stays in the options."""
         called: dict[str, list[Graph]] = {}
         for options in (raw.builtinOptions, raw.builtinOptions2):
@@ -207,7 +215,7 @@ class _Reader:
         def maps(entries: Any) -> list[tuple[str, Tensor]]:
             return [
                 (_text(e.name), _at(graph.tensors, e.tensorIndex, f"signature {shown(key)}"))
-                for e in _listed(entries)
+                for e in _read_vector(entries)
             ]
 
         signature = Signature(key, graph, maps(raw.inputs), maps(raw.outputs), raw)
@@ -259,7 +267,7 @@ class _Writer:
         raw.signatureDefs = _list([self._signature(s) for s in model.signatures], raw.signatureDefs)
         return raw
 
-    def _outside(self, owner: Any, fields: tuple[str, str], data: schema.Bytes) -> None:
+    def _place_behind(self, owner: Any, fields: tuple[str, str], data: schema.Bytes) -> None:
         """Register data that goes behind the flatbuffer. Its offset is known only when the
         flatbuffer is packed; a number that no other has holds its place until then."""
         self._external.append((owner, fields, data))
@@ -269,7 +277,7 @@ class _Writer:
     def _buffer(self, buffer: DataBuffer) -> Any:
         raw = copy(buffer.raw)
         if buffer.external and buffer.data is not None:
-            self._outside(raw, ("offset", "size"), buffer.data)
+            self._place_behind(raw, ("offset", "size"), buffer.data)
         elif buffer.data is not None:
             raw.data = buffer.data
             self._aligned.append(buffer.data)
@@ -303,16 +311,16 @@ class _Writer:
         raw.inputs = _vector(refs, raw.inputs)
         raw.outputs = _vector((index[t] for t in op.outputs), raw.outputs)
         raw.intermediates = _vector((index[t] for t in op.intermediates), raw.intermediates)
-        raw.builtinOptions = self._with_graphs(op.options, op)
-        raw.builtinOptions2 = self._with_graphs(raw.builtinOptions2, op)
+        raw.builtinOptions = self._write_graph_references(op.options, op)
+        raw.builtinOptions2 = self._write_graph_references(raw.builtinOptions2, op)
         if op.custom_options_external and op.custom_options is not None:
             fields = ("largeCustomOptionsOffset", "largeCustomOptionsSize")
-            self._outside(raw, fields, op.custom_options)
+            self._place_behind(raw, fields, op.custom_options)
         else:
             raw.customOptions = op.custom_options
         return raw
 
-    def _with_graphs(self, options: Any, op: Op) -> Any:
+    def _write_graph_references(self, options: Any, op: Op) -> Any:
         fields = [f for f in _graph_fields(options) if f in op.graphs]
         if not fields:
             return options
@@ -359,5 +367,5 @@ def _list(items: list[Any], before: Any) -> list[Any] | None:
 
 
 def _vector(indices: Iterable[int], before: Any) -> Any:
-    made = np.fromiter(indices, np.int32)
-    return None if before is None and made.size == 0 else made
+    vector = np.fromiter(indices, np.int32)
+    return None if before is None and vector.size == 0 else vector

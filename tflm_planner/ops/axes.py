@@ -63,18 +63,18 @@ def axis_map(op: Op) -> AxisMap:
         return AxisMap()
     if len(op.inputs) < _OPERANDS.get(op.kind, 1):
         return AxisMap()
-    found = rule(op)
-    return found if _refers_to_axes(found, op) else AxisMap()
+    rule_map = rule(op)
+    return rule_map if _refers_to_axes(rule_map, op) else AxisMap()
 
 
-def _refers_to_axes(found: AxisMap, op: Op) -> bool:
+def _refers_to_axes(axis_links: AxisMap, op: Op) -> bool:
     """Whether the tensors have all axes that are named: not those of an operator whose constants
     and shapes contradict each other, which no runtime runs."""
     operands = [len(shape_of(t)) for t in op.inputs]
     results = [len(shape_of(t)) for t in op.outputs]
-    read = [(k.operand, k.axis) for k in (*found.links, *found.picks)]
-    return all(0 <= a < operands[i] for i, a in (*read, *found.reduces)) and all(
-        0 <= k.out_axis < results[k.result] for k in found.links
+    read = [(k.operand, k.axis) for k in (*axis_links.links, *axis_links.picks)]
+    return all(0 <= a < operands[i] for i, a in (*read, *axis_links.reduces)) and all(
+        0 <= k.out_axis < results[k.result] for k in axis_links.links
     )
 
 
@@ -131,7 +131,7 @@ def _softmax(op: Op) -> AxisMap:
     return AxisMap(tuple(k for k in _element_wise(op).links if k.out_axis != last))
 
 
-def _padded(op: Op) -> AxisMap:
+def _map_of_pad(op: Op) -> AxisMap:
     pads = integers(op.inputs[1])
     shape = shape_of(op.inputs[0])
     if pads is None or len(pads) != 2 * len(shape):
@@ -139,7 +139,7 @@ def _padded(op: Op) -> AxisMap:
     return AxisMap(tuple(AxisLink(0, a, a, Same(-pads[2 * a])) for a in range(len(shape))))
 
 
-def _joined(op: Op) -> AxisMap:
+def _map_of_concatenation(op: Op) -> AxisMap:
     out = shape_of(op.outputs[0])
     axis = _option(op, "axis") % max(len(out), 1)
     links: list[AxisLink] = []
@@ -170,7 +170,7 @@ def _split(op: Op) -> AxisMap:
     return AxisMap(tuple(links))
 
 
-def _packed(op: Op) -> AxisMap:
+def _map_of_pack(op: Op) -> AxisMap:
     """Operands side by side along a new axis, which no operand has."""
     axis = _option(op, "axis") % max(len(shape_of(op.outputs[0])), 1)
     ranks = [len(shape_of(t)) for t in op.inputs]
@@ -178,7 +178,7 @@ def _packed(op: Op) -> AxisMap:
     return AxisMap(tuple(links))
 
 
-def _unpacked(op: Op) -> AxisMap:
+def _map_of_unpack(op: Op) -> AxisMap:
     rank = len(shape_of(op.inputs[0]))
     axis = _option(op, "axis") % max(rank, 1)
     links: list[AxisLink] = []
@@ -188,14 +188,14 @@ def _unpacked(op: Op) -> AxisMap:
     return AxisMap(tuple(links), picks=tuple(picks))
 
 
-def _sliced(op: Op) -> AxisMap:
+def _map_of_slice(op: Op) -> AxisMap:
     begin, rank = integers(op.inputs[1]), len(shape_of(op.outputs[0]))
     if begin is None or len(begin) != rank:
         return AxisMap()
     return AxisMap(tuple(AxisLink(0, a, a, Same(begin[a])) for a in range(rank)))
 
 
-def _strided(op: Op) -> AxisMap:
+def _map_of_strided_slice(op: Op) -> AxisMap:
     """Every so many indices; axes of which one index is taken may vanish."""
     taken = strides_of(op)
     if taken is None:
@@ -221,19 +221,19 @@ def strides_of(op: Op) -> list[tuple[int, int, bool]] | None:
         return None
     if _option(op, "offset"):
         return None
-    found: list[tuple[int, int, bool]] = []
+    per_axis: list[tuple[int, int, bool]] = []
     for axis, size in enumerate(shape):
         first = 0 if _option(op, "beginMask") >> axis & 1 else begin[axis]
         first = min(max(first + size if first < 0 else first, 0), size)
-        found.append((first, strides[axis], bool(_option(op, "shrinkAxisMask") >> axis & 1)))
-    left = [t for t in found if not t[2]]
+        per_axis.append((first, strides[axis], bool(_option(op, "shrinkAxisMask") >> axis & 1)))
+    left = [t for t in per_axis if not t[2]]
     out = shape_of(op.outputs[0])
-    if len(left) != len(out) or any(t[0] >= n for t, n in zip(found, shape, strict=True)):
+    if len(left) != len(out) or any(t[0] >= n for t, n in zip(per_axis, shape, strict=True)):
         return None
-    return found
+    return per_axis
 
 
-def _reshaped(op: Op) -> AxisMap:
+def _map_of_reshape(op: Op) -> AxisMap:
     """Axes that stay apart: of the same size, with as many elements before them."""
     source, out = shape_of(op.inputs[0]), shape_of(op.outputs[0])
     links = [
@@ -245,14 +245,14 @@ def _reshaped(op: Op) -> AxisMap:
     return AxisMap(tuple(links))
 
 
-def _transposed(op: Op) -> AxisMap:
+def _map_of_transpose(op: Op) -> AxisMap:
     order = integers(op.inputs[1])
     if order is None or len(order) != len(shape_of(op.outputs[0])):
         return AxisMap()
     return AxisMap(tuple(AxisLink(0, a, j) for j, a in enumerate(order)))
 
 
-def _fully_connected(op: Op) -> AxisMap:
+def _map_of_fully_connected(op: Op) -> AxisMap:
     """Data (.., Ci), weights (Co, Ci), result (.., Co)."""
     data, out = shape_of(op.inputs[0]), shape_of(op.outputs[0])
     rows = range(len(out) - 1) if data[:-1] == out[:-1] else ()
@@ -271,28 +271,28 @@ def _batch_matmul(op: Op) -> AxisMap:
         return AxisMap()
     links: list[AxisLink] = []
     reduces: list[tuple[int, int]] = []
-    turned = (_option(op, "adjX"), _option(op, "adjY"))
+    transposed = (_option(op, "adjX"), _option(op, "adjY"))
     for i, own in enumerate((rank - 2, rank - 1)):
         shape = shape_of(op.inputs[i])
         lead = rank - len(shape)
         links += [
             AxisLink(i, a, a + lead) for a in range(len(shape) - 2) if shape[a] == out[a + lead]
         ]
-        kept = len(shape) - (1 + i if turned[i] else 2 - i)
-        links.append(AxisLink(i, kept, own))
-        reduces.append((i, 2 * len(shape) - 3 - kept))
+        outer_axis = len(shape) - (1 + i if transposed[i] else 2 - i)
+        links.append(AxisLink(i, outer_axis, own))
+        reduces.append((i, 2 * len(shape) - 3 - outer_axis))
     return AxisMap(tuple(links), tuple(reduces))
 
 
-def _reduced(op: Op) -> AxisMap:
+def _map_of_reduction(op: Op) -> AxisMap:
     axes, shape = integers(op.inputs[1]), shape_of(op.inputs[0])
     if axes is None or any(not -len(shape) <= a < len(shape) for a in axes):
         return AxisMap()
-    gone = {a % len(shape) for a in axes}
+    reduced_axes = {a % len(shape) for a in axes}
     keep = bool(_option(op, "keepDims"))
-    left = [a for a in range(len(shape)) if a not in gone]
+    left = [a for a in range(len(shape)) if a not in reduced_axes]
     links = [AxisLink(0, a, a if keep else j) for j, a in enumerate(left)]
-    return AxisMap(tuple(links), tuple((0, a) for a in sorted(gone)))
+    return AxisMap(tuple(links), tuple((0, a) for a in sorted(reduced_axes)))
 
 
 def _transposed_convolution(op: Op) -> AxisMap:
@@ -309,7 +309,7 @@ def _transposed_convolution(op: Op) -> AxisMap:
     return AxisMap(tuple(links), ((2, 3), (1, 3)))
 
 
-def _resized(op: Op) -> AxisMap:
+def _map_of_resize(op: Op) -> AxisMap:
     """Batch, channels, and rows and columns where tiles can have the ratio of the whole."""
     if any(len(shape_of(t)) != 4 for t in (op.inputs[0], op.outputs[0])):
         return AxisMap()
@@ -333,19 +333,19 @@ _RULES: dict[str, Callable[[Op], AxisMap]] = {
     **dict.fromkeys(
         ("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D"), _from_window
     ),
-    **dict.fromkeys(("PAD", "PADV2"), _padded),
+    **dict.fromkeys(("PAD", "PADV2"), _map_of_pad),
     **dict.fromkeys(("SPLIT", "SPLIT_V"), _split),
-    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _reshaped),
-    **dict.fromkeys(("MEAN", "SUM"), _reduced),
-    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resized),
+    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), _map_of_reshape),
+    **dict.fromkeys(("MEAN", "SUM"), _map_of_reduction),
+    **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _map_of_resize),
     "SOFTMAX": _softmax,
-    "CONCATENATION": _joined,
-    "PACK": _packed,
-    "UNPACK": _unpacked,
-    "SLICE": _sliced,
-    "STRIDED_SLICE": _strided,
-    "TRANSPOSE": _transposed,
-    "FULLY_CONNECTED": _fully_connected,
+    "CONCATENATION": _map_of_concatenation,
+    "PACK": _map_of_pack,
+    "UNPACK": _map_of_unpack,
+    "SLICE": _map_of_slice,
+    "STRIDED_SLICE": _map_of_strided_slice,
+    "TRANSPOSE": _map_of_transpose,
+    "FULLY_CONNECTED": _map_of_fully_connected,
     "BATCH_MATMUL": _batch_matmul,
     "TRANSPOSE_CONV": _transposed_convolution,
 }

@@ -30,7 +30,7 @@ def _is_outermost(shape: tuple[int, ...], axis: int) -> bool:
     return 0 <= axis < len(shape) and math.prod(shape[:axis]) == 1
 
 
-def _joined(op: Op) -> Iterator[Sharing]:
+def _views_of_concatenation(op: Op) -> Iterator[Sharing]:
     """CONCATENATION along an axis; PACK makes a new one. Both count it in the result."""
     (out,) = op.outputs
     shape = out.shape or ()
@@ -41,28 +41,28 @@ def _joined(op: Op) -> Iterator[Sharing]:
         yield from _parts_of(out, op.operands(), parts_are_operands=True)
 
 
-def _unpacked(op: Op) -> Iterator[Sharing]:
-    whole = op.operands()[0]
-    axis = op.options.axis + (len(whole.shape or ()) if op.options.axis < 0 else 0)
-    if _is_outermost(whole.shape or (), axis):
-        yield from _parts_of(whole, op.outputs, parts_are_operands=False)
+def _views_of_unpack(op: Op) -> Iterator[Sharing]:
+    container = op.operands()[0]
+    axis = op.options.axis + (len(container.shape or ()) if op.options.axis < 0 else 0)
+    if _is_outermost(container.shape or (), axis):
+        yield from _parts_of(container, op.outputs, parts_are_operands=False)
 
 
 def _split(op: Op) -> Iterator[Sharing]:
     """SPLIT reads (axis, data), SPLIT_V reads (data, sizes, axis)."""
     operands = op.operands()
-    axis_tensor, whole = (
+    axis_tensor, container = (
         (operands[0], operands[1]) if op.kind == "SPLIT" else (operands[2], operands[0])
     )
     axes = integers(axis_tensor)
     if axes is None or len(axes) != 1:
         return
-    axis = axes[0] + (len(whole.shape or ()) if axes[0] < 0 else 0)
-    if _is_outermost(whole.shape or (), axis):
-        yield from _parts_of(whole, op.outputs, parts_are_operands=False)
+    axis = axes[0] + (len(container.shape or ()) if axes[0] < 0 else 0)
+    if _is_outermost(container.shape or (), axis):
+        yield from _parts_of(container, op.outputs, parts_are_operands=False)
 
 
-def _strided(op: Op) -> Iterator[Sharing]:
+def _views_of_strided_slice(op: Op) -> Iterator[Sharing]:
     """STRIDED_SLICE in steps of one, with its limits written out."""
     begin, end, steps = (integers(t) for t in op.operands()[1:4])
     shape = op.operands()[0].shape or ()
@@ -78,17 +78,17 @@ def _strided(op: Op) -> Iterator[Sharing]:
         yield from _part(op.operands()[0], op.outputs[0], begin)
 
 
-def _sliced(op: Op) -> Iterator[Sharing]:
-    whole, begin_tensor = op.operands()[:2]
+def _views_of_slice(op: Op) -> Iterator[Sharing]:
+    container, begin_tensor = op.operands()[:2]
     (part,) = op.outputs
     begin = integers(begin_tensor)
     if begin is not None:
-        yield from _part(whole, part, begin)
+        yield from _part(container, part, begin)
 
 
-def _part(whole: Tensor, part: Tensor, begin: list[int]) -> Iterator[Sharing]:
+def _part(container: Tensor, part: Tensor, begin: list[int]) -> Iterator[Sharing]:
     """`part` is the box of `whole` that starts at `begin`."""
-    shape, taken = whole.shape or (), part.shape or ()
+    shape, taken = container.shape or (), part.shape or ()
     if len(begin) != len(shape) or len(taken) != len(shape):
         return
     cut = [i for i in range(len(shape)) if taken[i] != shape[i]]
@@ -97,21 +97,25 @@ def _part(whole: Tensor, part: Tensor, begin: list[int]) -> Iterator[Sharing]:
     if any(b < 0 or b + n > whole_n for b, n, whole_n in zip(begin, taken, shape, strict=True)):
         return
     skipped = begin[cut[0]] * math.prod(shape[cut[0] + 1 :]) if cut else 0
-    element, rest = divmod(whole.nbytes, max(whole.elements, 1))
+    element, rest = divmod(container.nbytes, max(container.elements, 1))
     if not rest:  # not for types smaller than a byte
-        yield Sharing(whole, part, distance=skipped * element, exclusive=True, same_bytes=True)
+        yield Sharing(container, part, distance=skipped * element, exclusive=True, same_bytes=True)
 
 
-def _parts_of(whole: Tensor, parts: list[Tensor], *, parts_are_operands: bool) -> Iterator[Sharing]:
+def _parts_of(
+    container: Tensor, parts: list[Tensor], *, parts_are_operands: bool
+) -> Iterator[Sharing]:
     """The parts lie one behind the other in `whole`."""
-    if sum(p.nbytes for p in parts) != whole.nbytes or any(p.type != whole.type for p in parts):
+    if sum(p.nbytes for p in parts) != container.nbytes or any(
+        p.type != container.type for p in parts
+    ):
         return
     at = 0
     for part in parts:
         if parts_are_operands and not part.is_constant:
-            yield Sharing(part, whole, distance=-at, exclusive=False, same_bytes=True)
+            yield Sharing(part, container, distance=-at, exclusive=False, same_bytes=True)
         elif not parts_are_operands:
-            yield Sharing(whole, part, distance=at, exclusive=False, same_bytes=True)
+            yield Sharing(container, part, distance=at, exclusive=False, same_bytes=True)
         at += part.nbytes
 
 
@@ -121,8 +125,8 @@ def consecutive_rows(op: Op) -> tuple[int, int] | None:
     operands = op.operands()
     if len(operands) != 2 or len(op.outputs) != 1 or op.options is None:
         return None
-    whole, rows = operands
-    at, shape = integers(rows), whole.shape or ()
+    container, rows = operands
+    at, shape = integers(rows), container.shape or ()
     axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
     if at is None or getattr(op.options, "batchDims", 0) or not _is_outermost(shape, axis):
         return None
@@ -135,7 +139,9 @@ def consecutive_rows(op: Op) -> tuple[int, int] | None:
         and at[0] >= 0
         and at[-1] < _size(shape, axis)
     )
-    known = whole.type == op.outputs[0].type and not whole.is_constant and whole.nbytes > 0
+    known = (
+        container.type == op.outputs[0].type and not container.is_constant and container.nbytes > 0
+    )
     return (at[0], len(at)) if fits and known else None
 
 
@@ -143,28 +149,28 @@ def _size(shape: tuple[int, ...], axis: int) -> int:
     return shape[axis]
 
 
-def _gathered(op: Op) -> Iterator[Sharing]:
+def _views_of_gather(op: Op) -> Iterator[Sharing]:
     """One copy for each row."""
     rows = consecutive_rows(op)
     if rows is not None:
-        whole, part = op.operands()[0], op.outputs[0]
+        container, part = op.operands()[0], op.outputs[0]
         skipped = rows[0] * (part.nbytes // rows[1])
-        yield Sharing(whole, part, distance=skipped, exclusive=True, same_bytes=True)
+        yield Sharing(container, part, distance=skipped, exclusive=True, same_bytes=True)
 
 
-def _updated(op: Op) -> Iterator[Sharing]:
+def _views_of_update(op: Op) -> Iterator[Sharing]:
     """DYNAMIC_UPDATE_SLICE: the operand is copied only where the result lies elsewhere."""
     operand, result = op.operands()[0], op.outputs[0]
     if operand.shape == result.shape and operand.type == result.type:
         yield Sharing(operand, result, distance=0, exclusive=True)
 
 
-register(OpSpec(_gathered, operands=2, needs_options=True), "GATHER")
-register(OpSpec(_updated, operands=3), "DYNAMIC_UPDATE_SLICE")
+register(OpSpec(_views_of_gather, operands=2, needs_options=True), "GATHER")
+register(OpSpec(_views_of_update, operands=3), "DYNAMIC_UPDATE_SLICE")
 register(OpSpec(_same_bytes), "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
-register(OpSpec(_joined, needs_options=True), "CONCATENATION", "PACK")
-register(OpSpec(_unpacked, many_results=True, needs_options=True), "UNPACK")
+register(OpSpec(_views_of_concatenation, needs_options=True), "CONCATENATION", "PACK")
+register(OpSpec(_views_of_unpack, many_results=True, needs_options=True), "UNPACK")
 register(OpSpec(_split, operands=2, many_results=True), "SPLIT")
 register(OpSpec(_split, operands=3, many_results=True), "SPLIT_V")
-register(OpSpec(_sliced, operands=3), "SLICE")
-register(OpSpec(_strided, operands=4, needs_options=True), "STRIDED_SLICE")
+register(OpSpec(_views_of_slice, operands=3), "SLICE")
+register(OpSpec(_views_of_strided_slice, operands=4, needs_options=True), "STRIDED_SLICE")

@@ -75,10 +75,10 @@ class Resize:
     def _bilinear(self, row: int) -> Taps:
         """Fixed point with ten bits after the point."""
         one = 1 << 10
-        whole, parts = self.size, self.out
+        size, parts = self.size, self.out
         if self.align_corners and self.out > 1:
-            whole, parts = self.size - 1, self.out - 1
-        scale = (one * whole + parts // 2) // parts
+            size, parts = self.size - 1, self.out - 1
+        scale = (one * size + parts // 2) // parts
         place = row * scale + (scale // 2 - one // 2 if self.half_pixel else 0)
         lower = max(place // one, 0)
         upper = min((place + one - 1) // one, self.size - 1)

@@ -113,12 +113,12 @@ def window_of(op: Op) -> Window | None:
         return None
     if len(data.shape or ()) != 4 or len(result.shape or ()) != 4 or not data.nbytes:
         return None
-    if data.type_name not in _ELEMENT or not all(_fixed(t) for t in op.inputs[1:]):
+    if data.type_name not in _ELEMENT or not all(_constant_size(t) for t in op.inputs[1:]):
         return None
     return reader(op, data, result)
 
 
-def _fixed(tensor: Tensor | None) -> bool:
+def _constant_size(tensor: Tensor | None) -> bool:
     return tensor is None or tensor.is_constant
 
 

@@ -52,7 +52,7 @@ from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.arena.uncertainty import bound_of
 from tflm_planner.tflm.liveness import (
     planning_problem,
-    timeline,
+    timeline_of,
 )
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.target_kernels import kernels_of
@@ -282,7 +282,7 @@ def problem(source: Source, options: MemoryOptions | None = None) -> tuple[Probl
     one it carries, or TFLM's own."""
     options = options or MemoryOptions()
     model = read_model(load(source))
-    line = timeline(model, options.kernels.scratch_of)
+    line = timeline_of(model, options.kernels.scratch_of)
     plan = placement_of(line, carried_plan(model)).plan
     return planning_problem(line, options.input_overlaps_of), plan
 

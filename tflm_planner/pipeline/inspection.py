@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tflm_planner.memory.bounds import live_bytes
 from tflm_planner.memory.problem import Problem
 from tflm_planner.model.ir import Model, Tensor
+from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model
 from tflm_planner.report.document import HeadLimits, HostRuntime, MemoryMap
 from tflm_planner.report.memory_map import live_between_operators, memory_map
@@ -16,13 +17,12 @@ from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.liveness import (
     Timeline,
     planning_problem,
-    timeline,
+    timeline_of,
 )
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.tflm.targets import HOST_RUNTIME, Target, load_target
 from tflm_planner.transforms.attach_plan import carried_plan
-from tflm_planner.transforms.normalize import entry_graphs
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def arena_in(data: bytes, target: Target) -> tuple[Model, Arena]:
 def inspect_model(model: Model, on: TargetKernels, *, dialect: bool = False) -> Inspection:
     """The model with the plan that it carries, or as TFLM plans it itself. `dialect`: it is in
     the TFLM dialect, where life spans say nothing of a plan's legality."""
-    line = timeline(model, on.scratch_of)
+    line = timeline_of(model, on.scratch_of)
     offsets = carried_plan(model)
     placement = placement_of(line, offsets)
     figures = arena_of(model, on.target, offsets)
@@ -108,7 +108,7 @@ def _notes_on_plan(model: Model, offsets: dict[Tensor, int], on: TargetKernels) 
 def plan_faults(model: Model, offsets: Mapping[Tensor, int], on: TargetKernels) -> tuple[str, ...]:
     """That a plan which a model carries is none for this target: made for other kernels, say. Of
     models in the TFLM dialect nothing can be told so."""
-    line = timeline(model, on.scratch_of, entries=entry_graphs(model))
+    line = timeline_of(model, on.scratch_of, entries=entry_graphs(model))
     wrong = placement_of(line, offsets).violations(on.input_overlaps_of)
     if not wrong:
         return ()

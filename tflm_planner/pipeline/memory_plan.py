@@ -18,6 +18,7 @@ from tflm_planner.memory.order import Dag, Method, OrderResult, best_order
 from tflm_planner.memory.problem import Overlap, Plan, Problem
 from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.garbage import no_collection
 from tflm_planner.support.stopping import Stop
@@ -27,7 +28,7 @@ from tflm_planner.tflm.liveness import (
     loop_aliases,
     no_input_overlaps,
     planning_problem,
-    timeline,
+    timeline_of,
     view_aliases,
     with_input_overlaps,
 )
@@ -36,7 +37,7 @@ from tflm_planner.tflm.sharing import taken_input_overlaps
 from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dilate import Dilate, Undilate, dilatable
-from tflm_planner.transforms.normalize import Normalize, entry_graphs
+from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.reorder import (
     ChosenOrder,
     OrderProblem,
@@ -176,7 +177,7 @@ def _from_recipe(
     recipe = options.recipe
     assert recipe is not None
     found = _order(model, options, frames, quick_order(recipe.schedule))
-    line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     problem = planning_problem(line, options.input_overlaps_of)
     plan = pack(problem, _required(line, model, options), recipe.rounds)
     height, bound = plan.height(problem), live_bound(problem)
@@ -255,7 +256,7 @@ def _no_worse(
     line = best.line
     if found != file_order:
         _apply(model, file_order)
-        line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
+        line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     own = placement_of(line)
     head = own.head
     if head >= best.head:
@@ -359,7 +360,7 @@ def _plan(
     say: Progress,
     stop: Stop,
 ) -> MemoryPlan:
-    line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     best: MemoryPlan | None = None
     plain = planning_problem(line)
     full = with_input_overlaps(plain, line, options.input_overlaps_of) if options.overlap else plain

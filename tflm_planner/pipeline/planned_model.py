@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tflm_planner.memory.problem import Plan, Problem, validate
 from tflm_planner.model.edit import lend_names
 from tflm_planner.model.ir import Model, Tensor
+from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.advice import advice
 from tflm_planner.pipeline.by_hand import tiling_by_hand
@@ -27,7 +28,7 @@ from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.stopping import Stop, StoppedError
 from tflm_planner.tflm.element_types import newly_unsupported
 from tflm_planner.tflm.lean.pool import WritePool
-from tflm_planner.tflm.liveness import planning_problem, timeline
+from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.sharing import replay_all, shared_in_place, taken_input_overlaps
@@ -46,7 +47,6 @@ from tflm_planner.tiling.search import (
 )
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
-from tflm_planner.transforms.normalize import entry_graphs
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
 
@@ -395,7 +395,7 @@ def _write_and_check(candidate: MemoryPlan, options: MemoryOptions) -> PlannedMo
     model = read_model(written.data)
     lend_names(model, written.names)
     offsets = carried_plan(model)
-    line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     if offsets is None:
         raise UnsoundPlanError("the plan is not in the file that was made; please report it")
     plan = placement_of(line, offsets).plan

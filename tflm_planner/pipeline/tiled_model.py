@@ -14,14 +14,15 @@ from dataclasses import replace
 
 from tflm_planner.model.edit import Snapshot, reorder
 from tflm_planner.model.ir import Model
+from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.memory_plan import MemoryOptions, MemoryPlan
 from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.tflm.kernels.scratch import reference_scratch
-from tflm_planner.tflm.liveness import timeline
+from tflm_planner.tflm.liveness import timeline_of
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop, Dialect, scratch_faults
-from tflm_planner.transforms.normalize import Normalize, entry_graphs
+from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
@@ -61,7 +62,7 @@ def into_dialect(candidate: MemoryPlan, options: MemoryOptions) -> list[str]:
     """
     model, offsets = candidate.model, candidate.offsets
     rules = (options.kernels.scratch_of, reference_scratch)
-    before_dialect = [timeline(model, rule, entries=entry_graphs(model)) for rule in rules]
+    before_dialect = [timeline_of(model, rule, entries=entry_graphs(model)) for rule in rules]
     faults: list[str] = []
     for outputs in (True, False):
         before = Snapshot(model)

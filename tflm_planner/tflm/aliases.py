@@ -60,8 +60,8 @@ def equal_tensors(ops: Iterable[Op]) -> Iterator[EqualPair]:
                 wholes.setdefault(s.operand, []).append((s.result, -s.distance))
     members: dict[Tensor, list[tuple[Tensor, int]]] = {}
     for tensor in tensors:
-        for whole, offset in _containers(tensor, wholes):
-            members.setdefault(whole, []).append((tensor, offset))
+        for container, offset in _containers(tensor, wholes):
+            members.setdefault(container, []).append((tensor, offset))
     seen: set[tuple[Tensor, Tensor, int]] = set()
     for inside in members.values():
         inside.sort(key=lambda m: m[1])
@@ -79,14 +79,14 @@ def _containers(
     tensor: Tensor, wholes: dict[Tensor, list[tuple[Tensor, int]]]
 ) -> list[tuple[Tensor, int]]:
     """Tensors that contain `tensor`, itself first, each with the offset of `tensor` in it."""
-    found = [(tensor, 0)]
+    containers = [(tensor, 0)]
     seen = {(tensor, 0)}
-    for inner, offset in found:
-        for whole, more in wholes.get(inner, ()):
-            if (whole, offset + more) not in seen:
-                seen.add((whole, offset + more))
-                found.append((whole, offset + more))
-    return found
+    for inner, offset in containers:
+        for container, more in wholes.get(inner, ()):
+            if (container, offset + more) not in seen:
+                seen.add((container, offset + more))
+                containers.append((container, offset + more))
+    return containers
 
 
 @dataclass(frozen=True, slots=True)

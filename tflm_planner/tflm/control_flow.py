@@ -76,7 +76,7 @@ def while_calls(
 
     scopes: of each operator. entered: of each graph, for every time that it is entered.
     """
-    found: list[Call] = []
+    calls: list[Call] = []
     for op in ops:
         if op.kind != "WHILE" or len(scopes.get(op, ())) != 1:
             continue
@@ -87,8 +87,8 @@ def while_calls(
         once = all(len(entered.get(g, ())) == 1 for g in (condition, body))
         ends = (op.outputs, condition.inputs, body.inputs, body.outputs)
         if once and all(len(e) == len(op.inputs) for e in ends):
-            found.append(Call(op, scopes[op][0], entered[condition][0], entered[body][0]))
-    return found
+            calls.append(Call(op, scopes[op][0], entered[condition][0], entered[body][0]))
+    return calls
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,13 @@ class Branching:
     branches: tuple[tuple[Graph, Span], ...]
 
     def idle_spans(
-        self, last: Mapping[Tensor, int], kept: set[Tensor]
+        self, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
     ) -> Iterator[tuple[Tensor, Span]]:
         """As `idle_spans` of a loop says."""
         entries = [span[0] for _, span in self.branches]
         ends = [span[1] for _, span in self.branches]
         for x in dict.fromkeys(t for t in self.op.inputs[1:] if t is not None):
-            if last.get(x) == self.whole[1] and x not in kept:
+            if last.get(x) == self.whole[1] and x not in graph_outputs:
                 for low, high in zip(entries, (*entries[1:], self.whole[1] + 1), strict=True):
                     yield x, (low + 1, high - 1)
         for w in self.op.outputs:
@@ -115,13 +115,13 @@ class Branching:
                 yield w, (low + 1, high - 1)
 
     def over_by_then(
-        self, last: Mapping[Tensor, int], kept: set[Tensor]
+        self, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """(tensor, result) where the last operator of a branch reads the tensor last: the result
         is written in the same scope, but after that."""
         for graph, (_, end) in self.branches:
             for t in graph.tensors:
-                if last.get(t) == end and t not in kept:
+                if last.get(t) == end and t not in graph_outputs:
                     yield from ((t, w) for w in self.op.outputs)
 
     def same_places(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -139,7 +139,7 @@ def if_calls(
     ops: list[Op], scopes: Mapping[Op, list[Span]], entered: Mapping[Graph, list[Span]]
 ) -> list[Branching]:
     """The IFs that can be followed, as `while_calls`."""
-    found: list[Branching] = []
+    branchings: list[Branching] = []
     for op in ops:
         if op.kind != "IF" or len(scopes.get(op, ())) != 1:
             continue
@@ -152,19 +152,19 @@ def if_calls(
             for g in graphs
         ):
             branches = sorted(((g, entered[g][0]) for g in graphs), key=lambda b: b[1])
-            found.append(Branching(op, scopes[op][0], tuple(branches)))
-    return found
+            branchings.append(Branching(op, scopes[op][0], tuple(branches)))
+    return branchings
 
 
 def idle_spans(
-    call: Call, last: Mapping[Tensor, int], kept: set[Tensor]
+    call: Call, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
 ) -> Iterator[tuple[Tensor, Span]]:
     """(tensor, scopes at which TFLM counts it though nobody needs its bytes).
 
     last: last scope of each planned tensor. kept: outputs of graphs.
     """
     for x, w, *_ in call.variables():
-        if x is not None and last.get(x) == call.whole[1] and x not in kept:
+        if x is not None and last.get(x) == call.whole[1] and x not in graph_outputs:
             yield x, (call.body[0] + 1, call.whole[1])
         yield w, (call.body[0] + 1, call.body[1] - 1)
 

@@ -21,7 +21,7 @@ from tflm_planner.ops.constants import integers
 def misdeclared(ops: Iterable[Op]) -> str | None:
     """The first operator whose result is declared otherwise than it is made, and what to do."""
     for op in ops:
-        elements, result = _made(op), op.outputs[0] if op.outputs else None
+        elements, result = _elements_made(op), op.outputs[0] if op.outputs else None
         if elements is not None and result is not None and elements != result.elements:
             declared = " x ".join(map(str, result.shape or ()))
             return (
@@ -35,20 +35,20 @@ def misdeclared(ops: Iterable[Op]) -> str | None:
     return None
 
 
-def _made(op: Op) -> int | None:
+def _elements_made(op: Op) -> int | None:
     """Elements that come out; None where that is not known."""
     if len(op.inputs) < 3 or None in op.inputs:
         return None
     data, _, edges = op.operands()[:3]
     if op.kind == "SPACE_TO_BATCH_ND":
-        return _padded(data, integers(edges))
+        return _elements_of_pad(data, integers(edges))
     if op.kind == "BATCH_TO_SPACE_ND":
         block = integers(op.operands()[1])
-        return None if block is None else _put_together(data, block, integers(edges))
+        return None if block is None else _elements_of_batch_to_space(data, block, integers(edges))
     return None
 
 
-def _padded(data: Tensor, edges: list[int] | None) -> int | None:
+def _elements_of_pad(data: Tensor, edges: list[int] | None) -> int | None:
     shape = list(data.shape or ())
     if edges is None or len(edges) > 2 * (len(shape) - 1):
         return None
@@ -57,7 +57,9 @@ def _padded(data: Tensor, edges: list[int] | None) -> int | None:
     return math.prod(shape)
 
 
-def _put_together(data: Tensor, block: list[int], edges: list[int] | None) -> int | None:
+def _elements_of_batch_to_space(
+    data: Tensor, block: list[int], edges: list[int] | None
+) -> int | None:
     """Blocks of images become one, whose edges are cut off."""
     shape = list(data.shape or ())
     if edges is None or len(edges) != 2 * len(block) or len(block) >= len(shape):

@@ -44,15 +44,15 @@ def unsupported(op: Op, target: Target) -> str | None:
 def cannot_run(ops: Iterable[Op], target: Target) -> list[str]:
     """What of a model the target's TFLM cannot run, why, and what to do: each reason once, with
     the first of its operators and its number."""
-    found: dict[str, list[str]] = {}
+    labels_by_reason: dict[str, list[str]] = {}
     for number, op in enumerate(ops):
         form = form_of(op)
         if (reason := _refusal(form, target)) is not None:
-            said = f"{reason}; {_remedy(form, target)}"
-            found.setdefault(said, []).append(f"{op.label} (number {number})")
+            text = f"{reason}; {_remedy(form, target)}"
+            labels_by_reason.setdefault(text, []).append(f"{op.label} (number {number})")
     return [
         f"{places[0]}{f' and {len(places) - 1} more' if places[1:] else ''}: {reason}"
-        for reason, places in found.items()
+        for reason, places in labels_by_reason.items()
     ]
 
 
@@ -102,13 +102,15 @@ def _refusal(form: Form, target: Target) -> str | None:
     types = None if kernel is None else kernel.types_of(form)
     if kernel is None or types is None:
         return None
-    if not library_of(target).is_read and kind in _replaced() and not _is_hybrid(operands):
+    if not library_of(target).is_read and kind in _replaced_types() and not _is_hybrid(operands):
         return None
     if types not in kernel.runs or types in _refused_by(target.kernels).get(kind, ()):
-        return f"{kind} of {_joined(kind, types)}: {_taken(kind, kernel, target)}"
-    learnt = _since(f"{kind} {' '.join(types)}", target)
+        return (
+            f"{kind} of {_types_in_words(kind, types)}: {_accepted_in_words(kind, kernel, target)}"
+        )
+    learnt = _day_learnt(f"{kind} {' '.join(types)}", target)
     if learnt is not None and day_of(target) < learnt:
-        shown = _joined(kind, types)
+        shown = _types_in_words(kind, types)
         return f"{kind} of {shown}: TFLM of {day_of(target)} cannot run it (since {learnt})"
     return None
 
@@ -124,25 +126,25 @@ class _Kernel:
     def types_of(self, form: Form) -> tuple[str, ...] | None:
         """The types that decide; None where one is missing, or was not tried."""
         _, operands, results = form
-        found: list[str] = []
+        type_names: list[str] = []
         for is_result, place in self.decided_by:
             types = results if is_result else operands
             name = types[place] if place < len(types) else None
-            if name is None or name not in _tried():
+            if name is None or name not in _tried_types():
                 return None
-            found.append(name)
-        return tuple(found)
+            type_names.append(name)
+        return tuple(type_names)
 
 
-def _joined(kind: str, types: tuple[str, ...]) -> str:
+def _types_in_words(kind: str, types: tuple[str, ...]) -> str:
     return (" to " if kind in _CONVERTS else " and ").join(types)
 
 
-def _taken(kind: str, kernel: _Kernel, target: Target) -> str:
+def _accepted_in_words(kind: str, kernel: _Kernel, target: Target) -> str:
     """The types that a kernel takes, in words."""
     refused = _refused_by(target.kernels).get(kind, frozenset[tuple[str, ...]]())
-    listed = sorted(_joined(kind, types) for types in kernel.runs - refused)
-    return f"TFLM's kernel takes {', '.join(listed)} only"
+    accepted = sorted(_types_in_words(kind, types) for types in kernel.runs - refused)
+    return f"TFLM's kernel takes {', '.join(accepted)} only"
 
 
 def _remedy(form: Form, target: Target) -> str:
@@ -184,7 +186,7 @@ def _document(name: str) -> dict[str, Any]:
 
 
 @cache
-def _tried() -> frozenset[str]:
+def _tried_types() -> frozenset[str]:
     return frozenset(_document("element_types.toml")["tried"])
 
 
@@ -204,22 +206,22 @@ def _place(text: str) -> tuple[bool, int]:
     return where == "result", int(number)
 
 
-def _pairs(listed: Iterable[str]) -> frozenset[tuple[str, ...]]:
-    return frozenset(tuple(types.split()) for types in listed)
+def _pairs(joined_names: Iterable[str]) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(types.split()) for types in joined_names)
 
 
 @cache
 def _refused_by(kernels: str) -> Mapping[str, frozenset[tuple[str, ...]]]:
     table = _document("element_types_read.toml")["refuses"].get(kernels, {})
-    return {kind: _pairs(listed) for kind, listed in table.items()}
+    return {kind: _pairs(names) for kind, names in table.items()}
 
 
 @cache
-def _replaced() -> frozenset[str]:
+def _replaced_types() -> frozenset[str]:
     return frozenset(_document("element_types_read.toml")["replaced"]["operators"])
 
 
-def _since(key: str, target: Target) -> date | None:
+def _day_learnt(key: str, target: Target) -> date | None:
     """The day on which the target's kernel learnt types; None if it always knew them."""
     entry, name = _document("element_types_read.toml")["since"].get(key), library_of(target).name
     if entry is None or entry.get("kernels", name) != name:

@@ -85,7 +85,7 @@ class Timeline:
     spans: dict[Tensor, LifeSpan]
     scopes: dict[Op, list[tuple[int, int]]] = field(default_factory=dict[Op, list[tuple[int, int]]])
     scratch: list[Scratch] = field(default_factory=list[Scratch])
-    kept: set[Tensor] = field(default_factory=set[Tensor])
+    graph_outputs: set[Tensor] = field(default_factory=set[Tensor])
     sizes: dict[Tensor, int] = field(default_factory=dict[Tensor, int])
     entered: dict[Graph, list[tuple[int, int]]] = field(
         default_factory=dict[Graph, list[tuple[int, int]]]
@@ -115,7 +115,9 @@ def planned_bytes(tensor: Tensor) -> int:
     return tensor.elements * max(bits, 8) // 8
 
 
-def timeline(model: Model, scratch_of: ScratchModel, *, entries: Sequence[Graph] = ()) -> Timeline:
+def timeline_of(
+    model: Model, scratch_of: ScratchModel, *, entries: Sequence[Graph] = ()
+) -> Timeline:
     """Simulate TFLM's life-span marking from the main graph.
 
     `entries`: further graphs that an application may invoke by themselves. TFLM leaves them out
@@ -123,27 +125,27 @@ def timeline(model: Model, scratch_of: ScratchModel, *, entries: Sequence[Graph]
     """
     sized = [(t, n) for t in model.tensors() if (n := planned_bytes(t)) > 0]
     planned = [t for t, _ in sized]
-    line = Timeline(list(model.ops()), planned, {t: LifeSpan() for t in planned})
-    line.sizes = {t: align_up(n) for t, n in sized}
-    line.kept = {t for graph in model.graphs for t in graph.outputs}
-    scope = _mark(model.main, 0, line)
+    timeline = Timeline(list(model.ops()), planned, {t: LifeSpan() for t in planned})
+    timeline.sizes = {t: align_up(n) for t, n in sized}
+    timeline.graph_outputs = {t for graph in model.graphs for t in graph.outputs}
+    scope = _mark(model.main, 0, timeline)
     for graph in entries:
-        scope = _mark(graph, scope + 1, line)
-    _find_idle(line)
-    line.scratch = [
-        Scratch(op, align_up(size), LifeSpan(line.scopes[op][0][0], line.scopes[op][-1][1]))
-        for op in line.ops
-        if op in line.scopes
+        scope = _mark(graph, scope + 1, timeline)
+    _find_idle(timeline)
+    timeline.scratch = [
+        Scratch(op, align_up(size), LifeSpan(timeline.scopes[op][0][0], timeline.scopes[op][-1][1]))
+        for op in timeline.ops
+        if op in timeline.scopes
         for size in scratch_of(op)
         if size > 0
     ]
-    return line
+    return timeline
 
 
-def _mark(graph: Graph, scope: int, line: Timeline) -> int:
+def _mark(graph: Graph, scope: int, timeline: Timeline) -> int:
     """MarkAllocationLifetimes for one graph entered at `scope`; returns the last scope."""
 
-    spans = line.spans
+    spans = timeline.spans
 
     def mark(tensors: Iterable[Tensor], at: int, *, created: bool) -> None:
         for tensor in tensors:
@@ -160,28 +162,28 @@ def _mark(graph: Graph, scope: int, line: Timeline) -> int:
         start = scope
         mark(op.outputs, scope, created=True)
         for called in op.called() if op.graphs else ():
-            scope = _mark(called, scope + 1, line)
+            scope = _mark(called, scope + 1, timeline)
         mark(op.operands(), scope, created=False)
         mark(op.outputs, scope, created=False)
-        line.scopes.setdefault(op, []).append((start, scope))
+        timeline.scopes.setdefault(op, []).append((start, scope))
     mark(graph.outputs, scope, created=True)
-    line.entered.setdefault(graph, []).append((entry, scope))
+    timeline.entered.setdefault(graph, []).append((entry, scope))
     return scope
 
 
-def _find_idle(line: Timeline) -> None:
-    last = {key: span.last for key, span in line.spans.items()}
-    loops = while_calls(line.ops, line.scopes, line.entered)
-    found = [s for call in loops for s in idle_spans(call, last, line.kept)]
-    for choice in if_calls(line.ops, line.scopes, line.entered):
-        found += choice.idle_spans(last, line.kept)
-    for tensor, span in found:
+def _find_idle(timeline: Timeline) -> None:
+    last = {key: span.last for key, span in timeline.spans.items()}
+    loops = while_calls(timeline.ops, timeline.scopes, timeline.entered)
+    idle = [s for call in loops for s in idle_spans(call, last, timeline.graph_outputs)]
+    for choice in if_calls(timeline.ops, timeline.scopes, timeline.entered):
+        idle += choice.idle_spans(last, timeline.graph_outputs)
+    for tensor, span in idle:
         if tensor in last and span[0] <= span[1]:
-            line.idle.setdefault(tensor, []).append(span)
+            timeline.idle.setdefault(tensor, []).append(span)
 
 
 def planning_problem(
-    line: Timeline, input_overlaps_of: InputOverlapRule = no_input_overlaps
+    timeline: Timeline, input_overlaps_of: InputOverlapRule = no_input_overlaps
 ) -> Problem:
     """Buffers of all planned tensors, then of all scratch (sizes rounded up to 16), and where
     memory may be shared: the aliases that every kernel library allows, and the input overlaps that
@@ -190,37 +192,39 @@ def planning_problem(
     Scratch cannot be planned offline, but room must be left for it: with it among the buffers,
     every plan has a gap where TFLM's first fit finds one.
     """
-    index = {t: i for i, t in enumerate(line.planned)}
+    index = {t: i for i, t in enumerate(timeline.planned)}
     tensors = [
-        Buffer(t.name, line.sizes[t], (span := line.spans[t]).first, span.last + 1)
-        for t in line.planned
+        Buffer(t.name, timeline.sizes[t], (span := timeline.spans[t]).first, span.last + 1)
+        for t in timeline.planned
     ]
     scratch = [
         Buffer(f"scratch of {s.op.label}", s.size, s.span.first, s.span.last + 1)
-        for s in line.scratch
+        for s in timeline.scratch
     ]
-    found = [(index[s.operand], index[s.result], s.distance) for s in legal_in_place(line)]
-    found += [(index[v.first], index[v.second], v.distance) for v in equal_pairs(line)]
-    found += [(index[a], index[b], 0) for a, b in loop_pairs(line)]
-    aliases = [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
-    apart = [Overlap(index[a], index[b], -UNBOUNDED, UNBOUNDED) for a, b in never_together(line)]
+    aliased = [(index[s.operand], index[s.result], s.distance) for s in legal_in_place(timeline)]
+    aliased += [(index[v.first], index[v.second], v.distance) for v in equal_pairs(timeline)]
+    aliased += [(index[a], index[b], 0) for a, b in loop_pairs(timeline)]
+    aliases = [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, aliased))]
+    apart = [
+        Overlap(index[a], index[b], -UNBOUNDED, UNBOUNDED) for a, b in never_together(timeline)
+    ]
     plain = Problem((*tensors, *scratch), (*aliases, *apart))
     return (
         plain
         if input_overlaps_of is no_input_overlaps
-        else with_input_overlaps(plain, line, input_overlaps_of)
+        else with_input_overlaps(plain, timeline, input_overlaps_of)
     )
 
 
 def with_input_overlaps(
-    plain: Problem, line: Timeline, input_overlaps_of: InputOverlapRule
+    plain: Problem, timeline: Timeline, input_overlaps_of: InputOverlapRule
 ) -> Problem:
     """The problem of `planning_problem` without input overlaps, and those of
     `input_overlaps_of`."""
-    index = {t: i for i, t in enumerate(line.planned)}
+    index = {t: i for i, t in enumerate(timeline.planned)}
     input_overlaps = tuple(
         Overlap(index[t.result], index[t.operand], t.low, t.high)
-        for t in legal_input_overlaps(line, input_overlaps_of)
+        for t in legal_input_overlaps(timeline, input_overlaps_of)
     )
     return plain.permitting((*plain.overlaps, *input_overlaps)) if input_overlaps else plain
 
@@ -230,138 +234,138 @@ def _canonical(pair: tuple[int, int, int]) -> tuple[int, int, int]:
     return (i, j, distance) if i < j else (j, i, -distance)
 
 
-def legal_in_place(line: Timeline) -> Iterator[Sharing]:
+def legal_in_place(timeline: Timeline) -> Iterator[Sharing]:
     """Sharings between planned tensors whose operand is needed by nobody after the operator.
 
     Distances are multiples of 16: TFLM rounds every buffer up to that, so that a view elsewhere
     would stick out behind its parent.
     """
-    for op in line.ops:
+    for op in timeline.ops:
         for s in sharings(op):
-            if s.distance % ALIGNMENT == 0 and _hands_over(op, s.operand, s.result, line):
+            if s.distance % ALIGNMENT == 0 and _hands_over(op, s.operand, s.result, timeline):
                 yield s
 
 
-def loop_pairs(line: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
+def loop_pairs(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
     """Planned tensors that the copies of a WHILE or an IF make equal wherever both are needed; see
     `flow`."""
-    loops = while_calls(line.ops, line.scopes, line.entered)
-    found = [pair for call in loops for pair in same_places(call, line.idle)]
-    for choice in if_calls(line.ops, line.scopes, line.entered):
-        found += choice.same_places()
-    for a, b in found:
-        known = a is not b and a in line.spans and b in line.spans
+    loops = while_calls(timeline.ops, timeline.scopes, timeline.entered)
+    pairs = [pair for call in loops for pair in same_places(call, timeline.idle)]
+    for choice in if_calls(timeline.ops, timeline.scopes, timeline.entered):
+        pairs += choice.same_places()
+    for a, b in pairs:
+        known = a is not b and a in timeline.spans and b in timeline.spans
         if (
             known
             and planned_bytes(a) == planned_bytes(b)
-            and _spans_intersect(line.span(a), line.span(b))
+            and _spans_intersect(timeline.span(a), timeline.span(b))
         ):
             yield a, b
 
 
-def loop_aliases(line: Timeline) -> list[Overlap]:
+def loop_aliases(timeline: Timeline) -> list[Overlap]:
     """The overlaps that spare loops all copies of their variables, indices as in
     `planning_problem`."""
-    index = {t: i for i, t in enumerate(line.planned)}
-    found = [(index[a], index[b], 0) for a, b in loop_pairs(line)]
-    return [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
+    index = {t: i for i, t in enumerate(timeline.planned)}
+    aliased = [(index[a], index[b], 0) for a, b in loop_pairs(timeline)]
+    return [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, aliased))]
 
 
-def never_together(line: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
+def never_together(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
     """Pairs of planned tensors that TFLM counts at the same time, though the bytes of both
     are needed at none: they may share memory in any way."""
-    last = {key: span.last for key, span in line.spans.items()}
-    for choice in if_calls(line.ops, line.scopes, line.entered):
-        for a, b in choice.over_by_then(last, line.kept):
+    last = {key: span.last for key, span in timeline.spans.items()}
+    for choice in if_calls(timeline.ops, timeline.scopes, timeline.entered):
+        for a, b in choice.over_by_then(last, timeline.graph_outputs):
             if b in last:
                 yield a, b
-    if not line.idle:
+    if not timeline.idle:
         return
-    needed = {t: _needed(line, t) for t in line.planned}
-    loose = [t for t in line.planned if t in line.idle]
+    needed = {t: _needed_scopes(timeline, t) for t in timeline.planned}
+    loose = [t for t in timeline.planned if t in timeline.idle]
     for i, a in enumerate(loose):
-        others = (t for t in line.planned if t not in line.idle)
+        others = (t for t in timeline.planned if t not in timeline.idle)
         for b in (*loose[i + 1 :], *others):
-            if _spans_intersect(line.span(a), line.span(b)):
-                pieces = ((p, q) for p in needed[a] for q in needed[b])
-                if not any(p[0] <= q[1] and q[0] <= p[1] for p, q in pieces):
+            if _spans_intersect(timeline.span(a), timeline.span(b)):
+                needed_pairs = ((p, q) for p in needed[a] for q in needed[b])
+                if not any(p[0] <= q[1] and q[0] <= p[1] for p, q in needed_pairs):
                     yield a, b
 
 
-def _needed(line: Timeline, tensor: Tensor) -> list[tuple[int, int]]:
+def _needed_scopes(timeline: Timeline, tensor: Tensor) -> list[tuple[int, int]]:
     """The scopes at which a tensor's bytes are needed."""
-    span = line.span(tensor)
-    pieces = [(span.first, span.last)]
-    for low, high in line.idle.get(tensor, ()):
-        cut = [(a, min(b, low - 1)) for a, b in pieces]
-        cut += [(max(a, high + 1), b) for a, b in pieces]
-        pieces = [(a, b) for a, b in cut if a <= b]
-    return pieces
+    span = timeline.span(tensor)
+    needed = [(span.first, span.last)]
+    for low, high in timeline.idle.get(tensor, ()):
+        cut = [(a, min(b, low - 1)) for a, b in needed]
+        cut += [(max(a, high + 1), b) for a, b in needed]
+        needed = [(a, b) for a, b in cut if a <= b]
+    return needed
 
 
 def _spans_intersect(a: LifeSpan, b: LifeSpan) -> bool:
     return a.first <= b.last and b.first <= a.last
 
 
-def equal_pairs(line: Timeline) -> Iterator[EqualPair]:
+def equal_pairs(timeline: Timeline) -> Iterator[EqualPair]:
     """Planned tensors that hold the same bytes and are live together at some time; see `views`.
 
     Operators that two callers run are left out: their tensors live in between.
     """
-    once = [op for op in line.ops if len(line.scopes.get(op, ())) == 1]
+    once = [op for op in timeline.ops if len(timeline.scopes.get(op, ())) == 1]
     for pair in equal_tensors(once):
-        a, b = line.spans.get(pair.first), line.spans.get(pair.second)
+        a, b = timeline.spans.get(pair.first), timeline.spans.get(pair.second)
         if a is not None and b is not None and a.first <= b.last and b.first <= a.last:
             yield pair
 
 
-def view_aliases(line: Timeline, graph: Graph) -> list[Overlap]:
+def view_aliases(timeline: Timeline, graph: Graph) -> list[Overlap]:
     """The overlaps that make every operator of `graph` in VIEW_MAKERS along the outermost axis
     copy onto itself, indices as in `planning_problem`."""
-    index = {t: i for i, t in enumerate(line.planned)}
+    index = {t: i for i, t in enumerate(timeline.planned)}
     makers = [op for op in graph.ops if op.kind in VIEW_MAKERS]
-    once = [op for op in makers if len(line.scopes.get(op, ())) == 1]
-    found = [
+    once = [op for op in makers if len(timeline.scopes.get(op, ())) == 1]
+    aliased = [
         (index[s.operand], index[s.result], s.distance)
         for op in once
         for s in copies(op)
         if s.operand in index and s.result in index
     ]
-    return [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, found))]
+    return [Overlap(i, j, d, d) for i, j, d in dict.fromkeys(map(_canonical, aliased))]
 
 
 def legal_input_overlaps(
-    line: Timeline, input_overlaps_of: InputOverlapRule
+    timeline: Timeline, input_overlaps_of: InputOverlapRule
 ) -> Iterator[InputOverlap]:
     """Input overlaps between planned tensors whose operand is needed by nobody after the
     operator."""
-    for op in line.ops:
+    for op in timeline.ops:
         for t in input_overlaps_of(op):
-            if _hands_over(op, t.operand, t.result, line):
+            if _hands_over(op, t.operand, t.result, timeline):
                 yield t
 
 
-def _hands_over(op: Op, operand: Tensor, result: Tensor, line: Timeline) -> bool:
+def _hands_over(op: Op, operand: Tensor, result: Tensor, timeline: Timeline) -> bool:
     """Whether the operand's life ends where the result's begins, at the only run of `op`."""
-    calls = line.scopes.get(op, [])
+    calls = timeline.scopes.get(op, [])
     if len(calls) != 1:  # never run, or run by two callers: its tensors live in between
         return False
-    ending, beginning = line.spans.get(operand), line.spans.get(result)
-    if ending is None or beginning is None or operand in line.kept:
+    ending, beginning = timeline.spans.get(operand), timeline.spans.get(result)
+    if ending is None or beginning is None or operand in timeline.graph_outputs:
         return False
     return ending.last == calls[0][0] == beginning.first
 
 
-def placement_requests(line: Timeline, offsets: Mapping[Tensor, int]) -> list[Request]:
+def placement_requests(timeline: Timeline, offsets: Mapping[Tensor, int]) -> list[Request]:
     """What TFLM's planner is asked for: every planned tensor, at its offset if the plan
     (tensor -> bytes) has one, then every scratch buffer."""
     tensors = [
         Request(
-            line.sizes[t],
-            (span := line.spans[t]).first,
+            timeline.sizes[t],
+            (span := timeline.spans[t]).first,
             span.last,
             offsets.get(t, ONLINE),
         )
-        for t in line.planned
+        for t in timeline.planned
     ]
-    return tensors + [Request(s.size, s.span.first, s.span.last) for s in line.scratch]
+    return tensors + [Request(s.size, s.span.first, s.span.last) for s in timeline.scratch]

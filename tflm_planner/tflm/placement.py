@@ -28,33 +28,33 @@ from tflm_planner.tflm.liveness import (
 class Placement:
     """What TFLM's planner is asked for, and what it answers.
 
-    line: the life spans. requests: of every planned tensor, then of every scratch buffer.
+    timeline: the life spans. requests: of every planned tensor, then of every scratch buffer.
     offsets: of each request, in bytes from the head's start. head: bytes of the arena's head.
     """
 
-    line: Timeline
+    timeline: Timeline
     requests: tuple[Request, ...]
     offsets: tuple[int, ...]
     head: int
 
     @property
     def plan(self) -> Plan:
-        """The offsets as a plan for `planning_problem(line)`."""
+        """The offsets as a plan for `planning_problem(timeline)`."""
         return Plan(self.offsets)
 
     @property
     def scratch_offsets(self) -> tuple[int, ...]:
         """The offsets of scratch alone, in the timeline's order."""
-        return self.offsets[len(self.line.planned) :]
+        return self.offsets[len(self.timeline.planned) :]
 
     def violations(self, input_overlaps_of: InputOverlapRule) -> list[Violation]:
         """Where it shares memory that the target's contracts do not allow to be shared."""
-        return validate(planning_problem(self.line, input_overlaps_of), self.plan)
+        return validate(planning_problem(self.timeline, input_overlaps_of), self.plan)
 
 
-def placement_of(line: Timeline, offsets: Mapping[Tensor, int] | None = None) -> Placement:
+def placement_of(timeline: Timeline, offsets: Mapping[Tensor, int] | None = None) -> Placement:
     """Where TFLM puts everything: tensors where the plan (tensor -> bytes) says, the rest and all
     scratch where its planner finds room."""
-    requests = tuple(placement_requests(line, offsets or {}))
+    requests = tuple(placement_requests(timeline, offsets or {}))
     placed = tuple(greedy.place(requests))
-    return Placement(line, requests, placed, greedy.head(requests, placed))
+    return Placement(timeline, requests, placed, greedy.head(requests, placed))

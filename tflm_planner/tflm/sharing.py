@@ -40,42 +40,46 @@ class SharedMemory:
         return f"{self.result.name} {abs(self.distance)} bytes {where} {self.operand.name}"
 
 
-def taken_aliases(line: Timeline, offsets: dict[Tensor, int]) -> Iterator[SharedMemory]:
+def taken_aliases(timeline: Timeline, offsets: dict[Tensor, int]) -> Iterator[SharedMemory]:
     """The aliases that offsets (tensor -> bytes) take."""
-    views = (s for op in line.ops if op in line.scopes for s in copies(op))
-    planned = (s for s in views if s.operand in line.spans and s.result in line.spans)
-    listed = {(s.operand, s.result, s.distance): s for s in (*legal_in_place(line), *planned)}
-    for s in listed.values():
-        shared = _shared(s.operand, s.result, offsets)
+    views = (s for op in timeline.ops if op in timeline.scopes for s in copies(op))
+    planned = (s for s in views if s.operand in timeline.spans and s.result in timeline.spans)
+    candidates = {
+        (s.operand, s.result, s.distance): s for s in (*legal_in_place(timeline), *planned)
+    }
+    for s in candidates.values():
+        shared = _overlap_of(s.operand, s.result, offsets)
         if shared is not None and shared.distance == -s.distance:
             yield shared
 
 
-def shared_in_place(line: Timeline, offsets: dict[Tensor, int]) -> tuple[str, ...]:
+def shared_in_place(timeline: Timeline, offsets: dict[Tensor, int]) -> tuple[str, ...]:
     """Everything of which bytes are shared because they are equal, or no longer needed, whatever
     the kernels: in words, for reports."""
-    return (*map(str, taken_aliases(line, offsets)), *taken_variables(line, offsets))
+    return (*map(str, taken_aliases(timeline, offsets)), *taken_variables(timeline, offsets))
 
 
-def taken_variables(line: Timeline, offsets: Mapping[Tensor, int]) -> list[str]:
+def taken_variables(timeline: Timeline, offsets: Mapping[Tensor, int]) -> list[str]:
     """Variables of loops, and of branches, of which several faces (operand, result, inputs and
     outputs of the graphs that run; see `tflm.control_flow`) lie in one place, each in words."""
     places: dict[Tensor, tuple[Tensor, ...]] = {}
-    for pair in loop_pairs(line):
+    for pair in loop_pairs(timeline):
         if offsets[pair[0]] == offsets[pair[1]]:
-            together = tuple(dict.fromkeys(t for face in pair for t in places.get(face, (face,))))
+            together = tuple(
+                dict.fromkeys(t for tensor in pair for t in places.get(tensor, (tensor,)))
+            )
             places |= dict.fromkeys(together, together)
-    variables = (", ".join(t.name for t in faces) for faces in dict.fromkeys(places.values()))
-    return [f"a loop's variable in one place: {faces}" for faces in variables]
+    variables = (", ".join(t.name for t in tensors) for tensors in dict.fromkeys(places.values()))
+    return [f"a loop's variable in one place: {tensors}" for tensors in variables]
 
 
 def taken_input_overlaps(
-    line: Timeline, offsets: dict[Tensor, int], kernels: TargetKernels
+    timeline: Timeline, offsets: dict[Tensor, int], kernels: TargetKernels
 ) -> Iterator[SharedMemory]:
     """The results that overlap an operand as only the target's contracts allow."""
-    aliases = {(s.operand, s.result) for s in taken_aliases(line, offsets)}
-    for t in legal_input_overlaps(line, kernels.input_overlaps_of):
-        shared = _shared(t.operand, t.result, offsets)
+    aliases = {(s.operand, s.result) for s in taken_aliases(timeline, offsets)}
+    for t in legal_input_overlaps(timeline, kernels.input_overlaps_of):
+        shared = _overlap_of(t.operand, t.result, offsets)
         if shared is not None and (t.operand, t.result) not in aliases:
             yield shared
 
@@ -95,7 +99,7 @@ def replay_all(input_overlaps: list[SharedMemory], kernels: TargetKernels) -> in
     return len(input_overlaps)
 
 
-def _shared(operand: Tensor, result: Tensor, offsets: dict[Tensor, int]) -> SharedMemory | None:
+def _overlap_of(operand: Tensor, result: Tensor, offsets: dict[Tensor, int]) -> SharedMemory | None:
     """The pair, if their true bytes overlap."""
     distance = offsets[operand] - offsets[result]
     overlap = -planned_bytes(operand) < distance < planned_bytes(result)
@@ -114,7 +118,7 @@ class RemainingCopies:
     def in_place(self, op: Op) -> bool:
         """Whether the first result lies on the first operand, so that a kernel that only copies
         one to the other does nothing."""
-        return bool(op.inputs and op.outputs) and self._same(op.inputs[0], op.outputs[0])
+        return bool(op.inputs and op.outputs) and self._is_in_place(op.inputs[0], op.outputs[0])
 
     def turn_bytes(self, op: Op) -> float:
         """Bytes of the variables that a turn of a WHILE copies from body to caller, from caller
@@ -122,14 +126,14 @@ class RemainingCopies:
         condition, body = (op.graphs.get(f"{n}SubgraphIndex", []) for n in ("cond", "body"))
         moved = 0.0
         if len(condition) == 1 and len(body) == 1:
-            faces = zip(
+            variables = zip(
                 op.outputs, condition[0].inputs, body[0].inputs, body[0].outputs, strict=False
             )
-            for result, *others in faces:
-                copied = (not self.skips or not self._same(t, result) for t in others)
+            for result, *others in variables:
+                copied = (not self.skips or not self._is_in_place(t, result) for t in others)
                 moved += result.nbytes * sum(copied) / 3
         return moved
 
-    def _same(self, a: Tensor | None, b: Tensor) -> bool:
+    def _is_in_place(self, a: Tensor | None, b: Tensor) -> bool:
         place = None if a is None else self.offsets.get(a)
         return place is not None and place == self.offsets.get(b)

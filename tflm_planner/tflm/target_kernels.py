@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.window import WINDOWS
@@ -14,6 +15,15 @@ from tflm_planner.tflm.kernels.scratch import ScratchModel, scratch_model
 from tflm_planner.tflm.targets import DEFAULT_TARGET, HOST_RUNTIME, Target, load_target
 
 
+class FormOverlap(NamedTuple):
+    """An input overlap of every operator of one form. operand, result: which input and output."""
+
+    operand: int
+    result: int
+    low: int
+    high: int
+
+
 @dataclass(frozen=True)
 class TargetKernels:
     """scratch_of: bytes of each scratch request. input_overlaps_of: results that may overlap
@@ -21,10 +31,11 @@ class TargetKernels:
 
     target: Target
     builds: tuple[KernelBuild, ...]
-    _known: dict[Hashable, list[tuple[int, int, int, int]]] = field(
-        default_factory=dict[Hashable, list[tuple[int, int, int, int]]], compare=False, repr=False
+    contracts_by_form: dict[Hashable, list[FormOverlap]] = field(
+        default_factory=dict[Hashable, "list[FormOverlap]"], compare=False, repr=False
     )
-    """Form of an operator -> its input overlaps: (input, output, low, high)."""
+    """Form of an operator -> its input overlaps. Filled as operators are asked for: a search asks
+    for the same few forms again and again."""
 
     @property
     def scratch_of(self) -> ScratchModel:
@@ -42,13 +53,15 @@ class TargetKernels:
         if op.kind not in OVERLAPPING:
             return
         form = _form(op)
-        if form not in self._known:
-            found = input_overlap_contract(op, *dict.fromkeys((*self.builds, REFERENCE)))
-            self._known[form] = [
-                (_place(op.inputs, t.operand), _place(op.outputs, t.result), t.low, t.high)
-                for t in found
+        if form not in self.contracts_by_form:
+            contract = input_overlap_contract(op, *dict.fromkeys((*self.builds, REFERENCE)))
+            self.contracts_by_form[form] = [
+                FormOverlap(
+                    _place(op.inputs, t.operand), _place(op.outputs, t.result), t.low, t.high
+                )
+                for t in contract
             ]
-        for operand, result, low, high in self._known[form]:
+        for operand, result, low, high in self.contracts_by_form[form]:
             data = op.inputs[operand]
             assert data is not None
             yield InputOverlap(data, op.outputs[result], low, high)

@@ -91,18 +91,18 @@ def can_be_lean(target: Target) -> bool:
 @cache
 def all_targets() -> Mapping[str, Target]:
     """The built-in targets by id."""
-    tables = _packaged("targets.toml")
+    tables = _read_packaged_targets("targets.toml")
     return {k: Target(**v, id=k) for k, v in tables.items()}
 
 
 @cache
 def all_boards() -> Mapping[str, Board]:
     """The built-in boards by id."""
-    tables = _packaged("boards.toml")
+    tables = _read_packaged_targets("boards.toml")
     return {k: Board(**v, id=k) for k, v in tables.items()}
 
 
-def _packaged(name: str) -> dict[str, dict[str, Any]]:
+def _read_packaged_targets(name: str) -> dict[str, dict[str, Any]]:
     text = resources.files("tflm_planner.tflm").joinpath("data", name).read_text("utf-8")
     (tables,) = tomllib.loads(text).values()
     return tables

@@ -27,9 +27,9 @@ _FIRST = date(2023, 1, 1)
 def with_tflm(target: Target, version: str) -> Target:
     """The target with TFLM of a day ("2025-06-30"), of the first of a month ("2025-06"), or
     "current". Raises UsageError for anything else, and for days of which nothing is known."""
-    made = replace(target, tflm=version)
-    day_of(made)
-    return made
+    with_version = replace(target, tflm=version)
+    day_of(with_version)
+    return with_version
 
 
 def day_of(target: Target) -> date:

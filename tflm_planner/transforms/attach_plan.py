@@ -37,8 +37,8 @@ class AttachPlan:
                 "the plan needs offsets beyond 2 GiB, which TFLM's format cannot hold; "
                 "this model is not meant for a microcontroller"
             )
-        listed = [self.offsets.get(t, ONLINE) for t in model.tensors()]
-        words = [_VERSION, len(model.graphs), len(listed), *listed]
+        values = [self.offsets.get(t, ONLINE) for t in model.tensors()]
+        words = [_VERSION, len(model.graphs), len(values), *values]
         remove_metadata(model, PLAN_METADATA)
         add_metadata(model, PLAN_METADATA, np.array(words, "<i4").view(np.uint8))
         return []

@@ -52,21 +52,21 @@ class AxisGraph:
 
     def connected(self) -> list[Axis]:
         """The axes: connected sub-graphs with more than one vertex, the largest first."""
-        found: list[Axis] = []
+        axes: list[Axis] = []
         seen: set[Vertex] = set()
         for start in self.edges:
             if start not in seen:
-                group = self._reached(start)
+                group = self._walk_component(start)
                 seen.update(group)
                 if len(group) > 1:
-                    found.append(self._axis(group))
-        return sorted(found, key=lambda a: -len(a.vertices))
+                    axes.append(self._axis(group))
+        return sorted(axes, key=lambda a: -len(a.vertices))
 
     def axis_of(self, vertex: Vertex) -> Axis | None:
         """The axis that a vertex belongs to; None for one that is connected to nothing."""
-        return self._axis(self._reached(vertex)) if self.edges.get(vertex) else None
+        return self._axis(self._walk_component(vertex)) if self.edges.get(vertex) else None
 
-    def _reached(self, start: Vertex) -> list[Vertex]:
+    def _walk_component(self, start: Vertex) -> list[Vertex]:
         group, seen = [start], {start}
         for vertex in group:
             fresh = sorted(self.edges[vertex] - seen, key=self._rank)
@@ -130,18 +130,18 @@ class PartitionScheme:
         operator can compute a part of what it makes along the axis."""
         final = set(self.outputs)
         touched = {v.tensor for v in self.axis.vertices}
-        found = [
+        reasons = [
             f"output {t.name!r} is neither split nor reduced along the axis"
             for t in self.outputs
             if t not in touched
         ]
-        found += [
+        reasons += [
             f"{op.label} is no output and would be split along its reduce axis"
             for op in self.ops
             for t in op.outputs
             if t not in final and Vertex(t, REDUCE) in self.axis.vertices
         ]
-        return found + [
+        return reasons + [
             f"{op.label} cannot compute a part of axis {v.axis} of its result"
             for op in self.ops
             for i, t in enumerate(op.outputs)
@@ -166,17 +166,20 @@ def schemes_along(graph: Graph, ops: Sequence[Op], axis: Axis, parts: int) -> Pa
     """The scheme that splits `ops` (of `graph`) along an axis: inputs and outputs are what lies on
     the border of `ops`."""
     inner = set(ops)
-    made = {t for op in ops for t in op.outputs}
+    results = {t for op in ops for t in op.outputs}
     touched = {v.tensor for v in axis.vertices if v.axis != REDUCE}
     inputs = dict.fromkeys(
         t
         for op in ops
         for t in op.operands()
-        if not t.is_constant and t not in made and t in touched
+        if not t.is_constant and t not in results and t in touched
     )
-    kept = set(graph.outputs)
+    graph_outputs = set(graph.outputs)
     outputs = [
-        t for op in ops for t in op.outputs if t in kept or any(c not in inner for c in t.consumers)
+        t
+        for op in ops
+        for t in op.outputs
+        if t in graph_outputs or any(c not in inner for c in t.consumers)
     ]
     return PartitionScheme(tuple(ops), axis, tuple(inputs), tuple(outputs), parts)
 
@@ -189,11 +192,11 @@ def cells(graph: Graph) -> list[list[Op]]:
     """The operators in running order, cut wherever a single tensor is all that goes on: between
     cuts lie the cells, of which those without branches in a row are one. Longer ones than
     LONGEST_CELL are cut where two tensors go on (NASNet), where that makes them shorter."""
-    found: list[list[Op]] = []
+    cells_so_far: list[list[Op]] = []
     for cell in _cut_where(graph, graph.ops, 1):
         finer = _cut_where(graph, cell, 2) if len(cell) > LONGEST_CELL else [cell]
-        found += finer
-    return found
+        cells_so_far += finer
+    return cells_so_far
 
 
 def _cut_where(graph: Graph, ops: Sequence[Op], width: int) -> list[list[Op]]:
@@ -201,18 +204,18 @@ def _cut_where(graph: Graph, ops: Sequence[Op], width: int) -> list[list[Op]]:
     last_use = _last_uses(graph)
     position = {op: i for i, op in enumerate(graph.ops)}
     alive: set[Tensor] = set()
-    found: list[list[Op]] = [[]]
+    groups: list[list[Op]] = [[]]
     branching = False
     for op in ops:
-        found[-1].append(op)
+        groups[-1].append(op)
         alive |= set(op.outputs)
         alive = {t for t in alive if last_use.get(t, -1) > position[op]}
         if len(alive) > width:
             branching = True
         elif branching:
-            found.append([])
+            groups.append([])
             branching = False
-    return [cell for cell in found if cell]
+    return [cell for cell in groups if cell]
 
 
 def blocks(graph: Graph) -> list[list[Op]]:
@@ -225,26 +228,26 @@ def blocks(graph: Graph) -> list[list[Op]]:
         for k, end in enumerate(ends[:-1])
         if sizes[k] <= min(sizes[max(k - 1, 0)], sizes[k + 1]) and (k or sizes[0] < sizes[1])
     ]
-    found: list[list[Op]] = []
+    blocks_so_far: list[list[Op]] = []
     start = 0
     for end in (*narrow, len(graph.ops) - 1):
-        found.append(graph.ops[start : end + 1])
+        blocks_so_far.append(graph.ops[start : end + 1])
         start = end + 1
-    return [block for block in found if block]
+    return [block for block in blocks_so_far if block]
 
 
 def _cut_points(graph: Graph) -> list[int]:
     """Positions of operators after which only one tensor, their result, is needed."""
     last_use = _last_uses(graph)
     alive: set[Tensor] = set()
-    found: list[int] = []
+    positions: list[int] = []
     for i, op in enumerate(graph.ops):
         alive |= set(op.outputs)
         alive = {t for t in alive if last_use.get(t, -1) > i}
         waiting = any(last_use.get(t, -1) > i for t in graph.inputs)
         if len(alive) == 1 and op.outputs[0] in alive and not waiting:
-            found.append(i)
-    return found
+            positions.append(i)
+    return positions
 
 
 def _last_uses(graph: Graph) -> dict[Tensor, int]:

@@ -70,14 +70,14 @@ def apply_regions(
     """Rewrite regions one by one; all positions are those of the model as it is now. One result a
     region, in their order. rewrite: returns a note. refused: the error for regions that share an
     operator with an earlier one, or that would change the order of side effects."""
-    listed = list(model.main.ops)
+    ops_before = list(model.main.ops)
     results: list[RegionResult[R]] = []
     taken: set[Op] = set()
-    for region, ops in [(r, [listed[i] for i in sorted(set(r.ops))]) for r in regions]:
+    for region, ops in [(r, [ops_before[i] for i in sorted(set(r.ops))]) for r in regions]:
         try:
             if any(op in taken for op in ops):
                 raise refused("regions share an operator")
-            if _turns_effects(model.main.ops, ops):
+            if _reorders_effects(model.main.ops, ops):
                 raise refused("operators with side effects among it would change their order")
             results.append(RegionResult(region, rewrite(region, ops)))
             taken |= set(ops)
@@ -86,7 +86,7 @@ def apply_regions(
     return results
 
 
-def _turns_effects(ops: Sequence[Op], region: Sequence[Op]) -> bool:
+def _reorders_effects(ops: Sequence[Op], region: Sequence[Op]) -> bool:
     """Whether a region that runs as one would turn two operators with side effects around: the
     first reads what the region makes and must wait for it, the second need not."""
     left = set(region)

@@ -60,8 +60,10 @@ class _AxisCollapser:
 
     def merge_all(self) -> int:
         """How many were made with fewer axes."""
-        found = [op for op in self._graph.ops if op.kind == "TRANSPOSE" and len(op.inputs) == 2]
-        return sum(map(self._merge, found))
+        transpositions = [
+            op for op in self._graph.ops if op.kind == "TRANSPOSE" and len(op.inputs) == 2
+        ]
+        return sum(map(self._merge, transpositions))
 
     def _merge(self, op: Op) -> bool:
         """Merge axes of one; False where that is of no use, or cannot be."""
@@ -79,11 +81,11 @@ class _AxisCollapser:
         if maker is None:
             return False
         sizes = [int(np.prod([shape[axis] for axis in group])) for group in there]
-        turned = [there.index(group) for group in groups]
+        new_order = [there.index(group) for group in groups]
         resize(source, tuple(sizes))
-        resize(result, tuple(sizes[i] for i in turned))
+        resize(result, tuple(sizes[i] for i in new_order))
         self._reshape(maker, source)
-        self._replace(op, [source], turned, result)
+        self._replace(op, [source], new_order, result)
         return True
 
     def _hidden_maker(self, op: Op, source: Tensor) -> Op | None:
@@ -92,29 +94,29 @@ class _AxisCollapser:
         maker, result = source.producer, op.outputs[0]
         if maker is None or maker.kind != "RESHAPE" or source.consumers != [op]:
             return None
-        told = len(maker.inputs) < 2 or integers(maker.inputs[1]) is not None
+        has_known_shape = len(maker.inputs) < 2 or integers(maker.inputs[1]) is not None
         read = [reader.kind for reader in result.consumers]
         private = all(is_private(self._model, self._graph, t) for t in (source, result))
-        return maker if told and read and set(read) == {"RESHAPE"} and private else None
+        return maker if has_known_shape and read and set(read) == {"RESHAPE"} and private else None
 
     def _reshape(self, maker: Op, result: Tensor) -> None:
         """Let a RESHAPE make its result in the shape that it has now."""
         shape = result.shape or ()
-        told = shape if len(maker.inputs) > 1 else None
+        shape_operand = shape if len(maker.inputs) > 1 else None
         changed = {} if maker.options is None else {"newShape": np.array(shape, np.int32)}
-        self._replace(maker, maker.inputs[:1], told, result, **changed)
+        self._replace(maker, maker.inputs[:1], shape_operand, result, **changed)
 
     def _replace(
         self,
         op: Op,
         inputs: Sequence[Tensor | None],
-        told: Sequence[int] | None,
+        values: Sequence[int] | None,
         result: Tensor,
         **changed: object,
     ) -> None:
         """The operator again, with other numbers as its last operand."""
         draft = Draft(self._model, self._graph)
-        numbers = [] if told is None else [self._constant(draft, tuple(told))]
+        numbers = [] if values is None else [self._constant(draft, tuple(values))]
         draft.clone(op, [*inputs, *numbers], [result], **changed)
         draft.commit([op])
 

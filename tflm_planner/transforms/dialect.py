@@ -34,7 +34,7 @@ from tflm_planner.tflm.liveness import (
     Timeline,
     no_input_overlaps,
     planning_problem,
-    timeline,
+    timeline_of,
 )
 from tflm_planner.tflm.placement import placement_of
 
@@ -52,12 +52,12 @@ class Dialect:
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
-        kept = set[Tensor]() if self.outputs else set(model.main.outputs)
+        protected = set[Tensor]() if self.outputs else set(model.main.outputs)
         idle = [
             op
             for op in model.main.ops
             if op.kind in VIEW_MAKERS
-            and not any(t in kept for t in op.outputs)
+            and not any(t in protected for t in op.outputs)
             and copies_onto_itself(op, self.offsets)
         ]
         drop_views(model, model.main, idle)
@@ -119,7 +119,7 @@ def scratch_faults(
 ) -> tuple[int, list[str]]:
     """Head of the dialect `model`, and what its scratch would overwrite by the life spans of the
     `portable` timeline, taken before operators were dropped."""
-    placement = placement_of(timeline(model, scratch_of), offsets)
+    placement = placement_of(timeline_of(model, scratch_of), offsets)
     scratch = placement.scratch_offsets
     tensors = [offsets[t] for t in portable.planned]
     assert len(scratch) == len(portable.scratch), "operators with scratch were dropped"

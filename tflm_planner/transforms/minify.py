@@ -68,8 +68,8 @@ class Minify:
                 remove_metadata(model, entry.name)
         model.metadata_buffers = []
         clear_fields(model, "description", "metadataBuffer")
-        for thing in (*model.graphs, *model.ops()):
-            clear_fields(thing, "debugMetadataIndex")
+        for item in (*model.graphs, *model.ops()):
+            clear_fields(item, "debugMetadataIndex")
         _drop_names(model)
         unread = _biases(model) if self.kernels else set[Tensor]()
         for t in model.tensors():
@@ -85,20 +85,20 @@ class KeepOneZeroPoint:
 
     def apply(self, model: Model) -> list[str]:
         """A note if there was anything to drop."""
-        found = [t for t in _filters(model) if _repeats_zero_point(t.quantization)]
-        for t in found:
+        repeating = [t for t in _filters(model) if _repeats_zero_point(t.quantization)]
+        for t in repeating:
             quantization = copy(t.quantization)
             quantization.zeroPoint = quantization.zeroPoint[:1].copy()
             set_quantization(t, quantization)
-        return [f"one zero point kept for each of {len(found)} filters"] if found else []
+        return [f"one zero point kept for each of {len(repeating)} filters"] if repeating else []
 
 
 def _drop_names(model: Model) -> None:
-    kept = _shown(model.graphs[:1], model)
+    shown = _shown(model.graphs[:1], model)
     for graph in model.graphs:
         rename(graph, "")
         for t in graph.tensors:
-            if t not in kept:
+            if t not in shown:
                 rename(t, "")
 
 
@@ -112,10 +112,10 @@ def _without_range(quantization: Any) -> Any:
     """A quantisation without the range of the floats it was made for; None if nothing is left."""
     if quantization is None:
         return None
-    made = copy(quantization)
-    made.min = made.max = None
-    empty = made.scale is None or len(made.scale) == 0
-    return None if empty and not made.detailsType else made
+    without_range = copy(quantization)
+    without_range.min = without_range.max = None
+    empty = without_range.scale is None or len(without_range.scale) == 0
+    return None if empty and not without_range.detailsType else without_range
 
 
 def _biases(model: Model) -> set[Tensor]:
@@ -165,5 +165,5 @@ def _share_empty_buffers(model: Model) -> None:
         for t in model.tensors():
             if not t.is_constant and t.external_data == 0:
                 share_buffer(t, first)
-    kept = {*used_buffers(model), *model.buffers[:1]}
-    drop_buffers(model, [b for b in model.buffers if b not in kept])
+    used = {*used_buffers(model), *model.buffers[:1]}
+    drop_buffers(model, [b for b in model.buffers if b not in used])

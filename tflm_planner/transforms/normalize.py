@@ -1,13 +1,19 @@
-"""Removes what costs memory on TFLM and means nothing.
+"""The rewrites that never cost anything, made before every plan.
 
-TFLM gives memory to every tensor listed, even to one that nothing mentions (it inflates the
-head), and reads uninitialised scratch records for graphs that are never run. Two small rewritings
-of transpositions keep the bits and every operator.
+Each lowers memory or leaves it as it is, keeps every bit, and needs no choice:
+
+    dropped      tensors, graphs and buffers that nothing mentions: TFLM gives memory to every
+                 tensor listed, and reads uninitialised scratch records for graphs that never run
+    dropped      an offline plan that the file carried: it is of another arrangement
+    moved        buffers outside of the flatbuffer into it: TFLM reads none outside
+    rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
+                 CMSIS-NN writes every result (`collapse_axes`)
+
+Whatever may cost memory, time or bytes of the file for another gain is a pass of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tflm_planner.model.edit import (
@@ -18,18 +24,18 @@ from tflm_planner.model.edit import (
     remove_metadata,
     used_buffers,
 )  # fmt: skip
-from tflm_planner.model.ir import ETHOS_U, Graph, Model
-from tflm_planner.support.errors import ModelError
+from tflm_planner.model.ir import Model
+from tflm_planner.model.reachability import entry_graphs, reachable
 from tflm_planner.transforms.attach_plan import PLAN_METADATA
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes
+from tflm_planner.transforms.compiled_models import refuse_compiled
 from tflm_planner.transforms.fold_transpose import fold_transposes
 
 
 @dataclass(frozen=True)
 class Normalize:
-    """Drops orphan tensors, unreachable graphs, unused buffers, an old plan and copies that
-    products keep; merges axes of transpositions that CMSIS-NN leaves unwritten; refuses models
-    that another planner has compiled."""
+    """See the module. Raises ModelError for a model that another planner has compiled: nothing
+    may be moved in it."""
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
@@ -44,44 +50,14 @@ class Normalize:
         ]
 
 
-def refuse_compiled(model: Model) -> None:
-    """Raise ModelError for a model whose memory offsets are part of a compiled command stream."""
-    for op in model.ops():
-        if op.kind == ETHOS_U:
-            raise ModelError(
-                f"operator {op.label} was compiled for an Ethos-U by Vela: its command stream "
-                "holds the arena offsets that Vela chose, and moving a tensor would corrupt it; "
-                "plan the model before Vela, or keep Vela's plan"
-            )
-
-
-def reachable(roots: Iterable[Graph]) -> list[Graph]:
-    """The graphs that running `roots` may enter, each once."""
-    found: dict[Graph, None] = {}
-    stack = list(roots)
-    while stack:
-        graph = stack.pop()
-        if graph not in found:
-            found[graph] = None
-            stack += [called for op in graph.ops for called in op.called()]
-    return list(found)
-
-
-def entry_graphs(model: Model) -> list[Graph]:
-    """Graphs besides the main one that a signature offers and the main graph does not reach."""
-    run_by_main = set(reachable([model.main]))
-    offered = dict.fromkeys(s.graph for s in model.signatures)
-    return [g for g in offered if g not in run_by_main]
-
-
 def _drop_plan(model: Model) -> list[str]:
-    found = remove_metadata(model, PLAN_METADATA)
-    return ["the model already carried an offline plan; it is replaced"] if found else []
+    had_plan = remove_metadata(model, PLAN_METADATA)
+    return ["the model already carried an offline plan; it is replaced"] if had_plan else []
 
 
 def _drop_graphs(model: Model) -> list[str]:
-    kept = set(reachable([model.main, *entry_graphs(model)]))
-    unwanted = [g for g in model.graphs if g not in kept]
+    run = set(reachable([model.main, *entry_graphs(model)]))
+    unwanted = [g for g in model.graphs if g not in run]
     drop_graphs(model, unwanted)
     return [f"dropped sub-graph {g.name!r}: nothing calls it" for g in unwanted]
 
@@ -99,8 +75,8 @@ def _drop_tensors(model: Model) -> list[str]:
         if orphans:
             notes.append(f"dropped {len(orphans)} tensors of {graph.name!r} that nothing uses")
     if notes:
-        kept = set(used_buffers(model)) | set(model.buffers[:1])
-        drop_buffers(model, [b for b in model.buffers if b not in kept])
+        needed = set(used_buffers(model)) | set(model.buffers[:1])
+        drop_buffers(model, [b for b in model.buffers if b not in needed])
     return notes
 
 

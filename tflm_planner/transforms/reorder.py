@@ -26,14 +26,13 @@ OrderSearch = Callable[[Dag], OrderResult]
 @dataclass(frozen=True)
 class Reorder:
     """search: from a DAG to an order. scratch_of, input_overlaps_of: the target's kernel scratch,
-    and
-    what its kernels may overlap. frames: what is known of the graphs in their present order; it
-    is found out for those that are not there."""
+    and what its kernels may overlap. problems: those of the graphs in their present order, where
+    the caller has them; the others are built here."""
 
     search: OrderSearch
     scratch_of: ScratchModel
     input_overlaps_of: InputOverlapRule = no_input_overlaps
-    frames: Mapping[Graph, OrderProblem] = field(default_factory=dict[Graph, "OrderProblem"])
+    problems: Mapping[Graph, OrderProblem] = field(default_factory=dict[Graph, "OrderProblem"])
 
     def apply(self, model: Model) -> list[str]:
         """Order every graph; see `results` for what the search said of them."""
@@ -42,19 +41,19 @@ class Reorder:
 
     def results(self, model: Model) -> dict[Graph, OrderResult]:
         """Order every graph; graph -> what the search found."""
-        found: dict[Graph, OrderResult] = {}
+        results: dict[Graph, OrderResult] = {}
         for graph in called_first(model):
-            peaks = {key: result.peak for key, result in found.items()}
-            frame = self.frames.get(graph) or OrderProblem.of(graph, self.scratch_of)
-            result = self.search(frame.dag(peaks, self.input_overlaps_of))
-            found[graph] = result
+            peaks = {key: result.peak for key, result in results.items()}
+            problem = self.problems.get(graph) or OrderProblem.of(graph, self.scratch_of)
+            result = self.search(problem.dag(peaks, self.input_overlaps_of))
+            results[graph] = result
             if result.order != tuple(range(len(graph.ops))):
                 reorder(graph, [graph.ops[i] for i in result.order])
-        return found
+        return results
 
 
 def order_problems(model: Model, scratch_of: ScratchModel) -> dict[Graph, OrderProblem]:
-    """Graph -> its frame, in the present order of operators."""
+    """Graph -> its order problem, in the present order of operators."""
     return {graph: OrderProblem.of(graph, scratch_of) for graph in model.graphs}
 
 
@@ -112,40 +111,42 @@ class OrderProblem:
     ops: tuple[Op, ...]
     classes: ByteClasses
     sizes: dict[Tensor, int]
-    kept: frozenset[Tensor]
+    graph_outputs: frozenset[Tensor]
     plain: Dag
 
     @staticmethod
     def of(graph: Graph, scratch_of: ScratchModel) -> OrderProblem:
-        """The frame of a graph with its operators in their present order."""
-        kept = frozenset(graph.outputs)
+        """The problem of a graph with its operators in their present order."""
+        graph_outputs = frozenset(graph.outputs)
         # An input that nobody reads is gone before the first operator runs.
-        read = {t for t in graph.inputs if t.consumers or t in kept}
+        read = {t for t in graph.inputs if t.consumers or t in graph_outputs}
         alive = [t for t in graph.tensors if t.producer is not None or t in read]
         shared = [list(sharings(op)) for op in graph.ops]
-        views = [s for found in shared for s in found if is_view(s)]
+        views = [s for of_op in shared for s in of_op if is_view(s)]
         sized = [(t, n) for t in alive if (n := planned_bytes(t)) > 0]
         classes = classes_of(sized, views)
-        nodes = _nodes(graph, classes, kept, shared, scratch_of)
+        nodes = _nodes(graph, classes, graph_outputs, shared, scratch_of)
         inputs, outputs = (_indices(t, classes) for t in (graph.inputs, graph.outputs))
         plain = Dag(classes.sizes, nodes, inputs, outputs)
         sizes = {t: align_up(n) for t, n in sized}
-        return OrderProblem(tuple(graph.ops), classes, sizes, kept, plain)
+        return OrderProblem(tuple(graph.ops), classes, sizes, graph_outputs, plain)
 
     def dag(self, peaks: dict[Graph, int], input_overlaps_of: InputOverlapRule) -> Dag:
         """The graph with what `input_overlaps_of` allows. `peaks`: graph -> peak in bytes."""
         nodes: list[Node] = []
         for op, node in zip(self.ops, self.plain.nodes, strict=True):
             body = _body_bytes(op, peaks) if op.graphs else 0
-            input_overlaps = [t for t in input_overlaps_of(op) if self._usable(t.operand, t.result)]
+            input_overlaps = [
+                t for t in input_overlaps_of(op) if self._can_share(t.operand, t.result)
+            ]
             if input_overlaps:
                 node = self._trailing(op, node, input_overlaps)
             nodes.append(replace(node, workspace=node.workspace + body) if body else node)
-        return self.plain.alike(tuple(nodes))
+        return self.plain.with_node_costs(tuple(nodes))
 
-    def _usable(self, operand: Tensor, result: Tensor) -> bool:
+    def _can_share(self, operand: Tensor, result: Tensor) -> bool:
         of = self.classes.of
-        return operand in of and result in of and operand not in self.kept
+        return operand in of and result in of and operand not in self.graph_outputs
 
     def _trailing(self, op: Op, node: Node, input_overlaps: list[InputOverlap]) -> Node:
         """A result that trails its operand by D bytes saves what the two do not need side by
@@ -154,7 +155,7 @@ class OrderProblem:
         for t in input_overlaps:
             operand, result = self.sizes[t.operand], self.sizes[t.result]
             saved.enter(t.operand, operand + result - max(operand + t.low, result))
-        exclusive = not saved.several(op)
+        exclusive = not saved.spans_classes(op)
         return Node(
             node.reads, node.writes, node.after, saved.absorbs(), exclusive, node.workspace
         )  # fmt: skip
@@ -176,19 +177,19 @@ def _as_litert_runs(graph: Graph) -> list[list[int]]:
     even there: whoever reads the operand too gets other values before than after. Pairs of such
     operators stay in the file's order, right or wrong, so that there are no cycles.
     """
-    whole: dict[Tensor, Tensor] = {}
+    root_of: dict[Tensor, Tensor] = {}
     members: dict[Tensor, list[Tensor]] = {}
     for op in graph.ops:
         if op.kind in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS") and op.inputs and op.inputs[0]:
-            root = whole.get(op.inputs[0], op.inputs[0])
-            whole[op.outputs[0]] = root
+            root = root_of.get(op.inputs[0], op.inputs[0])
+            root_of[op.outputs[0]] = root
             members.setdefault(root, [root]).append(op.outputs[0])
     position = {op: i for i, op in enumerate(graph.ops)}
     before: list[set[int]] = [set() for _ in graph.ops]
     for i, op in enumerate(graph.ops):
         if op.kind not in ELEMENT_WISE | {"SOFTMAX", "DYNAMIC_UPDATE_SLICE"}:
             continue
-        roots = [whole[t] for t in op.operands() if t in whole]
+        roots = [root_of[t] for t in op.operands() if t in root_of]
         for j in {position[c] for r in roots for m in members[r] for c in m.consumers}:
             if j != i:
                 before[max(i, j)].add(min(i, j))
@@ -202,18 +203,18 @@ def _indices(tensors: Sequence[Tensor], classes: ByteClasses) -> tuple[int, ...]
 def _nodes(
     graph: Graph,
     classes: ByteClasses,
-    kept: frozenset[Tensor],
+    graph_outputs: frozenset[Tensor],
     shared: list[list[Sharing]],
     scratch_of: ScratchModel,
 ) -> tuple[Node, ...]:
     """The operators without input overlaps. `shared`: the sharings of each."""
-    maker = {s.result: i for i, found in enumerate(shared) for s in found if is_view(s)}
+    maker = {s.result: i for i, of_op in enumerate(shared) for s in of_op if is_view(s)}
     safe = _as_litert_runs(graph)
     written = set(_indices(graph.inputs, classes))
     last_effect: tuple[int, ...] = ()
     nodes: list[Node] = []
     for i, op in enumerate(graph.ops):
-        absorbs, exclusive = _absorbs(op, shared[i], classes, kept)
+        absorbs, exclusive = _absorbs(op, shared[i], classes, graph_outputs)
         effects = has_side_effects(op)
         writes = tuple(c for c in _indices(op.outputs, classes) if c not in written)
         written.update(writes)
@@ -251,13 +252,13 @@ class _Saved:
     def absorbs(self) -> tuple[Absorb, ...]:
         return tuple(Absorb(t, b) for t, b in self._saved.items() if b > 0)
 
-    def several(self, op: Op) -> bool:
+    def spans_classes(self, op: Op) -> bool:
         """Whether an operand lies in several classes, which are then not exclusive."""
         return any(len(self._classes.of.get(t, ())) > 1 for t in op.operands())
 
 
 def _absorbs(
-    op: Op, shared: list[Sharing], classes: ByteClasses, kept: frozenset[Tensor]
+    op: Op, shared: list[Sharing], classes: ByteClasses, graph_outputs: frozenset[Tensor]
 ) -> tuple[tuple[Absorb, ...], bool]:
     """What the results of `op` may reuse of an operand that dies there, and whether of one
     operand only. A result in place saves the smaller of both tensors."""
@@ -266,7 +267,7 @@ def _absorbs(
         for s in shared
         if s.operand in classes.of
         and s.result in classes.of
-        and s.operand not in kept
+        and s.operand not in graph_outputs
         and s.distance % ALIGNMENT == 0
         and not s.same_bytes
     ]
@@ -275,4 +276,4 @@ def _absorbs(
     saved = _Saved(classes, {})
     for s in usable:
         saved.enter(s.operand, align_up(min(planned_bytes(s.operand), planned_bytes(s.result))))
-    return saved.absorbs(), any(s.exclusive for s in usable) and not saved.several(op)
+    return saved.absorbs(), any(s.exclusive for s in usable) and not saved.spans_classes(op)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from tflm_planner.memory.limits import OrderBudget
 from tflm_planner.memory.order import best_order
 from tflm_planner.transforms.reorder import OrderSearch
 
@@ -29,4 +30,4 @@ class PlanRecipe:
 
 def quick_order(schedule: Schedule, states: int = _STATES) -> OrderSearch:
     """The search for such an order."""
-    return partial(best_order, method=schedule, budget=states)
+    return partial(best_order, method=schedule, budget=OrderBudget(segment_states=states))

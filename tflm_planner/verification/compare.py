@@ -160,7 +160,7 @@ def why_unfit(model: Model, runtime: str) -> str | None:
 def _unread_by_tflm(model: Model) -> str | None:
     """Why TFLM would load the model and compute nonsense: it ignores these features."""
     for t in model.tensors():
-        if t.raw.sparsity is not None:
+        if t.is_sparse:
             return f"TFLM reads the sparse tensor {t.name!r} as if it were dense"
         if t.external_data or (t.buffer.external and t.is_constant):
             return f"TFLM does not read the data of {t.name!r}, which lie outside the flatbuffer"

@@ -6,7 +6,7 @@
     high     4   4 | 8  | ..
 
 The same entries as `Items.conflicts`, in the same order, in a tenth of the time. It knows integers
-only; it is imported lazily, as `kernel` is.
+only; it is imported lazily, as `exact_kernel` is.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Arrays:
         np.minimum.at(begins, owner, start)
         np.maximum.at(ends, owner, end)
         np.add.at(areas, owner, size * (end - start))
-        row, other, low, high, seen = _entries(items.problem, owner, shift, size)
+        row, other, low, high, seen = _list_conflicts(items.problem, owner, shift, size)
         starts = np.zeros(count + 1, np.int64)
         starts[1:] = np.cumsum(np.bincount(row, minlength=count))
         return Arrays(starts, other, low, high, seen, heights, begins, ends, areas)
@@ -95,7 +95,7 @@ def _buffers(problem: Problem) -> tuple[Ints, Ints, Ints]:
     return table[:, 0], table[:, 1], table[:, 2]
 
 
-def _entries(
+def _list_conflicts(
     problem: Problem, owner: Ints, shift: Ints, size: Ints
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """Item, other item, forbidden interval of the difference of their offsets, number of the pair:
@@ -125,9 +125,12 @@ def _entries(
     low, high = np.concatenate((low[left], table[:, 1])), np.concatenate((high[left], table[:, 2]))
     order = np.lexsort((low, seen[at]))
     at, low, high = at[order], low[order], high[order]
-    kept, tops = np.empty(len(low), np.int64), high.copy()
-    kept, high = kept[: _united(seen[at], low, high, kept, tops)], tops
-    at, low, high = at[kept], low[kept], high[kept]
+    first_entries, tops = np.empty(len(low), np.int64), high.copy()
+    first_entries, high = (
+        first_entries[: _unite_intervals(seen[at], low, high, first_entries, tops)],
+        tops,
+    )
+    at, low, high = at[first_entries], low[first_entries], high[first_entries]
     row = np.concatenate((owner[i[at]], owner[j[at]]))
     other = np.concatenate((owner[j[at]], owner[i[at]]))
     low, high = np.concatenate((low, -high)), np.concatenate((high, -low))
@@ -137,19 +140,19 @@ def _entries(
 
 
 @compiled
-def _united(pair: Ints, low: Ints, high: Ints, kept: Ints, tops: Ints) -> int:
+def _unite_intervals(pair: Ints, low: Ints, high: Ints, first_entries: Ints, tops: Ints) -> int:
     """How many stretches there are of intervals that overlap; which begin one (kept), and where it
     ends, noted at its first interval (tops, which are `high` at first). Two that only touch leave
     their common point free. Sorted by pair and low."""
     count = 0
     for e in range(len(low)):
         if count:
-            first = kept[count - 1]
+            first = first_entries[count - 1]
             if pair[first] == pair[e] and low[e] < tops[first]:
                 if high[e] > tops[first]:
                     tops[first] = high[e]
                 continue
-        kept[count] = e
+        first_entries[count] = e
         count += 1
     return count
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from tflm_planner.support.children import start_module
 from tflm_planner.support.stopping import Stop
 
-_MOMENT = 0.05
+_POLL_SECONDS = 0.05
 """Seconds after which a child is looked at again."""
 
 
@@ -40,18 +40,18 @@ class Kernels:
         import llvmlite.binding
         import numba
 
-        from tflm_planner.memory.allocators import kernel
+        from tflm_planner.memory.allocators import exact_kernel
         from tflm_planner.memory.allocators.machine_code import folder_of
 
-        told = [numba.__version__, sys.version, str(llvmlite.binding.get_host_cpu_name())]
+        facts = [numba.__version__, sys.version, str(llvmlite.binding.get_host_cpu_name())]
         specs = [find_spec(name) for name in self.modules]
         others = [Path(spec.origin) for spec in specs if spec is not None and spec.origin]
         for path in (*others, *sorted(Path(__file__).parent.glob("*.py"))):
             state = path.stat()
-            told += [path.name, str(state.st_mtime_ns), str(state.st_size)]
-        told += self.modules
-        name = hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
-        return folder_of(kernel.search) / f"tflm_planner.{name}.compiled"
+            facts += [path.name, str(state.st_mtime_ns), str(state.st_size)]
+        facts += self.modules
+        name = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+        return folder_of(exact_kernel.search) / f"tflm_planner.{name}.compiled"
 
 
 EXACT = Kernels(("tflm_planner.memory.allocators.exact",))
@@ -87,7 +87,7 @@ def ready(
         while _children[group].poll() is None:
             if stop.is_over:
                 return False
-            time.sleep(_MOMENT)
+            time.sleep(_POLL_SECONDS)
         _end(group)
     return True
 

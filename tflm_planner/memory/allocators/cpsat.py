@@ -12,11 +12,9 @@ from importlib import import_module
 from typing import Any
 
 from tflm_planner.memory.domains import forbidden
+from tflm_planner.memory.limits import DEFAULT_ALLOCATOR_BUDGET, AllocatorBudget
 from tflm_planner.memory.problem import Plan, Problem, concurrent_pairs
 from tflm_planner.support.errors import UsageError
-
-_WORK = 30.0
-"""In CP-SAT's own measure, of which one is about a second."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,13 @@ def load() -> Any:
 
 
 def solve(
-    problem: Problem, hint: Plan, bound: int, *, time_limit: float | None, seed: int
+    problem: Problem,
+    hint: Plan,
+    bound: int,
+    *,
+    time_limit: float | None,
+    seed: int,
+    limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET,
 ) -> CpsatResult:
     """Minimise the height, starting from a legal plan. One worker, and a limit on work that counts
     steps, so that runs repeat; `time_limit`: seconds, if there is one.
@@ -65,7 +69,7 @@ def solve(
         _keep_apart(model, offsets[j] - offsets[i], forbidden(problem, i, j), unit)
     model.minimize(height)
     solver: Any = library.CpSolver()
-    solver.parameters.max_deterministic_time = _WORK
+    solver.parameters.max_deterministic_time = limits.cpsat_work
     if time_limit is not None:
         solver.parameters.max_time_in_seconds = max(0.1, time_limit)
     solver.parameters.random_seed = seed
@@ -73,8 +77,8 @@ def solve(
     status = solver.solve(model)
     if status not in (library.OPTIMAL, library.FEASIBLE):
         return CpsatResult(hint.offsets, False)
-    found = tuple(int(solver.value(o)) * unit for o in offsets)
-    return CpsatResult(found, status == library.OPTIMAL)
+    best = tuple(int(solver.value(o)) * unit for o in offsets)
+    return CpsatResult(best, status == library.OPTIMAL)
 
 
 def _keep_apart(model: Any, distance: Any, stretches: list[tuple[int, int]], unit: int) -> None:

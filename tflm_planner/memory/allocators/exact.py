@@ -1,7 +1,7 @@
 """The exact allocator: is there a plan below a capacity? Asked for lower and lower capacities.
 
 Knows items, capacities and budgets of nodes. It must not know TFLite. The tree search itself is
-compiled (`kernel`), and is imported with the first search only.
+compiled (`exact_kernel`), and is imported with the first search only.
 
 Each capacity is tried with several preorders in turn, a slice of nodes each, and every search can
 be suspended: the lower bound is tried again with each larger budget, going on where it stopped,
@@ -16,30 +16,22 @@ from typing import TYPE_CHECKING
 
 from tflm_planner.memory.allocators.items import Items, bind
 from tflm_planner.memory.allocators.sections import Sections, sections_of
+from tflm_planner.memory.limits import DEFAULT_ALLOCATOR_BUDGET, AllocatorBudget
 from tflm_planner.memory.problem import Buffer, Problem
 
 if TYPE_CHECKING:
-    from tflm_planner.memory.allocators import kernel, machine_code
-
-LIMIT = 3000
-"""More items than this are not searched: the stacks would grow with the square."""
-
-_KEPT = 600
-"""Up to so many items, suspended attempts at all capacities are kept."""
+    from tflm_planner.memory.allocators import machine_code, search_state
 
 _SPAN, _AREA, _NOISE, _LOAD = 0, 1, 2, 3
 PREORDERS = ((_SPAN, _AREA, _LOAD), (_LOAD, _AREA, _SPAN), (_LOAD, _SPAN, _AREA))
 """Which items are tried first at equal offsets: the first two and their like do well on different
 problems, as the authors of MiniMalloc found."""
 
-WORK_PER_SLICE = 6_000_000
-"""Nodes times (items + sections) of one slice: some 20 ms."""
 
-
-def slice_nodes(sections: Sections) -> int:
+def slice_nodes(sections: Sections, limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET) -> int:
     """Nodes of one slice."""
     a = sections.arrays
-    return max(64, WORK_PER_SLICE // (len(a["height"]) + len(a["loads"]) + 1))
+    return max(64, limits.slice_work // (len(a["height"]) + len(a["loads"]) + 1))
 
 
 def warm_up() -> None:
@@ -54,37 +46,39 @@ class Attempt:
     sections: Sections
     capacity: int
     preorders: Sequence[tuple[int, ...]] = PREORDERS
+    limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET
     nodes: int = 0
     slices: float = 0.0
     offsets: list[int] | None = None
     impossible: bool = False
-    _states: list[tuple[kernel.SearchState, machine_code.Ints]] = field(
-        default_factory=list["tuple[kernel.SearchState, machine_code.Ints]"]
+    _states: list[tuple[search_state.SearchState, machine_code.Ints]] = field(
+        default_factory=list["tuple[search_state.SearchState, machine_code.Ints]"]
     )
-    _shape: kernel.SearchShape | None = None
+    _shape: search_state.SearchShape | None = None
 
     def advance(self) -> bool:
         """One slice of each preorder. True when the question is answered."""
-        from tflm_planner.memory.allocators import kernel
+        from tflm_planner.memory.allocators import exact_kernel, search_state
 
         if self.offsets is not None or self.impossible:
             return True
         if self._shape is None:
-            self._shape = kernel.SearchShape(**self.sections.arrays)
-        shape, ordered, budget = self._shape, self.sections.ordered, slice_nodes(self.sections)
+            self._shape = search_state.SearchShape(**self.sections.arrays)
+        shape, ordered = self._shape, self.sections.ordered
+        budget = slice_nodes(self.sections, self.limits)
         for turn, keys in enumerate(self.preorders):
             if turn == len(self._states):
-                self._states.append(kernel.fresh(shape, keys))
+                self._states.append(exact_kernel.start_state(shape, keys))
             state, order = self._states[turn]
-            before = int(state.scalars[kernel.NODES])
-            status = kernel.search(shape, state, self.capacity, order, ordered, budget)
-            spent = int(state.scalars[kernel.NODES]) - before
+            before = int(state.scalars[exact_kernel.NODES])
+            status = exact_kernel.search(shape, state, self.capacity, order, ordered, budget)
+            spent = int(state.scalars[exact_kernel.NODES]) - before
             self.nodes += spent
             self.slices += spent / budget
-            if status == kernel.FOUND:
+            if status == exact_kernel.FOUND:
                 self.offsets = [int(o) for o in state.offset]
-            self.impossible = status == kernel.IMPOSSIBLE
-            if status != kernel.SUSPENDED:
+            self.impossible = status == exact_kernel.IMPOSSIBLE
+            if status != exact_kernel.SUSPENDED:
                 self._states.clear()
                 return True
         return False
@@ -97,8 +91,17 @@ class Minimiser:
     anywhere: lower it when another allocator finds better), `offsets` its own best plan.
     """
 
-    def __init__(self, items: Items, *, high: int, bound: int = 0, seed: int = 0) -> None:
+    def __init__(
+        self,
+        items: Items,
+        *,
+        high: int,
+        bound: int = 0,
+        seed: int = 0,
+        limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET,
+    ) -> None:
         self.items = items
+        self.limits = limits
         self.sections = sections_of(items, seed)
         step = self.sections.step
         self.low = -(-max(bound, self.sections.bound) // step) * step
@@ -134,13 +137,15 @@ class Minimiser:
     def _attempt(self, capacity: int) -> Attempt:
         """The suspended attempt at a capacity, or a new one. Of large problems only the lowest is
         kept: its stacks take megabytes."""
-        kept = len(self.items) <= _KEPT
+        keeps_all = len(self.items) <= self.limits.resumable_items
         self._attempts = {
             c: a
             for c, a in self._attempts.items()
-            if c == self.low or (kept and self.low < c < self.high)
+            if c == self.low or (keeps_all and self.low < c < self.high)
         }
-        return self._attempts.setdefault(capacity, Attempt(self.sections, capacity))
+        return self._attempts.setdefault(
+            capacity, Attempt(self.sections, capacity, limits=self.limits)
+        )
 
     def _run(self, attempt: Attempt, slices: int, enough: Callable[[], bool]) -> bool:
         answered = False

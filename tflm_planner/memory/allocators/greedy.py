@@ -122,10 +122,10 @@ def first_fits(
 
 def others(items: Items, bound: int) -> Iterator[tuple[str, list[int]]]:
     """(name, offsets) of the other greedy allocators, which win less often."""
-    listed = list(orders(items))
-    by_start = next(order for name, order in listed if name == "start")
+    named_orders = list(orders(items))
+    by_start = next(order for name, order in named_orders if name == "start")
     yield "pendulum", pendulum(items, by_start, bound)
-    for name, order in listed:
+    for name, order in named_orders:
         yield f"best fit by {name}", best_fit(items, order)
 
 

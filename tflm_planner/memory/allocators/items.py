@@ -65,7 +65,7 @@ class Items:
     def conflicts(self) -> tuple[dict[int, tuple[Interval, ...]], ...]:
         """Item -> other item -> forbidden intervals of `offset[other] - offset[item]`, sorted."""
         if len(self.members) == len(self.owner):
-            return self._conflicts_alone()
+            return self._conflicts_of_single_buffers()
         raw: dict[tuple[int, int], list[Interval]] = {}
         owner, shift = self.owner, self.shift
         buffers, permits = self.problem.buffers, self.problem.permits
@@ -88,21 +88,21 @@ class Items:
                 table[other][k] = tuple((-high, -low) for low, high in reversed(united))
         return tuple(table)
 
-    def _conflicts_alone(self) -> tuple[dict[int, tuple[Interval, ...]], ...]:
+    def _conflicts_of_single_buffers(self) -> tuple[dict[int, tuple[Interval, ...]], ...]:
         """`conflicts` where every item is one buffer."""
         buffers, permits = self.problem.buffers, self.problem.permits
         table: list[dict[int, tuple[Interval, ...]]] = [{} for _ in buffers]
         for i, near in enumerate(self.problem.neighbours):
-            size, mine = buffers[i].size, table[i]
+            size, conflicts = buffers[i].size, table[i]
             for j in near:
                 if i >= j:
                     continue
                 if (i, j) not in permits:
                     other = buffers[j].size
-                    mine[j], table[j][i] = ((-other, size),), ((-size, other),)
+                    conflicts[j], table[j][i] = ((-other, size),), ((-size, other),)
                 elif stretches := forbidden(self.problem, i, j):
                     united = tuple(_unite(stretches))
-                    mine[j] = united
+                    conflicts[j] = united
                     table[j][i] = tuple((-high, -low) for low, high in reversed(united))
         return tuple(table)
 
@@ -128,8 +128,8 @@ def isolated(items: Items) -> Items:
     Pairs then have a single forbidden interval, which an exact search can exhaust.
     """
     bound = set(items.aliases)
-    kept = tuple(o for o in items.problem.overlaps if not o.is_alias or o in bound)
-    return replace(items, problem=items.problem.permitting(kept))
+    overlaps = tuple(o for o in items.problem.overlaps if not o.is_alias or o in bound)
+    return replace(items, problem=items.problem.permitting(overlaps))
 
 
 def without_aliases(problem: Problem) -> Problem:
@@ -158,6 +158,12 @@ def choose_all(problem: Problem, first: Sequence[Overlap] = ()) -> Items:
     return bind(problem, (*first, *rest))
 
 
+def taken_aliases(problem: Problem, plan: Plan) -> list[Overlap]:
+    """The aliases of the problem that a plan takes."""
+    at = plan.offsets
+    return [o for o in problem.overlaps if o.is_alias and at[o.second] - at[o.first] == o.low]
+
+
 def shared_bytes(problem: Problem, alias: Overlap) -> int:
     """The bytes that both buffers of an alias occupy when it is taken."""
     a, b = problem.buffers[alias.first].size, problem.buffers[alias.second].size
@@ -172,25 +178,25 @@ def alias_sets(problem: Problem, limit: int) -> tuple[list[Items], bool]:
     """
     aliases = [o for o in problem.overlaps if o.is_alias]
     full = choose_all(problem)
-    found: dict[tuple[tuple[int, ...], tuple[int, ...]], Items] = {}
+    distinct: dict[tuple[tuple[int, ...], tuple[int, ...]], Items] = {}
 
     def keep(items: Items) -> None:
-        if len(found) < limit:
-            found.setdefault((items.owner, items.shift), items)
+        if len(distinct) < limit:
+            distinct.setdefault((items.owner, items.shift), items)
 
     keep(full)
     keep(bind(problem, ()))
     for left_out in sorted(set(aliases) - set(full.aliases), key=aliases.index):
         keep(choose_all(problem, (left_out,)))
     if 1 << len(aliases) > 4 * limit:
-        return list(found.values()), False
+        return list(distinct.values()), False
     for mask in range(1 << len(aliases)):
         subset = [o for k, o in enumerate(aliases) if mask >> k & 1]
         items = bind(problem, subset)
-        if len(found) >= limit:
-            return list(found.values()), False
+        if len(distinct) >= limit:
+            return list(distinct.values()), False
         keep(items)
-    return list(found.values()), True
+    return list(distinct.values()), True
 
 
 def maximal_live_sets(items: Items) -> Iterator[list[int]]:
@@ -199,31 +205,33 @@ def maximal_live_sets(items: Items) -> Iterator[list[int]]:
     starts = sorted(range(len(buffers)), key=lambda i: (buffers[i].start, i))
     ends = sorted(range(len(buffers)), key=lambda i: (buffers[i].end, i))
     live: dict[int, None] = {}
-    cursor, grown = 0, False
+    cursor, has_grown = 0, False
     for i in ends:
         while cursor < len(starts) and buffers[starts[cursor]].start < buffers[i].end:
             live[starts[cursor]] = None
-            cursor, grown = cursor + 1, True
-        if grown:
+            cursor, has_grown = cursor + 1, True
+        if has_grown:
             yield list(live)
-            grown = False
+            has_grown = False
         del live[i]
 
 
 def windows(items: Items, live: Sequence[int]) -> dict[int, tuple[int, int, int]]:
     """Item -> (bottom, top, bytes used) of its live pieces, relative to the item's offset."""
-    pieces: dict[int, list[tuple[int, int]]] = {}
+    stretches_of: dict[int, list[tuple[int, int]]] = {}
     for i in live:
         low = items.shift[i]
-        pieces.setdefault(items.owner[i], []).append((low, low + items.problem.buffers[i].size))
-    found: dict[int, tuple[int, int, int]] = {}
-    for k, stretches in pieces.items():
+        stretches_of.setdefault(items.owner[i], []).append(
+            (low, low + items.problem.buffers[i].size)
+        )
+    used_windows: dict[int, tuple[int, int, int]] = {}
+    for k, stretches in stretches_of.items():
         used, top = 0, 0
         for low, high in sorted(stretches):
             used += max(0, high - max(low, top))
             top = max(top, high)
-        found[k] = (min(stretches)[0], top, used)
-    return found
+        used_windows[k] = (min(stretches)[0], top, used)
+    return used_windows
 
 
 def heaviest(items: Items) -> int:

@@ -29,11 +29,11 @@ def compiled(function: _F) -> _F:
     slices, no sorts of numpy's, one type an argument. Each of those costs numba a second or more.
     Python's lock is released, so that Ctrl-C is heard meanwhile."""
     try:
-        made = numba.njit(cache=True, nogil=True)(function)
+        machine_code = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # neither beside the source nor in the user's cache may be written
         _keep_for_now()
-        made = numba.njit(cache=True, nogil=True)(function)
-    return cast(_F, made)
+        machine_code = numba.njit(cache=True, nogil=True)(function)
+    return cast(_F, machine_code)
 
 
 def _keep_for_now() -> None:

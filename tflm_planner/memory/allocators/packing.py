@@ -16,15 +16,11 @@ from tflm_planner.memory.allocators.arrays import Arrays
 from tflm_planner.memory.allocators.climbing import climb
 from tflm_planner.memory.allocators.items import Items, bind, choose_all
 from tflm_planner.memory.bounds import live_bound
+from tflm_planner.memory.limits import DEFAULT_PACK_BUDGET, PackBudget
 from tflm_planner.memory.problem import Buffer, Overlap, Plan, Problem
 
-ROUNDS = 2_000
-_WORK = 4_000_000
-"""Rounds times (items + conflicts) at most, for `ROUNDS`."""
-_NEAR = 100
-"""One part in so many above the bound is near enough to try no other aliases."""
-_MANY = 400
-"""Buffers that are placed stage by stage where they are more."""
+ROUNDS = DEFAULT_PACK_BUDGET.rounds
+"""Of local search, where nobody asks for more."""
 
 
 def warm_up() -> None:
@@ -34,16 +30,21 @@ def warm_up() -> None:
     stages.place_stages(items, 0, 1)
 
 
-def pack(problem: Problem, required: Sequence[Overlap], rounds: int = ROUNDS) -> Plan:
+def pack(
+    problem: Problem,
+    required: Sequence[Overlap],
+    rounds: int = ROUNDS,
+    limits: PackBudget = DEFAULT_PACK_BUDGET,
+) -> Plan:
     """A legal plan. `required`: aliases that it takes as far as they agree with each other."""
     if not problem.buffers:
         return Plan(())
     bound = live_bound(problem)
-    if len(problem.buffers) > _MANY:
-        return _pack_stages(problem, required, bound, rounds)
+    if len(problem.buffers) > limits.buffers_at_once:
+        return _pack_stages(problem, required, bound, rounds, limits)
     best: tuple[int, Items, list[int]] | None = None
     for items in (choose_all(problem, required), bind(problem, required)):
-        for height, offsets in _attempts(items, bound, rounds):
+        for height, offsets in _place_and_climb(items, bound, rounds, limits):
             if best is None or height < best[0]:
                 best = height, items, offsets
         if best is not None and best[0] <= bound:
@@ -52,33 +53,38 @@ def pack(problem: Problem, required: Sequence[Overlap], rounds: int = ROUNDS) ->
     return best[1].plan(best[2])
 
 
-def _pack_stages(problem: Problem, required: Sequence[Overlap], bound: int, rounds: int) -> Plan:
-    """All aliases bound, or left open; what is better at first sight gets the turns."""
+def _pack_stages(
+    problem: Problem, required: Sequence[Overlap], bound: int, rounds: int, limits: PackBudget
+) -> Plan:
+    """All aliases bound, or left open; the stages of the one that comes out lower are placed
+    again in other orders."""
     items = bind(problem, required)
-    offsets = stages.place_stages(items, bound, rounds, 0)
-    if (_height(items, offsets) - bound) * _NEAR > bound:
-        other = choose_all(problem, required)
-        tried = stages.place_stages(other, bound, rounds, 0)
-        if _height(other, tried) < _height(items, offsets):
-            items, offsets = other, tried
+    offsets = stages.place_stages(items, bound, rounds, 0, limits)
+    if (_height(items, offsets) - bound) * limits.near_bound_divisor > bound:
+        all_bound = choose_all(problem, required)
+        all_bound_offsets = stages.place_stages(all_bound, bound, rounds, 0, limits)
+        if _height(all_bound, all_bound_offsets) < _height(items, offsets):
+            items, offsets = all_bound, all_bound_offsets
     if rounds and _height(items, offsets) > bound:
-        offsets = stages.place_stages(items, bound, rounds)
+        offsets = stages.place_stages(items, bound, rounds, limits=limits)
     return items.plan(offsets)
 
 
-def _attempts(items: Items, bound: int, rounds: int) -> list[tuple[int, list[int]]]:
-    """The lowest first fit, and what a climb makes of it."""
+def _place_and_climb(
+    items: Items, bound: int, rounds: int, limits: PackBudget
+) -> list[tuple[int, list[int]]]:
+    """(height, offsets) of the lowest first fit, and of what a climb makes of it."""
     arrays = Arrays.of(items)
     fits = [climb(arrays, order) for order in arrays.orders()]
     height, k = min((int((fit + arrays.heights).max()), k) for k, fit in enumerate(fits))
-    found = [(height, fits[k].tolist())]
+    lowest_fit = (height, fits[k].tolist())
     if height <= bound or not rounds:
-        return found
+        return [lowest_fit]
     order = np.argsort(fits[k], kind="stable")
     work = len(items) + int(arrays.degrees.sum())
-    most = rounds * _WORK // (ROUNDS * work) + 1
+    most = rounds * limits.work // (limits.rounds * work) + 1
     climbed = climb(arrays, order, bound=bound, rounds=min(rounds, most))
-    return [*found, (int((climbed + arrays.heights).max()), climbed.tolist())]
+    return [lowest_fit, (int((climbed + arrays.heights).max()), climbed.tolist())]
 
 
 def _height(items: Items, offsets: Sequence[int]) -> int:

@@ -22,10 +22,12 @@ from tflm_planner.memory.allocators.items import (
     choose_all,
     heaviest,
     isolated,
+    taken_aliases,
     without_aliases,
 )
 from tflm_planner.memory.bounds import Needs, live_bound, pairwise_bounds, pruned_bound
 from tflm_planner.memory.domains import Pruner
+from tflm_planner.memory.limits import DEFAULT_ALLOCATOR_BUDGET, AllocatorBudget
 from tflm_planner.memory.problem import Overlap, Plan, Problem, validate
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import Stop
@@ -40,23 +42,8 @@ DEFAULT = ("greedy", "local", "exact")
 NAMES = (*DEFAULT, "cpsat", "best")
 """What `best_of` understands; "best" stands for `DEFAULT`, and "greedy" always goes first."""
 
-_CLIMB_WORK = 6_000_000
-"""Rounds of local search times (items + conflicts): about a second."""
-_CLIMB_ROUNDS = 16_000
-_CLIMBS = 4
-"""Lanes that are climbed, the lowest ones."""
-SLICES, _FEW_SLICES, _ALL_SLICES = 140, 28, 420
-"""Of the exact search: where nobody asked for it by name, for little gain, and asked for by name.
-A slice takes a slow core some 70 ms."""
-_LITTLE = 200
-"""One part in so many, 0.5 %, is a little gain."""
-_LITTLE_CLIMB = 4
-"""Local search for little gain does one round in so many."""
 _STACK = "stack"
 """Makes the first plan, of which nothing is expected: all buffers on top of each other."""
-_ALIAS_SETS = 64
-_LANES = 12
-"""Alias sets that are searched when there are too many to search all."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +69,7 @@ def best_of(
     required: Sequence[Overlap] = (),
     quick: bool = False,
     say: Callable[[str], None] = lambda _: None,
+    limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET,
 ) -> Solution:
     """The lowest plan that these allocators find.
 
@@ -96,9 +84,8 @@ def best_of(
     """
     wanted = _expand(allocators)
     patient = "exact" in allocators
-    run = _Portfolio(
-        problem, stop or Stop(), seed, on_progress, patient, tuple(required), effort=effort, say=say
-    )
+    run = _Portfolio(problem, stop or Stop(), seed, on_progress, patient, tuple(required))
+    run.effort, run.say, run.limits = effort, say, limits
     if quick:
         run.first()
         return run.solution()
@@ -126,7 +113,7 @@ def _expand(allocators: Sequence[str]) -> set[str]:
 
 
 @dataclass(eq=False)
-class _Lane:
+class _AliasChoice:
     """One choice of aliases, with the best offsets found for its items."""
 
     items: Items
@@ -151,9 +138,10 @@ class _Portfolio:
     proved: bool = False
     effort: float = 1.0
     say: Callable[[str], None] = lambda _: None
+    limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET
     allocator: str = _STACK
-    lanes: list[_Lane] = field(default_factory=list[_Lane])
-    free: _Lane | None = None
+    choices: list[_AliasChoice] = field(default_factory=list[_AliasChoice])
+    free: _AliasChoice | None = None
     """The one that leaves every overlap open."""
 
     def __post_init__(self) -> None:
@@ -177,17 +165,17 @@ class _Portfolio:
         return self.height <= self.bound or self.proved or (placed and self.stop.is_over)
 
     @property
-    def little(self) -> bool:
+    def gain_is_small(self) -> bool:
         """Whether hardly anything is left to gain."""
-        return (self.height - self.bound) * _LITTLE < self.height
+        return (self.height - self.bound) * self.limits.small_gain_divisor < self.height
 
-    def offer(self, name: str, lane: _Lane, offsets: list[int]) -> None:
+    def offer(self, name: str, choice: _AliasChoice, offsets: list[int]) -> None:
         """Keep a plan if it is lower than all before."""
-        height = max((o + h for o, h in zip(offsets, lane.items.heights, strict=True)), default=0)
-        if height < lane.height:
-            lane.height, lane.offsets = height, offsets
+        height = max((o + h for o, h in zip(offsets, choice.items.heights, strict=True)), default=0)
+        if height < choice.height:
+            choice.height, choice.offsets = height, offsets
         if height < self.height:
-            self.plan, self.height, self.allocator = lane.items.plan(offsets), height, name
+            self.plan, self.height, self.allocator = choice.items.plan(offsets), height, name
             if self.on_progress is not None:
                 self.on_progress(name, height, self.bound)
 
@@ -204,147 +192,159 @@ class _Portfolio:
         self.bound = live_bound(self.problem)
         if self.required:
             self.height = 1 << 62
-            self._first_fits(_Lane(bind(self.problem, self.required), self.bound))
+            self._first_fits(_AliasChoice(bind(self.problem, self.required), self.bound))
         else:
-            self._first_fits(_Lane(bind(self.problem, ()), self.bound))
+            self._first_fits(_AliasChoice(bind(self.problem, ()), self.bound))
         if not self.over:
-            self._first_fits(_Lane(choose_all(self.problem, self.required), self.bound))
+            self._first_fits(_AliasChoice(choose_all(self.problem, self.required), self.bound))
 
     def greedy(self) -> None:
         """What takes milliseconds, from the plainest plans to the boldest."""
         if self.required:
-            self._rigid()
+            self._place_with_required()
             return
-        for step in (self._apart, self._sliding, self._sharing):
+        for step in (
+            self._place_without_overlaps,
+            self._place_by_sliding,
+            self._place_with_aliases,
+        ):
             if not self.over:
                 step()
 
-    def _apart(self) -> None:
+    def _place_without_overlaps(self) -> None:
         """Without any overlap, unless overlaps from a distance on promise more."""
         bare = self.problem.permitting(()) if self.problem.overlaps else self.problem
         peak = live_bound(bare)
         self.bound = live_bound(self.problem, self.needs) if self.problem.overlaps else peak
         if not self.loose or peak <= self.bound:
-            self._first_fits(_Lane(bind(bare, ()), peak))
+            self._first_fits(_AliasChoice(bind(bare, ()), peak))
 
-    def _rigid(self) -> None:
+    def _place_with_required(self) -> None:
         """Only with the required aliases: bound alone, then with all others that agree."""
         self.bound = live_bound(self.problem)
         self.height = 1 << 62  # the stack of all buffers takes none
-        self._greedy_lane(_Lane(bind(self.problem, self.required), self.bound))
-        self._greedy_lane(_Lane(choose_all(self.problem, self.required), self.bound))
-        realised = bind(self.problem, (*self.required, *self._realised()))
-        self._greedy_lane(_Lane(realised, self.bound))
+        self._place_greedily(_AliasChoice(bind(self.problem, self.required), self.bound))
+        self._place_greedily(_AliasChoice(choose_all(self.problem, self.required), self.bound))
+        taken = bind(self.problem, (*self.required, *taken_aliases(self.problem, self.plan)))
+        self._place_greedily(_AliasChoice(taken, self.bound))
 
-    def _sliding(self) -> None:
+    def _place_by_sliding(self) -> None:
         """Without aliases; then with everything, at heights that no pair of buffers forbids."""
         if self.loose:
             plain = without_aliases(self.problem) if self.aliases else self.problem
-            self._first_fits(_Lane(bind(plain, ()), self.bound))
-        if self.over or sum(map(len, self.problem.neighbours)) > 2 * slide.PAIRS:
+            self._first_fits(_AliasChoice(bind(plain, ()), self.bound))
+        if self.over or sum(map(len, self.problem.neighbours)) > 2 * self.limits.slide_live_pairs:
             return
         pruner = Pruner(self.problem, pairwise_bounds(self.problem, self.needs))
         self.bound = max(self.bound, pruned_bound(pruner, self.bound))
         if not self.over:
-            same = [lane for lane in self.lanes if lane.items.problem is self.problem]
-            self.free = same[0] if same else _Lane(bind(self.problem, ()), self.bound)
-            self._take(self.free, slide.attempts(self.problem, pruner, self.bound, self.height))
+            same = [choice for choice in self.choices if choice.items.problem is self.problem]
+            self.free = same[0] if same else _AliasChoice(bind(self.problem, ()), self.bound)
+            plans = slide.attempts(self.problem, pruner, self.bound, self.height, self.limits)
+            self._offer_all(self.free, plans)
 
-    def _sharing(self) -> None:
+    def _place_with_aliases(self) -> None:
         """The other ways to place; all aliases that agree; all left open, taken where they fit;
         those taken so far."""
-        for lane in self.lanes:
-            if lane is not self.free or not self.aliases:
-                self._take(lane, greedy.others(lane.items, self.bound))
+        for choice in self.choices:
+            if choice is not self.free or not self.aliases:
+                self._offer_all(choice, greedy.others(choice.items, self.bound))
         if self.aliases and not self.over:
-            self._greedy_lane(_Lane(choose_all(self.problem), self.bound))
+            self._place_greedily(_AliasChoice(choose_all(self.problem), self.bound))
         if self.aliases and not self.over:
-            self._greedy_lane(self.free or _Lane(bind(self.problem, ()), self.bound))
+            self._place_greedily(self.free or _AliasChoice(bind(self.problem, ()), self.bound))
         if self.aliases and not self.over:
-            self._greedy_lane(_Lane(bind(self.problem, self._realised()), self.bound))
+            self._place_greedily(
+                _AliasChoice(bind(self.problem, taken_aliases(self.problem, self.plan)), self.bound)
+            )
 
-    def _first_fits(self, lane: _Lane) -> None:
-        self._take(lane, greedy.first_fits(lane.items, lambda: lane.height))
+    def _first_fits(self, choice: _AliasChoice) -> None:
+        self._offer_all(choice, greedy.first_fits(choice.items, lambda: choice.height))
 
-    def _greedy_lane(self, lane: _Lane) -> None:
-        self._first_fits(lane)
-        self._take(lane, greedy.others(lane.items, self.bound))
+    def _place_greedily(self, choice: _AliasChoice) -> None:
+        self._first_fits(choice)
+        self._offer_all(choice, greedy.others(choice.items, self.bound))
 
-    def _take(self, lane: _Lane, named: Iterator[tuple[str, list[int]]]) -> None:
-        """Offer a lane's candidates until one is good enough."""
-        if lane not in self.lanes:
-            self.lanes.append(lane)
-        while not (lane.height <= max(lane.bound, self.bound) or self.over):
+    def _offer_all(self, choice: _AliasChoice, named: Iterator[tuple[str, list[int]]]) -> None:
+        """Offer a choice's candidates until one is good enough."""
+        if choice not in self.choices:
+            self.choices.append(choice)
+        while not (choice.height <= max(choice.bound, self.bound) or self.over):
             candidate = next(named, None)
             if candidate is None:
                 break
-            self.offer(candidate[0], lane, candidate[1])
-
-    def _realised(self) -> list[Overlap]:
-        """The aliases that the best plan so far takes."""
-        at = self.plan.offsets
-        return [
-            o for o in self.problem.overlaps if o.is_alias and at[o.second] - at[o.first] == o.low
-        ]
+            self.offer(candidate[0], choice, candidate[1])
 
     def local(self) -> None:
-        """Climb from the best plan of each lane, the lowest first."""
+        """Climb from the best plan of each choice, the lowest first."""
         if not compiling.ready((compiling.CLIMBING,), self.stop, self.say):
             return
         from tflm_planner.memory.allocators.arrays import Arrays
         from tflm_planner.memory.allocators.climbing import climb
 
-        for lane in sorted(self.lanes, key=lambda lane: lane.height)[:_CLIMBS]:
+        for choice in sorted(self.choices, key=lambda choice: choice.height)[
+            : self.limits.climbed_choices
+        ]:
             if self.over:
                 return
-            if lane.offsets is None or lane.bound >= self.height:
+            if choice.offsets is None or choice.bound >= self.height:
                 continue
-            offsets = lane.offsets
-            order = sorted(range(len(lane.items)), key=lambda k: (offsets[k], k))
-            work = len(lane.items) + sum(map(len, lane.items.conflicts))
-            rounds = min(_CLIMB_ROUNDS, _CLIMB_WORK // work)
-            if self.little:
-                rounds = rounds // _LITTLE_CLIMB + 1
-            bound = max(lane.bound, self.bound)
-            found = climb(Arrays.of(lane.items), order, bound=bound, rounds=rounds, seed=self.seed)
-            self.offer("local", lane, found.tolist())
+            offsets = choice.offsets
+            order = sorted(range(len(choice.items)), key=lambda k: (offsets[k], k))
+            work = len(choice.items) + sum(map(len, choice.items.conflicts))
+            rounds = min(self.limits.climb_rounds, self.limits.climb_work // work)
+            if self.gain_is_small:
+                rounds = rounds // self.limits.small_gain_climb_divisor + 1
+            bound = max(choice.bound, self.bound)
+            climbed = climb(
+                Arrays.of(choice.items), order, bound=bound, rounds=rounds, seed=self.seed
+            )
+            self.offer("local", choice, climbed.tolist())
 
     def exact(self) -> None:
         """Search alias sets in turn, with doubled budgets, the most promising first."""
         from tflm_planner.memory.allocators import exact
 
-        if len(self.problem.buffers) > exact.LIMIT:
+        if len(self.problem.buffers) > self.limits.exact_items:
             return
-        lanes, every = self._exact_lanes()
-        if not lanes:
-            self.proved = every
+        choices, complete = self._exact_choices()
+        if not choices:
+            self.proved = complete
             return
-        searches: list[tuple[_Lane, Minimiser]] = []
-        for lane in lanes:
+        searches: list[tuple[_AliasChoice, Minimiser]] = []
+        for choice in choices:
             if self.over:
                 return
             minimiser = exact.Minimiser(
-                lane.items, high=self.height, bound=lane.bound, seed=self.seed
+                choice.items,
+                high=self.height,
+                bound=choice.bound,
+                seed=self.seed,
+                limits=self.limits,
             )
-            searches.append((lane, minimiser))
-        slices = _FEW_SLICES if self.little else SLICES
-        self._search(searches, every, _ALL_SLICES if self.patient else slices * self.effort)
+            searches.append((choice, minimiser))
+        limits = self.limits
+        slices = limits.slices_for_small_gain if self.gain_is_small else limits.slices
+        budget = limits.slices_by_name if self.patient else slices * self.effort
+        self._search(searches, complete, budget)
 
     def _search(
-        self, searches: list[tuple[_Lane, Minimiser]], every: bool, budget: float
+        self, searches: list[tuple[_AliasChoice, Minimiser]], complete: bool, budget: float
     ) -> None:  # fmt: skip
         """Let all searches take turns until the budget of slices is spent."""
         slices = 1
         while budget > 0 and not self.over:
-            for lane, minimiser in searches:
-                budget -= self._advance(lane, minimiser, slices, budget)
-            if every and all(self.height <= m.low and m.sections.complete for _, m in searches):
+            for choice, minimiser in searches:
+                budget -= self._advance(choice, minimiser, slices, budget)
+            if complete and all(self.height <= m.low and m.sections.complete for _, m in searches):
                 self.proved = True
             if all(m.low >= self.height for _, m in searches):
                 return
             slices *= 2
 
-    def _advance(self, lane: _Lane, minimiser: Minimiser, slices: int, budget: float) -> float:
+    def _advance(
+        self, choice: _AliasChoice, minimiser: Minimiser, slices: int, budget: float
+    ) -> float:
         """Let one search go on, for as many slices as the budget has; the slices that it took."""
         minimiser.high = min(minimiser.high, self.height)
         if self.over or budget <= 0:
@@ -356,35 +356,40 @@ class _Portfolio:
 
         minimiser.advance(slices, enough)
         if minimiser.offsets is not None and minimiser.offsets is not seen:
-            self.offer("exact", lane, minimiser.offsets)
+            self.offer("exact", choice, minimiser.offsets)
         return minimiser.slices - before
 
-    def _exact_lanes(self) -> tuple[list[_Lane], bool]:
+    def _exact_choices(self) -> tuple[list[_AliasChoice], bool]:
         """The alias sets that may still win, and whether the others certainly cannot."""
         if self.required:
             both = choose_all(self.problem, self.required), bind(self.problem, self.required)
-            return [_Lane(isolated(items), self.bound) for items in both], False
+            return [_AliasChoice(isolated(items), self.bound) for items in both], False
         if not self.aliases:
-            return [_Lane(isolated(bind(self.problem, ())), self.bound)], True
-        sets, every = alias_sets(self.problem, _ALIAS_SETS)
-        realised = bind(self.problem, self._realised())
-        ranked: list[_Lane] = []
-        for items in (realised, *sets):
-            alone = isolated(items)
+            return [_AliasChoice(isolated(bind(self.problem, ())), self.bound)], True
+        sets, complete = alias_sets(self.problem, self.limits.alias_choices)
+        taken = bind(self.problem, taken_aliases(self.problem, self.plan))
+        ranked: list[_AliasChoice] = []
+        for items in (taken, *sets):
+            isolated_items = isolated(items)
             # Loose overlaps make the heaviest section no bound: `Minimiser` has its own.
-            weight = self.bound if self.loose else max(self.bound, heaviest(alone))
+            weight = self.bound if self.loose else max(self.bound, heaviest(isolated_items))
             if weight < self.height:
-                ranked.append(_Lane(alone, weight))
-        ranked.sort(key=lambda lane: lane.bound)
-        return (ranked, True) if every else (ranked[:_LANES], False)
+                ranked.append(_AliasChoice(isolated_items, weight))
+        ranked.sort(key=lambda choice: choice.bound)
+        return (ranked, True) if complete else (ranked[: self.limits.exact_choices], False)
 
     def cpsat(self) -> None:
         """A second opinion by OR-Tools on the whole problem, aliases included."""
         from tflm_planner.memory.allocators import cpsat
 
         result = cpsat.solve(
-            self.problem, self.plan, self.bound, time_limit=self.stop.left, seed=self.seed
+            self.problem,
+            self.plan,
+            self.bound,
+            time_limit=self.stop.left,
+            seed=self.seed,
+            limits=self.limits,
         )
-        lane = _Lane(bind(self.problem, ()), self.bound)
-        self.offer("cpsat", lane, list(result.offsets))
+        choice = _AliasChoice(bind(self.problem, ()), self.bound)
+        self.offer("cpsat", choice, list(result.offsets))
         self.proved = self.proved or result.optimal

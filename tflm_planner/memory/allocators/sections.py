@@ -26,7 +26,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class Sections:
-    """The arrays of `kernel.SearchShape`, by name, and what they mean for proofs."""
+    """The arrays of `search_state.SearchShape`, by name, and what they mean for proofs."""
 
     arrays: dict[str, Ints]
     ordered: bool

@@ -21,21 +21,11 @@ from typing import Literal
 
 from tflm_planner.memory.bounds import live_bytes
 from tflm_planner.memory.domains import Domains, Pruner
+from tflm_planner.memory.limits import DEFAULT_ALLOCATOR_BUDGET, AllocatorBudget
 from tflm_planner.memory.problem import Problem
 
 End = Literal["low", "high", "near"]
 """The end of its domain at which a buffer is placed; "near": the end closer to its wall."""
-
-_AROUND = 100
-"""Pairs looked at after each placement."""
-_PRUNE = 30_000
-"""Pairs looked at before the first one."""
-BUDGET = 120_000
-"""Pairs looked at in all: about 0.2 s."""
-_SHAKEN = 80
-"""Orders with a little chance in them, tried at the bound only."""
-PAIRS = 40_000
-"""Problems with more pairs live together are left alone: they are no chains."""
 
 
 def variants(problem: Problem) -> list[tuple[str, list[int], End]]:
@@ -63,51 +53,60 @@ def variants(problem: Problem) -> list[tuple[str, list[int], End]]:
 
 
 def attempts(
-    problem: Problem, pruner: Pruner, low: int, high: int
+    problem: Problem,
+    pruner: Pruner,
+    low: int,
+    high: int,
+    limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET,
 ) -> Iterator[tuple[str, list[int]]]:
     """(name, offsets in bytes) of plans ever lower, from the bound `low` to below `high`.
 
     The bound itself comes first, then heights are bisected.
     """
-    unit, tried = pruner.unit, variants(problem)
-    # What comes close to the bound mostly reaches it with another turn or two.
-    tries: Iterable[tuple[str, list[int], End]] = chain(tried, _shaken(tried))
-    budget, floor, target = BUDGET, low - unit, low
+    unit, plain = pruner.unit, variants(problem)
+    # An order that comes close to the bound mostly reaches it with a few buffers moved.
+    orders: Iterable[tuple[str, list[int], End]] = chain(
+        plain, _perturb(plain, limits.slide_perturbed_orders)
+    )
+    budget, floor, target = limits.slide_work, low - unit, low
     while target < high and budget > 0:
-        domains = pruner.at(target, _PRUNE)
+        domains = pruner.at(target, limits.slide_prune_work)
         budget -= domains.steps
         failed = True
-        for name, order, end in tries if domains.possible else ():
+        for name, order, end in orders if domains.possible else ():
             work = domains.copy()
-            found = _pick(work, pruner.sizes, target // unit, order, end)
+            picked = _pick(work, pruner.sizes, target // unit, order, end, limits.slide_place_work)
             budget -= work.steps
-            if found is not None:
-                offsets = [o * unit for o in found]
+            if picked is not None:
+                offsets = [o * unit for o in picked]
                 high = max(o + b.size for o, b in zip(offsets, problem.buffers, strict=True))
                 failed = False
                 yield f"slide {name} {end}", offsets
                 break
-            if budget <= (BUDGET // 2 if target == low else 0):
+            if budget <= (limits.slide_work // 2 if target == low else 0):
                 break
-        floor, tries = target if failed else floor, tried
+        floor, orders = target if failed else floor, plain
         target = floor + max(1, (high - floor) // (2 * unit)) * unit
 
 
-def _shaken(tried: Sequence[tuple[str, list[int], End]]) -> Iterator[tuple[str, list[int], End]]:
+def _perturb(
+    plain: Sequence[tuple[str, list[int], End]], count: int
+) -> Iterator[tuple[str, list[int], End]]:
     """The same orders with every buffer moved a little, the same way in every run."""
-    chance = random.Random(0)
-    for turn in range(_SHAKEN):
-        name, order, end = tried[turn % len(tried)]
-        reach = chance.choice((0.05, 0.15, 0.4)) * len(order)
-        place = [p + chance.uniform(-reach, reach) for p in range(len(order))]
-        moved = sorted(range(len(order)), key=place.__getitem__)
-        yield f"shaken {name}", [order[p] for p in moved], end
+    generator = random.Random(0)
+    for number in range(count):
+        name, order, end = plain[number % len(plain)]
+        reach = generator.choice((0.05, 0.15, 0.4)) * len(order)
+        ranks = [p + generator.uniform(-reach, reach) for p in range(len(order))]
+        places = sorted(range(len(order)), key=ranks.__getitem__)
+        yield f"perturbed {name}", [order[p] for p in places], end
 
 
 def _pick(
-    domains: Domains, sizes: list[int], top: int, order: list[int], end: End
+    domains: Domains, sizes: list[int], top: int, order: list[int], end: End, work: int
 ) -> list[int] | None:
-    """Place the buffers in this order; None when one finds no room."""
+    """Place the buffers in this order; None when one finds no room. work: pairs looked at after
+    each placement."""
     for i in order:
         span = domains.spans[i]
         low, high = span[0][0], span[-1][1]
@@ -115,6 +114,6 @@ def _pick(
             offset = low if low <= top - high - sizes[i] else high
         else:
             offset = low if end == "low" else high
-        if not domains.fix(i, offset, _AROUND):
+        if not domains.fix(i, offset, work):
             return None
     return [span[0][0] for span in domains.spans]

@@ -18,13 +18,7 @@ from tflm_planner.memory.allocators.arrays import Arrays
 from tflm_planner.memory.allocators.climbing import climb_stages
 from tflm_planner.memory.allocators.items import Items
 from tflm_planner.memory.allocators.machine_code import Ints
-
-_FEW = 8
-"""Items that live at the border of a stage at most."""
-_WORK = 40_000_000
-"""Rounds times conflicts of one stage at most."""
-TURNS = 16
-"""Times that another stage is placed first."""
+from tflm_planner.memory.limits import DEFAULT_PACK_BUDGET, PackBudget
 
 
 @dataclass(frozen=True)
@@ -35,17 +29,29 @@ class _Stage:
     most: int
 
 
-def place_stages(items: Items, bound: int, rounds: int, turns: int = TURNS) -> list[int]:
-    """Offsets. rounds: of the climb in each stage. turns: times that a stage which came out
-    highest is placed before the others."""
+def place_stages(
+    items: Items,
+    bound: int,
+    rounds: int,
+    reorders: int | None = None,
+    limits: PackBudget = DEFAULT_PACK_BUDGET,
+) -> list[int]:
+    """Offsets. rounds: of the climb in each stage. reorders: times that a stage which came out
+    highest is placed before the others, if not as `limits` says."""
     arrays = Arrays.of(items)
     orders = list(arrays.orders())
-    stages = sorted(_stages(items), key=lambda s: -s.most)
+    stages = sorted(_cut_into_stages(items, limits.border_items), key=lambda s: -s.most)
     best: Ints | None = None
     least = 1 << 62
-    for _ in range(turns + 1):
-        listed = [stage.items for stage in stages]
-        offsets, tops = climb_stages(arrays, listed, orders, bound=bound, rounds=rounds, work=_WORK)
+    for _ in range((limits.stage_reorders if reorders is None else reorders) + 1):
+        offsets, tops = climb_stages(
+            arrays,
+            [stage.items for stage in stages],
+            orders,
+            bound=bound,
+            rounds=rounds,
+            work=limits.stage_work,
+        )
         highest = int(tops.max(initial=0))
         if highest < least:
             best, least = offsets, highest
@@ -59,19 +65,19 @@ def place_stages(items: Items, bound: int, rounds: int, turns: int = TURNS) -> l
     return best.tolist()
 
 
-def _stages(items: Items) -> list[_Stage]:
-    """The stages, in the order of time."""
+def _cut_into_stages(items: Items, border_items: int) -> list[_Stage]:
+    """The stages, in the order of time: cut where at most so many items live."""
     spans, heights = items.spans, items.heights
     times = sorted({t for span in spans for t in span})
     starts = sorted(range(len(items)), key=lambda k: spans[k][0])
-    found: list[_Stage] = []
+    stages: list[_Stage] = []
     live: list[int] = []
     inside: dict[int, None] = {}
     most, cursor = 0, 0
     for time in times:
         live = [k for k in live if spans[k][1] > time]
-        if inside and len(live) <= _FEW:
-            found.append(_Stage(tuple(inside), most))
+        if inside and len(live) <= border_items:
+            stages.append(_Stage(tuple(inside), most))
             inside, most = dict.fromkeys(live), 0
         while cursor < len(starts) and spans[starts[cursor]][0] == time:
             live.append(starts[cursor])
@@ -79,8 +85,8 @@ def _stages(items: Items) -> list[_Stage]:
             cursor += 1
         most = max(most, sum(heights[k] for k in live))
     if inside:
-        found.append(_Stage(tuple(inside), most))
-    return found
+        stages.append(_Stage(tuple(inside), most))
+    return stages
 
 
 __all__ = ["place_stages"]

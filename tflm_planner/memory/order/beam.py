@@ -46,22 +46,20 @@ def beam_search(
     keys = [rng.getrandbits(32) for _ in board.blocks]
     front = [_BeamState(floor, board.start, 0, 0, board.ready, -1, None)]
     for _ in board.blocks:
-        found: dict[int, _BeamState] = {}
+        best_states: dict[int, _BeamState] = {}
         for state in front:
             if clock.spent():
                 return None
-            for child in _children(board, state, keys, ceiling):
-                known = found.get(child.done)
+            for child in _expand(board, state, keys, ceiling):
+                known = best_states.get(child.done)
                 if known is None or child.rank < known.rank:
-                    found[child.done] = child
-        front = nsmallest(width, found.values(), key=lambda s: s.rank)
-    return _blocks(front[0]) if front else None
+                    best_states[child.done] = child
+        front = nsmallest(width, best_states.values(), key=lambda s: s.rank)
+    return _trace_blocks(front[0]) if front else None
 
 
-def _children(
-    board: BitGraph, state: _BeamState, keys: list[int], ceiling: int
-) -> list[_BeamState]:
-    found: list[_BeamState] = []
+def _expand(board: BitGraph, state: _BeamState, keys: list[int], ceiling: int) -> list[_BeamState]:
+    children: list[_BeamState] = []
     left = state.ready
     while left:
         low = left & -left
@@ -77,26 +75,25 @@ def _children(
         child = _BeamState(worst, state.live + change, state.tie + keys[b], done, ready, b, state)
         if free:
             return [child]
-        found.append(child)
-    return found
+        children.append(child)
+    return children
 
 
-def _blocks(state: _BeamState) -> tuple[int, ...]:
-    found: list[int] = []
+def _trace_blocks(state: _BeamState) -> tuple[int, ...]:
+    blocks: list[int] = []
     while state.before is not None:
-        found.append(state.block)
+        blocks.append(state.block)
         state = state.before
-    return tuple(reversed(found))
+    return tuple(reversed(blocks))
 
 
-def permuted(dag: Dag, order: Sequence[int]) -> Dag:
+def renumber(dag: Dag, order: Sequence[int]) -> Dag:
     """The same graph with its nodes renumbered, so that `order` is its file order."""
     place = {node: i for i, node in enumerate(order)}
-    return replace(
-        dag,
-        nodes=tuple(
+    return dag.with_nodes(
+        tuple(
             replace(dag.nodes[i], after=tuple(place[j] for j in dag.nodes[i].after)) for i in order
-        ),
+        )
     )
 
 
@@ -122,7 +119,7 @@ def improve(
         high = [during for during, _ in steps(dag, order)]
         if max(high) <= floor:
             return order
-        better = _lowered(dag, order, high, usable[at], budget, clock)
+        better = _lower_peak(dag, order, high, usable[at], budget, clock)
         if better is None:
             misses += 1
             at = (at + 1) % len(usable)
@@ -131,24 +128,24 @@ def improve(
     return order
 
 
-def _lowered(
+def _lower_peak(
     dag: Dag, order: tuple[int, ...], high: list[int], window: int, budget: int, clock: Clock
 ) -> tuple[int, ...] | None:
     """The order with one window, that holds the first highest step, solved to below its height."""
     top = max(high)
     at = high.index(top)
-    moved = permuted(dag, order)
-    live = live_at_boundaries(moved)
+    renumbered = renumber(dag, order)
+    live = live_at_boundaries(renumbered)
     seen: set[tuple[int, int]] = set()
     for start in range(at + 1 - window, at + 1, max(window // 8, 1)):
         first, last = max(start, 0), min(start + window, len(order))
         if (first, last) in seen:
             continue
         seen.add((first, last))
-        board = BitGraph(extract_range(moved, first, last, live[first]))
+        board = BitGraph(extract_range(renumbered, first, last, live[first]))
         # At this level the search is a dive for any order below the height, not for the best.
-        found = ExactSearch(board, level=top - 1, ceiling=top).run(budget, clock)
-        if found.blocks is not None:
-            inner = tuple(order[first + i] for i in board.order(found.blocks))
+        result = ExactSearch(board, level=top - 1, ceiling=top).run(budget, clock)
+        if result.blocks is not None:
+            inner = tuple(order[first + i] for i in board.order(result.blocks))
             return (*order[:first], *inner, *order[last:])
     return None

@@ -15,12 +15,12 @@ operand dies no later, when more has been run.
 *Late* (a, then b): b is the only one that waits for a, and a never lowers the live bytes. Move a
 to right before b. Blocks in between now run with a's change (>= 0) fewer bytes live, and lose
 no absorb because nobody that could be among them absorbs an operand of a. The rise of a at its new
-place is, by the test in `_late`, no more than the rise of b right after it, which is what b needed
-before.
+place is, by the test in `_can_move_late`, no more than the rise of b right after it, which is what
+b needed before.
 
 *Early* (a, then b): a is all that b waits for, and b never raises the live bytes. Move b to right
 after a. Blocks in between run with no more bytes live, and what they absorb dies no later. The
-rise of b at its new place is no more than that of a, by the test in `_early`.
+rise of b at its new place is no more than that of a, by the test in `_can_move_early`.
 
 *Views*: blocks that nobody waits for, that write nothing over what they absorb, and whose operands
 are theirs alone, change nothing whenever they run. All run together, so that those who feed them
@@ -33,7 +33,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 
-from tflm_planner.memory.order.dag import Dag, absorbed
+from tflm_planner.memory.order.dag import Dag, absorbed_bytes
 from tflm_planner.memory.order.twins import twins
 
 WIDEST_FUSION = 6
@@ -48,22 +48,24 @@ class FusedNodes:
         self.dag = dag
         self.nodes = nodes
         self.reads = tuple(dict.fromkeys(t for i in nodes for t in links.reads[i]))
-        contested = {t for t in self.reads if not inside.issuperset(links.readers[t])} - links.kept
+        contested = {
+            t for t in self.reads if not inside.issuperset(links.readers[t])
+        } - links.outputs
         self.shared = tuple(
             t for t in self.reads if t in contested and links.writer[t] not in inside
         )
         """Operands whose death depends on the state: other blocks read them too."""
-        self.undying = links.kept | (contested - set(self.shared))
+        self.undying = links.outputs | (contested - set(self.shared))
         """Never die in this block: outputs, and what it writes for others."""
         self.table: dict[int, tuple[int, int]] = {}
         """(rise, change) by pattern; bit i says that `shared[i]` dies here."""
 
     def cost(self, pattern: int) -> tuple[int, int]:
         """(rise, change) when exactly the shared operands in `pattern` die in this block."""
-        found = self.table.get(pattern)
-        if found is None:
-            found = self.table[pattern] = self._simulate(pattern)
-        return found
+        known = self.table.get(pattern)
+        if known is None:
+            known = self.table[pattern] = self._simulate(pattern)
+        return known
 
     @property
     def every(self) -> int:
@@ -72,18 +74,18 @@ class FusedNodes:
 
     def _simulate(self, pattern: int) -> tuple[int, int]:
         dag, links = self.dag, self.dag.links
-        spared = {t for i, t in enumerate(self.shared) if not pattern >> i & 1}
+        surviving = {t for i, t in enumerate(self.shared) if not pattern >> i & 1}
         last = {t: i for i in self.nodes for t in links.reads[i]}
         live = rise = 0
         for i in self.nodes:
             node, written = dag.nodes[i], set(dag.nodes[i].writes)
-            dead = {t for t in links.reads[i] if last[t] == i} - spared - self.undying
+            dead = {t for t in links.reads[i] if last[t] == i} - surviving - self.undying
             live += sum(dag.sizes[t] for t in written)
-            during = live + node.workspace - absorbed(node, dead)
+            during = live + node.workspace - absorbed_bytes(node, dead)
             rise = during if i == self.nodes[0] else max(rise, during)
             live -= sum(dag.sizes[t] for t in dead)
             live -= sum(
-                dag.sizes[t] for t in written if not links.readers[t] and t not in links.kept
+                dag.sizes[t] for t in written if not links.readers[t] and t not in links.outputs
             )
         return rise, live
 
@@ -176,12 +178,12 @@ class Fuser:
             if a not in self.blocks:
                 continue
             for b in sorted(self.succs[a]):
-                if self._late(a, b) or self._early(a, b):
+                if self._can_move_late(a, b) or self._can_move_early(a, b):
                     self._fuse(a, b)
                     work.extend((*sorted(self.preds[a]), a))
                     break
         self._gather_views()
-        return self._sorted()
+        return self._order_blocks()
 
     def _gather_views(self) -> None:
         idle = [
@@ -192,7 +194,7 @@ class Fuser:
         for b in idle[1:]:
             self._fuse(idle[0], b)
 
-    def _late(self, a: int, b: int) -> bool:
+    def _can_move_late(self, a: int, b: int) -> bool:
         first, second = self.blocks[a], self.blocks[b]
         if self.succs[a] != {b} or len(first.shared) > WIDEST_FUSION:
             return False
@@ -205,7 +207,7 @@ class Fuser:
         costs = [first.cost(p) for p in range(first.every + 1)]
         return all(change >= 0 and rise <= change + least for rise, change in costs)
 
-    def _early(self, a: int, b: int) -> bool:
+    def _can_move_early(self, a: int, b: int) -> bool:
         first, second = self.blocks[a], self.blocks[b]
         if self.preds[b] != {a} or len(first.shared) > WIDEST_FUSION:
             return False
@@ -225,17 +227,17 @@ class Fuser:
             self.preds[s].add(a)
             self.succs[a].add(s)
 
-    def _sorted(self) -> list[tuple[int, ...]]:
+    def _order_blocks(self) -> list[tuple[int, ...]]:
         """Blocks in the order of their first nodes where dependences allow it."""
         waits = {b: len(p) for b, p in self.preds.items()}
         ready = [(min(self.blocks[b].nodes), b) for b, n in waits.items() if not n]
         heapify(ready)
-        found: list[tuple[int, ...]] = []
+        ordered: list[tuple[int, ...]] = []
         while ready:
             _, b = heappop(ready)
-            found.append(self.blocks[b].nodes)
+            ordered.append(self.blocks[b].nodes)
             for s in self.succs[b]:
                 waits[s] -= 1
                 if not waits[s]:
                     heappush(ready, (min(self.blocks[s].nodes), s))
-        return found
+        return ordered

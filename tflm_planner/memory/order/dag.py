@@ -14,7 +14,7 @@ their order. All exact methods of this package rest on that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 
@@ -59,6 +59,8 @@ class Dag:
     nodes: tuple[Node, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    known_links: Links | None = field(default=None, repr=False, compare=False)
+    """`links` of the same nodes, where another graph has computed them."""
 
     @property
     def is_free(self) -> bool:
@@ -66,16 +68,18 @@ class Dag:
         one before it."""
         return any(i and i - 1 not in before for i, before in enumerate(self.links.preds))
 
-    def alike(self, nodes: tuple[Node, ...]) -> Dag:
+    def with_node_costs(self, nodes: tuple[Node, ...]) -> Dag:
         """The same graph whose nodes differ in `absorbs`, `exclusive` and `workspace` only."""
-        made = Dag(self.sizes, nodes, self.inputs, self.outputs)
-        made.__dict__["links"] = self.links
-        return made
+        return Dag(self.sizes, nodes, self.inputs, self.outputs, self.links)
+
+    def with_nodes(self, nodes: tuple[Node, ...]) -> Dag:
+        """The same tensors with other nodes."""
+        return Dag(self.sizes, nodes, self.inputs, self.outputs)
 
     @cached_property
     def links(self) -> Links:
         """Writers, readers, predecessors and successors; ValueError when the graph is unsound."""
-        return Links.of(self)
+        return self.known_links or Links.of(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ class Links:
     succs: tuple[tuple[int, ...], ...]
     reads: tuple[tuple[int, ...], ...]
     """Distinct operands of each node."""
-    kept: frozenset[int]
+    outputs: frozenset[int]
     """Outputs of the graph: they never die."""
     start: int
     """Bytes live before the first node, without inputs that nobody reads."""
@@ -118,18 +122,18 @@ class Links:
             for t in dict.fromkeys(node.writes):
                 known.add(t)
                 writer[t] = i
-        kept = frozenset(dag.outputs)
-        if not kept <= known:
-            raise ValueError(f"outputs {sorted(kept - known)} are written by no node")
+        outputs = frozenset(dag.outputs)
+        if not outputs <= known:
+            raise ValueError(f"outputs {sorted(outputs - known)} are written by no node")
         inputs = set(dag.inputs)
-        idle = {t for t in inputs if not readers[t] and t not in kept}
+        idle = {t for t in inputs if not readers[t] and t not in outputs}
         return Links(
             writer=tuple(writer),
             readers=tuple(tuple(r) for r in readers),
             preds=tuple(preds),
             succs=tuple(tuple(s) for s in succs),
             reads=reads,
-            kept=kept,
+            outputs=outputs,
             start=sum(dag.sizes[t] for t in inputs - idle),
             unread=sum(dag.sizes[t] for t in idle),
         )
@@ -161,7 +165,7 @@ def is_valid(dag: Dag, order: Sequence[int]) -> bool:
     return all(place[p] < place[node] for node in order for p in preds[node])
 
 
-def absorbed(node: Node, dead: set[int]) -> int:
+def absorbed_bytes(node: Node, dead: set[int]) -> int:
     """Bytes that a node saves when exactly the operands in `dead` die at it; each counts once."""
     saved = {a.tensor: a.saved for a in node.absorbs if a.tensor in dead}.values()
     return max(saved, default=0) if node.exclusive else sum(saved)
@@ -177,14 +181,14 @@ def steps(dag: Dag, order: Sequence[int]) -> Iterator[tuple[int, int]]:
         dead: set[int] = set()
         for t in links.reads[i]:
             left[t] -= 1
-            if not left[t] and t not in links.kept:
+            if not left[t] and t not in links.outputs:
                 dead.add(t)
         written = set(node.writes)
         live += sum(sizes[t] for t in written)
-        during = live + idle + node.workspace - absorbed(node, dead)
+        during = live + idle + node.workspace - absorbed_bytes(node, dead)
         idle = 0
         live -= sum(sizes[t] for t in dead)
-        live -= sum(sizes[t] for t in written if not left[t] and t not in links.kept)
+        live -= sum(sizes[t] for t in written if not left[t] and t not in links.outputs)
         yield during, live
 
 

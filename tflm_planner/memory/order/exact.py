@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from tflm_planner.memory.order.board import BitGraph
 from tflm_planner.memory.order.clock import Clock
@@ -50,6 +51,17 @@ class ExactResult:
     """States explored."""
 
 
+class _RefusedStep(NamedTuple):
+    """A state with a step that is above the level. level: the lowest that allows one. number:
+    breaks ties, by when the state was explored."""
+
+    level: int
+    number: int
+    done: int
+    ready: int
+    live: int
+
+
 class ExactSearch:
     """Explores the states of one board; `run` may be called again with a larger budget."""
 
@@ -58,12 +70,11 @@ class ExactSearch:
         self.level = level
         self.ceiling = ceiling
         self.states = 0
-        self.came: dict[int, tuple[int, tuple[int, ...]]] = {}
+        self.reached_from: dict[int, tuple[int, tuple[int, ...]]] = {}
         """State -> (the state before it, the blocks run in between)."""
         self.stack = [(0, board.ready, board.start)]
-        self.heap: list[tuple[int, int, int, int, int]] = []
-        """(level that opens a refused step, tie-break, state, ready, live)."""
-        self.came[0] = (0, ())
+        self.heap: list[_RefusedStep] = []
+        self.reached_from[0] = (0, ())
 
     def run(self, budget: int, clock: Clock) -> ExactResult:
         """Explores until the end is reached, nothing is left below the ceiling, or the budget
@@ -74,7 +85,7 @@ class ExactSearch:
             while self.stack:
                 done, ready, live = self.stack.pop()
                 if done == end:
-                    return ExactResult(self._path(), self.level, True, self.states)
+                    return ExactResult(self._trace_blocks(), self.level, True, self.states)
                 self.states += 1
                 if self.states > budget or clock.spent():
                     self.stack.append((done, ready, live))
@@ -82,12 +93,13 @@ class ExactSearch:
                 self._expand(done, ready, live)
             if not self.heap:
                 break
-            self.level, _, *state = heappop(self.heap)
-            self.stack.append((state[0], state[1], state[2]))
+            step = heappop(self.heap)
+            self.level = step.level
+            self.stack.append((step.done, step.ready, step.live))
         return ExactResult(None, self.ceiling, True, self.states)
 
     def _expand(self, done: int, ready: int, live: int) -> None:
-        board, came, level = self.board, self.came, self.level
+        board, reached_from, level = self.board, self.reached_from, self.level
         moves: list[tuple[int, int]] = []
         changes: dict[int, int] = {}
         refused = self.ceiling
@@ -101,30 +113,30 @@ class ExactSearch:
             if live + rise > level:
                 refused = min(refused, live + rise)
             elif change <= 0:
-                self._go(done, ready, live, ((b, change),))
+                self._push_run(done, ready, live, ((b, change),))
                 return
             else:
                 moves.append((change, b))
         for change, b in moves:
-            run = self._run_from(done, ready, live, b, change)
+            run = self._find_run(done, ready, live, b, change)
             if run:
-                self._go(done, ready, live, run)
+                self._push_run(done, ready, live, run)
                 return
-            run = self._readers_with(done, ready, live, b, changes)
+            run = self._find_reader_set(done, ready, live, b, changes)
             if run:
-                self._go(done, ready, live, run)
+                self._push_run(done, ready, live, run)
                 return
         if refused < self.ceiling:
-            heappush(self.heap, (refused, self.states, done, ready, live))
+            heappush(self.heap, _RefusedStep(refused, self.states, done, ready, live))
         # The stack pops the last: prefer what grows least, then file order.
         moves.sort(reverse=True)
         for change, b in moves:
             after = done | 1 << b
-            if after not in came:
-                came[after] = (done, (b,))
+            if after not in reached_from:
+                reached_from[after] = (done, (b,))
                 self.stack.append((*board.after(done, ready, b), live + change))
 
-    def _run_from(
+    def _find_run(
         self, done: int, ready: int, live: int, b: int, change: int
     ) -> tuple[tuple[int, int], ...]:
         """A run from block b on that ends with no more live than it began with, or nothing."""
@@ -150,7 +162,7 @@ class ExactSearch:
                 return tuple(run)
         return ()
 
-    def _readers_with(
+    def _find_reader_set(
         self, done: int, ready: int, live: int, b: int, changes: dict[int, int]
     ) -> tuple[tuple[int, int], ...]:
         """The last readers of an operand of b, if they are ready, few, and a commitment.
@@ -162,12 +174,12 @@ class ExactSearch:
             if left & ready == left and 1 < left.bit_count() <= WIDEST_SET:
                 written = sum(change for c, change in changes.items() if left >> c & 1)
                 if written <= size:
-                    run = self._committed(done, live, left)
+                    run = self._order_commitment(done, live, left)
                     if run:
                         return run
         return ()
 
-    def _committed(self, done: int, live: int, members: int) -> tuple[tuple[int, int], ...]:
+    def _order_commitment(self, done: int, live: int, members: int) -> tuple[tuple[int, int], ...]:
         """An order of ready blocks with no step above the level, if their set is a commitment.
 
         Any subset of ready blocks may come between, so that all are looked at.
@@ -188,21 +200,21 @@ class ExactSearch:
                 lives[subset] = lives[before] + change
                 if before in paths and live + lives[before] + rise <= self.level:
                     paths.setdefault(subset, (*paths[before], (b, change)))
-        whole = (1 << len(blocks)) - 1
-        return paths.get(whole, ()) if lives[whole] <= min(lives.values()) else ()
+        everything = (1 << len(blocks)) - 1
+        return paths.get(everything, ()) if lives[everything] <= min(lives.values()) else ()
 
-    def _go(self, done: int, ready: int, live: int, run: tuple[tuple[int, int], ...]) -> None:
+    def _push_run(self, done: int, ready: int, live: int, run: tuple[tuple[int, int], ...]) -> None:
         before = done
         for b, change in run:
             done, ready = self.board.after(done, ready, b)
             live += change
-        if done not in self.came:
-            self.came[done] = (before, tuple(b for b, _ in run))
+        if done not in self.reached_from:
+            self.reached_from[done] = (before, tuple(b for b, _ in run))
             self.stack.append((done, ready, live))
 
-    def _path(self) -> tuple[int, ...]:
+    def _trace_blocks(self) -> tuple[int, ...]:
         state, parts = self.board.everything, list[tuple[int, ...]]()
         while state:
-            state, blocks = self.came[state]
+            state, blocks = self.reached_from[state]
             parts.append(blocks)
         return tuple(b for blocks in reversed(parts) for b in blocks)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tflm_planner.memory.order.dag import Absorb, Dag, Node, absorbed
+from tflm_planner.memory.order.dag import Absorb, Dag, Node, absorbed_bytes
 
 
 def independent_ranges(dag: Dag) -> list[tuple[int, int]]:
@@ -30,15 +30,15 @@ def independent_ranges(dag: Dag) -> list[tuple[int, int]]:
     sources = [0] * (count + 1)
     for i in reversed(range(count)):
         sources[i] = sources[i + 1] + 1 - sources_lost[i]
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     sinks = start = 0
     for i in range(count):
         sinks += 1 - sinks_lost[i]
         if sinks == 1 == sources[i]:
-            found += [(start, i)] if start < i else []
-            found.append((i, i + 1))
+            ranges += [(start, i)] if start < i else []
+            ranges.append((i, i + 1))
             start = i + 1
-    return found + ([(start, count)] if start < count else [])
+    return ranges + ([(start, count)] if start < count else [])
 
 
 def live_at_boundaries(dag: Dag) -> list[int]:
@@ -47,16 +47,16 @@ def live_at_boundaries(dag: Dag) -> list[int]:
     change = [0] * (len(dag.nodes) + 1)
     for t, size in enumerate(dag.sizes):
         readers, writer = links.readers[t], links.writer[t]
-        if t in links.kept:
+        if t in links.outputs:
             change[writer + 1] += size
         elif readers and (writer >= 0 or t in dag.inputs):
             change[writer + 1] += size
             change[readers[-1] + 1] -= size
-    live, found = 0, list[int]()
+    live, live_bytes = 0, list[int]()
     for c in change:
         live += c
-        found.append(live)
-    return found
+        live_bytes.append(live)
+    return live_bytes
 
 
 def extract_range(dag: Dag, start: int, end: int, live: int) -> Dag:
@@ -70,7 +70,9 @@ def extract_range(dag: Dag, start: int, end: int, live: int) -> Dag:
     index = {t: i for i, t in enumerate(touched)}
     entering = [t for t in touched if links.writer[t] < start]
     leaving = [
-        t for t in touched if t in links.kept or (links.readers[t] and links.readers[t][-1] >= end)
+        t
+        for t in touched
+        if t in links.outputs or (links.readers[t] and links.readers[t][-1] >= end)
     ]
     sizes = [dag.sizes[t] for t in touched]
     inputs, outputs = [index[t] for t in entering], [index[t] for t in leaving]
@@ -123,16 +125,16 @@ def bound_of(dag: Dag, live: Sequence[int], free: Sequence[tuple[int, int, Dag]]
     for start, end, part in free:
         best = max(best, segment_bound(part))
         inside[start:end] = [True] * (end - start)
-    return max([best, *(_alone(dag, i, live[i]) for i in range(len(inside)) if not inside[i])])
+    return max([best, *(_gate_bytes(dag, i, live[i]) for i in range(len(inside)) if not inside[i])])
 
 
-def _alone(dag: Dag, i: int, live: int) -> int:
+def _gate_bytes(dag: Dag, i: int, live: int) -> int:
     """Bytes live during a gate; `live` are before it."""
     links, node = dag.links, dag.nodes[i]
-    dead = {t for t in links.reads[i] if links.readers[t][-1] == i and t not in links.kept}
+    dead = {t for t in links.reads[i] if links.readers[t][-1] == i and t not in links.outputs}
     written = sum(dag.sizes[t] for t in set(node.writes))
     idle = 0 if i else links.unread
-    return live + written + idle + node.workspace - absorbed(node, dead)
+    return live + written + idle + node.workspace - absorbed_bytes(node, dead)
 
 
 def segment_bound(dag: Dag) -> int:
@@ -150,12 +152,12 @@ def segment_bound(dag: Dag) -> int:
     for i in reversed(range(count)):
         for s in links.succs[i]:
             after[i] |= after[s] | 1 << s
-    need = [_own(dag, i, after[i]) for i in range(count)]
+    need = [_node_bytes(dag, i, after[i]) for i in range(count)]
     everyone = (1 << count) - 1
     for t, size in enumerate(dag.sizes):
         writer = links.writer[t]
         across = after[writer] if writer >= 0 else everyone
-        if t not in links.kept:
+        if t not in links.outputs:
             needed = 0
             for r in links.readers[t]:
                 needed |= before[r]
@@ -167,16 +169,16 @@ def segment_bound(dag: Dag) -> int:
     return max(need, default=0)
 
 
-def _own(dag: Dag, i: int, after: int) -> int:
+def _node_bytes(dag: Dag, i: int, after: int) -> int:
     """Operands, results and workspace of node i, less all that it could ever absorb."""
     links, node = dag.links, dag.nodes[i]
     dead = {
         t
         for t in links.reads[i]
-        if t not in links.kept and not any(after >> r & 1 for r in links.readers[t])
+        if t not in links.outputs and not any(after >> r & 1 for r in links.readers[t])
     }
     own = {*node.reads, *node.writes}
-    return sum(dag.sizes[t] for t in own) + node.workspace - absorbed(node, dead)
+    return sum(dag.sizes[t] for t in own) + node.workspace - absorbed_bytes(node, dead)
 
 
 def _bits(mask: int) -> Iterator[int]:

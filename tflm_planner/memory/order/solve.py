@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from tflm_planner.memory.limits import DEFAULT_ORDER_BUDGET, OrderBudget
 from tflm_planner.memory.order.baselines import file_order, reverse_post_order
-from tflm_planner.memory.order.beam import beam_search, improve, permuted
+from tflm_planner.memory.order.beam import beam_search, improve, renumber
 from tflm_planner.memory.order.board import BitGraph
 from tflm_planner.memory.order.clock import Clock
 from tflm_planner.memory.order.dag import Dag, peak
@@ -23,20 +24,6 @@ from tflm_planner.support.stopping import Stop
 Method = Literal["best", "file", "rpo", "beam", "exact"]
 Progress = Callable[[int, int], None]
 """Called with (smallest peak so far, lower bound), both in bytes of the whole graph."""
-
-PROBE = 20_000
-"""States of the first exact dive, before any heuristic runs."""
-BUDGET = 1_000_000
-"""States of the exact search of one segment; about 10 s and 400 MB."""
-SEGMENTS = 3
-"""Hard segments of one graph, and first steps of a segment, that may spend their whole budget: all
-together spend no more than these."""
-EXACT_BUDGET = 4_000_000
-"""Instead of `BUDGET`, for the method "exact": some 40 s and 1.6 GB."""
-BEAM_WIDTHS = (16, 256)
-STATES_PER_WIDTH = 1_000
-"""A beam is run when the budget is this many times its width."""
-WINDOWS, WINDOW_BUDGET = (40, 80, 160, 320), 4_000
 
 
 @dataclass(frozen=True)
@@ -58,25 +45,24 @@ def best_order(
     method: Method = "best",
     stop: Stop | None = None,
     seed: int = 0,
-    budget: int = BUDGET,
+    budget: OrderBudget = DEFAULT_ORDER_BUDGET,
     on_progress: Progress | None = None,
 ) -> OrderResult:
     """The order of operators with the smallest peak of live bytes that the method finds.
 
-    "best" searches exactly up to `budget` states for each segment, with beams where a first dive
-    does not settle it; "exact" goes on for longer, without beams; "beam" proves nothing
+    "best" searches exactly up to the budget's states for each segment, with beams where a
+    first dive does not settle it; "exact" goes on for longer, without beams; "beam" proves nothing
     but what bounds show. Never worse than file order; file order itself where none is better.
     Same graph, method, seed and budget give the same order unless `stop` ends the search, which
-    then keeps the best so far. A budget of 20,000 suits a caller who
-    asks often (some 0.2 s for a segment that is hard).
+    then keeps the best so far.
 
     Raises ValueError when the graph is unsound (see `Dag.links`) or the method is unknown.
     """
     if method not in get_args(Method):
         raise ValueError(f"no method {method!r}: choose best, file, rpo, beam or exact")
-    budget = EXACT_BUDGET if method == "exact" else budget
-    purse = _Purse(budget, SEGMENTS * budget)
-    solver = _Solver(dag, method, seed, purse, Clock(stop), on_progress)
+    states = budget.exact_segment_states if method == "exact" else budget.segment_states
+    allowance = _Allowance(budget, states, budget.full_budget_segments * states)
+    solver = _Solver(dag, method, seed, allowance, Clock(stop), on_progress)
     solver.run()
     order, made_by = solver.order()
     height, bound = peak(dag, order), solver.bound
@@ -88,10 +74,11 @@ def best_order(
 
 
 @dataclass
-class _Purse:
-    """States that exact searches may look at. each: of one segment. left: of all of them."""
+class _Allowance:
+    """States that exact searches may look at: of one segment, and what is left for all of them."""
 
-    each: int
+    budget: OrderBudget
+    per_segment: int
     left: int
 
 
@@ -119,11 +106,11 @@ class _Solver:
         dag: Dag,
         method: str,
         seed: int,
-        purse: _Purse,
+        allowance: _Allowance,
         clock: Clock,
         on_progress: Progress | None = None,
     ) -> None:
-        self.dag, self.method, self.seed, self.purse = dag, method, seed, purse
+        self.dag, self.method, self.seed, self.allowance = dag, method, seed, allowance
         self.clock, self.on_progress = clock, on_progress
         self.parts: list[_OrderedSegment] = []
         self.free = segments(dag)
@@ -152,8 +139,8 @@ class _Solver:
         for part in self.parts:
             for i, node in enumerate(part.order):
                 order[part.start + i] = part.start + node
-        made = {part.made_by for part in self.parts}
-        return tuple(order), next((m for m in ("exact", "beam", "rpo") if m in made), "file")
+        methods = {part.made_by for part in self.parts}
+        return tuple(order), next((m for m in ("exact", "beam", "rpo") if m in methods), "file")
 
     def _solve(self, part: _OrderedSegment) -> None:
         part.offer(reverse_post_order(part.dag), "rpo")
@@ -161,30 +148,35 @@ class _Solver:
             return
         board = BitGraph(part.dag)
         search = ExactSearch(board, level=self.bound, ceiling=part.peak)
-        if self.method != "beam" and self._explore(part, search, min(PROBE, self.purse.each)):
+        first_dive = self.allowance.budget.first_dive_states
+        if self.method != "beam" and self._explore(
+            part, search, min(first_dive, self.allowance.per_segment)
+        ):
             return
         if self.method != "exact":
             self._approximate(part, board)
             search.ceiling = part.peak
         if self.method != "beam":
-            left = search.states + self.purse.left
-            self._explore(part, search, min(self.purse.each, left))
-            self.purse.left -= search.states
+            left = search.states + self.allowance.left
+            self._explore(part, search, min(self.allowance.per_segment, left))
+            self.allowance.left -= search.states
 
     def _explore(self, part: _OrderedSegment, search: ExactSearch, budget: int) -> bool:
         """Searches exactly up to `budget` states in all; True when the segment is solved."""
         while True:
-            found = search.run(min(search.states + PROBE, budget), self.clock)
-            self.bound = max(self.bound, found.bound)
-            if found.blocks is not None:
-                part.offer(search.board.order(found.blocks), "exact")
-            if found.complete or found.states >= budget or self.clock.spent():
-                return found.complete
+            step = self.allowance.budget.first_dive_states
+            result = search.run(min(search.states + step, budget), self.clock)
+            self.bound = max(self.bound, result.bound)
+            if result.blocks is not None:
+                part.offer(search.board.order(result.blocks), "exact")
+            if result.complete or result.states >= budget or self.clock.spent():
+                return result.complete
             self._report()
 
     def _approximate(self, part: _OrderedSegment, board: BitGraph) -> None:
-        for width in BEAM_WIDTHS:
-            if width * STATES_PER_WIDTH > self.purse.each:
+        budget = self.allowance.budget
+        for width in budget.beam_widths:
+            if width * budget.states_per_beam_width > self.allowance.per_segment:
                 return
             blocks = beam_search(
                 board,
@@ -200,8 +192,8 @@ class _Solver:
                 part.dag,
                 part.order,
                 floor=self.bound,
-                windows=WINDOWS,
-                budget=WINDOW_BUDGET,
+                windows=budget.window_lengths,
+                budget=budget.window_states,
                 clock=self.clock,
             )
             part.offer(better, "beam")
@@ -218,14 +210,14 @@ class _Solver:
         sources = [i for i, before in enumerate(dag.links.preds) if not before]
         for first in sources:
             rest = [i for i in range(len(dag.nodes)) if i != first]
-            tied = permuted(dag, (first, *rest))
+            tied = renumber(dag, (first, *rest))
             others = {i + (i < first) for i in sources if i != first}
             nodes = tuple(
                 replace(n, after=(*n.after, 0)) if i in others else n
                 for i, n in enumerate(tied.nodes)
             )
-            fixed = replace(tied, nodes=nodes)
-            solver = _Solver(fixed, self.method, self.seed, self.purse, self.clock)
+            fixed = tied.with_nodes(nodes)
+            solver = _Solver(fixed, self.method, self.seed, self.allowance, self.clock)
             solver.run()
             order, made_by = solver.order()
             part.offer(tuple((first, *rest)[i] for i in order), made_by)

@@ -108,7 +108,7 @@ def _portrait(
         for i in nodes
     )
     results = tuple(
-        (dag.sizes[t], t in links.kept, _use(dag, home, links.readers[t], t, place)) for t in own
+        (dag.sizes[t], t in links.outputs, _use(dag, home, links.readers[t], t, place)) for t in own
     )
     return shape, work, results
 

@@ -79,9 +79,11 @@ class Places:
 def layout_of(table_class: Any) -> TableLayout:
     """The layout of a generated accessor class, for example `generated.Tensor`."""
     name = table_class.__name__
-    made = getattr(generated, f"{name}T")
-    defaults = dict(members(made()))
-    return TableLayout(name, made, tuple(_field(table_class, n) for n in defaults), defaults)
+    object_class = getattr(generated, f"{name}T")
+    defaults = dict(members(object_class()))
+    return TableLayout(
+        name, object_class, tuple(_field(table_class, n) for n in defaults), defaults
+    )
 
 
 @cache
@@ -181,12 +183,12 @@ def _field(table_class: Any, name: str) -> Field:
         flags = probe.asked["GetVectorAsNumpy"]
         number_types: Any = flatbuffers.number_types
         return Field(name, probe.slot, Kind.NUMBERS, of=np.dtype(number_types.to_numpy_type(flags)))
-    listed = f"{accessor}Length" in known
-    value = getattr(table, accessor)(*((0,) if listed else ()))
+    is_vector = f"{accessor}Length" in known
+    value = getattr(table, accessor)(*((0,) if is_vector else ()))
     if "String" in probe.asked:
-        return Field(name, probe.slot, Kind.STRINGS if listed else Kind.STRING)
+        return Field(name, probe.slot, Kind.STRINGS if is_vector else Kind.STRING)
     if "Indirect" in probe.asked:
-        return Field(name, probe.slot, Kind.TABLES if listed else Kind.TABLE, of=type(value))
+        return Field(name, probe.slot, Kind.TABLES if is_vector else Kind.TABLE, of=type(value))
     if "Union" in probe.asked:
         return Field(name, probe.slot, Kind.UNION, of=_UNIONS[name])
     return Field(name, probe.slot, Kind.SCALAR, probe.asked["Get"].packer_type.format[-1:])

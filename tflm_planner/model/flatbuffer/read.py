@@ -39,9 +39,9 @@ def read_flatbuffer(data: bytes) -> Any:
     if len(data) < 8:
         raise ModelError(f"not a TFLite model: the file has only {len(data)} bytes")
     if data[4:8] != FILE_IDENTIFIER:
-        found = data[4:8].decode("ascii", "replace").encode("unicode_escape").decode()
+        identifier = data[4:8].decode("ascii", "replace").encode("unicode_escape").decode()
         raise ModelError(
-            f"not a TFLite model: bytes 4 to 7 are {found!r}, expected 'TFL3'; "
+            f"not a TFLite model: bytes 4 to 7 are {identifier!r}, expected 'TFL3'; "
             "give the .tflite file itself, not an archive, C array or SavedModel"
         )
     try:
@@ -71,31 +71,31 @@ class _TableReader:
         }
 
     def root(self) -> Any:
-        return self._made(layout_of(generated.Model), self._target(0))
+        return self._read_table(layout_of(generated.Model), self._target(0))
 
     def _target(self, at: int) -> int:
         """Where the offset at `at` points; it is unsigned, so never back."""
         return at + _OFFSET.unpack_from(self._data, at)[0]
 
-    def _made(self, layout: TableLayout, at: int) -> Any:
+    def _read_table(self, layout: TableLayout, at: int) -> Any:
         """The table at `at`."""
         self._spend()
         data = self._data
         vtable = at - _BACK.unpack_from(data, at)[0]
         places = self._places.get((layout, vtable))
         if places is None:
-            places = self._places[layout, vtable] = self._understood(layout, vtable)
+            places = self._places[layout, vtable] = self._places_of(layout, vtable)
         fields = layout.defaults.copy()
         for load, names in places.loads:
             fields.update(zip(names, load.unpack_from(data, at), strict=True))
         for field, place in places.references:
             target = at + place + fields[field.name]
             fields[field.name] = self._readers[field.kind](layout, field, target, fields)
-        made = layout.made.__new__(layout.made)
-        made.__dict__ = fields
-        return made
+        table = layout.made.__new__(layout.made)
+        table.__dict__ = fields
+        return table
 
-    def _understood(self, layout: TableLayout, vtable: int) -> Places:
+    def _places_of(self, layout: TableLayout, vtable: int) -> Places:
         if not 0 <= vtable < len(self._data):
             raise IndexError(vtable)
         size, _ = _LENGTHS.unpack_from(self._data, vtable)
@@ -123,7 +123,7 @@ class _TableReader:
     def _tables(self, layout: TableLayout, field: Field, at: int, _: dict[str, Any]) -> Any:
         length = self._length(layout, field, at)
         inner = layout_of(field.of)
-        return [self._made(inner, self._target(at + 4 + 4 * k)) for k in range(length)]
+        return [self._read_table(inner, self._target(at + 4 + 4 * k)) for k in range(length)]
 
     def _strings(self, layout: TableLayout, field: Field, at: int, rest: dict[str, Any]) -> Any:
         length = self._length(layout, field, at)
@@ -140,7 +140,7 @@ class _TableReader:
         return text
 
     def _table(self, _: TableLayout, field: Field, at: int, __: dict[str, Any]) -> Any:
-        return self._made(layout_of(field.of), at)
+        return self._read_table(layout_of(field.of), at)
 
     def _union(self, layout: TableLayout, field: Field, at: int, rest: dict[str, Any]) -> Any:
         number = rest[f"{field.name}Type"]
@@ -151,7 +151,7 @@ class _TableReader:
                 f"unsupported model: {layout.name}.{name} has the unknown kind {number}; "
                 "the file is damaged or was written with a newer schema (update ai-edge-litert)"
             )
-        return self._made(layout_of(member), at)
+        return self._read_table(layout_of(member), at)
 
     def _spend(self) -> None:
         self._visits -= 1

@@ -75,15 +75,15 @@ class Log:
         """Replay until the tail stands where it stood for residue 0 (modulo 16); from there on
         everything differs by a constant."""
         worst, floor, position = 0, 0, residue
-        for made in range(len(self.pieces) + 1):
-            if made:
-                _, size, alignment = self.pieces[made - 1]
+        for count in range(len(self.pieces) + 1):
+            if count:
+                _, size, alignment = self.pieces[count - 1]
                 position = (position - size) // alignment * alignment
             extent = residue - position
-            if (position + rest.extents[made]) % ALIGNMENT == 0 and made:
-                shift = extent - rest.extents[made]
+            if (position + rest.extents[count]) % ALIGNMENT == 0 and count:
+                shift = extent - rest.extents[count]
                 return max(worst, rest.later[floor] + shift)
-            while floor < len(self.floors) and self.floors[floor][0] == made:
+            while floor < len(self.floors) and self.floors[floor][0] == count:
                 worst = max(worst, self._floor_need(self.floors[floor], extent, residue))
                 floor += 1
         return worst

@@ -48,10 +48,10 @@ _LONG = StructSizes(8, (72, 72, 72), 16, 16, 24, 64, 64, 24, 16, 32, 40, 16, 40,
 def struct_sizes(target: Target) -> StructSizes:
     """The structures' sizes on `target`."""
     if target.pointer == 8:
-        found = replace(_LONG, subgraph=24) if target.compression else _LONG
+        sizes = replace(_LONG, subgraph=24) if target.compression else _LONG
         recorder = 272 if target.compression else 248
-        return replace(found, fixed=(104, 72, recorder)) if target.recording else found
-    found = _ARM if target.short_enums else replace(_ARM, tensor=40)
+        return replace(sizes, fixed=(104, 72, recorder)) if target.recording else sizes
+    sizes = _ARM if target.short_enums else replace(_ARM, tensor=40)
     if not target.static_memory:
-        found = replace(found, node=44, tensor=64)
-    return found
+        sizes = replace(sizes, node=44, tensor=64)
+    return sizes

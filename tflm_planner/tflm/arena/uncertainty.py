@@ -119,11 +119,11 @@ def warnings(ops: Sequence[Op], target: Target) -> Iterator[str]:
 
 
 def wild_scratch(
-    ops: Sequence[Op], requests: Sequence[Sequence[int]], line: Timeline
+    ops: Sequence[Op], requests: Sequence[Sequence[int]], timeline: Timeline
 ) -> Iterator[str]:
     """Warnings about scratch that TFLM never places. requests: bytes asked for by each operator."""
     for op, asked in zip(ops, requests, strict=True):
-        if asked and op not in line.scopes:
+        if asked and op not in timeline.scopes:
             yield (
                 f"{op.label} is in a sub-graph that nothing calls and requests scratch: TFLM "
                 "writes to a wild address; drop the sub-graph"

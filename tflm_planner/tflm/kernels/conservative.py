@@ -88,8 +88,8 @@ class AnyKernels(KernelLibrary):
 
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
         """Those of all."""
-        found = (name for k in self._known() for name in k.latency_profiles(target))
-        return tuple(dict.fromkeys(found))
+        names = (name for k in self._known() for name in k.latency_profiles(target))
+        return tuple(dict.fromkeys(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,8 @@ def _variants(library: KernelLibrary, target: Target) -> tuple[Target, ...]:
 def _variants_of_same_version(library: KernelLibrary, target: Target) -> tuple[Target, ...]:
     """The variants, each once, with the target's own version of TFLM and optimisation."""
     same = {"version": target.version, "optimized": target.optimized}
-    found = (replace(variant, **same) for variant in library.variants(target))
-    return tuple(dict.fromkeys(found))
+    variants = (replace(variant, **same) for variant in library.variants(target))
+    return tuple(dict.fromkeys(variants))
 
 
 def _largest(requests: Iterable[Sequence[int]]) -> tuple[int, ...]:

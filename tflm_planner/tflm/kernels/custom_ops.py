@@ -129,12 +129,12 @@ _STATE: dict[str, Callable[[Op, int], int]] = {
 
 def init(op: Op, pointer: int) -> tuple[int, ...]:
     """Persistent allocations of Init, in order. Raises one of OptionsError."""
-    found: list[int] = []
+    sizes: list[int] = []
     if op.kind in _PARAMETERS:
-        found.append(_PARAMETERS[op.kind][pointer == 8])
+        sizes.append(_PARAMETERS[op.kind][pointer == 8])
     if op.kind in _STATE:
-        found.append(_STATE[op.kind](op, pointer))
-    return tuple(found)
+        sizes.append(_STATE[op.kind](op, pointer))
+    return tuple(sizes)
 
 
 # --- Prepare --------------------------------------------------------------------------------
@@ -184,10 +184,10 @@ def prepare(op: Op, pointer: int) -> tuple[Step, ...]:
         return tuple(_decode(op, pointer))
     places: dict[str, Sequence[Tensor | None]] = {"i": op.inputs, "o": op.outputs}
     words = _FETCHED[op.kind].split()
-    found = [places[word[0]][int(word[1:])] for word in words]
+    fetched = [places[word[0]][int(word[1:])] for word in words]
     sizes = _PERSISTENT[op.kind](op, pointer) if op.kind in _PERSISTENT else []
     return (
-        *(t for t in found if t is not None),
+        *(t for t in fetched if t is not None),
         *(PersistentAllocation(size, "dims") for size in sizes),
     )
 

@@ -18,11 +18,11 @@ def known_faults(ops: Iterable[Op], target: Target) -> list[str]:
     """What `target` computes wrong, why, and what to do: each reason once, with the first of its
     operators."""
     library = library_of(target)
-    found: dict[str, list[str]] = {}
+    labels_by_reason: dict[str, list[str]] = {}
     for op in ops:
         if (reason := library.fault_of(op, target)) is not None:
-            found.setdefault(reason, []).append(op.label)
+            labels_by_reason.setdefault(reason, []).append(op.label)
     return [
         f"{labels[0]}{f' and {len(labels) - 1} more' if labels[1:] else ''}: {reason}"
-        for reason, labels in found.items()
+        for reason, labels in labels_by_reason.items()
     ]

@@ -50,7 +50,7 @@ class OperatorAllocations:
 def operator_allocations(op: Op, target: Target) -> OperatorAllocations:
     """What `op` allocates on `target`."""
     if not has_entry(op):
-        return _unknown(op)
+        return _guess(op)
     if op.kind in custom_ops.REGISTERED:
         pointer = target.pointer
         return OperatorAllocations(
@@ -76,7 +76,7 @@ def lacks(kind: str, target: Target) -> bool:
     return not has_operator(kind, target)
 
 
-def _unknown(op: Op) -> OperatorAllocations:
+def _guess(op: Op) -> OperatorAllocations:
     """A generous guess: OpData of 512 bytes, a dozen words a channel, every tensor fetched
     twice."""
     tensors = [*op.operands(), *op.outputs]

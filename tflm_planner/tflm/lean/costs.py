@@ -36,17 +36,17 @@ def lean_costs(
     the others Init runs within Prepare."""
     pool = lean.carried_pool(model)
     ops = list(model.ops())
-    parsed = [_parsed(op, pool, one) for op, one in zip(ops, costs, strict=True)]
+    parsed = [_drop_parameters(op, pool, one) for op, one in zip(ops, costs, strict=True)]
     pool.rewind()
     firmware = _Firmware(target, pool)
-    found: list[OperatorAllocations] = []
+    allocations: list[OperatorAllocations] = []
     rest = iter(zip(ops, parsed, asked, strict=True))
     for graph in model.graphs:
         firmware.enter(graph)
         for op, one, requests in (next(rest) for _ in graph.ops):
             wrapped = op.kind in lean.LEAN_KINDS
-            found.append(firmware.prepared(op, one, requests) if wrapped else one)
-    return found
+            allocations.append(firmware.prepared(op, one, requests) if wrapped else one)
+    return allocations
 
 
 def lean_form(ops: Sequence[Op], target: Target) -> Hashable:
@@ -81,11 +81,11 @@ def lean_kept(op: Op, target: Target) -> int:
         return one.kept
     if lean.builtin_parameters(op) is not None:
         one = replace(one, builtin=None)
-    held = len(_held(op, _parameters(op, target) or (), target))
-    return replace(one, prepare=_without(one.prepare, held)).kept
+    held = len(_arrays_held(op, _parameters(op, target) or (), target))
+    return replace(one, prepare=_drop_allocations(one.prepare, held)).kept
 
 
-def _parsed(op: Op, pool: lean.Pool, one: OperatorAllocations) -> OperatorAllocations:
+def _drop_parameters(op: Op, pool: lean.Pool, one: OperatorAllocations) -> OperatorAllocations:
     """Without the builtin parameters that are found in the pool."""
     wanted = lean.builtin_parameters(op) if pool else None
     if wanted is None or one.builtin is None:
@@ -102,15 +102,15 @@ def _parameters(op: Op, target: Target) -> tuple[bytes, bytes] | None:
     return lean.parameter_arrays(op)
 
 
-def _without(steps: Sequence[Step], pieces: int) -> tuple[Step, ...]:
+def _drop_allocations(steps: Sequence[Step], count: int) -> tuple[Step, ...]:
     """The steps of Prepare but for its first few pieces: those that hold arrays."""
-    left = iter(range(pieces))
+    left = iter(range(count))
     return tuple(
         s for s in steps if not isinstance(s, PersistentAllocation) or next(left, None) is None
     )
 
 
-def _held(op: Op, arrays: Sequence[bytes], target: Target) -> Sequence[bytes]:
+def _arrays_held(op: Op, arrays: Sequence[bytes], target: Target) -> Sequence[bytes]:
     """Those of the arrays that there is temporary memory for. TFLM of 2023 has no temporary
     buffers: there an array is held in the zero points of its filter, if these are as many."""
     known = op.inputs[1] if len(op.inputs) > 1 else None
@@ -156,7 +156,7 @@ class _Firmware:
             places = [self._new_place() for _ in arrays]
             self._remember(op, arrays, places, _opdata_form(op, requests, places, self.target))
             return stock
-        return self._hooked(op, one, requests, arrays)
+        return self._replace_prepare(op, one, requests, arrays)
 
     def _shares_tiles(self, op: Op) -> bool:
         """Whether arrays of an earlier tile are looked for where there is no pool."""
@@ -170,30 +170,34 @@ class _Firmware:
         quantized = data is not None and data.type_name in ("int8", "int16")
         return [known] if quantized and known is not None and len(known.shape or ()) == 2 else []
 
-    def _hooked(
+    def _replace_prepare(
         self, op: Op, one: OperatorAllocations, requests: Sequence[int], arrays: Sequence[bytes]
     ) -> OperatorAllocations:
         """The first pieces of stock Prepare are the arrays. Those held are temporary instead, as
         is OpData; what has no other place is copied at the end, while all of that is in use."""
-        held = _held(op, arrays, self.target)
-        kept: list[int] = []
+        held = _arrays_held(op, arrays, self.target)
+        persistent: list[int] = []
         places: list[Hashable] = []
         for role, array in enumerate(held):
             place = self._place(op, role, array)
             if place is None:
                 place = self._new_place()
-                kept.append(len(array))
+                persistent.append(len(array))
             places.append(place)
         places += [self._new_place() for _ in arrays[len(held) :]]
         form = _opdata_form(op, requests, places, self.target)
         if not self._shares or form not in self._opdata:
-            kept += one.init
+            persistent += one.init
         self._remember(op, arrays, places, form)
-        taken = (*self._looked_at(op), *self._taken(op, one, held))
-        steps = (*taken, *_without(one.prepare, len(held)), *map(PersistentAllocation, kept))
+        taken = (*self._looked_at(op), *self._wrapper_steps(op, one, held))
+        steps = (
+            *taken,
+            *_drop_allocations(one.prepare, len(held)),
+            *map(PersistentAllocation, persistent),
+        )
         return replace(one, init=(), prepare=steps)
 
-    def _taken(self, op: Op, one: OperatorAllocations, held: Sequence[bytes]) -> list[Step]:
+    def _wrapper_steps(self, op: Op, one: OperatorAllocations, held: Sequence[bytes]) -> list[Step]:
         """Temporary memory that the wrapper takes before Prepare runs."""
         if not self.target.is_arduino_2023:
             return [*map(TempBuffer, one.init), *(TempBuffer(len(array)) for array in held)]
@@ -251,8 +255,8 @@ def _bias_type(op: Op) -> str:
 
 
 def _zero_point(tensor: Tensor) -> int:
-    found: Any = None if tensor.quantization is None else tensor.quantization.zeroPoint
-    return 0 if found is None or len(found) == 0 else int(found[0])
+    zero_points: Any = None if tensor.quantization is None else tensor.quantization.zeroPoint
+    return 0 if zero_points is None or len(zero_points) == 0 else int(zero_points[0])
 
 
 def _padding(op: Op) -> tuple[int, ...]:
@@ -263,14 +267,14 @@ def _padding(op: Op) -> tuple[int, ...]:
     sizes, window = data.shape or (0,) * 4, known.shape or (0,) * 4
     strides = options.strideH, options.strideW
     dilations = options.dilationHFactor, options.dilationWFactor
-    found: list[int] = []
+    padding: list[int] = []
     for axis, stride, dilation in zip((1, 2), strides, dilations, strict=True):
         reach = (window[axis] - 1) * dilation + 1
         same = options.padding == 0
         count = (sizes[axis] + stride - 1) // stride if same else (sizes[axis] + stride - reach) // stride  # noqa: E501  # fmt: skip
         total = max(0, (count - 1) * stride + reach - sizes[axis])
-        found += [total // 2, total % 2]
-    return tuple(found)
+        padding += [total // 2, total % 2]
+    return tuple(padding)
 
 
 _RANGES = {"int8": (-128, 127), "int16": (-32768, 32767)}

@@ -75,25 +75,29 @@ def parameter_arrays(op: Op) -> tuple[bytes, bytes] | None:
     each = [_scales(t) for t in (data, known, result)]
     if any(s is None or s.size == 0 for s in each):
         return None
-    given, kept, made = (s.astype("<f4") for s in each if s is not None)
-    if kept.size not in (1, channels(op)):
+    input_scale, weight_scales, result_scale = (s.astype("<f4") for s in each if s is not None)
+    if weight_scales.size not in (1, channels(op)):
         return None
-    return _quantized(
-        given[:1].tobytes(), np.broadcast_to(kept, channels(op)).tobytes(), made[:1].tobytes()
+    return _multipliers_of(
+        input_scale[:1].tobytes(),
+        np.broadcast_to(weight_scales, channels(op)).tobytes(),
+        result_scale[:1].tobytes(),
     )
 
 
 def _scales(tensor: Tensor) -> NDArray[Any] | None:
-    found: Any = None if tensor.quantization is None else tensor.quantization.scale
-    return None if found is None else np.asarray(found)
+    scales: Any = None if tensor.quantization is None else tensor.quantization.scale
+    return None if scales is None else np.asarray(scales)
 
 
 @lru_cache(maxsize=4096)
-def _quantized(data: bytes, known: bytes, result: bytes) -> tuple[bytes, bytes]:
+def _multipliers_of(data: bytes, known: bytes, result: bytes) -> tuple[bytes, bytes]:
     """Scales as float32; the product and quotient are doubles, in TFLM's order."""
-    given, kept, made = (np.frombuffer(b, "<f4").astype(np.float64) for b in (data, known, result))
+    input_scale, weight_scales, result_scale = (
+        np.frombuffer(b, "<f4").astype(np.float64) for b in (data, known, result)
+    )
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        real = given * kept / made
+        real = input_scale * weight_scales / result_scale
     multipliers, shifts = quantize_multipliers(real)
     return multipliers.astype("<i4").tobytes(), shifts.astype("<i4").tobytes()
 
@@ -143,7 +147,9 @@ class WritePool:
         records = list(pool_records(model))
         remove_metadata(model, POOL_METADATA)
         if records:
-            add_metadata(model, POOL_METADATA, np.frombuffer(_packed(records), np.uint8).copy())
+            add_metadata(
+                model, POOL_METADATA, np.frombuffer(_pack_records(records), np.uint8).copy()
+            )
         return []
 
 
@@ -184,7 +190,7 @@ def _wanted_arrays(model: Model) -> Iterator[bytes]:
     return (a for op in model.ops() for a in parameter_arrays(op) or ())
 
 
-def _packed(records: Iterable[bytes]) -> bytes:
+def _pack_records(records: Iterable[bytes]) -> bytes:
     words = [np.array([len(r) // _WORD], "<i4").tobytes() + r for r in records]
     return b"".join(words) + bytes(_WORD)
 
@@ -198,7 +204,7 @@ class Pool:
 
     def __init__(self, data: bytes | None) -> None:
         self._data = data or b""
-        self._records = _parsed(self._data)  # first byte and end of each
+        self._records = _parse_records(self._data)  # first byte and end of each
         self._hint = 0
 
     def __bool__(self) -> bool:
@@ -231,7 +237,7 @@ def carried_pool(model: Model) -> Pool:
     return Pool(None)
 
 
-def _parsed(data: bytes) -> list[tuple[int, int]]:
+def _parse_records(data: bytes) -> list[tuple[int, int]]:
     """Records of a well-formed pool; none of one that firmware refuses."""
     words: Bytes | Any = np.frombuffer(data[: len(data) // _WORD * _WORD], "<u4")
     records: list[tuple[int, int]] = []

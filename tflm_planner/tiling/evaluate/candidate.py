@@ -17,13 +17,14 @@ from tflm_planner.model.check import check
 from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.element_types import Form, forms_of, refused_beyond
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.liveness import (
     Timeline,
     planning_problem,
-    timeline,
+    timeline_of,
     view_aliases,
 )
 from tflm_planner.tflm.placement import placement_of
@@ -33,7 +34,6 @@ from tflm_planner.tflm.versions import can
 from tflm_planner.tiling.options import Region, Tiling, TilingOptions
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop, Dialect, scratch_faults
-from tflm_planner.transforms.normalize import entry_graphs
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.reorder import Reorder
 from tflm_planner.transforms.row_loop import LoopedRegion
@@ -202,7 +202,7 @@ def _plan_and_count(
     run what is no view, by its element types. Changes the model."""
     model, target, scratch_of = tiled.model, options.kernels.target, options.kernels.scratch_of
     dialect = options.dialect and candidate.has_tiles
-    line = timeline(model, scratch_of, entries=entry_graphs(model))
+    line = timeline_of(model, scratch_of, entries=entry_graphs(model))
     plan = _plan(line, tiled, candidate, options)
     offsets = dict(zip(line.planned, plan.offsets, strict=False))
     bottleneck = _bottleneck(tiled, line, offsets, candidate.regions)

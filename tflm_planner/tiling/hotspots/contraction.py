@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tflm_planner.memory.limits import OrderBudget
 from tflm_planner.memory.order import Absorb, Dag, Node, OrderResult, best_order
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 
@@ -88,7 +89,9 @@ def best_contracted_order(
     """The order with the lowest peak known in which each region runs in one piece. regions: as
     `close_groups` makes them."""
     graph = _ContractedGraph(dag, tuple(regions))
-    result: OrderResult = best_order(graph.dag, budget=budget.contracted_order_states)
+    result: OrderResult = best_order(
+        graph.dag, budget=OrderBudget(segment_states=budget.contracted_order_states)
+    )
     order: list[int] = []
     spans: dict[int, tuple[int, int]] = {}
     for place in result.order:
@@ -180,7 +183,7 @@ class _ContractedGraph:
         writes = dict.fromkeys(t for n in sorted(inner) for t in dag.nodes[n].writes)
         entering = tuple(t for t in reads if links.writer[t] not in inner)
         leaving = tuple(
-            t for t in writes if t in links.kept or any(r not in inner for r in links.readers[t])
+            t for t in writes if t in links.outputs or any(r not in inner for r in links.readers[t])
         )
         after = {place[self._unit_of[p]] for n in inner for p in dag.nodes[n].after}
         size_in = sum(dag.sizes[t] for t in entering)

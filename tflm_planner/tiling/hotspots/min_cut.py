@@ -91,7 +91,7 @@ class MinimumCuts:
             at, maker = self._count + t, links.writer[t]
             edges.append((source if maker < 0 else maker, at, size))
             edges += [(at, reader, _INFINITE) for reader in links.readers[t]]
-            if t in links.kept:
+            if t in links.outputs:
                 edges.append((at, sink, _INFINITE))
         edges += [(n, p, _INFINITE) for n, before in enumerate(links.preds) for p in before]
         return _Network.of(self._count, sink + 1, edges)

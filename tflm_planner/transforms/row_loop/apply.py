@@ -42,18 +42,18 @@ def loop_region(model: Model, loop: LoopedRegion, region: Sequence[Op]) -> str:
 
     Raises NotStreamableError; the model is then as it was.
     """
-    found = geometry(model.main, region, loop)
-    note = _note(loop, found)
-    LoopBuilder(model, found).commit()
+    shape = geometry(model.main, region, loop)
+    note = _note(loop, shape)
+    LoopBuilder(model, shape).commit()
     return note
 
 
-def _note(loop: LoopedRegion, found: Geometry) -> str:
-    ops, own = found.ops, sum(found.peeled)
-    how = "from the bottom up" if found.backwards else "from the top down"
-    where = "in place of its input" if found.in_place else "into a store of its own"
+def _note(loop: LoopedRegion, shape: Geometry) -> str:
+    ops, own = shape.ops, sum(shape.peeled)
+    how = "from the bottom up" if shape.backwards else "from the top down"
+    where = "in place of its input" if shape.in_place else "into a store of its own"
     outside = f", {own} of them outside the loop" if own else ""
     return (
-        f"streamed {len(ops)} operators from {ops[0].label} to {ops[-1].label}: {found.turns} "
-        f"turns {how}, {loop.rows} rows each{outside}, {where}, {found.halo_bytes:,} bytes of halo"
+        f"streamed {len(ops)} operators from {ops[0].label} to {ops[-1].label}: {shape.turns} "
+        f"turns {how}, {loop.rows} rows each{outside}, {where}, {shape.halo_bytes:,} bytes of halo"
     )

@@ -65,7 +65,7 @@ class LoopBuilder(Turn):
 
     def _draw(self) -> None:
         shape, draft = self._shape, self._body.draft
-        self._unrolled = Unrolled(self._main, shape, self._opened())
+        self._unrolled = Unrolled(self._main, shape, self._make_store())
         self._start_ahead()
         for turn in range(shape.peeled[0]):
             self._unrolled.run(turn)
@@ -82,14 +82,14 @@ class LoopBuilder(Turn):
         at = self._counter("at", place, -step if shape.backwards else step)
         update = self._body.reshaped(self._region(), (step,))
         flat = (shape.store.size,)
-        whole = self._body.reshaped(inside, flat)
-        updated = after if after.shape == flat else draft.tensor(whole, "z", flat)
-        draft.op("DYNAMIC_UPDATE_SLICE", [whole, update, at.inside], [updated])
+        image = self._body.reshaped(inside, flat)
+        updated = after if after.shape == flat else draft.tensor(image, "z", flat)
+        draft.op("DYNAMIC_UPDATE_SLICE", [image, update, at.inside], [updated])
         if updated is not after:
             self._body.reshape(updated, after)
         self._count()
         self._condition(at)
-        self._closed()
+        self._finish_loop()
 
     # --- counters ---
 
@@ -98,10 +98,10 @@ class LoopBuilder(Turn):
         first = self._main.draft.integers(name, start)
         inside = self._body.draft.tensor(first, name, (len(start),))
         after = self._body.draft.tensor(first, name, (len(start),))
-        made = _Variable(first, inside, after)
-        self._variables.append(made)
+        variable = _Variable(first, inside, after)
+        self._variables.append(variable)
         self._steps[inside] = step
-        return made
+        return variable
 
     def _count(self) -> None:
         draft = self._body.draft
@@ -139,13 +139,13 @@ class LoopBuilder(Turn):
         return inside
 
     def _leave(self, use: Use, before: Tensor, after: Tensor) -> None:
-        made = _Variable(self._starts[before], before, after)
-        self._variables.append(made)
-        self._halos.append((use, made))
+        variable = _Variable(self._starts[before], before, after)
+        self._variables.append(variable)
+        self._halos.append((use, variable))
 
     # --- the store, before and after ---
 
-    def _opened(self) -> Tensor:
+    def _make_store(self) -> Tensor:
         """The store in the main graph: the input, with more room if need be; or room alone."""
         shape, store, draft = self._shape, self._shape.store, self._main.draft
         if not store.shared:
@@ -164,7 +164,7 @@ class LoopBuilder(Turn):
         draft.op("PAD", [shape.source, pads], [room])
         return room
 
-    def _closed(self) -> None:
+    def _finish_loop(self) -> None:
         """WHILE, the turns after it, and the result taken out of the store."""
         shape, store, draft = self._shape, self._shape.store, self._main.draft
         after = [draft.tensor(v.inside, "w", v.inside.shape or ()) for v in self._variables]
@@ -203,7 +203,7 @@ class LoopBuilder(Turn):
                 halo = self._main.padded(use.reading, rows, above, below)
                 self._unrolled.halos[use] = halo
 
-    def _taken(self, late: int, count: int) -> Tensor:
+    def _take_rows(self, late: int, count: int) -> Tensor:
         """So many rows of the region's input from turn * rows - `late` on."""
         store, source = self._shape.store, self._shape.source
         rows = self._turns * self._shape.rows[source] - late + np.arange(count)[None, :]
@@ -215,10 +215,10 @@ class LoopBuilder(Turn):
             rows = store.rows - 1 - rows[:, ::-1]
         key = rows.tobytes()
         if key not in self._gathers:
-            self._gathers[key] = self._fetched(rows.astype(np.int32), fits)
+            self._gathers[key] = self._fetch_rows(rows.astype(np.int32), fits)
         return self._gathers[key]
 
-    def _fetched(self, rows: npt.NDArray[np.int32], regular: bool) -> Tensor:
+    def _fetch_rows(self, rows: npt.NDArray[np.int32], regular: bool) -> Tensor:
         """The rows of each turn by GATHER, or where its type has none, by SLICE."""
         source, draft = self._source, self._body.draft
         if gathers(source):
@@ -227,9 +227,9 @@ class LoopBuilder(Turn):
         zeros = np.zeros_like(rows[:, :1])
         begin = self._looked_up(np.concatenate([zeros, rows[:, :1], zeros, zeros], axis=1))
         sizes = with_rows(source, rows.shape[1])
-        made = draft.tensor(source, "rows", sizes)
-        draft.op("SLICE", [source, begin, draft.integers("size", sizes)], [made])
-        return made
+        fetched_rows = draft.tensor(source, "rows", sizes)
+        draft.op("SLICE", [source, begin, draft.integers("size", sizes)], [fetched_rows])
+        return fetched_rows
 
     def _positions(self, rows: npt.NDArray[np.int32], regular: bool) -> Tensor:
         """The rows of each turn as a variable that grows, or from a table."""

@@ -152,20 +152,20 @@ def geometry(
     """
     source, result = _ends(graph, region)
     inner = set(region)
-    kept = any(t is source for t in graph.outputs)
-    kept = kept or any(op not in inner for op in source.consumers)
+    input_stays = any(t is source for t in graph.outputs)
+    input_stays = input_stays or any(op not in inner for op in source.consumers)
     if height(result) <= loop.rows:
         raise NotStreamableError("one turn would make the whole result")
     peels = loop.border == "peeled"
     reads = [(op, r) for op in region for r in read(op)]
-    variants = _variants(region, reads, (source, result), loop, kept)
+    variants = _variants(region, reads, (source, result), loop, input_stays)
     best = min(variants, key=lambda g: _rank(g, masks=not peels), default=None)
     if best is None:
         raise NotStreamableError(
             f"the last turn would read rows behind {source.name!r} of type {source.type_name}, "
             "which is needed elsewhere"
         )
-    best = _peeled(best) if peels else best
+    best = _peel_borders(best) if peels else best
     left = best.turns - sum(best.peeled)
     if left < _FEWEST:
         raise NotStreamableError(f"only {left} of {best.turns} turns are left for the loop")
@@ -181,19 +181,19 @@ def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> Geometry:
     """
     source, result = _ends(graph, region)
     inner = set(region)
-    kept = any(t is source for t in graph.outputs)
-    if kept or any(op not in inner for op in source.consumers):
+    input_stays = any(t is source for t in graph.outputs)
+    if input_stays or any(op not in inner for op in source.consumers):
         raise NotStreamableError(f"{source.name!r} is needed elsewhere as a whole")
     reads = [(op, r) for op in region for r in operand_rows(op)]
     rates, delays = _rates(region, result, reads, rows), {source: 0}
     _delay(delays, region, reads, False, 1, result)
     late = delays[result]
-    turns = -(-(height(result) + late) // rows)
-    if rates[source] >= height(source) or turns < _FEWEST:
+    turn_count = -(-(height(result) + late) // rows)
+    if rates[source] >= height(source) or turn_count < _FEWEST:
         raise NotStreamableError("one strip would be the whole image")
     uses = _uses(reads, rates, delays, source, "masked", again=False)
     store = Store(False, height(source), 0, result.elements, -late * row_elements(result), 0)
-    return Geometry(tuple(region), source, result, False, turns, rates, delays, uses, store)
+    return Geometry(tuple(region), source, result, False, turn_count, rates, delays, uses, store)
 
 
 def _variants(
@@ -201,12 +201,12 @@ def _variants(
     reads: Sequence[tuple[Op, OperandRows]],
     ends: tuple[Tensor, Tensor],
     loop: LoopedRegion,
-    kept: bool,
+    input_stays: bool,
 ) -> Iterator[Geometry]:
     """With delays of whole turns or not; with rows of the input read again, or carried; ahead by
     as many rows as windows on the input look ahead, or fewer."""
     source, result = ends
-    shared = source.type == result.type and not kept
+    shared = source.type == result.type and not input_stays
     rows = _rates(region, result, reads, loop.rows)
     backwards = loop.border == "reverse"
     looks = [r.reach - r.stride - _sides(r, backwards)[0] for _, r in reads if r.tensor is source]
@@ -214,11 +214,11 @@ def _variants(
     for aligned, ahead in product((True, False), range(most + 1)):
         delays = {source: -ahead}
         _delay(delays, region, reads, backwards, loop.rows if aligned else 1, result)
-        turns = -(-(height(result) + delays[result]) // loop.rows)
+        turn_count = -(-(height(result) + delays[result]) // loop.rows)
         for again in (True, False):
             uses = _uses(reads, rows, delays, source, loop.border, again)
             pace = Pace(
-                turns, rows[source], ahead, _latest(source, delays, uses),
+                turn_count, rows[source], ahead, _latest_lag(source, delays, uses),
                 loop.rows * row_elements(result), delays[result] * row_elements(result),
             )  # fmt: skip
             store = store_of(
@@ -226,11 +226,11 @@ def _variants(
             )
             if store is not None:
                 yield Geometry(
-                    tuple(region), source, result, backwards, turns, rows, delays, uses, store
+                    tuple(region), source, result, backwards, turn_count, rows, delays, uses, store
                 )
 
 
-def _peeled(g: Geometry) -> Geometry:
+def _peel_borders(g: Geometry) -> Geometry:
     """Turns in which a masked use meets a border are taken out of the loop."""
     first, behind = 0, g.turns
     for u in g.uses:
@@ -299,14 +299,14 @@ def _rates(
     region: Sequence[Op], result: Tensor, reads: Sequence[tuple[Op, OperandRows]], rows: int
 ) -> dict[Tensor, int]:
     """Rows of each tensor a turn."""
-    found = {result: rows}
+    rates = {result: rows}
     for op in reversed(region):
         for maker, r in reads:
             if maker is op:
-                rate = found[op.outputs[0]] * r.stride
-                if found.setdefault(r.tensor, rate) != rate:
+                rate = rates[op.outputs[0]] * r.stride
+                if rates.setdefault(r.tensor, rate) != rate:
                     raise NotStreamableError(f"{r.tensor.name!r} is read at two rates")
-    return found
+    return rates
 
 
 def _sides(r: OperandRows, backwards: bool) -> tuple[int, int]:
@@ -314,7 +314,7 @@ def _sides(r: OperandRows, backwards: bool) -> tuple[int, int]:
 
 
 def _delay(
-    found: dict[Tensor, int],
+    delays: dict[Tensor, int],
     region: Sequence[Op],
     reads: Sequence[tuple[Op, OperandRows]],
     backwards: bool,
@@ -328,11 +328,11 @@ def _delay(
         for maker, r in reads:
             if maker is op:
                 before, _ = _sides(r, backwards)
-                late = found[r.tensor] + max(r.reach - r.stride, 0) - before
+                late = delays[r.tensor] + max(r.reach - r.stride, 0) - before
                 delay = max(delay, -(-late // r.stride))
         if op.outputs[0] is result:
             delay = -(-delay // unit) * unit
-        found[op.outputs[0]] = delay
+        delays[op.outputs[0]] = delay
 
 
 def _uses(
@@ -345,7 +345,7 @@ def _uses(
 ) -> tuple[Use, ...]:
     """All uses. Rows of the input may be read again where no padding is among them; peeled loops
     meet none."""
-    found: list[Use] = []
+    uses: list[Use] = []
     for op, r in reads:
         before, after = _sides(r, border == "reverse")
         late = delays[r.tensor]
@@ -354,18 +354,18 @@ def _uses(
         assert halo >= max(r.reach - r.stride, 0) and halo + rows[r.tensor] >= tile
         bare = max(before, after) <= 0
         if again and r.tensor is source and halo and (bare or border == "peeled"):
-            found.append(Use(op, r, before, after, halo, tile, again=True, masked=not bare))
+            uses.append(Use(op, r, before, after, halo, tile, again=True, masked=not bare))
         else:
             masked = after > 0 or min(before, late) > 0
             if masked and not gathers(r.tensor) and r.value is not None:
                 raise NotStreamableError(
                     f"{op.label} needs padding other than zero in {r.tensor.type_name}"
                 )
-            found.append(Use(op, r, before, after, halo, tile, masked=masked))
-    return tuple(found)
+            uses.append(Use(op, r, before, after, halo, tile, masked=masked))
+    return tuple(uses)
 
 
-def _latest(source: Tensor, delays: dict[Tensor, int], uses: Sequence[Use]) -> int:
+def _latest_lag(source: Tensor, delays: dict[Tensor, int], uses: Sequence[Use]) -> int:
     """Rows by which the latest reading of the input lags behind, all considered."""
     return delays[source] + max((u.halo for u in uses if u.again), default=0)
 
@@ -375,7 +375,7 @@ def _check(g: Geometry) -> None:
     store, taken = g.store, g.rows[g.source]
     assert store.rows >= store.lead + height(g.source), "the input does not fit its store"
     step = g.step
-    late = _latest(g.source, g.delays, g.uses)
+    late = _latest_lag(g.source, g.delays, g.uses)
     written = [False] * height(g.result)
     for turn in range(g.turns):
         at = max(store.first + turn * step, 0)

@@ -90,7 +90,7 @@ def operand_rows(op: Op) -> list[OperandRows]:
     if op.kind in ("PAD", "PADV2"):
         return [_of_pad(op)]
     links = {link.operand: link for link in axis_map(op).links_of(ROWS)}
-    found: list[OperandRows] = []
+    readings: list[OperandRows] = []
     for i, t in enumerate(op.inputs):
         if t is None:
             continue
@@ -100,8 +100,8 @@ def operand_rows(op: Op) -> list[OperandRows]:
             continue
         if i not in links or links[i].rule != Same():
             raise NotStreamableError(f"{op.label} mixes rows")
-        found.append(OperandRows(i, t))
-    return found
+        readings.append(OperandRows(i, t))
+    return readings
 
 
 def _check(op: Op) -> None:

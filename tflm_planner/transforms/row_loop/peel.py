@@ -23,8 +23,8 @@ class Unrolled:
     """State between turns in the main graph. store: where results are, and rows come from, now.
     source: the input where it has a store of its own. halos: by use, as handed over."""
 
-    def __init__(self, pieces: RowOps, shape: Geometry, store: Tensor) -> None:
-        self._pieces, self._shape = pieces, shape
+    def __init__(self, row_ops: RowOps, shape: Geometry, store: Tensor) -> None:
+        self._row_ops, self._shape = row_ops, shape
         self.store, self.source = store, shape.source
         self.halos: dict[Use, Tensor] = {}
 
@@ -34,106 +34,106 @@ class Unrolled:
         rows: dict[Tensor, Tensor] = {}
         for op in shape.ops:
             out = op.outputs[0]
-            wanted = self._inside(out, turn)
+            wanted = self._rows_inside(out, turn)
             tiles = {u.reading.operand: self._tile(u, turn, wanted, rows)
                      for u in shape.uses_of(op)}  # fmt: skip
             if wanted[0] < wanted[1]:
-                rows[out] = self._computed(op, tiles, wanted)
+                rows[out] = self._compute_rows(op, tiles, wanted)
         if shape.result in rows:
-            self._write(rows[shape.result], self._inside(shape.result, turn)[0])
+            self._write(rows[shape.result], self._rows_inside(shape.result, turn)[0])
 
-    def _inside(self, t: Tensor, turn: int) -> Range:
+    def _rows_inside(self, t: Tensor, turn: int) -> Range:
         """The rows of a turn that lie inside the image."""
         n, late = self._shape.rows[t], self._shape.delays[t]
         low, high = turn * n - late, (turn + 1) * n - late
         return max(low, 0), min(high, height(t))
 
-    def _computed(self, op: Op, tiles: dict[int, Tensor | None], wanted: Range) -> Tensor:
-        draft, out = self._pieces.draft, op.outputs[0]
+    def _compute_rows(self, op: Op, tiles: dict[int, Tensor | None], wanted: Range) -> Tensor:
+        draft, out = self._row_ops.draft, op.outputs[0]
         first = tiles.get(0)
         if op.kind in ("PAD", "PADV2"):
             assert first is not None
             return first
-        made = draft.tensor(out, out.name, with_rows(out, wanted[1] - wanted[0]))
+        computed = draft.tensor(out, out.name, with_rows(out, wanted[1] - wanted[0]))
         operands = [tiles.get(i, t) for i, t in enumerate(op.inputs)]
         changed = {"padding": _VALID} if window_of(op) is not None else {}
-        draft.clone(op, operands, [made], **changed)
-        return made
+        draft.clone(op, operands, [computed], **changed)
+        return computed
 
     def _tile(
         self, use: Use, turn: int, wanted: Range, rows: dict[Tensor, Tensor]
     ) -> Tensor | None:
         """The rows that `op` reads for its rows `wanted`; and the next halo."""
-        r, pieces = use.reading, self._pieces
-        needed = self._needed(use, wanted)
+        r, row_ops = use.reading, self._row_ops
+        needed = self._rows_needed(use, wanted)
         if use.again:
-            return None if needed is None else self._again(use, needed)
+            return None if needed is None else self._read_rows_again(use, needed)
         n, late = self._shape.rows[r.tensor], self._shape.delays[r.tensor]
-        low, high = self._inside(r.tensor, turn)
+        low, high = self._rows_inside(r.tensor, turn)
         start = turn * n - late
         if low >= high:
             new = None
         elif r.tensor is self._shape.source:
-            new = self._taken((low, high))
+            new = self._take_rows((low, high))
         else:
             new = rows[r.tensor]
         if not use.carried:
             if needed is None:
                 return None
             if new is None:
-                return pieces.filled(r.tensor, padded_shape(r, needed[1] - needed[0]), r.value)
+                return row_ops.filled(r.tensor, padded_shape(r, needed[1] - needed[0]), r.value)
             above, below = max(low - needed[0], 0), max(needed[1] - high, 0)
             skip = max(needed[0] - low, 0)
             left = min(needed[1], high) - max(needed[0], low)
-            return pieces.padded(r, pieces.rows_of(new, skip, left), above, below)
-        tile = self._joined(use, new, (low, high), start)
-        self.halos[use] = pieces.rows_of(tile, n, use.carried)
+            return row_ops.padded(r, row_ops.rows_of(new, skip, left), above, below)
+        tile = self._join_halo(use, new, (low, high), start)
+        self.halos[use] = row_ops.rows_of(tile, n, use.carried)
         if needed is None:
             return None
-        return pieces.rows_of(tile, needed[0] - (start - use.carried), needed[1] - needed[0])
+        return row_ops.rows_of(tile, needed[0] - (start - use.carried), needed[1] - needed[0])
 
-    def _again(self, use: Use, needed: Range) -> Tensor:
+    def _read_rows_again(self, use: Use, needed: Range) -> Tensor:
         """Rows of the input, and padding where there are none."""
         inside = max(needed[0], 0), min(needed[1], height(self._shape.source))
         if inside[0] >= inside[1]:
             shape = padded_shape(use.reading, needed[1] - needed[0])
-            return self._pieces.filled(use.reading.tensor, shape, use.reading.value)
+            return self._row_ops.filled(use.reading.tensor, shape, use.reading.value)
         above, below = inside[0] - needed[0], needed[1] - inside[1]
-        return self._pieces.padded(use.reading, self._taken(inside), above, below)
+        return self._row_ops.padded(use.reading, self._take_rows(inside), above, below)
 
-    def _joined(self, use: Use, new: Tensor | None, inside: Range, start: int) -> Tensor:
+    def _join_halo(self, use: Use, new: Tensor | None, inside: Range, start: int) -> Tensor:
         """The halo and all new rows of a turn, those outside the image as padding."""
-        r, pieces = use.reading, self._pieces
+        r, row_ops = use.reading, self._row_ops
         n, halo = self._shape.rows[r.tensor], self.halos.get(use)
         if new is None:
-            new = pieces.filled(r.tensor, padded_shape(r, n), r.value)
+            new = row_ops.filled(r.tensor, padded_shape(r, n), r.value)
             above = 0
         else:
             above = 0 if halo is not None else use.carried
-            new = pieces.padded(r, new, inside[0] - start + above, start + n - inside[1])
+            new = row_ops.padded(r, new, inside[0] - start + above, start + n - inside[1])
         if halo is None and not above:
-            halo = pieces.filled(r.tensor, padded_shape(r, use.carried), r.value)
-        return new if halo is None else pieces.joined(r, [halo, new])
+            halo = row_ops.filled(r.tensor, padded_shape(r, use.carried), r.value)
+        return new if halo is None else row_ops.joined(r, [halo, new])
 
-    def _needed(self, use: Use, wanted: Range) -> Range | None:
+    def _rows_needed(self, use: Use, wanted: Range) -> Range | None:
         if wanted[0] >= wanted[1]:
             return None
         r = use.reading
         return wanted[0] * r.stride - r.above, (wanted[1] - 1) * r.stride - r.above + r.reach
 
-    def _taken(self, rows: Range) -> Tensor:
+    def _take_rows(self, rows: Range) -> Tensor:
         store = self._shape.store
         lead = store.lead if store.shared else 0
         image = self.store if store.shared else self.source
-        return self._pieces.rows_of(image, lead + rows[0], rows[1] - rows[0])
+        return self._row_ops.rows_of(image, lead + rows[0], rows[1] - rows[0])
 
     def _write(self, rows: Tensor, first: int) -> None:
         """Put rows of the result, from `first` on, into the store."""
-        pieces, draft, store = self._pieces, self._pieces.draft, self._shape.store
+        row_ops, draft, store = self._row_ops, self._row_ops.draft, self._shape.store
         shape = self.store.shape or ()
-        flat = pieces.reshaped(self.store, (store.size,))
-        update = pieces.reshaped(rows, (rows.elements,))
+        flat = row_ops.reshaped(self.store, (store.size,))
+        update = row_ops.reshaped(rows, (rows.elements,))
         place = draft.integers("at", [store.start + first * row_elements(self._shape.result)])
         updated = draft.tensor(flat, "z", (store.size,))
         draft.op("DYNAMIC_UPDATE_SLICE", [flat, update, place], [updated])
-        self.store = pieces.reshaped(updated, shape)
+        self.store = row_ops.reshaped(updated, shape)

@@ -23,9 +23,9 @@ class RowOps:
 
     def gather(self, rows: Tensor, positions: Tensor) -> Tensor:
         """The rows at `positions`."""
-        made = self.draft.tensor(rows, "rows", with_rows(rows, positions.elements))
-        self.draft.op("GATHER", [rows, positions], [made], axis=ROWS)
-        return made
+        result = self.draft.tensor(rows, "rows", with_rows(rows, positions.elements))
+        self.draft.op("GATHER", [rows, positions], [result], axis=ROWS)
+        return result
 
     def rows_of(self, rows: Tensor, begin: int, count: int) -> Tensor:
         """`count` rows from `begin` on; nothing to do for all of them."""
@@ -44,9 +44,9 @@ class RowOps:
         first[axis], behind[axis] = begin, begin + count
         sizes[axis] = count
         limits = [self.draft.integers("part", v) for v in (first, behind, [1] * len(sizes))]
-        made = self.draft.tensor(t, "part", sizes)
-        self.draft.op("STRIDED_SLICE", [t, *limits], [made])
-        return made
+        result = self.draft.tensor(t, "part", sizes)
+        self.draft.op("STRIDED_SLICE", [t, *limits], [result])
+        return result
 
     def padded(self, r: OperandRows, rows: Tensor, above: int, below: int) -> Tensor:
         """Rows as a reading wants them: its columns and channels padded, and so many rows."""
@@ -54,29 +54,29 @@ class RowOps:
         if not any(map(any, pads)):
             return rows
         count = height(rows) + above + below
-        made = self.draft.tensor(r.tensor, "padded", padded_shape(r, count))
+        result = self.draft.tensor(r.tensor, "padded", padded_shape(r, count))
         paddings = self.draft.integers("pads", pads)
         if r.value is None:
-            self.draft.op("PAD", [rows, paddings], [made])
+            self.draft.op("PAD", [rows, paddings], [result])
         else:
             value = self.filled(r.tensor, (), r.value)
-            self.draft.op("PADV2", [rows, paddings, value], [made])
-        return made
+            self.draft.op("PADV2", [rows, paddings, value], [result])
+        return result
 
     def joined(self, r: OperandRows, parts: Sequence[Tensor]) -> Tensor:
         """Rows under each other."""
         count = sum(map(height, parts))
-        made = self.draft.tensor(r.tensor, "tile", padded_shape(r, count))
-        self.draft.op("CONCATENATION", list(parts), [made], axis=ROWS)
-        return made
+        result = self.draft.tensor(r.tensor, "tile", padded_shape(r, count))
+        self.draft.op("CONCATENATION", list(parts), [result], axis=ROWS)
+        return result
 
     def reshaped(self, source: Tensor, shape: tuple[int, ...]) -> Tensor:
         """`source` in another shape."""
         if source.shape == shape:
             return source
-        made = self.draft.tensor(source, "flat", shape)
-        self.reshape(source, made)
-        return made
+        result = self.draft.tensor(source, "flat", shape)
+        self.reshape(source, result)
+        return result
 
     def reshape(self, source: Tensor, into: Tensor) -> None:
         """RESHAPE into a tensor that is there."""

@@ -77,7 +77,7 @@ def ends_of(model: Model) -> list[tuple[int, ...]]:
     if len(graph.inputs) != 1:
         return []
     source, needed = graph.inputs[0], dict[Tensor, frozenset[int]]()
-    found: list[tuple[int, ...]] = []
+    prefixes: list[tuple[int, ...]] = []
     for i, op in enumerate(graph.ops):
         before = [needed.get(t) for t in op.operands()]
         behind = any(t is source for t in op.operands()) or any(b is not None for b in before)
@@ -86,8 +86,8 @@ def ends_of(model: Model) -> list[tuple[int, ...]]:
         region = frozenset((i,)).union(*(b for b in before if b is not None))
         for t in op.outputs:
             needed[t] = region
-        found.append(tuple(sorted(region)))
-    return found
+        prefixes.append(tuple(sorted(region)))
+    return prefixes
 
 
 def can_stream(model: Model) -> bool:
@@ -107,12 +107,12 @@ def can_split(model: Model, ops: Sequence[int], rows: int) -> Geometry:
     region = [model.main.ops[i] for i in ops]
     if len(model.main.inputs) != 1:
         raise NotStreamableError(f"the model has {len(model.main.inputs)} inputs, not one")
-    found = strip_geometry(model.main, region, rows)
-    if found.source is not model.main.inputs[0]:
-        raise NotStreamableError(f"{found.source.name!r} is not the model's input")
-    if any(t is found.result for t in model.main.outputs):
-        raise NotStreamableError(f"{found.result.name!r} is an output of the model")
-    return found
+    shape = strip_geometry(model.main, region, rows)
+    if shape.source is not model.main.inputs[0]:
+        raise NotStreamableError(f"{shape.source.name!r} is not the model's input")
+    if any(t is shape.result for t in model.main.outputs):
+        raise NotStreamableError(f"{shape.result.name!r} is an output of the model")
+    return shape
 
 
 def split_model(model: Model, ops: Sequence[int], rows: int) -> SplitModel:
@@ -150,12 +150,12 @@ class _FrontBuilder(Turn):
     def write(self) -> StripSchedule:
         """Make the model the front."""
         shape = self._shape
-        made = self._region()
+        boundary_rows = self._region()
         turn = [] if self._turn is None else [self._turn]
         inputs = [self._new, *turn, *self._before]
-        if any(t is made for t in inputs):
+        if any(t is boundary_rows for t in inputs):
             raise NotStreamableError("the front would do nothing")
-        graph = self._body.draft.commit_graph(inputs, [made, *self._after])
+        graph = self._body.draft.commit_graph(inputs, [boundary_rows, *self._after])
         keep_only(self._model, graph)
         return StripSchedule(
             height(shape.source),
@@ -168,7 +168,7 @@ class _FrontBuilder(Turn):
             tuple(self._fills),
         )
 
-    def _taken(self, late: int, count: int) -> Tensor:
+    def _take_rows(self, late: int, count: int) -> Tensor:
         assert late == 0 and count == height(self._new), "rows come once, and in order"
         return self._new
 

@@ -65,8 +65,8 @@ def store_of(
     the first ones may write to the store's first rows again and again."""
     element = element_bytes(result)
     last = pace.turns * pace.taken + pace.ahead
-    whole = not gathers(source)  # all rows that are taken must be there
-    if whole and not shared and (last > height(source) or pace.late > 0):
+    holds_all = not gathers(source)  # all rows that are taken must be there
+    if holds_all and not shared and (last > height(source) or pace.late > 0):
         return None
     store: Store | None = None
     for shift in range(ALIGNMENT // element):
@@ -76,9 +76,9 @@ def store_of(
         if not shared:
             store = Store(False, height(source), 0, end, first, start)
         else:
-            lead = max(_lead(source, pace, ends), pace.late if whole else 0)
+            lead = max(_lead(source, pace, ends), pace.late if holds_all else 0)
             row = row_elements(source)
-            room = max(height(source), last if whole else 0)
+            room = max(height(source), last if holds_all else 0)
             total = max(lead + room, -(-end // row))
             store = Store(True, total, lead, total * row, first, start)
         if aligned or is_view(store, result, backwards):

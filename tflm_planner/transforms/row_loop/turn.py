@@ -44,7 +44,7 @@ class Turn(ABC):
     # --- who calls ---
 
     @abstractmethod
-    def _taken(self, late: int, count: int) -> Tensor:
+    def _take_rows(self, late: int, count: int) -> Tensor:
         """So many rows of the region's input from turn * rows - `late` on."""
 
     @abstractmethod
@@ -63,55 +63,55 @@ class Turn(ABC):
 
     def _region(self) -> Tensor:
         """Every operator on the rows of one turn; the last one's result."""
-        shape, draft, made = self._shape, self._body.draft, self._rows
+        shape, draft, loop_rows = self._shape, self._body.draft, self._rows
         for op in shape.ops:
             out = op.outputs[0]
             tiles = {u.reading.operand: self._tile(u) for u in shape.uses_of(op)}
             if shape.backwards:
                 self._carry_on()
             if op.kind in ("PAD", "PADV2"):
-                made[out] = tiles[0]
+                loop_rows[out] = tiles[0]
                 self._carry_on()
                 continue
-            made[out] = draft.tensor(out, out.name, with_rows(out, shape.rows[out]))
+            loop_rows[out] = draft.tensor(out, out.name, with_rows(out, shape.rows[out]))
             operands = [
                 None if t is None else draft.same(t) if t.is_constant else tiles[i]
                 for i, t in enumerate(op.inputs)
             ]
             changed = {"padding": _VALID} if window_of(op) is not None else {}
-            draft.clone(op, operands, [made[out]], **changed)
+            draft.clone(op, operands, [loop_rows[out]], **changed)
             self._carry_on()
-        return made[shape.result]
+        return loop_rows[shape.result]
 
     def _tile(self, use: Use) -> Tensor:
         """The rows that an operator needs in this turn, padded."""
         r = use.reading
         count, late = self._shape.rows[r.tensor], self._shape.delays[r.tensor]
         if use.again:
-            return self._body.padded(r, self._taken(use.halo + late, use.tile), 0, 0)
+            return self._body.padded(r, self._take_rows(use.halo + late, use.tile), 0, 0)
         from_store = r.tensor is self._shape.source
-        new = self._taken(late, count) if from_store else self._rows[r.tensor]
+        new = self._take_rows(late, count) if from_store else self._rows[r.tensor]
         new = self._body.padded(r, new, 0, int(use.masked and gathers(r.tensor)))
         if use.masked:
-            new = self._masked(use, new, count)
+            new = self._mask_rows(use, new, count)
         if use.carried:
-            new = self._joined(use, new)
-        return new if self._fits(use, new) else self._edge(new, use.tile, first=True)
+            new = self._join_halo(use, new)
+        return new if self._makes_enough_rows(use, new) else self._edge(new, use.tile, first=True)
 
-    def _fits(self, use: Use, rows: Tensor) -> bool:
+    def _makes_enough_rows(self, use: Use, rows: Tensor) -> bool:
         """Whether an operator makes the rows that it shall of more rows than it needs: those
         below the last window that fits are not read."""
         if self._shape.backwards or window_of(use.op) is None:
             return False
-        made = (height(rows) - use.reading.reach) // use.reading.stride + 1
-        return made == self._shape.rows[use.op.outputs[0]]
+        row_count = (height(rows) - use.reading.reach) // use.reading.stride + 1
+        return row_count == self._shape.rows[use.op.outputs[0]]
 
     def _edge(self, rows: Tensor, wanted: int, *, first: bool) -> Tensor:
         """The `wanted` rows that come first in running direction, or last."""
         top = first is not self._shape.backwards
         return self._body.rows_of(rows, 0 if top else height(rows) - wanted, wanted)
 
-    def _joined(self, use: Use, new: Tensor) -> Tensor:
+    def _join_halo(self, use: Use, new: Tensor) -> Tensor:
         """The halo before the new rows; the last rows of both are the next halo."""
         r, inside = use.reading, self._halo(use)
         parts = [new, inside] if self._shape.backwards else [inside, new]
@@ -135,12 +135,12 @@ class Turn(ABC):
             wide[:, : values.shape[1]] = values
             table = draft.constant("table", wide.reshape(-1), values.dtype.name, None, unit)
             size = draft.integers("size", [values.shape[1]])
-            found = draft.tensor(table, "row", (values.shape[1],))
-            draft.op("SLICE", [table, turn, size], [found])
-            self._tables[key] = found
+            row = draft.tensor(table, "row", (values.shape[1],))
+            draft.op("SLICE", [table, turn, size], [row])
+            self._tables[key] = row
         return self._tables[key]
 
-    def _masked(self, use: Use, rows: Tensor, count: int) -> Tensor:
+    def _mask_rows(self, use: Use, rows: Tensor, count: int) -> Tensor:
         """Rows that lie outside the image replaced by padding: the row of padding below is taken
         in their place, or they are multiplied by zero."""
         r = use.reading
@@ -153,7 +153,7 @@ class Turn(ABC):
             places = np.where(inside, np.arange(count)[None, :], count)
             return self._body.gather(rows, self._looked_up(places.astype(np.int32)))
         factors = self._looked_up(inside.astype(np.int16), unit_scale())
-        made = self._body.draft.tensor(rows, "masked", rows.shape or ())
+        masked = self._body.draft.tensor(rows, "masked", rows.shape or ())
         column = self._body.reshaped(factors, (1, count, 1, 1))
-        self._body.draft.op("MUL", [rows, column], [made])
-        return made
+        self._body.draft.op("MUL", [rows, column], [masked])
+        return masked

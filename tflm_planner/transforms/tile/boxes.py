@@ -77,16 +77,16 @@ def view_unit(tensor: Tensor, axis: int) -> int:
     return ALIGNMENT // math.gcd(ALIGNMENT, step) if step else 1
 
 
-def is_run(whole: Box, box: Box) -> bool:
+def is_run(full: Box, box: Box) -> bool:
     """Whether a box is one run of bytes of the whole."""
-    sizes = extents(whole)
-    cut = [a for a, r in enumerate(box) if r != whole[a]]
+    sizes = extents(full)
+    cut = [a for a, r in enumerate(box) if r != full[a]]
     return len(cut) == 1 and math.prod(sizes[: cut[0]]) == 1
 
 
 def box_name(tensor: Tensor, box: Box, what: str = "") -> str:
     """A name for the part of a tensor in a box."""
-    whole = full_box(tensor)
+    full = full_box(tensor)
     cut = [f"{'nhwc'[a] if len(box) == 4 else a}{r[0]}:{r[1]}"
-           for a, r in enumerate(box) if len(whole) != len(box) or r != whole[a]]  # fmt: skip
+           for a, r in enumerate(box) if len(full) != len(box) or r != full[a]]  # fmt: skip
     return "/".join(p for p in (tensor.name, ",".join(cut), what) if p)

@@ -39,8 +39,8 @@ class _Run:
     def __init__(self, ops: Sequence[Op]) -> None:
         self.order: list[Op] = []
         self._done: set[Op] = set()
-        made = {t for op in ops for t in op.outputs}
-        self._reads = {op: dict.fromkeys(t for t in op.operands() if t in made) for op in ops}
+        results = {t for op in ops for t in op.outputs}
+        self._reads = {op: dict.fromkeys(t for t in op.operands() if t in results) for op in ops}
         self._left = {key: len(tensors) for key, tensors in self._reads.items()}
         self._readers: dict[Tensor, list[Op]] = {}
         for op in ops:
@@ -49,7 +49,9 @@ class _Run:
         # Of each tensor: readers that have not run, how many of them may, and what all will make.
         self._unread = {t: len(readers) for t, readers in self._readers.items()}
         self._ready = dict.fromkeys(self._readers, 0)
-        self._makes = {t: sum(map(_makes, readers)) for t, readers in self._readers.items()}
+        self._result_bytes = {
+            t: sum(map(_result_bytes, readers)) for t, readers in self._readers.items()
+        }
 
     def is_done(self, op: Op) -> bool:
         """Whether it has run."""
@@ -62,7 +64,7 @@ class _Run:
         for t in self._reads[op]:
             self._unread[t] -= 1
             self._ready[t] -= 1
-            self._makes[t] -= _makes(op)
+            self._result_bytes[t] -= _result_bytes(op)
         ready: list[Op] = []
         for reader in (r for t in op.outputs for r in self._readers.get(t, ())):
             self._left[reader] -= 1
@@ -75,7 +77,7 @@ class _Run:
     def ending(self, op: Op) -> list[Op]:
         """The other readers of an operand, where all are ready and together make less than it."""
         for t in self._reads[op]:
-            if 0 < self._unread[t] == self._ready[t] and self._makes[t] < _bytes(t):
+            if 0 < self._unread[t] == self._ready[t] and self._result_bytes[t] < _bytes(t):
                 return [r for r in self._readers[t] if not self.is_done(r)]
         return []
 
@@ -84,7 +86,7 @@ def put_off(ops: Sequence[Op]) -> list[Op]:
     """The same, but what makes more bytes than it ends waits for its first reader: copies and
     padding, mostly. It stops before operators with which it would end as much."""
     place = {op: k for k, op in enumerate(ops)}
-    made = {t for op in ops for t in op.outputs}
+    results = {t for op in ops for t in op.outputs}
     readers: dict[Tensor, list[Op]] = {}
     for op in ops:
         for t in dict.fromkeys(op.operands()):
@@ -94,15 +96,15 @@ def put_off(ops: Sequence[Op]) -> list[Op]:
     for op in reversed(ops):
         first = min((at[r] for t in op.outputs for r in readers.get(t, ())), default=0)
         operands = dict.fromkeys(t for t in op.operands() if not t.is_constant)
-        if first > place[op] and any(t in made for t in operands):
+        if first > place[op] and any(t in results for t in operands):
             others = [(ends.get(t, -1), _bytes(t)) for t in operands]
-            at[op] = _until(place[op], first, others, _makes(op))
+            at[op] = _latest_place(place[op], first, others, _result_bytes(op))
         for t in operands:
             ends[t] = max(ends.get(t, -1), at[op])
     return sorted(ops, key=lambda op: (at[op], at[op] == place[op], place[op]))
 
 
-def _until(here: int, first: int, ends: list[tuple[int, int]], made: int) -> int:
+def _latest_place(here: int, first: int, ends: list[tuple[int, int]], bytes_made: int) -> int:
     """Where an operator goes that makes `made` bytes, from `here` to its first reader at most.
     ends: where each operand is read last by another, if behind `here`, and its bytes."""
     ended = 0
@@ -110,12 +112,12 @@ def _until(here: int, first: int, ends: list[tuple[int, int]], made: int) -> int
         if end >= first:
             break
         ended += size
-        if ended >= made:
+        if ended >= bytes_made:
             return max(end, here)
     return first
 
 
-def _makes(op: Op) -> int:
+def _result_bytes(op: Op) -> int:
     return sum(map(_bytes, op.outputs))
 
 

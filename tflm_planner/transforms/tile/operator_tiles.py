@@ -128,8 +128,8 @@ def boxes_read(op: Op, result: Tensor, wanted: Box) -> tuple[Box | None, ...]:
         operand, box = op.inputs[link.operand], reads[link.operand]
         if operand is not None and box is not None:
             size = (operand.shape or ())[link.axis]
-            whole = wanted[link.out_axis] == (0, (result.shape or ())[link.out_axis])
-            if not whole or not isinstance(link.rule, Repeat):
+            is_full_axis = wanted[link.out_axis] == (0, (result.shape or ())[link.out_axis])
+            if not is_full_axis or not isinstance(link.rule, Repeat):
                 box[link.axis] = link.rule.needs(wanted[link.out_axis], size)
     for pick in (p for p in links.picks if p.result == index):
         box = reads[pick.operand]
@@ -154,15 +154,15 @@ def _window(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
         rule = asked.rule(axis)
         assert isinstance(rule, Slide)
         axes.append(Sliding(rule, plain.out[axis], asked.size(axis), axis not in asked.cut))
-    found = window_forms(axes, asked.border, is_pool=op.kind in _POOLS)
-    if found is None:
+    padding_forms = window_forms(axes, asked.border, is_pool=op.kind in _POOLS)
+    if padding_forms is None:
         raise NotTileableError(f"{op.label} has a border that no padding gives")
-    forms, padding = found
+    forms, padding = padding_forms
     _check_single_rows(asked.op, forms, padding)
-    made = _with_forms(plain, 0, forms)
+    tile = _with_forms(plain, 0, forms)
     pads = ((0, 0), forms[0].pads, forms[1].pads, (0, 0))
     some = any(p != (0, 0) for p in pads)
-    return replace(made, options=(("padding", padding),), pads=pads if some else None)
+    return replace(tile, options=(("padding", padding),), pads=pads if some else None)
 
 
 def _check_single_rows(op: Op, forms: list[Form], padding: int) -> None:
@@ -210,11 +210,11 @@ def _resize(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
         else:
             size = (asked.op.inputs[0].shape or ())[axis] if asked.op.inputs[0] else 0
             forms.append(Form(wanted, (0, size)))
-    made = _with_forms(plain, 0, forms)
-    return replace(made, constants=((1, (forms[0].rows, forms[1].rows)),))
+    tile = _with_forms(plain, 0, forms)
+    return replace(tile, constants=((1, (forms[0].rows, forms[1].rows)),))
 
 
-def _padded(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_pad(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     """Less padding, or none."""
     op, box = asked.op, plain.reads[0]
     values = integers(op.inputs[1])
@@ -230,14 +230,14 @@ def _padded(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     return replace(plain, constants=((1, tuple(pads)),))
 
 
-def _sliced(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_slice(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     """Nothing more is read than is wanted."""
     if _same_values(asked.op.inputs[0], asked.result):
         return replace(plain, moved=0)
     return replace(plain, constants=((1, (0,) * len(plain.out)), (2, extents(plain.out))))
 
 
-def _strided(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_strided_slice(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     taken, box = strides_of(asked.op), plain.reads[0]
     assert taken is not None and box is not None
     plainly = all(stride == 1 and not vanishes for _, stride, vanishes in taken)
@@ -254,11 +254,11 @@ def _split(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     return replace(plain, moved=data)
 
 
-def _unpacked(_: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_unpack(_: _Wanted, plain: OperatorTile) -> OperatorTile:
     return replace(plain, options=(("num", 1),))
 
 
-def _joined(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_concatenation(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     """The operands that have a part in the box; one alone is the box."""
     if getattr(asked.op.options, "fusedActivationFunction", 0):
         raise NotTileableError(f"{asked.op.label} has a fused activation")
@@ -269,7 +269,7 @@ def _joined(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     return replace(plain, reads=reads)
 
 
-def _reshaped(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_reshape(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     options = asked.op.options
     shape = extents(plain.out)
     constants = ((1, shape),) if len(asked.op.inputs) > 1 else ()
@@ -279,7 +279,7 @@ def _reshaped(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     return replace(plain, constants=constants, options=changed)
 
 
-def _squeezed(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
+def _tile_of_squeeze(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     """Which axes vanish is said: those that a tile merely makes 1 long must stay."""
     data, options = asked.op.inputs[0], asked.op.options
     given = getattr(options, "squeezeDims", None)
@@ -287,8 +287,8 @@ def _squeezed(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
         return plain
     if options is None:
         raise NotTileableError(f"{asked.op.label} does not say which axes vanish")
-    gone = [a for a, n in enumerate(data.shape or ()) if n == 1]
-    return replace(plain, options=(("squeezeDims", np.array(gone, np.int32)),))
+    squeezed = [a for a, n in enumerate(data.shape or ()) if n == 1]
+    return replace(plain, options=(("squeezeDims", np.array(squeezed, np.int32)),))
 
 
 def _same_values(operand: Tensor | None, result: Tensor) -> bool:
@@ -314,16 +314,16 @@ _FORMS: dict[str, Callable[[_Wanted, OperatorTile], OperatorTile]] = {
         _as_it_is,
     ),
     **dict.fromkeys(("CONV_2D", "DEPTHWISE_CONV_2D", *_POOLS), _window),
-    **dict.fromkeys(("PAD", "PADV2"), _padded),
+    **dict.fromkeys(("PAD", "PADV2"), _tile_of_pad),
     **dict.fromkeys(("SPLIT", "SPLIT_V"), _split),
     **dict.fromkeys(("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), _resize),
     "TRANSPOSE_CONV": _transposed_convolution,
-    "CONCATENATION": _joined,
-    "RESHAPE": _reshaped,
-    "SQUEEZE": _squeezed,
-    "SLICE": _sliced,
-    "STRIDED_SLICE": _strided,
-    "UNPACK": _unpacked,
+    "CONCATENATION": _tile_of_concatenation,
+    "RESHAPE": _tile_of_reshape,
+    "SQUEEZE": _tile_of_squeeze,
+    "SLICE": _tile_of_slice,
+    "STRIDED_SLICE": _tile_of_strided_slice,
+    "UNPACK": _tile_of_unpack,
 }  # fmt: skip
 
 __all__ = ["AHEAD", "BORDERS", "Border", "OperatorTile", "boxes_read", "operator_tile"]

@@ -120,8 +120,8 @@ class PartialSums:
 
     def _emit(self, op: Op, operands: list[Tensor | None], share: Tensor) -> Tensor:
         options = (("fusedActivationFunction", 0),) if _has_activation(op) else ()
-        whole = full_box(op.outputs[0])
-        self._tiler.emit(op, OperatorTile(whole, (None,) * len(operands), options), operands, share)
+        full = full_box(op.outputs[0])
+        self._tiler.emit(op, OperatorTile(full, (None,) * len(operands), options), operands, share)
         return share
 
     def _float_share(
@@ -155,7 +155,7 @@ class PartialSums:
         if weights.type_name != "int8" or np.any(_points(weights)):
             raise NotTileableError(f"{op.label} has weights that are not int8 around 0")
         operands = [*operands, *[None] * (bias_at + 1 - len(operands))]
-        operands[data_at] = self._widened(data)
+        operands[data_at] = self._widen_to_int16(data)
         operands[bias_at] = self._bias(op, k)
         scale = largest_sum(op) / _LARGEST
         result = op.outputs[0]
@@ -173,7 +173,7 @@ class PartialSums:
         scale = _reach(data) / _LARGEST
         weight = (ranges[k][1] - ranges[k][0]) / ranges[-1][1]
         mean = self._draft.rescaled(result, f"{result.name}/mean{k}", "int16", scale)
-        self._emit(op, [self._widened(data), *operands[1:]], mean)
+        self._emit(op, [self._widen_to_int16(data), *operands[1:]], mean)
         factor = self._draft.constant(
             f"weight{k}",
             np.array([_LARGEST], "<i2"),
@@ -185,7 +185,7 @@ class PartialSums:
         self._draft.op("MUL", [mean, factor], [share])
         return share
 
-    def _widened(self, tensor: Tensor) -> Tensor:
+    def _widen_to_int16(self, tensor: Tensor) -> Tensor:
         """The same numbers in int16, around 0."""
         if tensor.type_name == "int16":
             return tensor
@@ -210,10 +210,10 @@ class PartialSums:
             values = values_of(bias).reshape(-1).astype("<i8")
         scale = _scales(weights).astype(np.float64) * float(_scales(data)[0])
         name = f"{op.outputs[0].name}/bias{k}"
-        made = self._draft.constant(name, values, "int64", bias, scales(scale))
+        bias_share = self._draft.constant(name, values, "int64", bias, scales(scale))
         if k:
-            self._zeros[op] = made
-        return made
+            self._zeros[op] = bias_share
+        return bias_share
 
     # --- putting together ---
 
@@ -244,13 +244,13 @@ def _reduce_axis(graph: Graph, ops: Sequence[Op], results: Sequence[Tensor]) -> 
     sums = [op for op in ops if op in ends and axis_map(op).reduces]
     if not sums:
         raise NotTileableError("no result of the region is a sum")
-    found = axis_graph(ops).axis_of(Vertex(sums[-1].outputs[0], REDUCE))
-    if found is None:
+    axis = axis_graph(ops).axis_of(Vertex(sums[-1].outputs[0], REDUCE))
+    if axis is None:
         raise NotTileableError(f"{sums[-1].label} sums up constants")
-    faults = schemes_along(graph, ops, found, 2).faults()
+    faults = schemes_along(graph, ops, axis, 2).faults()
     if faults:
         raise NotTileableError(faults[0])
-    return found
+    return axis
 
 
 def _summed_axis(op: Op) -> tuple[Tensor, int]:
@@ -321,8 +321,8 @@ def largest_sum(op: Op) -> float:
     most = np.maximum(above, below)
     if len(op.inputs) > bias_at and (bias := op.inputs[bias_at]) is not None:
         most = most + np.abs(values_of(bias).astype(np.float64).reshape(-1))
-    found = most * _scales(weights).astype(np.float64) * float(_scales(data)[0])
-    return max(float(found.max()), 1e-30)
+    largest = most * _scales(weights).astype(np.float64) * float(_scales(data)[0])
+    return max(float(largest.max()), 1e-30)
 
 
 def _sum_scale(op: Op, share: Tensor) -> float | None:

@@ -98,9 +98,9 @@ class PartBuilder:
         values = np.ascontiguousarray(values[tuple(slice(*r) for r in box)])
         scales = _cut_scales(tensor.quantization, box)
         name = box_name(tensor, box)
-        made = self._draft.constant(name, values, tensor.type_name, tensor, scales)
-        self._slices[key] = made
-        return made
+        part = self._draft.constant(name, values, tensor.type_name, tensor, scales)
+        self._slices[key] = part
+        return part
 
     def halo(self, tensor: Tensor, box: Box, parts: Sequence[Tensor], axis: int) -> Tensor:
         """`box` of `tensor`, put together from blocks; once for all who read it."""
@@ -111,29 +111,29 @@ class PartBuilder:
             self._slices[key] = joined
         return self._slices[key]
 
-    def joined(self, tensor: Tensor, boxes: Sequence[Box], pieces: Sequence[Tensor]) -> None:
+    def joined(self, tensor: Tensor, boxes: Sequence[Box], parts: Sequence[Tensor]) -> None:
         """CONCATENATION along every axis that was cut, the innermost one first. `boxes`: of the
         pieces, in raster order."""
         starts = [(axis, len({b[axis] for b in boxes})) for axis in range(len(boxes[0]))]
         order = [(axis, count) for axis, count in starts if count > 1]
         if not order:
-            self.copied(pieces[0], tensor)
+            self.copied(parts[0], tensor)
             return
         while len(order) > 1:
             axis, count = order.pop()
-            groups = [pieces[i : i + count] for i in range(0, len(pieces), count)]
-            pieces = [self._group(tensor, group, axis, f"row{i}") for i, group in enumerate(groups)]
-        self.concatenated(pieces, tensor, order[0][0])
+            groups = [parts[i : i + count] for i in range(0, len(parts), count)]
+            parts = [self._group(tensor, group, axis, f"row{i}") for i, group in enumerate(groups)]
+        self.concatenated(parts, tensor, order[0][0])
 
-    def concatenated(self, pieces: Sequence[Tensor], into: Tensor, axis: int) -> None:
+    def concatenated(self, parts: Sequence[Tensor], into: Tensor, axis: int) -> None:
         """As a tree where there are more pieces than TFLM takes."""
-        while len(pieces) > MOST_PIECES:
-            width = max(-(-len(pieces) // MOST_PIECES), 2)
-            pieces = [
-                self._group(into, pieces[i : i + width], axis, f"join{i}")
-                for i in range(0, len(pieces), width)
+        while len(parts) > MOST_PIECES:
+            width = max(-(-len(parts) // MOST_PIECES), 2)
+            parts = [
+                self._group(into, parts[i : i + width], axis, f"join{i}")
+                for i in range(0, len(parts), width)
             ]
-        self._draft.op("CONCATENATION", list[Tensor | None](pieces), [into], axis=axis)
+        self._draft.op("CONCATENATION", list[Tensor | None](parts), [into], axis=axis)
 
     def _group(self, like: Tensor, group: Sequence[Tensor], axis: int, name: str) -> Tensor:
         """Some pieces as one tensor; one alone as it is."""
@@ -149,7 +149,7 @@ class PartBuilder:
 def values_of(tensor: Tensor) -> Any:
     """The values of a constant. Raises NotTileableError for types whose elements share bytes."""
     data, dtype = tensor.buffer.data, _DTYPES.get(tensor.type_name)
-    if data is None or dtype is None or tensor.raw.sparsity is not None:
+    if data is None or dtype is None or tensor.is_sparse:
         raise NotTileableError(f"constant {tensor.name!r} of {tensor.type_name} cannot be cut")
     return data[: tensor.nbytes].copy().view(dtype).reshape(tensor.shape or ())
 
@@ -165,9 +165,9 @@ def _cut_scales(quantization: Any, box: Box) -> Any:
     low, high = box[axis]
     if high - low == len(quantization.scale):
         return quantization
-    made = copy(quantization)
-    made.scale = quantization.scale[low:high].copy()
+    cut = copy(quantization)
+    cut.scale = quantization.scale[low:high].copy()
     points = quantization.zeroPoint
     if points is not None and len(points) > 1:
-        made.zeroPoint = points[low:high].copy()
-    return made
+        cut.zeroPoint = points[low:high].copy()
+    return cut

@@ -25,48 +25,48 @@ _STEPS = 3
 
 
 @lru_cache(maxsize=4096)
-def resized(whole: Resize, wanted: Range) -> Form:
+def resized(resize: Resize, wanted: Range) -> Form:
     """The smallest tile that computes the rows `wanted` as the whole does. Raises
     NotTileableError where none does."""
     best: Form | None = None
-    for start in _starts(whole, wanted[0]):
-        for form in _forms(whole, start, wanted[1]):
-            smaller = form.rows < (whole.out if best is None else best.rows)
-            if smaller and _is_right(whole, form, wanted):
+    for start in _starts(resize, wanted[0]):
+        for form in _forms(resize, start, wanted[1]):
+            smaller = form.rows < (resize.out if best is None else best.rows)
+            if smaller and _is_right(resize, form, wanted):
                 best = form
     if best is None:
         raise NotTileableError("no tile of a resized image has the rows and weights of the whole")
     return best
 
 
-def _starts(whole: Resize, row: int) -> Iterator[int]:
+def _starts(resize: Resize, row: int) -> Iterator[int]:
     """Rows up to `row` that lie exactly on an operand row, the nearest first."""
-    step = whole.ratio.denominator
+    step = resize.ratio.denominator
     nearest = row // step * step
     yield from range(nearest, max(nearest - _STEPS * step, -1), -step)
 
 
-def _forms(whole: Resize, start: int, end: int) -> Iterator[Form]:
+def _forms(resize: Resize, start: int, end: int) -> Iterator[Form]:
     """Tiles from `start` on that reach `end` with the ratio of the whole."""
-    first = int(start * whole.ratio)
-    spans = whole.align_corners and whole.out > 1  # corners lie on corners: counted in gaps
-    step = whole.ratio.denominator
+    first = int(start * resize.ratio)
+    spans = resize.align_corners and resize.out > 1  # corners lie on corners: counted in gaps
+    step = resize.ratio.denominator
     least = -(-(end - start - spans) // step) * step
     for length in range(max(least, step), least + (_STEPS + 1) * step, step):
-        rows, read = length + spans, int(length * whole.ratio) + spans
-        if first + read <= whole.size and read > 0:
+        rows, read = length + spans, int(length * resize.ratio) + spans
+        if first + read <= resize.size and read > 0:
             yield Form((start, start + rows), (first, first + read))
     if end > start:
-        yield Form((start, whole.out), (first, whole.size))
+        yield Form((start, resize.out), (first, resize.size))
 
 
-def _is_right(whole: Resize, form: Form, wanted: Range) -> bool:
+def _is_right(resize: Resize, form: Form, wanted: Range) -> bool:
     low, high = form.read
     if form.out[0] > wanted[0] or form.out[1] < wanted[1] or not 0 <= low < high:
         return False
-    tile = replace(whole, size=high - low, out=form.rows)
+    tile = replace(resize, size=high - low, out=form.rows)
     for row in range(*wanted):
-        mine, right = tile.taps(row - form.out[0]), whole.taps(row)
+        mine, right = tile.taps(row - form.out[0]), resize.taps(row)
         if mine is None or right is None:
             return False
         if (mine[0] + low, mine[1] + low, mine[2]) != right:

@@ -92,18 +92,18 @@ class Tiler:
         if self._how.halo == "recompute":
             for k in range(tiles):
                 pieces = {key: _pieces_of_tile(b, k, tiles) for key, b in boxes.items()}
-                self.plan(k, {key: found for key, found in pieces.items() if found})
+                self.plan(k, {key: parts for key, parts in pieces.items() if parts})
         else:
             self._lay_blocks(boxes)
         self._make_shared(tiles)
-        made: dict[tuple[Tensor, Box], Tensor] = {}
+        results: dict[tuple[Tensor, Box], Tensor] = {}
         for k in reversed(range(tiles)) if self._how.backward else range(tiles):
             for t in self.results:
                 for box in _pieces_of_tile(boxes[t], k, tiles):
-                    made[t, box] = self.fetch(t, box, k)
+                    results[t, box] = self.fetch(t, box, k)
         for t in self.results:
             if t not in self._written:
-                parts = [made[t, box] for box in boxes[t]]
+                parts = [results[t, box] for box in boxes[t]]
                 self.pieces.joined(t, boxes[t], parts)
         return self.finished()
 
@@ -131,12 +131,12 @@ class Tiler:
             self.draft.ops = put_off(eager_order(self.draft.ops))
         self.draft.ops[:0] = self.pieces.views
         read = set(self.results)
-        kept: list[Op] = []
+        used_ops: list[Op] = []
         for op in reversed(self.draft.ops):
             if any(t in read for t in op.outputs):
-                kept.append(op)
+                used_ops.append(op)
                 read |= set(op.operands())
-        self.draft.ops = kept[::-1]
+        self.draft.ops = used_ops[::-1]
         return self.draft
 
     # --- which boxes ---
@@ -164,19 +164,19 @@ class Tiler:
             for t in op.outputs:
                 if t in needs:
                     box = hull(needs[t])
-                    wide = self._widened(op, t, box)
+                    wide = self._widen_box(op, t, box)
                     wanted[t] = box if self._used is None else wide
                     self._demand(op, t, wide, needs)
         return wanted
 
-    def _widened(self, op: Op, tensor: Tensor, box: Box) -> Box:
+    def _widen_box(self, op: Op, tensor: Tensor, box: Box) -> Box:
         """All of an axis of which a part is used, no more by the whole than by this tile, but
         which the operator cannot compute in parts: a slice of what SOFTMAX makes."""
         index = next(i for i, t in enumerate(op.outputs) if t is tensor)
-        links, whole = axis_map(op), full_box(tensor)
+        links, full = axis_map(op), full_box(tensor)
         used = box if self._used is None else self._used[tensor]
         return tuple(
-            whole[a] if r == used[a] and not links.links_of(a, index) else r
+            full[a] if r == used[a] and not links.links_of(a, index) else r
             for a, r in enumerate(box)
         )
 
@@ -220,7 +220,7 @@ class Tiler:
                 if t not in needs:
                     continue
                 axis = self._axes.get(t)
-                cover = self._widened(op, t, hull(needs[t]))
+                cover = self._widen_box(op, t, hull(needs[t]))
                 self._blocks[t] = self._blocks_of(t, axis, parts, cover, needs[t])
                 self._follow(op, t, axis)
                 for block in self._blocks[t]:
@@ -253,14 +253,14 @@ class Tiler:
             return self.pieces.constant(tensor, box)
         op = self._producer.get(tensor)
         if op is None:
-            whole = full_box(tensor)
-            return self.pieces.cut(TensorPart(whole, whole, tensor), box, of_outside=True)
+            full = full_box(tensor)
+            return self.pieces.cut(TensorPart(full, full, tensor), box, of_outside=True)
         if self._how.halo == "recompute":
             return self.pieces.cut(self._make(op, tensor, self._plans[k][tensor], k), box)
         blocks, axis = self._blocks[tensor], self._axes.get(tensor)
         if axis is None or axis >= len(box) or blocks == [full_box(tensor)]:
             return self.pieces.cut(self._make(op, tensor, blocks[0], k), box)
-        near = [b for b in blocks if _meet(b[axis], box[axis])]
+        near = [b for b in blocks if _intersects(b[axis], box[axis])]
         parts: list[Tensor] = []
         for block in near:
             low, high = max(block[axis][0], box[axis][0]), min(block[axis][1], box[axis][1])
@@ -274,10 +274,10 @@ class Tiler:
         """`fetch`, with a border of zeros."""
         if pads is None:
             return self.fetch(tensor, box, k)
-        ahead = self._from_padded(tensor, box, pads, k)
+        ahead = self._cut_from_padded(tensor, box, pads, k)
         return ahead or self.pieces.padded(self.fetch(tensor, box, k), pads)
 
-    def _from_padded(
+    def _cut_from_padded(
         self, tensor: Tensor, box: Box, pads: tuple[Range, ...], k: int
     ) -> Tensor | None:
         """The same from blocks that are padded before they are joined, each once for all tiles;
@@ -287,17 +287,17 @@ class Tiler:
         block 1 |0 x x x 0|   PAD                      |x x x|    cut out for narrower windows
         """
         op, axis = self._producer.get(tensor), self._axes.get(tensor)
-        most, whole = self._ahead(tensor), full_box(tensor)
+        most, full = self._early_padding(tensor), full_box(tensor)
         if op is None or axis is None or most is None or pads[axis] != (0, 0):
             return None
-        if any(r != whole[a] for a, r in enumerate(box) if a != axis):
+        if any(r != full[a] for a, r in enumerate(box) if a != axis):
             return None
         parts: list[Tensor] = []
         for block in self._blocks[tensor]:
-            if not _meet(block[axis], box[axis]):
+            if not _intersects(block[axis], box[axis]):
                 continue
             part = self._make(op, tensor, block, k)
-            if any(r != whole[a] for a, r in enumerate(part.actual) if a != axis):
+            if any(r != full[a] for a, r in enumerate(part.actual) if a != axis):
                 return None
             wide, padded = grown(part.actual, most), self.pieces.padded(part.tensor, most)
             rows = max(block[axis][0], box[axis][0]), min(block[axis][1], box[axis][1])
@@ -307,7 +307,7 @@ class Tiler:
         joined = parts[0] if len(parts) == 1 else self.pieces.halo(tensor, wide, parts, axis)
         return self.pieces.cut(TensorPart(wide, wide, joined), grown(box, pads))
 
-    def _ahead(self, tensor: Tensor) -> tuple[Range, ...] | None:
+    def _early_padding(self, tensor: Tensor) -> tuple[Range, ...] | None:
         """The padding that blocks of a tensor get before they are joined: the most that a reader
         wants, or, where nothing may be kept twice, that of all readers alike."""
         wanted = self._pads.get(tensor, set())
@@ -367,7 +367,7 @@ class Tiler:
         self.draft.clone(op, operands, [result], **changed)
 
 
-def _meet(one: Range, other: Range) -> bool:
+def _intersects(one: Range, other: Range) -> bool:
     return one[0] < other[1] and other[0] < one[1]
 
 
@@ -380,7 +380,10 @@ def _pieces_of_tile(boxes: list[Box], k: int, tiles: int) -> list[Box]:
 def region_results(graph: Graph, ops: Sequence[Op]) -> list[Tensor]:
     """What a part of a graph computes for others."""
     inner = set(ops)
-    kept = set(graph.outputs)
+    graph_outputs = set(graph.outputs)
     return [
-        t for op in ops for t in op.outputs if t in kept or any(c not in inner for c in t.consumers)
+        t
+        for op in ops
+        for t in op.outputs
+        if t in graph_outputs or any(c not in inner for c in t.consumers)
     ]

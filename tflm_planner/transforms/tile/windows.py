@@ -58,7 +58,7 @@ def window_forms(
     """Forms of all axes with the padding option that they share. Pools cannot be padded by PAD,
     whose zeros they would count. None: a pool has a border that no padding gives."""
     valid = [_as_valid(a) for a in axes]
-    sames = [found for a in axes if (found := _as_same(a)) is not None]
+    sames = [form for a in axes if (form := _as_same(a)) is not None]
     same = len(sames) == len(axes)
     exact = same and all(f.out == a.wanted for f, a in zip(sames, axes, strict=True))
     if all(f.pads == (0, 0) for f in valid):

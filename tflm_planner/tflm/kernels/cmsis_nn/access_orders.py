@@ -82,7 +82,7 @@ def _convolution(window: Window, build: CmsisNnBuild, bits: int) -> tuple[Access
     mve = build == MVE
     columns = _COLUMNS_4 if mve else _COLUMNS_2
     if window.groups > 1:
-        return _grouped(window, build, bits, columns)
+        return _grouped_orders(window, build, bits, columns)
     if window.element == 2:
         return (columns,)
     plain = window.dilation == (1, 1)
@@ -107,7 +107,7 @@ def _edge_pixels(window: Window) -> tuple[int, int]:
     return -(-pad // stride), -(-(pad + total % 2) // stride)
 
 
-def _grouped(
+def _grouped_orders(
     window: Window, build: CmsisNnBuild, bits: int, columns: AccessOrder
 ) -> tuple[AccessOrder, ...] | None:
     """arm_convolve_s8 runs group after group; the int16, int4 and old kernels know no groups."""
@@ -137,21 +137,21 @@ def _depthwise(window: Window, build: CmsisNnBuild, bits: int) -> tuple[AccessOr
     if multiplier == 1 and simple:
         small = window.kernel == (3, 3) and max(window.pad) <= 1
         if mve:
-            found = _DEPTHWISE_MVE
+            orders = _DEPTHWISE_MVE
         elif small and bits == 8:
-            found = _DEPTHWISE_3X3
+            orders = _DEPTHWISE_3X3
         elif build == PLAIN and bits == 8:
-            found = ELEMENTWISE
+            orders = ELEMENTWISE
         else:
-            found = _DEPTHWISE_PIXEL
+            orders = _DEPTHWISE_PIXEL
     else:
-        found = _DEPTHWISE_4 if multiplier % 4 == 0 and simple and bits == 8 else ELEMENTWISE
+        orders = _DEPTHWISE_4 if multiplier % 4 == 0 and simple and bits == 8 else ELEMENTWISE
     if mve and bits == 8 and window.channels[0] == 1 and window.channels[1] > 1:
         # One input channel: MVE turns it into a convolution, from a number of output channels
         # on that depends on the compiler.
         as_convolution = _convolution(replace(window, groups=1), build, bits)
-        return None if as_convolution is None else (found, *as_convolution)
-    return (found,)
+        return None if as_convolution is None else (orders, *as_convolution)
+    return (orders,)
 
 
 def _pool(op: Op, window: Window, build: CmsisNnBuild) -> AccessOrder:

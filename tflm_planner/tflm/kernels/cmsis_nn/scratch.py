@@ -74,7 +74,7 @@ def _window(op: Op) -> _FilterWindow | None:
     data, weights, result, options = op.inputs[0], op.inputs[1], op.outputs[0], op.options
     if data is None or weights is None:
         return None
-    shapes = [_four(t) for t in (data, weights, result)]
+    shapes = [_shape_of_rank_4(t) for t in (data, weights, result)]
     if not all(map(any, shapes)):
         return None
     (batch, *image, depth), (_, kernel_h, kernel_w, kernel_depth), (_, *output, out_depth) = shapes
@@ -91,7 +91,7 @@ def _window(op: Op) -> _FilterWindow | None:
     )  # fmt: skip
 
 
-def _four(tensor: Tensor) -> tuple[int, int, int, int]:
+def _shape_of_rank_4(tensor: Tensor) -> tuple[int, int, int, int]:
     """The shape of a tensor of rank 4; zeros for others."""
     shape = tensor.shape or ()
     return (shape[0], shape[1], shape[2], shape[3]) if len(shape) == 4 else (0, 0, 0, 0)
@@ -231,15 +231,18 @@ def _transpose_conv(op: Op, target: Target) -> Iterator[int]:
             yield 8 * op.operands()[3].elements
     if kind != "int8" or weights is None or data is None:
         return
-    (_, _, width, depth), (count, kernel_h, kernel_w, _) = _four(data), _four(weights)
+    (_, _, width, depth), (count, kernel_h, kernel_w, _) = (
+        _shape_of_rank_4(data),
+        _shape_of_rank_4(weights),
+    )
     stride_h, stride_w = int(op.options.strideH), int(op.options.strideW)
     if max(stride_h, stride_w) <= 2 and depth > _REVERSE_ABOVE:
         column = kernel_h * kernel_w * depth
         yield _column_mve(column) if target.extension == "mve" else 4 * align_up(column, 4)
         yield column * count
     else:
-        line = ((width - 1) * stride_w + max(kernel_w, stride_h)) * count
-        yield 4 * line * max(kernel_h, stride_h)
+        row_elements = ((width - 1) * stride_w + max(kernel_w, stride_h)) * count
+        yield 4 * row_elements * max(kernel_h, stride_h)
         yield 0
 
 

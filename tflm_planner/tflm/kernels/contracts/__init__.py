@@ -94,10 +94,10 @@ def exact_bound(op: Op, build: KernelBuild) -> Bound | None:
         return None
     met = Bound(0, 1)
     for order in kernels:
-        found = bound(window, order)
-        if found is None:
+        allowed = bound(window, order)
+        if allowed is None:
             return None
-        met = met.met_with(found)
+        met = met.met_with(allowed)
     return met
 
 
@@ -107,8 +107,8 @@ def _overlap_below(op: Op, build: KernelBuild) -> InputOverlap | None:
     if movement is not None:
         low = -(-movement.least // ALIGNMENT) * ALIGNMENT  # up to a multiple, on both sides of 0
         return InputOverlap(movement.operand, movement.result, low, UNBOUNDED)
-    found, data = exact_bound(op, build), op.inputs[0] if op.inputs else None
-    if found is None or data is None:
+    allowed, data = exact_bound(op, build), op.inputs[0] if op.inputs else None
+    if allowed is None or data is None:
         return None
-    low = found.first_aligned()
-    return InputOverlap(data, op.outputs[0], low, UNBOUNDED if found.step == 1 else low)
+    low = allowed.first_aligned()
+    return InputOverlap(data, op.outputs[0], low, UNBOUNDED if allowed.step == 1 else low)

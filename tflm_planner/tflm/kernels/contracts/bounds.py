@@ -56,19 +56,19 @@ def bound(window: Window, order: AccessOrder) -> Bound | None:
     if passes == 1:
         if (order.pixels == 1 or order.chunk is None) and _starts_inside(window):
             return Bound(_least_by_pixels(window), 1)  # windows read ahead: as good as one by one
-        return Bound(_least(window, *_groups(window, order)), 1)
+        return Bound(_largest_overhang(window, *_groups(window, order)), 1)
     if window.batch > 1:
         return None
     if window.groups == 1:  # every pass reads all input channels again
         if order.restart is not Restart.ROW:
             return None
         rows = np.arange(window.output[0]) * window.output[1]
-        return Bound(_least(window, rows, rows + window.output[1]), 1)
+        return Bound(_largest_overhang(window, rows, rows + window.output[1]), 1)
     if ci != co:
         return None
     # A pass reads and writes its own channels alone: at multiples of a pixel's bytes it can
     # overwrite nothing that another pass reads.
-    return Bound(_least(window, *_groups(window, order)), ci * window.element)
+    return Bound(_largest_overhang(window, *_groups(window, order)), ci * window.element)
 
 
 def _groups(window: Window, order: AccessOrder) -> tuple[Pixels, Pixels]:
@@ -100,7 +100,7 @@ def first_needed(window: Window) -> Pixels:
     return np.minimum.accumulate(all_images[::-1])[::-1]
 
 
-def _least(window: Window, start: Pixels, end: Pixels) -> int:
+def _largest_overhang(window: Window, start: Pixels, end: Pixels) -> int:
     """The largest overhang, over all groups of pixels, of what is written over what is needed."""
     ci, co = window.channels
     needed = first_needed(window)[start] * ci
@@ -119,7 +119,7 @@ def _starts_inside(window: Window) -> bool:
 
 
 def _least_by_pixels(window: Window) -> int:
-    """`_least` for a kernel that goes pixel by pixel, without looking at every pixel.
+    """`_largest_overhang` for a kernel that goes pixel by pixel, without looking at every pixel.
 
     M of the pixel in row y and column x is where its own window begins, or where the first one of
     row y + 1 does if that is lower (rows of padding begin at 0 alike). The overhang of the first
@@ -133,15 +133,15 @@ def _least_by_pixels(window: Window) -> int:
 
     def along_rows(first: int) -> int:
         slope, step = columns * co, width * ci
-        return _highest(first, rows, slope, step, down, window.pad[0])
+        return _largest_slope(first, rows, slope, step, down, window.pad[0])
 
-    own = co + along_rows(0) + _highest(0, columns, co, ci, right, window.pad[1])
+    own = co + along_rows(0) + _largest_slope(0, columns, co, ci, right, window.pad[1])
     worst = max(own, along_rows(1)) if rows > 1 else own
     worst += (window.batch - 1) * max(0, rows * columns * co - height * width * ci)
     return min(max(worst, 0) * window.element, window.output_bytes)
 
 
-def _highest(first: int, end: int, slope: int, step: int, stride: int, pad: int) -> int:
+def _largest_slope(first: int, end: int, slope: int, step: int, stride: int, pad: int) -> int:
     """The maximum of i * slope - max(0, i * stride - pad) * step for i in [first, end)."""
     kink = pad // stride
     places = (min(max(i, first), end - 1) for i in (first, kink, kink + 1, end - 1))

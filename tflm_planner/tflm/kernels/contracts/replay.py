@@ -67,9 +67,9 @@ def replay_safe(op: Op, build: KernelBuild, distance: int) -> bool:
     """Whether `op` computes the right bits in `build` when its result starts `distance` bytes
     below its data operand. False where its order of reads and writes is not known and the two
     share a byte."""
-    found = replays(op, build)
-    if found:
-        return all(replay.safe(distance) for replay in found)
+    kernel_replay = replays(op, build)
+    if kernel_replay:
+        return all(replay.safe(distance) for replay in kernel_replay)
     if len(op.outputs) != 1:
         return False
     data = next((t for t in op.operands() if not t.is_constant), None)
@@ -153,13 +153,15 @@ def _clock(window: Window, order: AccessOrder) -> Clock:
     def chunk(pixel: Times, channel: Times) -> Times:
         if order.chunk is None:
             return 0 * (pixel + channel)
-        found = channel // order.chunk
+        times = channel // order.chunk
         if order.loose_tail:
-            whole = co - co % order.chunk
-            found = np.where(channel < whole, found, whole // order.chunk + channel - whole)
+            chunk_start = co - co % order.chunk
+            times = np.where(
+                channel < chunk_start, times, chunk_start // order.chunk + channel - chunk_start
+            )
         if order.tail_chunk is not None:
-            found = np.where(lone[pixel], channel // order.tail_chunk, found)
-        return np.where(ahead[pixel], 0, found)
+            times = np.where(lone[pixel], channel // order.tail_chunk, times)
+        return np.where(ahead[pixel], 0, times)
 
     def when(pixel: Times, channel: Times) -> Times:
         now = channel // width

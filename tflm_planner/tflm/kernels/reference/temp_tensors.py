@@ -83,7 +83,7 @@ def temp_tensors(op: Op) -> list[Tensor]:
 
 def fetched(op: Op, sequence: str) -> list[Tensor]:
     """The tensors that a sequence such as "i0 i1 o0" names, without those that are omitted."""
-    found: list[Tensor] = []
+    named: list[Tensor] = []
     for word in sequence.split():
         at = int(word[1:])
         if word[0] == "q" and element_type(op) != "int8":
@@ -91,5 +91,5 @@ def fetched(op: Op, sequence: str) -> list[Tensor]:
         tensors = op.inputs if word[0] == "i" else op.outputs
         tensor = tensors[at] if at < len(tensors) else None
         if tensor is not None:
-            found.append(tensor)
-    return found
+            named.append(tensor)
+    return named

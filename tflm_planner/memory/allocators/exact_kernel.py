@@ -22,75 +22,33 @@ items passed over and the twins rule are ours.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from tflm_planner.memory.allocators.machine_code import Ints, compiled, int64
+from tflm_planner.memory.allocators.search_state import SearchShape, SearchState
 
 SUSPENDED, FOUND, IMPOSSIBLE = 0, 1, 2
 
 DEPTH, NODES, TRAIL_TOP, LIST_TOP, CHOICE_TOP, STATUS, STAMP = range(7)
-"""Places in `State.scalars`."""
+"""Places in `SearchState.scalars`."""
 
 FAR = 1 << 60
 
 
-class SearchShape(NamedTuple):
-    """The problem: what never changes during a search. Sections and items are numbered from 0."""
-
-    height: Ints  # item -> bytes from its offset to its top
-    first: Ints  # item -> its first section
-    last: Ints  # item -> one past its last section
-    slot: Ints  # item -> index into low and weight of its first section
-    low: Ints  # (item, section) -> bytes from the item's offset to its bottom there
-    weight: Ints  # (item, section) -> bytes that nothing above it can share there
-    near: Ints  # item -> start of its stretch of near_item, near_gap, near_under; n + 1 entries
-    near_item: Ints  # an item that is live together with it
-    near_gap: Ints  # the least distance of that item above this one
-    near_under: Ints  # the least distance of this item above that one
-    member: Ints  # section -> start of its stretch of member_item; one entry more than sections
-    member_item: Ints  # an item of the section
-    member_low: Ints  # and that item's `low` there
-    twin: Ints  # item -> class of interchangeable items
-    ranks: Ints  # (3, items): life span, area, noise, as ranks; larger goes first
-    loads: Ints  # section -> sum of weights
-    crossing: Ints  # boundary between section s and s + 1 -> items that cross it
-
-
-class SearchState(NamedTuple):
-    """The search: arrays that the kernel changes in place, so that it can be suspended."""
-
-    offset: Ints  # item -> offset, or -1
-    minimum: Ints  # item -> lowest offset that placed items leave
-    floor: Ints  # section -> top of its placed items
-    load: Ints  # section -> weight of its items still to come
-    cuts: Ints  # boundary -> items still to come that cross it
-    level: Ints  # item still to come -> lowest offset, given that the next one lies no lower
-    witness: Ints  # section -> an item still to come that starts low enough (a hint)
-    seen: Ints  # class of twins -> stamp
-    trail: Ints  # (2, size): what to restore on the way back
-    lists: Ints  # stack of the item lists of partitions, in the partition's preorder
-    choices: Ints  # stack of the choices of frames: positions in the partition's list
-    frames: Ints  # (columns below, depth)
-    key: Ints  # item's place in the list being sorted -> what it is sorted by
-    scalars: Ints
-
-
 (
     LOW, HIGH, LIST_START, LIST_END, CHOICE_START, CHOICE_END, CURSOR, BACK, OWNER,
-    ITEM, TRAIL_MARK, LIST_MARK, LAST_OFFSET, LAST_POSITION, DONE, HATLESS, COLUMNS,
+    ITEM, TRAIL_MARK, LIST_MARK, LAST_OFFSET, LAST_POSITION, DONE, NOTHING_ABOVE, COLUMNS,
 ) = range(17)  # fmt: skip
-"""Rows of `State.frames`. `BACK` is the frame to return to when this one is exhausted, `OWNER`
-the frame whose placement split off this frame's partition, `DONE` the end of the sections that
-the frame's own partitions cover so far."""
+"""Rows of `SearchState.frames`. `BACK` is the frame to return to when this one is exhausted,
+`OWNER` the frame whose placement split off this frame's partition, `DONE` the end of the sections
+that the frame's own partitions cover so far."""
 
 
 @compiled
 def place(shape: SearchShape, state: SearchState, capacity: int, x: int) -> tuple[bool, bool]:
     """Place item x at its minimum. (still possible, something to come lies above it)"""
     offset, minimum, floor, load = state.offset, state.minimum, state.floor, state.load
-    top, possible, hat = state.scalars[TRAIL_TOP], True, False
+    top, possible, has_above = state.scalars[TRAIL_TOP], True, False
     o = minimum[x]
     offset[x] = o
     for s in range(shape.first[x], shape.last[x]):
@@ -109,7 +67,7 @@ def place(shape: SearchShape, state: SearchState, capacity: int, x: int) -> tupl
     for e in range(shape.near[x], shape.near[x + 1]):
         y = shape.near_item[e]
         if offset[y] < 0:
-            hat = True
+            has_above = True
             m = o + shape.near_gap[e]
             if m > minimum[y]:
                 state.trail[0, top] = y
@@ -119,7 +77,7 @@ def place(shape: SearchShape, state: SearchState, capacity: int, x: int) -> tupl
                 if m + shape.height[y] > capacity:
                     possible = False
     state.scalars[TRAIL_TOP] = top
-    return possible, hat
+    return possible, has_above
 
 
 @compiled
@@ -148,7 +106,7 @@ def undo(shape: SearchShape, state: SearchState, f: int) -> None:
 
 
 @compiled
-def room(
+def highest_offset(
     shape: SearchShape, state: SearchState, capacity: int, low: int, high: int, last: int
 ) -> int:
     """The highest offset at which the next item may lie; -1 when some section is lost.
@@ -172,14 +130,14 @@ def room(
         y = shape.member_item[k]
         if state.offset[y] < 0 and state.level[y] + shape.member_low[k] <= limit:
             continue
-        found = False
+        fits = False
         for k in range(shape.member[s], shape.member[s + 1]):
             y = shape.member_item[k]
             if state.offset[y] < 0 and state.level[y] + shape.member_low[k] <= limit:
                 state.witness[s] = k - shape.member[s]
-                found = True
+                fits = True
                 break
-        if not found:
+        if not fits:
             return -1
     return int(capacity - heaviest)
 
@@ -212,7 +170,9 @@ def lift(shape: SearchShape, state: SearchState, capacity: int, f: int) -> bool:
 
 
 @compiled
-def choose(shape: SearchShape, state: SearchState, capacity: int, ordered: bool, f: int) -> bool:
+def write_choices(
+    shape: SearchShape, state: SearchState, capacity: int, ordered: bool, f: int
+) -> bool:
     """Write the choices of frame f, best first. False when nothing is left to place."""
     frames, scalars, minimum = state.frames, state.scalars, state.minimum
     start = scalars[CHOICE_TOP]
@@ -232,7 +192,7 @@ def choose(shape: SearchShape, state: SearchState, capacity: int, ordered: bool,
     if ordered and not lift(shape, state, capacity, f):
         return True
     before = frames[LAST_OFFSET, f] if ordered else int64(0)
-    limit = room(shape, state, capacity, frames[LOW, f], frames[HIGH, f], before)
+    limit = highest_offset(shape, state, capacity, frames[LOW, f], frames[HIGH, f], before)
     if limit < 0:
         return True
     scalars[STAMP] += 1
@@ -259,13 +219,13 @@ def choose(shape: SearchShape, state: SearchState, capacity: int, ordered: bool,
 
 
 @compiled
-def preorder(
+def sort_list(
     shape: SearchShape, state: SearchState, keys: Ints, capacity: int, start: int, end: int
 ) -> None:
     """Sort a partition's list by the three keys: 0 life span, 1 area, 2 noise, 3 load."""
     key, lists, most = state.key, state.lists, (1 << 21) - 1
     for p in range(start, end):
-        x, made = lists[p], int64(0)
+        x, sort_key = lists[p], int64(0)
         for k in range(keys.size):
             value = int64(0)
             if keys[k] < 3:
@@ -275,25 +235,23 @@ def preorder(
                     if state.load[s] > value:
                         value = state.load[s]
                 value = (value << 20) // capacity if capacity > 0 else value << 20
-            made = (made << 21) + (value if value < most else most)
+            sort_key = (sort_key << 21) + (value if value < most else most)
         at = p  # those before are sorted; most come sorted from the list that they are taken of
-        while at > start and key[at - 1 - start] < made:
+        while at > start and key[at - 1 - start] < sort_key:
             key[at - start], lists[at] = key[at - 1 - start], lists[at - 1]
             at -= 1
-        key[at - start], lists[at] = made, x
+        key[at - start], lists[at] = sort_key, x
 
 
 @compiled
-def split(
-    shape: SearchShape, state: SearchState, capacity: int, keys: Ints, ordered: bool,
-    f: int, owner: int, begin: int, high: int,
+def open_partition(
+    shape: SearchShape, state: SearchState, capacity: int, keys: Ints, ordered: bool, owner: int
 ) -> bool:  # fmt: skip
-    """Open frame f on the first partition of sections [begin, high) with something to place.
-
-    False when there is none. The partition's items are taken from the owner's list.
+    """Open the next frame on the owner's first partition of sections with something to place,
+    from those that are done on. False when there is none. Its items come from the owner's list.
     """
     frames, scalars = state.frames, state.scalars
-    low = begin
+    f, low, high = scalars[DEPTH], frames[DONE, owner], frames[HIGH, owner]
     while low < high:
         cut = low
         while cut + 1 < high and state.cuts[cut] > 0:
@@ -306,14 +264,15 @@ def split(
                 state.lists[end] = y
                 end += 1
         if end > start:
-            preorder(shape, state, keys, capacity, start, end)
+            sort_list(shape, state, keys, capacity, start, end)
             scalars[LIST_TOP] = end
             frames[LOW, f], frames[HIGH, f] = low, cut
             frames[LIST_START, f], frames[LIST_END, f] = start, end
             frames[BACK, f] = frames[OWNER, f] = owner
             frames[LAST_OFFSET, f], frames[LAST_POSITION, f] = 0, -1
             frames[DONE, owner] = cut
-            choose(shape, state, capacity, ordered, f)
+            write_choices(shape, state, capacity, ordered, f)
+            scalars[DEPTH] = f + 1
             return True
         low = cut
     return False
@@ -326,11 +285,11 @@ def descend(
     """After frame f placed its item: open the next frame. False when everything is placed."""
     frames, scalars = state.frames, state.scalars
     x, depth = frames[ITEM, f], scalars[DEPTH]
-    torn = False
+    decomposes = False
     for s in range(shape.first[x], shape.last[x] - 1):
-        torn = torn or state.cuts[s] == 0
+        decomposes = decomposes or state.cuts[s] == 0
     owner = f
-    if torn:
+    if decomposes:
         frames[DONE, f] = frames[LOW, f]
     else:
         for row in (LOW, HIGH, LIST_START, LIST_END, OWNER):
@@ -338,14 +297,12 @@ def descend(
         frames[BACK, depth] = f
         frames[LAST_OFFSET, depth] = state.offset[x]
         frames[LAST_POSITION, depth] = state.choices[frames[CURSOR, f] - 1]
-        if choose(shape, state, capacity, ordered, depth):
+        if write_choices(shape, state, capacity, ordered, depth):
             scalars[DEPTH] = depth + 1
             return True
         owner = frames[OWNER, f]
     while owner >= 0:
-        begin, high = frames[DONE, owner], frames[HIGH, owner]
-        if split(shape, state, capacity, keys, ordered, depth, owner, begin, high):
-            scalars[DEPTH] = depth + 1
+        if open_partition(shape, state, capacity, keys, ordered, owner):
             return True
         owner = frames[OWNER, owner]
     return False
@@ -364,18 +321,16 @@ def search(
     frames, scalars = state.frames, state.scalars
     if scalars[STATUS] != SUSPENDED:
         return scalars[STATUS]
-    if scalars[DEPTH] == 1:
-        root, first = int64(0), int64(1)
-        if not split(shape, state, capacity, keys, ordered, first, root, root, shape.loads.size):
-            scalars[STATUS] = FOUND
-            return FOUND
-        scalars[DEPTH] = 2
+    is_new = scalars[DEPTH] == 1
+    if is_new and not open_partition(shape, state, capacity, keys, ordered, int64(0)):
+        scalars[STATUS] = FOUND
+        return FOUND
     stop = scalars[NODES] + budget
     while scalars[NODES] < stop:
         f = scalars[DEPTH] - 1
-        hatless = frames[ITEM, f] >= 0 and frames[HATLESS, f] == 1
+        nothing_above = frames[ITEM, f] >= 0 and frames[NOTHING_ABOVE, f] == 1
         undo(shape, state, f)
-        if hatless:
+        if nothing_above:
             # Nothing to come touches the item from above: no other choice can do better.
             frames[CURSOR, f] = frames[CHOICE_END, f]
         if frames[CURSOR, f] >= frames[CHOICE_END, f]:
@@ -391,15 +346,15 @@ def search(
         frames[CURSOR, f] += 1
         frames[ITEM, f] = x
         scalars[NODES] += 1
-        possible, hat = place(shape, state, capacity, x)
-        frames[HATLESS, f] = 0 if hat else 1
+        possible, has_above = place(shape, state, capacity, x)
+        frames[NOTHING_ABOVE, f] = 0 if has_above else 1
         if possible and not descend(shape, state, capacity, keys, ordered, f):
             scalars[STATUS] = FOUND
             return FOUND
     return SUSPENDED
 
 
-def fresh(shape: SearchShape, keys: tuple[int, ...]) -> tuple[SearchState, Ints]:
+def start_state(shape: SearchShape, keys: tuple[int, ...]) -> tuple[SearchState, Ints]:
     """The state at the start of a search, and the preorder's keys as an array. Frame 0 places
     nothing: it owns the partitions of the whole."""
     items, sections = shape.height.size, shape.loads.size

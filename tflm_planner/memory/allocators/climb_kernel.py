@@ -1,0 +1,393 @@
+"""The compiled hill climb over placement orders; `climbing` calls it.
+
+    order    a  b  c  d  e          the item at the peak, or one beneath it, is placed before one
+                <-----|             that blocks it; what is placed before both stays where it is
+
+It knows arrays of integers only, and no clock. All that the climb compiles stays in this file:
+numba compiles anew when the file of a function changes, not when that of a function it calls does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tflm_planner.memory.allocators.machine_code import Ints, compiled, int64
+
+_ROUNDS_TO_RESTART = 60
+"""Rounds without progress after which the climb restarts. Not measured."""
+FAR = 1 << 60
+RANDOM_MASK = 0x7FFFFFFF
+"""Bits of the random state."""
+
+
+class Conflicts(NamedTuple):
+    """What may not collide: the first fields of `Arrays`."""
+
+    starts: Ints
+    other: Ints
+    low: Ints
+    high: Ints
+    heights: Ints
+
+
+class Placement(NamedTuple):
+    """An order of items and the offsets that first fit gives them; changed in place."""
+
+    order: Ints  # the items that may move, in the order in which they are placed
+    position: Ints  # item -> its place in the order; -1: placed before all; FAR: not placed yet
+    offsets: Ints  # item -> offset, or -1
+
+
+class Blocked(NamedTuple):
+    """Room for the open intervals that are forbidden to one item."""
+
+    bottoms: Ints
+    tops: Ints
+
+
+class Replaced(NamedTuple):
+    """What a move changes, so that it can be taken back."""
+
+    marks: Ints  # item -> 1 while it waits to be placed again
+    items: Ints  # the items that changed, one after the other
+    offsets: Ints  # and their offsets before
+
+
+@compiled
+def _lowest_offset(conflicts: Conflicts, placement: Placement, item: int, blocked: Blocked) -> int:
+    """The lowest offset of an item beside those that are placed before it."""
+    bottoms, tops, offsets = blocked.bottoms, blocked.tops, placement.offsets
+    count, at = 0, placement.position[item]
+    for e in range(conflicts.starts[item], conflicts.starts[item + 1]):
+        other = conflicts.other[e]
+        if placement.position[other] < at:
+            bottoms[count] = offsets[other] - conflicts.high[e]
+            tops[count] = offsets[other] - conflicts.low[e]
+            count += 1
+    offset, raised = int64(0), True
+    while raised:  # until no interval holds it; those below are dropped on the way
+        raised, left = False, 0
+        for e in range(count):
+            if tops[e] <= offset:
+                continue
+            if bottoms[e] < offset:
+                offset, raised = tops[e], True
+                continue
+            bottoms[left], tops[left] = bottoms[e], tops[e]
+            left += 1
+        count = left
+    return offset
+
+
+@compiled
+def _place_all(conflicts: Conflicts, placement: Placement, blocked: Blocked) -> int:
+    """First fit of all items of the order; the height."""
+    height = int64(0)
+    for p in range(placement.order.size):
+        item = placement.order[p]
+        placement.position[item] = p
+    for p in range(placement.order.size):
+        item = placement.order[p]
+        placement.offsets[item] = _lowest_offset(conflicts, placement, item, blocked)
+        if placement.offsets[item] + conflicts.heights[item] > height:
+            height = int(placement.offsets[item] + conflicts.heights[item])
+    return height
+
+
+@compiled
+def _height(conflicts: Conflicts, placement: Placement) -> int:
+    """The highest end of an item of the order."""
+    height = int64(0)
+    for p in range(placement.order.size):
+        item = placement.order[p]
+        if placement.offsets[item] + conflicts.heights[item] > height:
+            height = int(placement.offsets[item] + conflicts.heights[item])
+    return height
+
+
+@compiled
+def _draw(random_state: Ints, count: int) -> int:
+    """A number below `count`, from a linear congruential generator."""
+    random_state[0] = (random_state[0] * 1103515245 + 12345) & RANDOM_MASK
+    return (random_state[0] >> 8) % count
+
+
+@compiled
+def _draw_peak_item(
+    conflicts: Conflicts, placement: Placement, height: int, movable: Ints, random_state: Ints
+) -> int:
+    """One of the movable items that reach the top."""
+    count = int64(0)
+    for p in range(movable.size):
+        item = movable[p]
+        if placement.offsets[item] + conflicts.heights[item] == height:
+            count += 1
+    pick = _draw(random_state, count)
+    for p in range(movable.size):
+        item = movable[p]
+        if placement.offsets[item] + conflicts.heights[item] == height:
+            if pick == 0:
+                return item
+            pick -= 1
+    return movable[0]
+
+
+@compiled
+def _draw_neighbour(
+    conflicts: Conflicts, rank: Ints, item: int, below: int, random_state: Ints
+) -> int:
+    """One of an item's neighbours with a rank from 0 to less than `below`; -1 where there is
+    none."""
+    count = int64(0)
+    for e in range(conflicts.starts[item], conflicts.starts[item + 1]):
+        if 0 <= rank[conflicts.other[e]] < below:
+            count += 1
+    if count == 0:
+        return int64(-1)
+    pick = _draw(random_state, count)
+    for e in range(conflicts.starts[item], conflicts.starts[item + 1]):
+        if 0 <= rank[conflicts.other[e]] < below:
+            if pick == 0:
+                return conflicts.other[e]
+            pick -= 1
+    return int64(-1)
+
+
+@compiled
+def _draw_move(
+    conflicts: Conflicts, placement: Placement, height: int, movable: Ints, random_state: Ints
+) -> tuple[int, int]:
+    """Which place of the order is to move, and where to."""
+    offsets, position = placement.offsets, placement.position
+    item = _draw_peak_item(conflicts, placement, height, movable, random_state)
+    for _ in range(_draw(random_state, int64(3))):
+        lower = _draw_neighbour(conflicts, offsets, item, offsets[item], random_state)
+        if lower < 0 or position[lower] < 0:  # it stays where it is
+            break
+        item = lower
+    at = position[item]
+    earlier = _draw_neighbour(conflicts, position, item, at, random_state)
+    if earlier >= 0:
+        return at, position[earlier]
+    return at, _draw(random_state, movable.size)
+
+
+@compiled
+def _move(placement: Placement, at: int, target: int) -> None:
+    """Move one item of the order; those between make room."""
+    order, position = placement.order, placement.position
+    item = order[at]
+    step = -1 if target < at else 1
+    for p in range(at, target, step):
+        order[p] = order[p + step]
+        position[order[p]] = p
+    order[target] = item
+    position[item] = target
+
+
+@compiled
+def _place_after_move(
+    conflicts: Conflicts, placement: Placement, stop: int,
+    at: int, target: int, replaced: Replaced, blocked: Blocked,
+) -> int:  # fmt: skip
+    """First fit again after a move from `at` to `target`, of those alone that may lie elsewhere
+    now: the item itself, neighbours that it changed sides with, and neighbours behind whatever
+    did move. The number of changes; -1 - number as soon as an item reaches `stop`."""
+    starts, other, marks = conflicts.starts, conflicts.other, replaced.marks
+    order, position, offsets = placement.order, placement.position, placement.offsets
+    begin, end = (at, target) if at < target else (target, at)
+    waiting, changes = 1, 0
+    marks[order[target]] = 1
+    for e in range(starts[order[target]], starts[order[target] + 1]):
+        if begin <= position[other[e]] <= end and not marks[other[e]]:
+            marks[other[e]] = 1
+            waiting += 1
+    too_high = False
+    for p in range(begin, order.size):
+        if not waiting:
+            break
+        item = order[p]
+        if not marks[item]:
+            continue
+        marks[item] = 0
+        waiting -= 1
+        if too_high:  # marks are taken away, nothing else
+            continue
+        offset = _lowest_offset(conflicts, placement, item, blocked)
+        if offset == offsets[item]:
+            continue
+        replaced.items[changes], replaced.offsets[changes] = item, offsets[item]
+        changes += 1
+        offsets[item] = offset
+        if offset + conflicts.heights[item] >= stop:
+            too_high = True
+            continue
+        for e in range(starts[item], starts[item + 1]):
+            if p < position[other[e]] < FAR and not marks[other[e]]:
+                marks[other[e]] = 1
+                waiting += 1
+    return -1 - changes if too_high else changes
+
+
+@compiled
+def _try_move(
+    conflicts: Conflicts, placement: Placement, height: int,
+    at: int, target: int, replaced: Replaced, blocked: Blocked,
+) -> int:  # fmt: skip
+    """The height after a move; -1 where it would be above `height`: the move is then undone."""
+    _move(placement, at, target)
+    changes = _place_after_move(conflicts, placement, height + 1, at, target, replaced, blocked)
+    if changes < 0:
+        for c in range(-1 - changes):
+            placement.offsets[replaced.items[c]] = replaced.offsets[c]
+        _move(placement, target, at)
+        return int64(-1)
+    return _height(conflicts, placement)
+
+
+@compiled
+def _copy(source: Ints, target: Ints) -> None:
+    for k in range(source.size):
+        target[k] = source[k]
+
+
+@compiled
+def _sort_by(items: Ints, keys: Ints) -> None:
+    """Sort items by their keys; of equal keys, what comes first stays first."""
+    for p in range(items.size):
+        item, at = items[p], p
+        while at > 0 and keys[items[at - 1]] > keys[item]:
+            items[at] = items[at - 1]
+            at -= 1
+        items[at] = item
+
+
+@compiled
+def _swap_some(placement: Placement, random_state: Ints) -> None:
+    """Swap one to four pairs of items of the order."""
+    order = placement.order
+    for _ in range(1 + _draw(random_state, int64(4))):
+        i, j = _draw(random_state, order.size), _draw(random_state, order.size)
+        order[i], order[j] = order[j], order[i]
+    for p in range(order.size):
+        placement.position[order[p]] = p
+
+
+@compiled
+def climb_order(
+    conflicts: Conflicts, placement: Placement, movable: Ints,
+    bound: int, rounds: int, seed: int, blocked: Blocked,
+) -> int:  # fmt: skip
+    """Climb from an order, which is changed; the height, and in the placement's offsets the best
+    ones. movable: the items of the order, sorted. Offsets of all others stay."""
+    count, size = placement.order.size, conflicts.heights.size
+    random_state = np.empty(1, np.int64)
+    random_state[0] = seed
+    height = _place_all(conflicts, placement, blocked)
+    best, stalled = height, 0
+    best_order, best_offsets = np.empty(count, np.int64), np.empty(size, np.int64)
+    _copy(placement.order, best_order)
+    _copy(placement.offsets, best_offsets)
+    replaced = Replaced(
+        np.zeros(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    )
+    for _ in range(rounds):
+        if best <= bound or count < 2:
+            break
+        restarts = stalled >= _ROUNDS_TO_RESTART
+        if restarts:
+            _copy(best_order, placement.order)
+            _swap_some(placement, random_state)
+            stalled = 0
+        at, target = _draw_move(conflicts, placement, height, movable, random_state)
+        if restarts:
+            _move(placement, at, target)
+            height = _place_all(conflicts, placement, blocked)
+        else:
+            reached = _try_move(conflicts, placement, height, at, target, replaced, blocked)
+            stalled = 0 if 0 <= reached < height else stalled + 1
+            if reached < 0:
+                continue
+            height = reached
+        if height < best:
+            best = height
+            _copy(placement.order, best_order)
+            _copy(placement.offsets, best_offsets)
+    _copy(best_offsets, placement.offsets)
+    return best
+
+
+@compiled
+def _list_unplaced(placement: Placement, begin: int, end: int, numbers: Ints) -> Ints:
+    """The items [begin, end) of a list that have no offset yet, by their numbers."""
+    count = int64(0)
+    for p in range(begin, end):
+        count += 1 if placement.offsets[placement.order[p]] < 0 else 0
+    unplaced = np.empty(count, np.int64)
+    count = int64(0)
+    for p in range(begin, end):
+        if placement.offsets[placement.order[p]] < 0:
+            unplaced[count] = placement.order[p]
+            count += 1
+    _sort_by(unplaced, numbers)
+    return unplaced
+
+
+@compiled
+def _place_in_best_order(
+    conflicts: Conflicts, stage: Placement, items: Ints, ranks: Ints, enough: int,
+    best_offsets: Ints, blocked: Blocked,
+) -> int:  # fmt: skip
+    """First fits of a stage's items in each order until one is no higher than `enough`; the
+    lowest height, and its offsets in `best_offsets` and in the placement."""
+    least = int64(FAR)
+    for r in range(ranks.shape[0] - 1):
+        _copy(items, stage.order)
+        _sort_by(stage.order, ranks[r])
+        height = _place_all(conflicts, stage, blocked)
+        if height < least:
+            least = height
+            for p in range(items.size):
+                best_offsets[items[p]] = stage.offsets[items[p]]
+        if least <= enough:
+            break
+    for p in range(items.size):
+        stage.offsets[items[p]] = best_offsets[items[p]]
+    return least
+
+
+@compiled
+def place_stages(
+    conflicts: Conflicts, placement: Placement, ends: Ints, ranks: Ints,
+    bound: int, rounds: int, work: int, heights: Ints, blocked: Blocked,
+) -> None:  # fmt: skip
+    """See `climb_stages`; what comes out is in the placement's offsets and in `heights`.
+    ends: where each stage ends in the placement's order. ranks: of items in each order; the last
+    ones are their numbers."""
+    enough, numbers = bound, ranks[ranks.shape[0] - 1]
+    best_offsets = np.empty(conflicts.heights.size, np.int64)
+    for s in range(ends.size - 1):
+        items = _list_unplaced(placement, ends[s], ends[s + 1], numbers)
+        if items.size == 0:
+            continue
+        order = np.empty(items.size, np.int64)
+        stage = Placement(order, placement.position, placement.offsets)
+        least = _place_in_best_order(conflicts, stage, items, ranks, enough, best_offsets, blocked)
+        if rounds > 0 and least > enough:
+            entries = int64(0)
+            for p in range(items.size):
+                entries += conflicts.starts[items[p] + 1] - conflicts.starts[items[p]] + 1
+            most = work // entries + 1
+            _copy(items, order)
+            _sort_by(order, best_offsets)
+            least = climb_order(
+                conflicts, stage, items, enough, most if most < rounds else rounds, int64(0),
+                blocked,
+            )  # fmt: skip
+        for p in range(items.size):
+            placement.position[items[p]] = -1
+        heights[s] = least
+        if least > enough:
+            enough = least

@@ -1,0 +1,113 @@
+"""When the searches end: counts of work, never seconds, so that the same problem gives the same
+plan on any machine.
+
+"Not measured" marks a limit that no benchmark has shown to be better than half or twice of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class AllocatorBudget:
+    """What the allocators of `best_of` may spend on one problem."""
+
+    # --- first fits in domains (`slide`) ---------------------------------------------------
+
+    slide_live_pairs: int = 40_000
+    """Problems with more pairs of buffers live together are no chains, and are left alone."""
+    slide_work: int = 120_000
+    """Pairs looked at in all: about 0.2 s. Not measured."""
+    slide_prune_work: int = 30_000
+    """Pairs looked at before the first buffer is placed. Not measured."""
+    slide_place_work: int = 100
+    """Pairs looked at after each placement. Not measured."""
+    slide_perturbed_orders: int = 80
+    """Orders with some randomness in them, tried at the bound only. Not measured."""
+
+    # --- local search ------------------------------------------------------------------------
+
+    climb_rounds: int = 16_000
+    climb_work: int = 6_000_000
+    """Rounds times (items + conflicts): about a second."""
+    climbed_choices: int = 4
+    """Choices of aliases that are climbed, those with the lowest plans. Not measured."""
+
+    # --- exact search ------------------------------------------------------------------------
+
+    exact_items: int = 3000
+    """Larger problems are not searched: the stacks would grow with the square."""
+    resumable_items: int = 600
+    """Up to so many items, suspended attempts at all capacities are kept: their stacks take
+    megabytes each where there are more."""
+    slice_work: int = 6_000_000
+    """Nodes times (items + sections) of one slice: some 20 ms, on a slow core some 70 ms."""
+    slices: float = 140
+    slices_for_small_gain: float = 28
+    slices_by_name: float = 420
+    """Where the user asked for the exact search by its name. Not measured, nor the two before."""
+    alias_choices: int = 64
+    """Choices of aliases that are listed."""
+    exact_choices: int = 12
+    """Choices of aliases that are searched where not all can be. Not measured."""
+
+    # --- where there is little to gain -------------------------------------------------------
+
+    small_gain_divisor: int = 200
+    """The gain is small where the plan is within this part of its height (0.5 %) of the bound."""
+    small_gain_climb_divisor: int = 4
+    """Local search then does one round in so many. Not measured."""
+
+    # --- OR-Tools ----------------------------------------------------------------------------
+
+    cpsat_work: float = 30.0
+    """In CP-SAT's own measure, of which one is about a second."""
+
+
+@dataclass(frozen=True)
+class PackBudget:
+    """What `pack`, which plans candidates of a search in milliseconds, may spend on one problem."""
+
+    rounds: int = 2_000
+    work: int = 4_000_000
+    """Rounds times (items + conflicts), for so many rounds."""
+    near_bound_divisor: int = 100
+    """A plan within this part (1 %) of the bound is near enough to try no other aliases. Not
+    measured."""
+    buffers_at_once: int = 400
+    """Problems with more buffers are placed stage by stage. Not measured."""
+    border_items: int = 8
+    """Items that live at the border of two stages at most. Not measured."""
+    stage_work: int = 40_000_000
+    """Rounds times conflicts of one stage. Not measured."""
+    stage_reorders: int = 16
+    """Times that another stage is placed first. Not measured."""
+
+
+@dataclass(frozen=True)
+class OrderBudget:
+    """What the search for an order of operators may spend on one graph; states of the search."""
+
+    segment_states: int = 1_000_000
+    """Of the exact search of one segment; about 10 s and 400 MB. 20,000 suit a caller who asks
+    often (some 0.2 s for a segment that is hard)."""
+    exact_segment_states: int = 4_000_000
+    """The same for the method "exact": some 40 s and 1.6 GB."""
+    full_budget_segments: int = 3
+    """Hard segments of one graph, and first steps of a segment, that may spend all the states of
+    one segment: all together spend no more than these. Not measured."""
+    first_dive_states: int = 20_000
+    """Of the first exact dive, before any heuristic runs. Not measured."""
+    beam_widths: tuple[int, ...] = (16, 256)
+    states_per_beam_width: int = 1_000
+    """A beam is run where a segment has this many times its width in states. Not measured."""
+    window_lengths: tuple[int, ...] = (40, 80, 160, 320)
+    """Operators of the windows that are solved again exactly."""
+    window_states: int = 4_000
+    """Of one window. Not measured."""
+
+
+DEFAULT_ALLOCATOR_BUDGET = AllocatorBudget()
+DEFAULT_PACK_BUDGET = PackBudget()
+DEFAULT_ORDER_BUDGET = OrderBudget()

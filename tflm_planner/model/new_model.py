@@ -1,0 +1,85 @@
+"""Makes a model of one graph from nothing, out of tensors and operators like those of others.
+
+With `edit` and `draft` it is all that makes or changes a model; it must not know why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+from tflm_planner.model import schema
+from tflm_planner.model.ir import DataBuffer, Graph, Model, Op, OpCode, Tensor, link
+from tflm_planner.model.serde import write_model
+
+
+class NewModel:
+    """Tensors, operators and buffers of a model under construction; `write` ends it."""
+
+    def __init__(self) -> None:
+        self._no_data = DataBuffer(None, False, schema.generated.BufferT())
+        self._buffers = [self._no_data]
+        self._tensors: list[Tensor] = []
+        self._ops: list[Op] = []
+        self._codes: dict[str, OpCode] = {}
+
+    def add_tensor(self, like: Tensor) -> Tensor:
+        """A tensor of the type, shape and quantisation of `like`, without a value."""
+        return self._copy(like, self._no_data)
+
+    def add_constant(self, like: Tensor, data: Any) -> Tensor:
+        """A tensor like `like` that holds these bytes."""
+        buffer = DataBuffer(data, False, schema.generated.BufferT())
+        self._buffers.append(buffer)
+        return self._copy(like, buffer)
+
+    def add_floats(self, count: int) -> list[Tensor]:
+        """Tensors of one float each."""
+        raw = schema.generated.TensorT(name=b"")
+        first = len(self._tensors)
+        self._tensors += [
+            Tensor(f"t{i}", 0, (1,), self._no_data, None, False, 0, raw)
+            for i in range(first, first + count)
+        ]
+        return self._tensors[first:]
+
+    def add_copy(self, op: Op, inputs: list[Tensor | None], outputs: list[Tensor]) -> None:
+        """An operator like `op` between other tensors."""
+        raw = copy(op.raw)
+        self._ops.append(
+            Op(op.code, inputs, outputs, [], op.options, {}, op.custom_options, False, raw)
+        )
+
+    def add_op(self, kind: str, inputs: Sequence[Tensor], outputs: list[Tensor]) -> None:
+        """An operator of a kind that has no options."""
+        code, raw = self._code(kind), schema.generated.OperatorT()
+        self._ops.append(Op(code, [*inputs], outputs, [], None, {}, None, False, raw))
+
+    def write(self, inputs: list[Tensor], outputs: list[Tensor]) -> bytes:
+        """The file of the model with these inputs and outputs."""
+        generated: Any = schema.generated
+        empty: list[int] = []
+        raw = generated.SubGraphT(inputs=empty, outputs=empty, tensors=empty, operators=empty)
+        graph = Graph("main", self._tensors, inputs, outputs, self._ops, raw)
+        link([graph])
+        codes = list(dict.fromkeys(op.code for op in self._ops))
+        raw = generated.ModelT(version=3, operatorCodes=empty, subgraphs=empty, buffers=empty)
+        return write_model(Model([graph], codes, self._buffers, [], [], [], raw))
+
+    def _copy(self, like: Tensor, buffer: DataBuffer) -> Tensor:
+        raw = copy(like.raw)
+        raw.shapeSignature = None
+        name = f"t{len(self._tensors)}"
+        tensor = Tensor(name, like.type, like.shape, buffer, like.quantization, False, 0, raw)
+        self._tensors.append(tensor)
+        return tensor
+
+    def _code(self, kind: str) -> OpCode:
+        if kind not in self._codes:
+            number = schema.operator_code(kind)
+            raw = schema.generated.OperatorCodeT()
+            raw.builtinCode = raw.deprecatedBuiltinCode = number
+            raw.version = 1
+            self._codes[kind] = OpCode(number, None, raw)
+        return self._codes[kind]
