@@ -272,6 +272,7 @@ def test_power_of_a_meter(tmp_path: Path) -> None:
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_predictions_for_unread_kernels_are_at_least(
     board: VirtualBoard, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

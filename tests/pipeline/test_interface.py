@@ -60,6 +60,7 @@ def test_save_writes_once_and_never_over_the_source(tmp_path: Path) -> None:
     assert source.read_bytes() == CNN.read_bytes()
 
 
+@pytest.mark.slow
 def test_the_interface_writes_what_the_command_writes(tmp_path: Path) -> None:
     out = tmp_path / "out.tflite"
     command = [sys.executable, "-c", "from tflm_planner.cli.app import main; main()"]
@@ -88,6 +89,7 @@ def test_a_damaged_model_is_a_model_error() -> None:
         tp.arena(b"nothing like a model")
 
 
+@pytest.mark.slow
 def test_a_streamed_pair_is_saved_as_three_files(tmp_path: Path) -> None:
     pair = tp.stream_input(CNN, prove=False)
     files = [tmp_path / name for name in ("front.tflite", "back.tflite", "strips.h")]

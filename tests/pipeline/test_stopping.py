@@ -47,6 +47,7 @@ def test_an_absurd_clock_changes_no_byte(monkeypatch: pytest.MonkeyPatch) -> Non
     assert next(hours) > 0  # it was asked, for the report
 
 
+@pytest.mark.slow
 def test_a_time_limit_ends_the_search_and_says_so() -> None:
     found = api.plan(CNN, options=tiled(time_limit=1e-6))
     assert found.report.stopped == "time limit"
@@ -201,6 +202,7 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, moment: str, everyone: boo
 @needs_tflm
 @posix_only
 @pytest.mark.parametrize("everyone", [True, False])
+@pytest.mark.mostly_slow(fast=1)
 def test_ctrl_c_during_the_proof_asks_once(tmp_path: Path, everyone: bool) -> None:
     run = Run(tmp_path, CNN, tmp_path / "out.tflite", "-v", "--inputs", 20_000)
     run.wait_for("comparing on")

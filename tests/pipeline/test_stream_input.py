@@ -149,6 +149,7 @@ def test_what_is_found_is_proved_and_counted(tmp_path: Path) -> None:
         assert path.exists()
 
 
+@pytest.mark.slow
 def test_rows_and_end_are_kept() -> None:
     data = chain((3, 1, 4), (3, 2, 4), (3, 1, 8), (3, 1, 8), size=24)
     made = api.stream_input(data, None, api.StreamOptions(on(WHEEL), rows=4, end=1))
@@ -285,6 +286,7 @@ int main() {
 
 @needs_compiler
 @pytest.mark.parametrize(("size", "rows"), [(24, 2), (23, 4), (22, 6)])
+@pytest.mark.mostly_slow(fast=1)
 def test_the_header_runs_the_pair(tmp_path: Path, size: int, rows: int) -> None:
     data = chain((3, 1, 4), (3, 2, 4), (3, 1, 8), size=size)
     found = api.stream_input(data, None, api.StreamOptions(on(M4), rows=rows, end=1)).found

@@ -189,6 +189,7 @@ def test_lean_files_keep_their_pool_and_their_plan() -> None:
     assert len(lean.data) < len(full.data)
 
 
+@pytest.mark.slow
 def test_reports_still_know_the_names() -> None:
     result = planned(CNN.read_bytes(), "unread by TFLM")
     plain = planned(CNN.read_bytes(), "nothing")
