@@ -13,15 +13,19 @@ from dataclasses import dataclass
 from tflm_planner.model.edit import (
     drop_buffers,
     drop_graphs,
+    drop_operators,
     drop_tensors,
     keep_inside,
     remove_metadata,
     used_buffers,
 )  # fmt: skip
-from tflm_planner.model.ir import ETHOS_U, Graph, Model
+from tflm_planner.model.ir import ETHOS_U, Graph, Model, Op
+from tflm_planner.ops import has_side_effects
 from tflm_planner.support.errors import ModelError
 from tflm_planner.transforms.attach_plan import PLAN_METADATA
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes
+from tflm_planner.transforms.drop_identities import drop_identities
+from tflm_planner.transforms.fold_shapes import fold_shapes
 from tflm_planner.transforms.fold_transpose import fold_transposes
 
 
@@ -39,8 +43,11 @@ class Normalize:
             *_drop_graphs(model),
             *_drop_tensors(model),
             *_keep_inside(model),
+            *fold_shapes(model),
+            *_drop_dead(model),
             *fold_transposes(model),
             *collapse_transpose_axes(model),
+            *drop_identities(model),
         ]
 
 
@@ -102,6 +109,24 @@ def _drop_tensors(model: Model) -> list[str]:
         kept = set(used_buffers(model)) | set(model.buffers[:1])
         drop_buffers(model, [b for b in model.buffers if b not in kept])
     return notes
+
+
+def _drop_dead(model: Model) -> list[str]:
+    """Drop operators whose results nothing reads, unless running them means something."""
+    offered = {t for s in model.signatures for _, t in s.outputs}
+    count = 0
+    for graph in model.graphs:
+        needed = offered | set(graph.outputs)
+        dead: list[Op] = []
+        for op in reversed(graph.ops):
+            if any(t in needed for t in op.outputs) or has_side_effects(op):
+                needed.update(op.operands())
+            else:
+                dead.append(op)
+        if dead:
+            drop_operators(model, graph, dead)
+        count += len(dead)
+    return [f"dropped {count} operators whose results nothing reads"] if count else []
 
 
 def _keep_inside(model: Model) -> list[str]:
