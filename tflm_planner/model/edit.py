@@ -150,6 +150,15 @@ def share_buffer(tensor: Tensor, buffer: DataBuffer) -> None:
     tensor.buffer = buffer
 
 
+def move_end(model: Model, graph: Graph, end: Tensor, other: Tensor) -> None:
+    """Make another tensor the input or output that `end` is, for signatures too."""
+    for ends in (graph.inputs, graph.outputs):
+        ends[:] = [other if t is end else t for t in ends]
+    for signature in (s for s in model.signatures if s.graph is graph):
+        for named in (signature.inputs, signature.outputs):
+            named[:] = [(name, other if t is end else t) for name, t in named]
+
+
 def make_constants(model: Model, graph: Graph, values: Mapping[Op, npt.NDArray[Any]]) -> None:
     """Put constants in place of operators with one result each: the values, of its type."""
     for op, constant in values.items():

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from tflm_planner.model.edit import drop_operators
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.quantization import parameters
 from tflm_planner.ops.constants import integers
 
 
@@ -68,16 +69,10 @@ def is_identity(op: Op) -> bool:
         and operand.shape is not None
         and operand.shape == result.shape
         and operand.type == result.type
-        and _quantization(operand) == _quantization(result)
+        and parameters(operand) == parameters(result)
         and not (operand.is_variable or result.is_variable or operand.is_constant)
         and _SAME_ELEMENTS[op.kind](op)
     )
-
-
-def _quantization(tensor: Tensor) -> tuple[list[float], list[int]]:
-    q = tensor.quantization
-    scale = [] if q is None or q.scale is None else [float(s) for s in q.scale]
-    return scale, [] if q is None or q.zeroPoint is None else [int(z) for z in q.zeroPoint]
 
 
 def _always(op: Op) -> bool:
