@@ -7,11 +7,12 @@ rewire through here too; what exists is what today's passes need.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tflm_planner.model import schema
 from tflm_planner.model.draft import drop_unused
@@ -147,6 +148,49 @@ def share_buffer(tensor: Tensor, buffer: DataBuffer) -> None:
     """Let a tensor have its bytes in another buffer, which must hold the same."""
     assert not tensor.is_constant, "a constant's bytes are its own"
     tensor.buffer = buffer
+
+
+def move_end(model: Model, graph: Graph, end: Tensor, other: Tensor) -> None:
+    """Make another tensor the input or output that `end` is, for signatures too."""
+    for ends in (graph.inputs, graph.outputs):
+        ends[:] = [other if t is end else t for t in ends]
+    for signature in (s for s in model.signatures if s.graph is graph):
+        for named in (signature.inputs, signature.outputs):
+            named[:] = [(name, other if t is end else t) for name, t in named]
+
+
+def make_constants(model: Model, graph: Graph, values: Mapping[Op, npt.NDArray[Any]]) -> None:
+    """Put constants in place of operators with one result each: the values, of its type."""
+    for op, constant in values.items():
+        (result,) = op.outputs
+        data = np.ascontiguousarray(constant).reshape(-1).view(np.uint8)
+        result.buffer = DataBuffer(data, False, schema.generated.BufferT())
+        model.buffers.append(result.buffer)
+    drop_operators(model, graph, values)
+
+
+def drop_operators(
+    model: Model,
+    graph: Graph,
+    unwanted: Collection[Op],
+    replaced: Mapping[Tensor, Tensor] | None = None,
+) -> None:
+    """Remove operators, and what nothing mentions any more. `replaced`: the other operators read
+    and write these tensors in place of those; chains of replacements are followed."""
+    gone = set(unwanted)
+    graph.ops = [op for op in graph.ops if op not in gone]
+    if replaced:
+        for op in graph.ops:
+            op.inputs = [None if t is None else _last(replaced, t) for t in op.inputs]
+            op.outputs = [_last(replaced, t) for t in op.outputs]
+    link([graph])
+    drop_unused(model, graph)
+
+
+def _last(replaced: Mapping[Tensor, Tensor], tensor: Tensor) -> Tensor:
+    while tensor in replaced:
+        tensor = replaced[tensor]
+    return tensor
 
 
 class Snapshot:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.edit import drop_views, resize, set_option
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.quantization import parameters
 from tflm_planner.ops.constants import integers
 
 _SIDES = ((0, "adjX", False), (1, "adjY", True))
@@ -77,12 +78,6 @@ def _make(model: Model, graph: Graph, maker: Op, result: Tensor, order: Sequence
     draft.clone(maker, [source, draft.integers("order", order)], [result])
     draft.commit([maker])
     resize(result, tuple((source.shape or ())[axis] for axis in order))
-    alike = source.type == result.type and _values(source) == _values(result)
+    alike = source.type == result.type and parameters(source) == parameters(result)
     if list(order) == sorted(order) and alike:
         drop_views(model, graph, draft.ops, merge=True)
-
-
-def _values(tensor: Tensor) -> tuple[list[float], list[int]]:
-    q = tensor.quantization
-    scale = [] if q is None or q.scale is None else [float(s) for s in q.scale]
-    return scale, [] if q is None or q.zeroPoint is None else [int(z) for z in q.zeroPoint]

@@ -5,6 +5,8 @@ Each lowers memory or leaves it as it is, keeps every bit, and needs no choice:
     dropped      tensors, graphs and buffers that nothing mentions: TFLM gives memory to every
                  tensor listed, and reads uninitialised scratch records for graphs that never run
     dropped      an offline plan that the file carried: it is of another arrangement
+    computed     operators on shapes, which never change on TFLM (`fold_shapes`)
+    dropped      operators that change nothing (`drop_identities`), or whose results nothing reads
     moved        buffers outside of the flatbuffer into it: TFLM reads none outside
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
                  CMSIS-NN writes every result (`collapse_axes`)
@@ -19,16 +21,20 @@ from dataclasses import dataclass
 from tflm_planner.model.edit import (
     drop_buffers,
     drop_graphs,
+    drop_operators,
     drop_tensors,
     keep_inside,
     remove_metadata,
     used_buffers,
 )  # fmt: skip
-from tflm_planner.model.ir import Model
+from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.reachability import entry_graphs, reachable
+from tflm_planner.ops import has_side_effects
 from tflm_planner.transforms.attach_plan import PLAN_METADATA
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes
 from tflm_planner.transforms.compiled_models import refuse_compiled
+from tflm_planner.transforms.drop_identities import drop_identities
+from tflm_planner.transforms.fold_shapes import fold_shapes
 from tflm_planner.transforms.fold_transpose import fold_transposes
 
 
@@ -45,8 +51,11 @@ class Normalize:
             *_drop_graphs(model),
             *_drop_tensors(model),
             *_keep_inside(model),
+            *fold_shapes(model),
+            *_drop_dead(model),
             *fold_transposes(model),
             *collapse_transpose_axes(model),
+            *drop_identities(model),
         ]
 
 
@@ -78,6 +87,24 @@ def _drop_tensors(model: Model) -> list[str]:
         needed = set(used_buffers(model)) | set(model.buffers[:1])
         drop_buffers(model, [b for b in model.buffers if b not in needed])
     return notes
+
+
+def _drop_dead(model: Model) -> list[str]:
+    """Drop operators whose results nothing reads, unless running them means something."""
+    offered = {t for s in model.signatures for _, t in s.outputs}
+    count = 0
+    for graph in model.graphs:
+        needed = offered | set(graph.outputs)
+        dead: list[Op] = []
+        for op in reversed(graph.ops):
+            if any(t in needed for t in op.outputs) or has_side_effects(op):
+                needed.update(op.operands())
+            else:
+                dead.append(op)
+        if dead:
+            drop_operators(model, graph, dead)
+        count += len(dead)
+    return [f"dropped {count} operators whose results nothing reads"] if count else []
 
 
 def _keep_inside(model: Model) -> list[str]:

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tflm_planner.model.ir import Model
+from tflm_planner.model.ir import Graph, Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.macs import total_macs
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.support.units import align_up
+from tflm_planner.verification.ends import as_original, differing_ends
 from tflm_planner.verification.inputs import Array, input_sets, supported
 from tflm_planner.verification.locate import Place, first_difference
 from tflm_planner.verification.session import (
@@ -110,7 +111,7 @@ def verify(
             def where(values: list[Array], name: str = name) -> Place:
                 return first_difference(name, original, result, values, arena)
 
-            pair = SideBySide(name, models[0], pairs[name], options, where)
+            pair = SideBySide(name, models[0], pairs[name], options, where, models[1].main)
             checks.append(pair.compare())
             if name == "TFLM":
                 arenas = pair.arenas
@@ -130,13 +131,9 @@ def write_temporary(paths: Sequence[Path], files: Sequence[bytes]) -> None:
 
 
 def _check_comparable(original: Model, result: Model) -> None:
-    for what in ("inputs", "outputs"):
-        a, b = (
-            [(t.type_name, t.shape or ()) for t in getattr(m.main, what)]
-            for m in (original, result)
-        )
-        if a != b:
-            raise ModelError(f"the models have different {what}: {a} and {b}")
+    differing = differing_ends(original.main, result.main)
+    if differing:
+        raise ModelError(f"the models have {differing}")
 
 
 def _for_tflm_alone(model: Model) -> str:
@@ -187,11 +184,14 @@ class SideBySide:
         sessions: Sequence[Child],
         options: Options,
         where: Callable[[list[Array]], Place],
+        result: Graph | None = None,
     ) -> None:
         """`model`: the original. `sessions`: of both. `where`: for inputs on which they differ,
-        the place of the difference."""
+        the place of the difference. `result`: the graph whose inputs and outputs may have other
+        types; None where they have the same."""
         self._runtime, self._where = runtime, where
         self._model = model
+        self._result = result or model.main
         self._sessions = sessions
         self._options = options
         self.arenas: list[HostAllocation | None] = [None, None]
@@ -216,7 +216,7 @@ class SideBySide:
         seen: set[bytes] = set()
         done = 0
         found = Differences(self._options.tolerance)
-        sets = input_sets(self._model.main, self._options.seed, count=self._count())
+        sets = input_sets(self._result, self._options.seed, count=self._count())
         for label, values in sets:
             try:
                 wanted, got = self._invoke(values)
@@ -260,14 +260,15 @@ class SideBySide:
 
     def _invoke(self, values: list[Array]) -> tuple[list[Any], list[Any] | RuntimeFailureError]:
         original, result = self._sessions
-        original.send(values)
+        original.send(as_original(self._model.main.inputs, self._result.inputs, values))
         try:
             result.send(values)
         except RuntimeFailureError as failure:
             return original.receive(), failure
         wanted = original.receive()
         try:
-            return wanted, result.receive()
+            got = result.receive()
+            return wanted, as_original(self._model.main.outputs, self._result.outputs, got)
         except RuntimeFailureError as failure:
             return wanted, failure
 

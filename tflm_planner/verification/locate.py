@@ -11,8 +11,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.verification.ends import as_original
 from tflm_planner.verification.session import RuntimeFailureError, Session
 
 _TIME_LIMIT = 60.0
@@ -30,14 +31,18 @@ def first_difference(
     runtime: str, original: bytes, result: bytes, values: list[Any], arena: int
 ) -> Place:
     """The first operator that computes something else."""
-    ops = _read(result).main.ops
-    partner = _partners(_read(original), ops)
+    graphs = _read(original).main, _read(result).main
+    inputs = as_original(graphs[0].inputs, graphs[1].inputs, values), values
+    ops = graphs[1].ops
+    partner = _partners(graphs[0], ops)
     known = [k for k, op in enumerate(ops) if k in partner and op.outputs]
 
     def differs(k: int) -> bool | None:
         cuts = cut_after(original, partner[k]), cut_after(result, k)
         try:
-            wanted, got = (_run(runtime, data, values, arena) for data in cuts)
+            wanted, got = (
+                _run(runtime, data, given, arena) for data, given in zip(cuts, inputs, strict=True)
+            )
         except RuntimeFailureError:
             return None
         return wanted != got
@@ -74,10 +79,10 @@ def _read(data: bytes) -> Model:
     return read_model(data, dialect=True)
 
 
-def _partners(original: Model, ops: list[Op]) -> dict[int, int]:
+def _partners(original: Graph, ops: list[Op]) -> dict[int, int]:
     """Operator index in the result -> in the original, by the names of what they write."""
-    index = {_key(op): i for i, op in enumerate(original.main.ops)}
-    unique = len(index) == len(original.main.ops)
+    index = {_key(op): i for i, op in enumerate(original.ops)}
+    unique = len(index) == len(original.ops)
     return {k: index[_key(op)] for k, op in enumerate(ops) if unique and _key(op) in index}
 
 

@@ -45,6 +45,11 @@ OVERLAPPING = WINDOWS | MOVERS
 """The kinds of operators for which a target's contracts are asked."""
 
 
+_MOST_PIXELS = 1 << 22
+"""Results with more pixels share no memory with an operand: a replay of so many takes gigabytes
+and minutes, and no microcontroller could hold them."""
+
+
 @dataclass(frozen=True, slots=True)
 class InputOverlap:
     """A permission: while both live, `result` may share memory with its dying `operand` when
@@ -89,8 +94,10 @@ def input_overlap_contract(op: Op, *builds: KernelBuild) -> Iterator[InputOverla
 def exact_bound(op: Op, build: KernelBuild) -> Bound | None:
     """The contract of a sliding window before alignment, in bytes; None: disjoint only."""
     window = window_of(op)
-    kernels = build.access_orders(op, window) if window is not None else None
-    if window is None or not kernels:
+    if window is None or window.batch * window.output[0] * window.output[1] > _MOST_PIXELS:
+        return None
+    kernels = build.access_orders(op, window)
+    if not kernels:
         return None
     met = Bound(0, 1)
     for order in kernels:

@@ -1,0 +1,117 @@
+"""Lets a model's inputs and outputs have the types that it computes in.
+
+    x float32 --QUANTIZE--> x' int8 --CONV_2D ...-- y' int8 --DEQUANTIZE--> y float32
+                            x int8  --CONV_2D ...-- y  int8
+
+A converter's default is float32 at both ends of an integer network: four bytes an element of
+input, which mostly fills the arena, and two operators. Without them the application converts:
+q = round(x / scale) + zero point, x = scale * (q - zero point); a camera's bytes often need a
+subtraction only. Names stay, so that applications find their tensors. What the network computes
+from the same integers is the same, bit by bit. This module must not know memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tflm_planner.model.edit import drop_operators, move_end, rename
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.quantization import is_shifted, single_scale
+
+_INTEGERS = frozenset({"int8", "uint8", "int16"})
+
+
+@dataclass(frozen=True)
+class DropConversions:
+    """Drops QUANTIZE and DEQUANTIZE at the ends of the main graph, where the application can
+    convert without losing anything."""
+
+    def apply(self, model: Model) -> list[str]:
+        """See the class. A note for each input and output that has another type now."""
+        graph = model.main
+        notes: list[str] = []
+        for tensor in list(graph.inputs):
+            inner = inner_input(graph, tensor)
+            if inner is not None:
+                notes.append(_note("input", tensor, inner))
+                _drop_input_conversion(model, graph, tensor, inner)
+        for tensor in list(graph.outputs):
+            inner = inner_output(graph, tensor)
+            if inner is not None:
+                notes.append(_note("output", tensor, inner))
+                _drop_output_conversion(model, graph, tensor, inner)
+        return notes
+
+
+def inner_input(graph: Graph, tensor: Tensor) -> Tensor | None:
+    """The integers that a network makes of an input before anything else; None where it reads
+    the input itself too, where it makes several kinds, or where the types are the same."""
+    results = [op.outputs[0] for op in tensor.consumers if op.kind == "QUANTIZE"]
+    if not results or len(results) < len(tensor.consumers) or tensor in graph.outputs:
+        return None
+    first = results[0]
+    ends = {*graph.inputs, *graph.outputs}
+    alike = all(
+        t.type == first.type and single_scale(t) == single_scale(first) and t not in ends
+        for t in results
+    )
+    return first if alike and _is_plain(tensor, first) else None
+
+
+def inner_output(graph: Graph, tensor: Tensor) -> Tensor | None:
+    """The integers of which a network makes an output at last; None where something else reads
+    the output too, or the integers are an end themselves."""
+    op = tensor.producer
+    if op is None or op.kind not in ("QUANTIZE", "DEQUANTIZE") or tensor.consumers:
+        return None
+    operand = op.inputs[0]
+    if operand is None or operand.producer is None or graph.outputs.count(tensor) != 1:
+        return None
+    if operand in graph.outputs or operand.is_constant:
+        return None
+    return operand if _is_plain(tensor, operand) else None
+
+
+def _is_plain(outer: Tensor, inner: Tensor) -> bool:
+    """Whether every integer inside stands for exactly one value outside."""
+    if inner.type_name not in _INTEGERS or single_scale(inner) is None:
+        return False
+    if outer.is_variable or inner.is_variable or outer.shape != inner.shape:
+        return False
+    return outer.type_name == "float32" or is_shifted(outer, inner)
+
+
+def _drop_input_conversion(model: Model, graph: Graph, outer: Tensor, inner: Tensor) -> None:
+    conversions = list(outer.consumers)
+    move_end(model, graph, outer, inner)
+    rename(inner, outer.name)
+    same = {op.outputs[0]: inner for op in conversions if op.outputs[0] is not inner}
+    drop_operators(model, graph, conversions, same)
+
+
+def _drop_output_conversion(model: Model, graph: Graph, outer: Tensor, inner: Tensor) -> None:
+    conversion: Op | None = outer.producer
+    assert conversion is not None
+    move_end(model, graph, outer, inner)
+    rename(inner, outer.name)
+    drop_operators(model, graph, [conversion])
+
+
+def _note(side: str, outer: Tensor, inner: Tensor) -> str:
+    return (
+        f"{side} {outer.name!r} is {inner.type_name} now, and was {outer.type_name}: "
+        f"the application converts, {_rule(side, outer, inner)}"
+    )
+
+
+def _rule(side: str, outer: Tensor, inner: Tensor) -> str:
+    """How values x outside become integers q, or q become x."""
+    known, wanted = single_scale(inner), single_scale(outer)
+    assert known is not None
+    scale, zero = known
+    if wanted is not None and outer.type_name != "float32":
+        shift = zero - wanted[1]
+        return f"q = x {shift:+d}" if side == "input" else f"x = q {-shift:+d}"
+    if side == "input":
+        return f"q = round(x / {scale:.9g}) {zero:+d}"
+    return f"x = {scale:.9g} * (q {-zero:+d})"

@@ -1,0 +1,118 @@
+"""Drops operators whose result is their operand.
+
+    RESHAPE to the same shape, QUANTIZE to the same parameters, PAD of nothing, CAST to the same
+    type, TRANSPOSE in the same order, SLICE of everything, CONCATENATION of one tensor
+
+Converters leave them behind, and so do other rewrites. Each costs TFLM an operator's share of the
+tail, a copy, and where its operand is needed longer, a second buffer. This module must not know
+memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tflm_planner.model.edit import drop_operators
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.quantization import parameters
+from tflm_planner.ops.constants import integers
+
+
+def drop_identities(model: Model) -> list[str]:
+    """Drop what changes nothing; a note if there was something."""
+    dropped = [op.kind for graph in model.graphs for op in _drop_from(model, graph)]
+    if not dropped:
+        return []
+    kinds = ", ".join(dict.fromkeys(dropped))
+    return [f"dropped {len(dropped)} operators that change nothing ({kinds})"]
+
+
+def _drop_from(model: Model, graph: Graph) -> list[Op]:
+    """Take the identities out of a graph, but those between two tensors that are known outside of
+    it: inputs, outputs and what signatures name."""
+    outside = {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
+    outside |= {*graph.inputs, *graph.outputs}
+    replaced: dict[Tensor, Tensor] = {}
+    dropped: list[Op] = []
+    for op in graph.ops:
+        if not is_identity(op):
+            continue
+        operand, result = op.inputs[0], op.outputs[0]
+        assert operand is not None
+        operand = _present(replaced, operand)
+        if result not in outside:
+            replaced[result] = operand  # whoever reads the result reads the operand
+        elif operand not in outside and operand.producer is not None:
+            replaced[operand] = result  # whoever writes the operand writes the result
+        else:
+            continue
+        dropped.append(op)
+    if dropped:
+        drop_operators(model, graph, dropped, replaced)
+    return dropped
+
+
+def _present(replaced: Mapping[Tensor, Tensor], tensor: Tensor) -> Tensor:
+    """What stands for a tensor after the replacements so far."""
+    while tensor in replaced:
+        tensor = replaced[tensor]
+    return tensor
+
+
+def is_identity(op: Op) -> bool:
+    """Whether the only result equals the first operand: shape, type, quantisation and elements."""
+    if op.kind not in _SAME_ELEMENTS or len(op.outputs) != 1 or not op.inputs:
+        return False
+    operand, result = op.inputs[0], op.outputs[0]
+    return (
+        operand is not None
+        and operand.shape is not None
+        and operand.shape == result.shape
+        and operand.type == result.type
+        and parameters(operand) == parameters(result)
+        and not (operand.is_variable or result.is_variable or operand.is_constant)
+        and _SAME_ELEMENTS[op.kind](op)
+    )
+
+
+def _always(op: Op) -> bool:
+    """Where the shape is the same, nothing else can differ."""
+    return True
+
+
+def _keeps_order(op: Op) -> bool:
+    order = integers(op.inputs[1]) if len(op.inputs) > 1 else None
+    return order is not None and order == sorted(order)
+
+
+def _pads_nothing(op: Op) -> bool:
+    paddings = integers(op.inputs[1]) if len(op.inputs) > 1 else None
+    return paddings is not None and not any(paddings)
+
+
+def _is_forward(op: Op) -> bool:
+    """STRIDED_SLICE with steps of one, which takes all if it takes as many."""
+    steps = integers(op.inputs[3]) if len(op.inputs) > 3 else None
+    return steps is not None and all(step == 1 for step in steps)
+
+
+def _joins_one(op: Op) -> bool:
+    return len(op.inputs) == 1 and not op.options.fusedActivationFunction
+
+
+_SAME_ELEMENTS: dict[str, Callable[[Op], bool]] = {
+    "RESHAPE": _always,
+    "SQUEEZE": _always,
+    "EXPAND_DIMS": _always,
+    "QUANTIZE": _always,  # by a factor of exactly one
+    "CAST": _always,
+    "SLICE": _always,
+    "BROADCAST_TO": _always,
+    "STRIDED_SLICE": _is_forward,
+    "PAD": _pads_nothing,
+    "PADV2": _pads_nothing,
+    "MIRROR_PAD": _pads_nothing,
+    "TRANSPOSE": _keeps_order,
+    "CONCATENATION": _joins_one,
+}
+"""Kinds that may change nothing, and what must hold besides equal shape, type and quantisation."""

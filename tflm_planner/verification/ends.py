@@ -1,0 +1,59 @@
+"""Values of a result's inputs and outputs as the original has them.
+
+A result may take and give integers where the original takes and gives floats that stand for them
+(`transforms.drop_conversions`). Both then get the same numbers, each in its own type: an integer q
+stands for scale * (q - zero point), and the original's QUANTIZE makes exactly q of that again,
+because the two roundings of a float are far smaller than half a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.model.ir import Graph, Tensor
+from tflm_planner.model.quantization import is_shifted, single_scale
+from tflm_planner.verification.inputs import Array, dtype_of
+
+_INTEGERS = frozenset({"int8", "uint8", "int16"})
+
+
+def differing_ends(original: Graph, result: Graph) -> str:
+    """How inputs or outputs of a result differ so much that it is no version of the original;
+    empty where they do not."""
+    for what in ("inputs", "outputs"):
+        a, b = (list[Tensor](getattr(g, what)) for g in (original, result))
+        if len(a) != len(b) or not all(map(_stand_for_each_other, a, b)):
+            said = ([(t.type_name, t.shape or ()) for t in ends] for ends in (a, b))
+            return "different {}: {} and {}".format(what, *said)
+    return ""
+
+
+def _stand_for_each_other(original: Tensor, result: Tensor) -> bool:
+    if (original.shape or ()) != (result.shape or ()):
+        return False
+    if original.type == result.type:
+        return True
+    is_quantized = result.type_name in _INTEGERS and single_scale(result) is not None
+    return is_shifted(original, result) or (original.type_name == "float32" and is_quantized)
+
+
+def as_original(
+    original: Sequence[Tensor], result: Sequence[Tensor], values: Sequence[Any]
+) -> list[Any]:
+    """Values of a result's inputs or outputs in the original's types."""
+    return [_converted(a, b, v) for a, b, v in zip(original, result, values, strict=True)]
+
+
+def _converted(original: Tensor, result: Tensor, values: Array) -> Array:
+    """As TFLM and LiteRT convert: DEQUANTIZE multiplies in double precision."""
+    if original.type == result.type:
+        return values
+    known, wanted = single_scale(result), single_scale(original)
+    assert known is not None
+    if original.type_name == "float32":
+        return (known[0] * (values.astype(np.float64) - known[1])).astype(np.float32)
+    assert wanted is not None
+    return (values.astype(np.int16) + (wanted[1] - known[1])).astype(dtype_of(original))
