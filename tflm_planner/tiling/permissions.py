@@ -103,12 +103,12 @@ def search_by_permission(
         restricted = replace(options, new_kinds=frozenset(), work_limit=work_limit)
         share = options.search_budget.same_firmware_time_share
         part = stop if allows_none else PartOfStop(stop, share)
-        first = _search_with_beam(data, restricted, say, workers, part)
+        first = search_with_beam(data, restricted, say, workers, part)
         if allows_none:
             return PermissionResults(first.best, first)
         say("tiling with all operators that are permitted")
         try:
-            second = _search_with_beam(data, options, say, workers, stop)
+            second = search_with_beam(data, options, say, workers, stop)
         except StoppedError:
             return PermissionResults(first.best, first)
     finally:
@@ -128,7 +128,7 @@ def _work_without_new_kinds(workers: Workers, options: TilingOptions) -> int:
     return budget.same_firmware_work_large if is_large else budget.same_firmware_work
 
 
-def _search_with_beam(
+def search_with_beam(
     data: bytes, options: TilingOptions, say: Progress, workers: Workers, stop: Stop
 ) -> TilingResult:
     """A search of segments, and a short beam search beside it: a segment is an interval of one
