@@ -131,13 +131,12 @@ class RecallingWorkers(Workers):
 
     def __init__(self, data: bytes, options: TilingOptions, memory: Memory) -> None:
         super().__init__(data, options)
-        self._memory = memory
-        # Read by what is estimated for intervals and hotspots.
-        names = (f.name for f in fields(SearchBudget))
-        limits = ("part", "interval", "narrow", "loop_rows", "large", "hotspot", "contracted")
-        budget = options.search_budget
+        self._memory, budget = memory, options.search_budget
+        # Read by what is estimated for intervals and hotspots. Not noted as read by the search.
+        values = {f.name: object.__getattribute__(budget, f.name) for f in fields(SearchBudget)}
+        parts = ("part", "interval", "narrow", "loop_rows", "large", "hotspot", "contracted")
         self._estimate_key = tuple(
-            repr(getattr(budget, name)) for name in names if any(part in name for part in limits)
+            repr(value) for name, value in values.items() if any(part in name for part in parts)
         )
         order = ("order", budget.schedule_states)
         self.evaluator.order = memory.recall(order, lambda: Evaluator(data, options).order)

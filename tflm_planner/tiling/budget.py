@@ -45,9 +45,8 @@ class SearchBudget:
 
     mode_shares: tuple[float, ...] = (0.1, 0.6, 0.5, 1.0)
     """Bound tiles, bound tiles and loops, unbound tiles, unbound tiles and loops; two modes take
-    the last two. The first mode mostly gives the others something to beat. Not measured."""
-    three_mode_shares: tuple[float, ...] = (0.1, 0.6, 1.0)
-    """The same for three modes: large models skip unbound tiles without loops. Not measured."""
+    the last two, three all but the third. The first mode mostly gives the others something to
+    beat. Not measured."""
     shares_without_copies: tuple[float, ...] = (0.85, 1.0)
     """Bound and unbound tiles where no copy is allowed: one can only hope that a plan makes all
     unbound views free, so that mode gets little. Not measured."""
@@ -143,10 +142,9 @@ class SearchBudget:
     """A gain is at least one part in so many of the best bytes. Not measured."""
     segmentations_without_gain: int = 8
     """Segmentations in a row without gain that end a mode. Not measured."""
-    starts_without_gain: int = 2
-    """Models whose neighbours all bring no gain, which end the step. Not measured."""
-    hotspot_orders_without_gain: int = 2
-    """Orders around hotspots without gain that end the step. Not measured."""
+    attempts_without_gain: int = 2
+    """Models whose neighbours all bring no gain, and orders around hotspots without gain, that end
+    the step. Not measured."""
 
     # --- hotspots of irregular graphs ---
 
@@ -163,9 +161,8 @@ class SearchBudget:
     hotspot_orders: int = 4
     """Most promising orders whose hotspots are evaluated in tiles. Not measured."""
     hotspot_work: int = 12_000
-    """Work of one hotspot in all its part counts. Not measured."""
-    hotspot_orders_work: int = 12_000
-    """Work of all hotspots after which no further order is looked at. Not measured."""
+    """Work of one hotspot in all its part counts; and of all hotspots, after which no further
+    order is looked at. Not measured."""
     hotspot_tile_rows: tuple[int, ...] = (12, 6, 4, 2, 1)
     """Rows of a tile, of the result with the fewest rows, the largest first. Not measured."""
     hotspot_finer_tiles: int = 2

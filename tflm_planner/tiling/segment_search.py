@@ -124,8 +124,8 @@ class SegmentSearch:
         budget = self._budget
         if modes == len(budget.shares_without_copies) and not self._allows_copies:
             return budget.shares_without_copies
-        if modes == len(budget.three_mode_shares):
-            return budget.three_mode_shares
+        if modes == 3:
+            return (*budget.mode_shares[:2], budget.mode_shares[3])
         return budget.mode_shares[len(budget.mode_shares) - modes :]
 
     @property
@@ -224,7 +224,7 @@ class SegmentSearch:
         """Change one region of the best whole models at a time, while that gains."""
         done: set[tuple[Region, ...]] = set()
         budget = self._budget
-        stop = EarlyStop(budget.starts_without_gain, budget.least_gain, self._models.best.bytes)
+        stop = EarlyStop(budget.attempts_without_gain, budget.least_gain, self._models.best.bytes)
         while not (self._work.is_step_spent or stop.is_due):
             start = self._next_start(mode, done)
             if start is None or not self._can_afford_neighbours(start):
@@ -270,9 +270,7 @@ class SegmentSearch:
             self._workers, self._options, self._models, self._allowed_instructions
         )
         budget = self._budget
-        stop = EarlyStop(
-            budget.hotspot_orders_without_gain, budget.least_gain, self._models.best.bytes
-        )
+        stop = EarlyStop(budget.attempts_without_gain, budget.least_gain, self._models.best.bytes)
         for candidate in hotspots.candidates():
             self._models.add([candidate])
             stop.record(self._models.best.bytes)

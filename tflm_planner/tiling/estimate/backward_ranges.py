@@ -259,11 +259,11 @@ class BackwardWalk:
 
     def rows_bytes(self, tensor: Tensor, ranges: RowRanges) -> Grid:
         """Bytes of each tile's rows of a tensor."""
-        whole = self.schedule.bytes[tensor]
+        tensor_bytes = self.schedule.bytes[tensor]
         if ranges.axis is None:
-            return np.full(self.no_tile.shape, whole, np.int64)
+            return np.full(self.no_tile.shape, tensor_bytes, np.int64)
         rows = (tensor.shape or ())[ranges.axis]
-        return whole * np.maximum(ranges.high - ranges.low, 0) // rows
+        return tensor_bytes * np.maximum(ranges.high - ranges.low, 0) // rows
 
     def is_view(self, tensor: Tensor) -> Bools:
         """For which part counts the parts that tiles need are contiguous and begin at multiples of
