@@ -109,6 +109,8 @@ class Memory:
     """What searches of one network worked out, with the seconds that it took."""
 
     known: dict[Hashable, tuple[Any, float]] = field(default_factory=dict[Hashable, Any])
+    plain_seconds: dict[str, float] = field(default_factory=dict[str, float])
+    """Of the default search, by modes."""
     charged: float = 0.0
     """Seconds of what this search did not work out again."""
     operators: int = 0
@@ -182,6 +184,8 @@ class Row:
     evaluated: int
     operators: int
     seconds: float
+    plain_seconds: float
+    """Of the default search, in the same process."""
 
     @staticmethod
     def read(line: str) -> Row:
@@ -219,9 +223,10 @@ def searched(path: Path, change: Change, budget: SearchBudget, memory: Memory) -
     del results[1]  # what the second search found; the result has the first one's too
     for mode, result, (operators, seconds) in zip(MODES, results, ended, strict=True):
         best = result.best
+        seconds = round(seconds, 2)
         yield Row(
             path.stem, mode, change, best.arena, round(best.overhead - 1, 4), result.evaluated,
-            operators, round(seconds, 2),
+            operators, seconds, memory.plain_seconds.setdefault(mode, seconds),
         )  # fmt: skip
 
 
@@ -266,7 +271,7 @@ def _table_row(change: Change, mode: str, own: Sequence[Row], before: Sequence[R
         f"{r.model} {_per_cent(ratio)}" for ratio, r in moved if abs(ratio - 1) >= 0.0005
     )
     operators = sum(r.operators for r in own) / max(sum(p.operators for p in before), 1)
-    seconds = sum(r.seconds for r in own) / sum(p.seconds for p in before)
+    seconds = sum(r.seconds for r in own) / sum(r.plain_seconds for r in own)
     name, text = change
     return (
         f"| `{name}` | {text} | {mode} | {_per_cent(mean)} | {told or 'none'} ({len(own)}) "
