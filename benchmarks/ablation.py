@@ -49,7 +49,6 @@ AS_IT_IS: Change = ("", "as it is")
 NEVER = 1 << 40
 
 OFF: dict[str, dict[str, Any]] = {
-    "beam_work": {"no beam search": 0},
     "branches": {"no branches": 0},
     "lower_caps": {"none": 0},
     "patch_stages": {"no patch stages": 0},
@@ -206,7 +205,7 @@ def searched(path: Path, change: Change, budget: SearchBudget, memory: Memory) -
     memory.charged, memory.operators = 0.0, 0
     started = time.process_time()
     ended: list[tuple[int, float]] = []
-    search = permissions.search_with_beam
+    search = permissions.search_tiles
 
     def and_count(*given: Any) -> TilingResult:
         result = search(*given)
@@ -217,7 +216,7 @@ def searched(path: Path, change: Change, budget: SearchBudget, memory: Memory) -
     results: list[TilingResult] = []
     with (
         mock.patch.object(permissions, "Workers", partial(RecallingWorkers, memory=memory)),
-        mock.patch.object(permissions, "search_with_beam", and_count),
+        mock.patch.object(permissions, "search_tiles", and_count),
     ):
         results.append(permissions.search_by_permission(path.read_bytes(), options).result)
     del results[1]  # what the second search found; the result has the first one's too

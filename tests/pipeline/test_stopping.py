@@ -36,7 +36,7 @@ def tiled(budget: SearchBudget = DEFAULT_BUDGET, **more: object) -> api.PlanOpti
 
 
 def test_an_absurd_clock_changes_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = SearchBudget(search_work=600, beam_work=100)
+    small = SearchBudget(search_work=600)
     wanted = api.plan(CNN, options=tiled(small)).data
     hours = itertools.count(0, 3600)
     for clock in ("monotonic", "perf_counter", "time", "process_time"):

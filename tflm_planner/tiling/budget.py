@@ -35,8 +35,6 @@ class SearchBudget:
     """The same for a large model, where every evaluation takes long. Not measured."""
     same_firmware_time_share: float = 0.4
     """Share of a time limit for the search without new operators. Not measured."""
-    beam_work: int = 1_500
-    """Work of the beam search that runs beside a search of segments. Not measured."""
     large_model: int = 120
     """A model with more operators is large: only some of its intervals are estimated, irregular
     parts are looked for, and child processes start at once. Not measured."""
