@@ -50,7 +50,6 @@ NEVER = 1 << 40
 
 OFF: dict[str, dict[str, Any]] = {
     "branches": {"no branches": 0},
-    "lower_caps": {"none": 0},
     "patch_stages": {"no patch stages": 0},
     "unbound_retries": {"no retries": 0},
     "backward_part_counts": {"no backward tiles": ()},
@@ -64,7 +63,6 @@ OFF: dict[str, dict[str, Any]] = {
     "segmentations_without_gain": {"never": NEVER},
     "parts_without_gain": {"never": NEVER},
     "promise_slack": {"no slack": NEVER},
-    "first_loop_rows": {"0": 0},
     "hotspot_finer_tiles": {"none": NEVER},
 }  # fmt: skip
 """Field -> what it is called -> the value that turns a step off, or a rule."""

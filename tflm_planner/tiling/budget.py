@@ -74,10 +74,7 @@ class SearchBudget:
     narrow_starts: int = 14
     """Narrow positions before a narrow end at which intervals start. Not measured."""
     loop_rows: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16)
-    """Rows a turn of a loop that are estimated. Not measured."""
-    first_loop_rows: int = 2
-    """Entries of `loop_rows` that are always estimated; then the first vain one is the last. Not
-    measured."""
+    """Rows a turn of a loop that are estimated; the first vain one is the last. Not measured."""
 
     # --- segmentations ---
 
@@ -85,8 +82,6 @@ class SearchBudget:
     """Steps in which the dynamic program counts instructions: half a per cent of those allowed."""
     head_caps: int = 48
     """Caps on the head that are looked at in one round, about. Not measured."""
-    lower_caps: int = 4
-    """Lower caps looked at beside the best segmentation. Not measured."""
     evaluated_segments: int = 700
     """Segments evaluated in a whole search. Not measured."""
     segmentations: int = 24
