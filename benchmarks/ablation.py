@@ -62,7 +62,6 @@ OFF: dict[str, dict[str, Any]] = {
     "variants_segment": {"one way": 0},
     "segmentations_without_gain": {"never": NEVER},
     "parts_without_gain": {"never": NEVER},
-    "promise_slack": {"no slack": NEVER},
     "hotspot_finer_tiles": {"none": NEVER},
 }  # fmt: skip
 """Field -> what it is called -> the value that turns a step off, or a rule."""

@@ -88,9 +88,6 @@ class SearchBudget:
     """Segmentations of one mode that are evaluated as whole models. Not measured."""
     segmentations_at_once: int = 2
     """Segmentations that are offered together, so that two processes have work. Not measured."""
-    promise_slack: int = 60
-    """A segmentation that promises up to one part in so many more than the best model is still
-    evaluated: promises are not exact. Not measured."""
     promise_tolerance: int = 100
     """A promise counts as broken when a model needs more by one part in so many. Not measured."""
     branches: int = 24

@@ -53,12 +53,9 @@ class PromisingSegmentations:
                 fresh = [s for s in fresh if s.is_evaluated]
             if not fresh:
                 return
-            known = self._models.best.bytes
-            true = [
-                s for s in fresh if s.is_evaluated and (s is fresh[0] or self._promise(s) < known)
-            ]
-            if true:
-                batch = true[: self._budget.segmentations_at_once]
+            evaluated = [s for s in fresh if s.is_evaluated]
+            if evaluated:
+                batch = evaluated[: self._budget.segmentations_at_once]
                 offered |= {s.keys for s in batch}
                 yield batch
                 continue
@@ -109,7 +106,6 @@ class PromisingSegmentations:
             others = self._segmenter.best_without(cap, banned)
             self._banned_for |= {s.keys: banned for s in others if s.keys not in self._banned_for}
             solved += others
-        known += known // self._budget.promise_slack
         promising = {s.keys: s for s in solved if self._promise(s) < known or self._keeps_budget(s)}
         return sorted(promising.values(), key=self._rank)
 
