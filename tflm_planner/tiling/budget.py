@@ -82,10 +82,6 @@ class SearchBudget:
     """Steps in which the dynamic program counts instructions: half a per cent of those allowed."""
     head_caps: int = 48
     """Caps on the head that are looked at in one round, about. Not measured."""
-    evaluated_segments: int = 700
-    """Segments evaluated in a whole search. Not measured."""
-    segmentations: int = 24
-    """Segmentations of one mode that are evaluated as whole models. Not measured."""
     segmentations_at_once: int = 2
     """Segmentations that are offered together, so that two processes have work. Not measured."""
     promise_tolerance: int = 100

@@ -47,9 +47,9 @@ class PromisingSegmentations:
         """Segmentations of which every segment was evaluated, the most promising first, a few at a
         time."""
         offered: set[tuple[SegmentKey, ...]] = set()
-        while len(offered) < self._budget.segmentations:
+        while True:
             fresh = [s for s in self._promising() if s.segments and s.keys not in offered]
-            if self._is_spent():
+            if self._models.work.is_step_spent:
                 fresh = [s for s in fresh if s.is_evaluated]
             if not fresh:
                 return
@@ -62,11 +62,6 @@ class PromisingSegmentations:
             self._evaluate_segments(fresh)
             promise = self._promise(fresh[0])
             say(f"tiling: {promise:,} B promised, {self._segments.count} intervals tried")
-
-    def _is_spent(self) -> bool:
-        """Whether no more segments may be evaluated."""
-        enough = self._segments.count >= self._budget.evaluated_segments
-        return enough or self._models.work.is_step_spent
 
     def keeps_promise(self, segmentation: Segmentation, tilings: Sequence[Tiling]) -> bool:
         """Whether one of its tilings needs about what the segmentation promised."""
