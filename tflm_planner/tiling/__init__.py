@@ -5,5 +5,5 @@ segmentation             the best split of the schedule into segments, by dynami
 evaluate/                what a candidate really needs: tiled, ordered, planned, counted
 hotspots/                irregular graphs: large operators with the small places around them
 moves/                   candidates near the best models so far
-beam_search              Algorithm 1 of MOTES, which runs beside the search of segments
+beam_search              Algorithm 1 of MOTES, instead of the search of segments
 """

@@ -12,6 +12,7 @@ and regions are kept only where the operators can compute their tiles exactly.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -68,7 +69,7 @@ class BeamSearch:
         self._start = _BeamState(start, tiling, frozenset(range(len(self._cells))))
         self._states = [self._start]
         self._seen = {start}
-        self._work_left = options.work_limit
+        self._work_left = math.inf if options.work_limit is None else options.work_limit
 
     def result(self) -> TilingResult:
         """The tilings so far."""
@@ -107,21 +108,14 @@ class BeamSearch:
                 regions = tuple(sorted((*state.candidate.regions, region), key=lambda r: r.ops))
                 bind_views = state.candidate.bind_views
                 candidate = Candidate(regions, bind_views, effort=FIRST_FITS, tile_order="rpo")
-                if candidate not in self._seen and self._has_work_left():
-                    self._spend(len(self._ops) + sum(map(added_work, regions)))
+                if candidate not in self._seen and self._work_left > 0:
+                    self._work_left -= len(self._ops) + sum(map(added_work, regions))
                     self._seen.add(candidate)
                     moves.append((candidate, state.unsplit_cells - {cell}))
         reached = self._evaluate(moves)
         self._states += reached
         reached.sort(key=lambda s: _less_than(s, self._options.overhead))
         return reached[: self._options.width]
-
-    def _has_work_left(self) -> bool:
-        return self._work_left is None or self._work_left > 0
-
-    def _spend(self, work: int) -> None:
-        if self._work_left is not None:
-            self._work_left -= work
 
     def _evaluate(self, moves: Sequence[tuple[Candidate, frozenset[int]]]) -> list[_BeamState]:
         """States of candidates with the cells left to split, where they are possible and

@@ -35,8 +35,6 @@ class SearchBudget:
     """The same for a large model, where every evaluation takes long. Not measured."""
     same_firmware_time_share: float = 0.4
     """Share of a time limit for the search without new operators. Not measured."""
-    beam_work: int = 1_500
-    """Work of the beam search that runs beside a search of segments. Not measured."""
     large_model: int = 120
     """A model with more operators is large: only some of its intervals are estimated, irregular
     parts are looked for, and child processes start at once. Not measured."""
@@ -45,9 +43,8 @@ class SearchBudget:
 
     mode_shares: tuple[float, ...] = (0.1, 0.6, 0.5, 1.0)
     """Bound tiles, bound tiles and loops, unbound tiles, unbound tiles and loops; two modes take
-    the last two. The first mode mostly gives the others something to beat. Not measured."""
-    three_mode_shares: tuple[float, ...] = (0.1, 0.6, 1.0)
-    """The same for three modes: large models skip unbound tiles without loops. Not measured."""
+    the last two, three all but the third. The first mode mostly gives the others something to
+    beat. Not measured."""
     shares_without_copies: tuple[float, ...] = (0.85, 1.0)
     """Bound and unbound tiles where no copy is allowed: one can only hope that a plan makes all
     unbound views free, so that mode gets little. Not measured."""
@@ -77,10 +74,7 @@ class SearchBudget:
     narrow_starts: int = 14
     """Narrow positions before a narrow end at which intervals start. Not measured."""
     loop_rows: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16)
-    """Rows a turn of a loop that are estimated. Not measured."""
-    first_loop_rows: int = 2
-    """Entries of `loop_rows` that are always estimated; then the first vain one is the last. Not
-    measured."""
+    """Rows a turn of a loop that are estimated; the first vain one is the last. Not measured."""
 
     # --- segmentations ---
 
@@ -88,17 +82,8 @@ class SearchBudget:
     """Steps in which the dynamic program counts instructions: half a per cent of those allowed."""
     head_caps: int = 48
     """Caps on the head that are looked at in one round, about. Not measured."""
-    lower_caps: int = 4
-    """Lower caps looked at beside the best segmentation. Not measured."""
-    evaluated_segments: int = 700
-    """Segments evaluated in a whole search. Not measured."""
-    segmentations: int = 24
-    """Segmentations of one mode that are evaluated as whole models. Not measured."""
     segmentations_at_once: int = 2
     """Segmentations that are offered together, so that two processes have work. Not measured."""
-    promise_slack: int = 60
-    """A segmentation that promises up to one part in so many more than the best model is still
-    evaluated: promises are not exact. Not measured."""
     promise_tolerance: int = 100
     """A promise counts as broken when a model needs more by one part in so many. Not measured."""
     branches: int = 24
@@ -143,10 +128,9 @@ class SearchBudget:
     """A gain is at least one part in so many of the best bytes. Not measured."""
     segmentations_without_gain: int = 8
     """Segmentations in a row without gain that end a mode. Not measured."""
-    starts_without_gain: int = 2
-    """Models whose neighbours all bring no gain, which end the step. Not measured."""
-    hotspot_orders_without_gain: int = 2
-    """Orders around hotspots without gain that end the step. Not measured."""
+    attempts_without_gain: int = 2
+    """Models whose neighbours all bring no gain, and orders around hotspots without gain, that end
+    the step. Not measured."""
 
     # --- hotspots of irregular graphs ---
 
@@ -163,9 +147,8 @@ class SearchBudget:
     hotspot_orders: int = 4
     """Most promising orders whose hotspots are evaluated in tiles. Not measured."""
     hotspot_work: int = 12_000
-    """Work of one hotspot in all its part counts. Not measured."""
-    hotspot_orders_work: int = 12_000
-    """Work of all hotspots after which no further order is looked at. Not measured."""
+    """Work of one hotspot in all its part counts; and of all hotspots, after which no further
+    order is looked at. Not measured."""
     hotspot_tile_rows: tuple[int, ...] = (12, 6, 4, 2, 1)
     """Rows of a tile, of the result with the fewest rows, the largest first. Not measured."""
     hotspot_finer_tiles: int = 2

@@ -47,29 +47,21 @@ class PromisingSegmentations:
         """Segmentations of which every segment was evaluated, the most promising first, a few at a
         time."""
         offered: set[tuple[SegmentKey, ...]] = set()
-        while len(offered) < self._budget.segmentations:
+        while True:
             fresh = [s for s in self._promising() if s.segments and s.keys not in offered]
-            if self._is_spent():
+            if self._models.work.is_step_spent:
                 fresh = [s for s in fresh if s.is_evaluated]
             if not fresh:
                 return
-            known = self._models.best.bytes
-            true = [
-                s for s in fresh if s.is_evaluated and (s is fresh[0] or self._promise(s) < known)
-            ]
-            if true:
-                batch = true[: self._budget.segmentations_at_once]
+            evaluated = [s for s in fresh if s.is_evaluated]
+            if evaluated:
+                batch = evaluated[: self._budget.segmentations_at_once]
                 offered |= {s.keys for s in batch}
                 yield batch
                 continue
             self._evaluate_segments(fresh)
             promise = self._promise(fresh[0])
             say(f"tiling: {promise:,} B promised, {self._segments.count} intervals tried")
-
-    def _is_spent(self) -> bool:
-        """Whether no more segments may be evaluated."""
-        enough = self._segments.count >= self._budget.evaluated_segments
-        return enough or self._models.work.is_step_spent
 
     def keeps_promise(self, segmentation: Segmentation, tilings: Sequence[Tiling]) -> bool:
         """Whether one of its tilings needs about what the segmentation promised."""
@@ -105,17 +97,10 @@ class PromisingSegmentations:
         for cap in self._caps:
             if cap + self._models.untiled_tail < known:
                 solved += self._segmenter.best(cap)
-        for _ in range(self._budget.lower_caps):
-            best = min(solved, key=self._rank, default=None)
-            lower = [] if best is None else self._segmenter.best(best.head - 1)
-            solved += lower
-            if not lower or best is None or self._rank(lower[0]) >= self._rank(best):
-                break
         for cap, banned in self._branches:
             others = self._segmenter.best_without(cap, banned)
             self._banned_for |= {s.keys: banned for s in others if s.keys not in self._banned_for}
             solved += others
-        known += known // self._budget.promise_slack
         promising = {s.keys: s for s in solved if self._promise(s) < known or self._keeps_budget(s)}
         return sorted(promising.values(), key=self._rank)
 

@@ -22,7 +22,7 @@ from tflm_planner.tiling.evaluate.candidate import (
 )
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
-from tflm_planner.tiling.options import Tiling, TilingOptions, best_tiling
+from tflm_planner.tiling.options import Tiling, TilingOptions
 from tflm_planner.tiling.segments import TILE_ORDERS, added_work
 
 
@@ -31,7 +31,8 @@ class ModelEvaluations:
 
     length: operators of the untiled model. work: what evaluations are charged to. untiled: the
     evaluation of the untiled model. tilings: those that are fast enough, the untiled model first;
-    slower: those that are not. used_kinds: operators of the untiled model.
+    slower: those that are not. best: the best tiling so far, of equals the first. used_kinds:
+    operators of the untiled model.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class ModelEvaluations:
         self.untiled: Evaluation = untiled
         self.used_kinds = frozenset(op.kind for op in workers.evaluator.model.ops())
         self.tilings = [tiling_of(Candidate((), False), untiled, options, untiled.instructions)]
+        (self.best,) = self.tilings
         self.slower: list[Tiling] = []
         self._tilings: dict[Candidate, Tiling | None] = {}
 
@@ -54,11 +56,6 @@ class ModelEvaluations:
     def __contains__(self, candidate: object) -> bool:
         """Whether just this candidate was evaluated."""
         return candidate in self._tilings
-
-    @property
-    def best(self) -> Tiling:
-        """The best tiling so far; the untiled model at first."""
-        return best_tiling(self.tilings, self._options.budget)
 
     @property
     def untiled_tail(self) -> int:
@@ -102,6 +99,8 @@ class ModelEvaluations:
             self.slower.append(tiling)
             return None
         self.tilings.append(tiling)
+        if tiling.beats(self.best, self._options.budget):
+            self.best = tiling
         return tiling
 
     def work_of(self, candidate: Candidate) -> int:

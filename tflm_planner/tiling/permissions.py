@@ -103,12 +103,12 @@ def search_by_permission(
         restricted = replace(options, new_kinds=frozenset(), work_limit=work_limit)
         share = options.search_budget.same_firmware_time_share
         part = stop if allows_none else PartOfStop(stop, share)
-        first = _search_with_beam(data, restricted, say, workers, part)
+        first = search_tiles(data, restricted, say, workers, part)
         if allows_none:
             return PermissionResults(first.best, first)
         say("tiling with all operators that are permitted")
         try:
-            second = _search_with_beam(data, options, say, workers, stop)
+            second = search_tiles(data, options, say, workers, stop)
         except StoppedError:
             return PermissionResults(first.best, first)
     finally:
@@ -126,25 +126,3 @@ def _work_without_new_kinds(workers: Workers, options: TilingOptions) -> int:
     budget = options.search_budget
     is_large = len(workers.evaluator.model.main.ops) > budget.large_model
     return budget.same_firmware_work_large if is_large else budget.same_firmware_work
-
-
-def _search_with_beam(
-    data: bytes, options: TilingOptions, say: Progress, workers: Workers, stop: Stop
-) -> TilingResult:
-    """A search of segments, and a short beam search beside it: a segment is an interval of one
-    schedule, a region of the beam search need not be."""
-    result = search_tiles(data, options, say, workers, stop)
-    beam_work = options.search_budget.beam_work
-    is_large = options.width * len(workers.evaluator.model.main.ops) > beam_work
-    if options.method != "regions" or is_large:  # not even one step's states could be evaluated
-        return result
-    limit = beam_work if options.work_limit is None else min(beam_work, options.work_limit)
-    beam_options = replace(options, method="motes", work_limit=limit)
-    try:
-        beam = search_tiles(data, beam_options, say, workers, stop)
-    except StoppedError:
-        return result
-    best = best_tiling([result.best, beam.best], options.budget)
-    front = pareto_fronts((best, *result.front, *beam.front))
-    slower = slower_front(front, (*result.slower, *beam.slower))
-    return TilingResult(best, front, result.evaluated + beam.evaluated, slower)

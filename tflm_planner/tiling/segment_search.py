@@ -84,7 +84,7 @@ class SegmentSearch:
         """Search until nothing is left to evaluate. Raises StoppedError."""
         modes = self._modes()
         for share, mode in zip(self._shares(len(modes)), modes, strict=True):
-            say("tiling: sketching intervals")
+            say("tiling: estimating intervals")
             segmenter = self._segmenter(mode)
             self._work.begin_step(share, self._budget.segmentation_share)
             self._evaluate_segmentations(
@@ -124,8 +124,8 @@ class SegmentSearch:
         budget = self._budget
         if modes == len(budget.shares_without_copies) and not self._allows_copies:
             return budget.shares_without_copies
-        if modes == len(budget.three_mode_shares):
-            return budget.three_mode_shares
+        if modes == 3:
+            return (*budget.mode_shares[:2], budget.mode_shares[3])
         return budget.mode_shares[len(budget.mode_shares) - modes :]
 
     @property
@@ -224,7 +224,7 @@ class SegmentSearch:
         """Change one region of the best whole models at a time, while that gains."""
         done: set[tuple[Region, ...]] = set()
         budget = self._budget
-        stop = EarlyStop(budget.starts_without_gain, budget.least_gain, self._models.best.bytes)
+        stop = EarlyStop(budget.attempts_without_gain, budget.least_gain, self._models.best.bytes)
         while not (self._work.is_step_spent or stop.is_due):
             start = self._next_start(mode, done)
             if start is None or not self._can_afford_neighbours(start):
@@ -265,19 +265,17 @@ class SegmentSearch:
         those around them, in orders made for that."""
         if not self._is_large:
             return
-        say("tiling: looking for bulges")
+        say("tiling: looking for hotspots")
         hotspots = HotspotTiles(
             self._workers, self._options, self._models, self._allowed_instructions
         )
         budget = self._budget
-        stop = EarlyStop(
-            budget.hotspot_orders_without_gain, budget.least_gain, self._models.best.bytes
-        )
+        stop = EarlyStop(budget.attempts_without_gain, budget.least_gain, self._models.best.bytes)
         for candidate in hotspots.candidates():
             self._models.add([candidate])
             stop.record(self._models.best.bytes)
             self._hotspots_evaluated = hotspots.evaluated
-            say(f"tiling: {self._models.best.bytes:,} B, {hotspots.evaluated} bulges tried")
+            say(f"tiling: {self._models.best.bytes:,} B, {hotspots.evaluated} hotspots tried")
             if stop.is_due:
                 return
 

@@ -4,7 +4,7 @@
     extend(position)                <-----|       takes in the operator before: the rows that each
                                                   tile makes of its result and reads of its operands
 
-It adds up tail, planning memory and instructions. It must not know what lives when (`live_bytes`).
+It adds up tail and instructions. It must not know what lives when (`live_bytes`).
 """
 
 from __future__ import annotations
@@ -50,8 +50,6 @@ class EstimateLimits:
     """Bytes that tiling may add to the tail."""
     instructions: int
     """Instructions that tiling may add."""
-    views: bool = True
-    """Whether contiguous parts of tensors are views."""
 
 
 @dataclass
@@ -59,7 +57,7 @@ class BackwardWalk:
     """The operators before position `end` in tiles along `axis`, as far as `extend` has come.
 
     All part counts are computed together, one entry of a vector for each. Sums (`instructions`,
-    `tail`, `planning_temp`) are what tiling adds so far.
+    `tail`) are what tiling adds so far.
     """
 
     schedule: LinearSchedule
@@ -93,7 +91,6 @@ class BackwardWalk:
     """Bytes that the operators need untiled."""
     instructions: npt.NDArray[np.float64] = field(init=False)
     tail: Vector = field(init=False)
-    planning_temp: Vector = field(init=False)
     feasible: Bools = field(init=False)
     """Part counts that give as many tiles and keep the limits so far: longer intervals only cost
     more."""
@@ -104,7 +101,6 @@ class BackwardWalk:
         self.bytes_beside = self.schedule.crossing_bytes[self.end]
         self.instructions = np.zeros(len(self.part_counts))
         self.tail = np.zeros_like(self.part_counts)
-        self.planning_temp = np.zeros_like(self.part_counts)
         self._never = np.zeros(len(self.part_counts), np.bool_)
         self.feasible = ~self._never
         self.no_tile = np.arange(self.part_counts.max()) >= self.part_counts[:, None]
@@ -225,7 +221,6 @@ class BackwardWalk:
         recomputed = untiled * (computed_rows / rows - 1)
         self.instructions += recomputed + _OPERATOR_INSTRUCTIONS * more_operators
         self.tail += self.schedule.tail[position] * more_operators
-        self.planning_temp += self.schedule.planning_temp[position] * more_operators
 
     def _cut(self, tensor: Tensor) -> RowRanges | None:
         """The parts of a result, one for each tile; None where it lacks the axis. A part count
@@ -264,11 +259,11 @@ class BackwardWalk:
 
     def rows_bytes(self, tensor: Tensor, ranges: RowRanges) -> Grid:
         """Bytes of each tile's rows of a tensor."""
-        whole = self.schedule.bytes[tensor]
+        tensor_bytes = self.schedule.bytes[tensor]
         if ranges.axis is None:
-            return np.full(self.no_tile.shape, whole, np.int64)
+            return np.full(self.no_tile.shape, tensor_bytes, np.int64)
         rows = (tensor.shape or ())[ranges.axis]
-        return whole * np.maximum(ranges.high - ranges.low, 0) // rows
+        return tensor_bytes * np.maximum(ranges.high - ranges.low, 0) // rows
 
     def is_view(self, tensor: Tensor) -> Bools:
         """For which part counts the parts that tiles need are contiguous and begin at multiples of
@@ -277,12 +272,7 @@ class BackwardWalk:
         if tensor in self.result_parts and self.schedule.defined_at[tensor] >= 0:
             ranges = self.result_parts[tensor]
         axis, shape = ranges.axis, tensor.shape or ()
-        if (
-            not self.limits.views
-            or tensor in self.taken_apart
-            or axis is None
-            or math.prod(shape[:axis]) != 1
-        ):
+        if tensor in self.taken_apart or axis is None or math.prod(shape[:axis]) != 1:
             return self._never
         step = tensor.nbytes // max(shape[axis], 1)
         if not step % ALIGNMENT:

@@ -144,9 +144,9 @@ class LiveBytes:
         parts are views, only the rows that this tile or a later one reads must be there; else all
         of the tensor, and a copy of the tile's rows."""
         walk = self._walk
-        ranges, whole = walk.ranges[tensor], walk.schedule.bytes[tensor]
+        ranges, tensor_bytes = walk.ranges[tensor], walk.schedule.bytes[tensor]
         view = walk.is_view(tensor)
-        while_read = np.full(walk.no_tile.shape, whole, np.int64)
+        while_read = np.full(walk.no_tile.shape, tensor_bytes, np.int64)
         behind = while_read.copy()
         behind[self._last_tiles] = 0
         if ranges.axis is None:
@@ -155,7 +155,7 @@ class LiveBytes:
             while_read += walk.rows_bytes(tensor, ranges)
         if view.any():
             rows = self._rows(tensor)
-            left = whole * (rows - first_row_still_read(ranges)) // rows
+            left = tensor_bytes * (rows - first_row_still_read(ranges)) // rows
             after = np.concatenate((left[:, 1:], np.zeros_like(left[:, :1])), axis=1)
             while_read[view], behind[view] = left[view], after[view]
         return while_read, behind

@@ -151,14 +151,12 @@ class _LoopInterval:
 
     def estimates(self) -> Iterator[LoopEstimate]:
         """All forms of the loop that may help."""
-        budget = self.schedule.options.search_budget
         for border in EDGES:
-            for k, rows in enumerate(budget.loop_rows):
+            for rows in self.schedule.options.search_budget.loop_rows:
                 estimate = self._estimate(rows, border)
-                if estimate is not None and estimate.head < self.untiled_bytes:
-                    yield estimate
-                elif k + 1 >= budget.first_loop_rows:
+                if estimate is None or estimate.head >= self.untiled_bytes:
                     break
+                yield estimate
 
     def _estimate(self, rows: int, border: Edge) -> LoopEstimate | None:
         """None where such a loop is impossible, or is the same as another one."""

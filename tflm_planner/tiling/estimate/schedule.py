@@ -32,7 +32,7 @@ class LinearSchedule:
     reads it; the number of operators for outputs of the model; `defined_at` where nobody reads it.
 
     For each position: scratch: bytes of scratch buffers. instructions: of the operator. tail: bytes
-    of the arena's tail that the operator keeps. planning_temp: bytes that planning needs for it.
+    of the arena's tail that the operator keeps.
     """
 
     def __init__(self, model: Model, order: Sequence[int], options: TilingOptions) -> None:
@@ -45,14 +45,10 @@ class LinearSchedule:
         sizes = struct_sizes(target)
         self.scratch = [sum(map(align_up, scratch_of(op))) for op in self.ops]
         self.instructions = [cost_of(op, target).instructions for op in self.ops]
-        self.tail: list[int] = []
-        self.planning_temp: list[int] = []
-        for op in self.ops:
-            kept_bytes, buffers = lean_kept(op, target), len(scratch_of(op))
-            self.tail.append(kept_bytes + sizes.node + sizes.eval_tensor + sizes.pointer * buffers)
-            self.planning_temp.append(
-                (sizes.allocation_info + sizes.planner_buffer) * (1 + buffers)
-            )
+        kept = sizes.node + sizes.eval_tensor
+        self.tail = [
+            lean_kept(op, target) + kept + sizes.pointer * len(scratch_of(op)) for op in self.ops
+        ]
         self._links: dict[tuple[int, int, int], tuple[AxisLink, ...]] = {}
 
     def _add_life_spans(self) -> None:

@@ -27,8 +27,8 @@ from tflm_planner.tiling.estimate.live_bytes import LiveBytes
 from tflm_planner.tiling.estimate.ranges import Bools, Vector
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 
-_VIEW_TAIL, _VIEW_TEMP = 12, 64
-"""Bytes of a view: in the tail, and while TFLM plans."""
+_VIEW_TAIL = 12
+"""Bytes of a view in the tail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,6 @@ class TileEstimate:
     """Bytes of the head while the interval runs, with all that lives beside it."""
     tail: int
     """Bytes that tiling adds to the tail."""
-    planning_temp: int
-    """Bytes that tiling adds to the memory of planning."""
     instructions: int
     """Instructions that tiling adds."""
     needs_slice: bool = False
@@ -93,14 +91,14 @@ def _estimates_from(walk: BackwardWalk, live: LiveBytes, first: int) -> Iterator
     # While copied parts are joined they are there twice.
     head = walk.bytes_beside + np.maximum(live.peak(first, entering), 2 * copied_bytes)
     views = (sum(t in walk.ranges for t in entering) + len(walk.result_parts)) * counts
-    tail, temp = walk.tail + _VIEW_TAIL * views, walk.planning_temp + _VIEW_TEMP * views
+    tail = walk.tail + _VIEW_TAIL * views
     joins = _any(copied.values(), counts)
     cut = ((t, walk.is_cut(t, first)) for t in walk.ranges)
     slices = _any((is_cut & ~walk.is_view(t) for t, is_cut in cut if is_cut is not False), counts)
     slices |= bool(walk.taken_apart)
     for k in np.flatnonzero(walk.feasible).tolist():
         yield TileEstimate(
-            first, walk.end, walk.axis, int(counts[k]), int(head[k]), int(tail[k]), int(temp[k]),
+            first, walk.end, walk.axis, int(counts[k]), int(head[k]), int(tail[k]),
             int(walk.instructions[k]), bool(slices[k]), bool(joins[k]),
         )  # fmt: skip
 

@@ -94,8 +94,6 @@ class Evaluation:
     """Bytes of the head."""
     tail: int
     """Bytes of the tail."""
-    planning_temp: int
-    """Bytes that planning takes beside the tail."""
     arena: int
     """Bytes of the arena."""
     instructions: int
@@ -223,7 +221,6 @@ def _plan_and_count(
     return Evaluation(
         arena.head,
         arena.tail,
-        arena.planning_temp,
         arena.arena,
         latency.instructions,
         bottleneck,

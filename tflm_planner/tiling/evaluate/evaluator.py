@@ -113,7 +113,7 @@ class Evaluator:
 
     def evaluate(self, request: EvaluationRequest) -> Evaluation | None:
         """The evaluation; None where the candidate is impossible. For an interval: its head, and
-        what it adds to tail, planning memory and instructions of the untiled interval."""
+        what it adds to the tail and the instructions of the untiled interval."""
         return self.evaluate_family([request])[0]
 
     def evaluate_family(self, requests: Sequence[EvaluationRequest]) -> list[Evaluation | None]:
@@ -141,6 +141,5 @@ def _relative_to(evaluation: Evaluation, untiled: Evaluation) -> Evaluation:
     return replace(
         evaluation,
         tail=evaluation.tail - untiled.tail,
-        planning_temp=evaluation.planning_temp - untiled.planning_temp,
         instructions=evaluation.instructions - untiled.instructions,
     )

@@ -105,7 +105,7 @@ class HotspotTiles:
             candidate = self.candidate_of(order.optimistic)
             if candidate is not None:
                 yield candidate
-            if self._work > self._budget.hotspot_orders_work:
+            if self._work > self._budget.hotspot_work:
                 return
 
     def candidate_of(self, contracted: ContractedOrder) -> Candidate | None:

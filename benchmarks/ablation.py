@@ -1,0 +1,314 @@
+"""What each tuning constant of the search buys: halved, doubled and off, on several networks.
+
+    python benchmarks/ablation.py MODELS... --results FILE [--only FIELDS]
+    python benchmarks/ablation.py --results FILE --table          # of the results that there are
+
+Every row is a search with one field of `SearchBudget` changed, beside the search as it is:
+
+    arena      of the best tiling, by the plan that the search made; nothing is run on a runtime
+    operators  that evaluations planned, as budgets count them, but without what another interval
+               with an equal evaluation made unnecessary
+    seconds    of processor time, in one process
+
+Searches of one network ask for mostly the same evaluations. Each is made once; another search that
+asks for it is charged the seconds that it took. So a row costs little, and its seconds do not
+depend on how busy the machine was meanwhile. A field that the default search of a network never
+reads is left out for that network. FILE (one JSON object a line) is continued where it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from tflm_planner.memory.allocators import compiling
+from tflm_planner.support.errors import PlannerError
+from tflm_planner.tflm.target_kernels import kernels_of
+from tflm_planner.tflm.targets import load_target
+from tflm_planner.tiling import permissions
+from tflm_planner.tiling.budget import SearchBudget
+from tflm_planner.tiling.evaluate.evaluator import Evaluator, RequestFamily
+from tflm_planner.tiling.evaluate.workers import Job, Workers
+from tflm_planner.tiling.options import TilingOptions, TilingResult
+from tflm_planner.tiling.segments import added_work
+
+TARGET = "cortex-m4/cmsis-nn"
+MODES = ("tiles", "loops")
+"""Without new operators; with all."""
+Change = tuple[str, str]
+"""A field, and what it is changed to."""
+AS_IT_IS: Change = ("", "as it is")
+NEVER = 1 << 40
+
+OFF: dict[str, dict[str, Any]] = {
+    "branches": {"no branches": 0},
+    "patch_stages": {"no patch stages": 0},
+    "unbound_retries": {"no retries": 0},
+    "backward_part_counts": {"no backward tiles": ()},
+    "least_neighbours": {"no neighbours": NEVER},
+    "hotspot_orders": {"no hotspots": 0},
+    "finalists": {"no careful planning": 0},
+    "large_model": {"every model is small": NEVER, "every model is large": 0},
+    "segmentation_share": {"0": 0.0, "1": 1.0},
+    "several_orders_model": {"one order": 0},
+    "variants_segment": {"one way": 0},
+    "segmentations_without_gain": {"never": NEVER},
+    "parts_without_gain": {"never": NEVER},
+    "hotspot_finer_tiles": {"none": NEVER},
+}  # fmt: skip
+"""Field -> what it is called -> the value that turns a step off, or a rule."""
+NOT_SHOWN = frozenset({"jobs_before_processes", "child_poll_seconds", "same_firmware_time_share"})
+"""Fields that change nothing in one process without a time limit."""
+
+
+def variants(name: str, value: Any) -> dict[str, Any]:
+    """What a field is changed to, by names for the table."""
+    changed: dict[str, Any] = {}
+    if isinstance(value, tuple):
+        changed = _of_tuple(value)
+    elif isinstance(value, float):
+        limit = 1.0 if value < 1 else math.inf
+        changed = {"halved": value / 2, "doubled": min(value * 2, limit)}
+    else:
+        changed = {"halved": value // 2, "doubled": value * 2}
+    changed |= OFF.get(name, {})
+    return {text: new for text, new in changed.items() if new != value}
+
+
+def _of_tuple(value: tuple[Any, ...]) -> dict[str, Any]:
+    """Shares are halved and doubled, but for the last, which is 1; of counts to try some are
+    left out."""
+    if value[-1] == 1.0:
+        halved = tuple(v / 2 for v in value[:-1])
+        return {
+            "halved": (*halved, 1.0),
+            "doubled": (*(min(2 * v, 1.0) for v in value[:-1]), 1.0),
+        }
+    half = len(value) // 2 or 1
+    return {
+        "every second": value[::2],
+        "first half": value[:half],
+        "second half": value[half:],
+    }
+
+
+@dataclass
+class Memory:
+    """What searches of one network worked out, with the seconds that it took."""
+
+    known: dict[Hashable, tuple[Any, float]] = field(default_factory=dict[Hashable, Any])
+    plain_seconds: dict[str, float] = field(default_factory=dict[str, float])
+    """Of the default search, by modes."""
+    charged: float = 0.0
+    """Seconds of what this search did not work out again."""
+    operators: int = 0
+    """Operators that the evaluations of this search planned."""
+
+    def recall(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What is known for this key; worked out where nothing is."""
+        if key in self.known:
+            result, seconds = self.known[key]
+            self.charged += seconds
+            return result
+        started = time.process_time()
+        result = make()
+        self.known[key] = result, time.process_time() - started
+        return result
+
+
+class RecallingWorkers(Workers):
+    """Workers that share what they work out with other searches of the same network."""
+
+    def __init__(self, data: bytes, options: TilingOptions, memory: Memory) -> None:
+        super().__init__(data, options)
+        self._memory, budget = memory, options.search_budget
+        # Read by what is estimated for intervals and hotspots. Not noted as read by the search.
+        values = {f.name: object.__getattribute__(budget, f.name) for f in fields(SearchBudget)}
+        parts = ("part", "interval", "narrow", "loop_rows", "large", "hotspot", "contracted")
+        self._estimate_key = tuple(
+            repr(value) for name, value in values.items() if any(part in name for part in parts)
+        )
+        order = ("order", budget.schedule_states)
+        self.evaluator.order = memory.recall(order, lambda: Evaluator(data, options).order)
+
+    def run(self, jobs: Sequence[Job[Any]]) -> list[Any]:
+        """The result of each job."""
+        return [self._memory.recall(self._key(job), lambda job=job: self._run(job)) for job in jobs]
+
+    def _run(self, job: Job[Any]) -> Any:
+        return job.run(self.evaluator)
+
+    def _key(self, job: Job[Any]) -> Hashable:
+        if not isinstance(job, RequestFamily):
+            return job, self._estimate_key
+        for request in job.requests:
+            first, end = request.interval or (0, len(self.evaluator.model.main.ops))
+            self._memory.operators += end - first + sum(map(added_work, request.candidate.regions))
+        return tuple(map(self.key, job.requests))
+
+
+class ObservedBudget(SearchBudget):
+    """A budget that notes which of its fields are read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        """The value of a field, or a method."""
+        READ.add(name)
+        return super().__getattribute__(name)
+
+
+READ: set[str] = set()
+"""Fields that a search with an `ObservedBudget` has read."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One search."""
+
+    model: str
+    mode: str
+    change: Change
+    arena: int
+    slower: float
+    evaluated: int
+    operators: int
+    seconds: float
+    plain_seconds: float
+    """Of the default search, in the same process."""
+
+    @staticmethod
+    def read(line: str) -> Row:
+        """A row of a file."""
+        values = json.loads(line)
+        return Row(**{**values, "change": tuple(values["change"])})
+
+    def line(self) -> str:
+        """The row as a line of a file."""
+        return json.dumps(vars(self))
+
+
+def searched(path: Path, change: Change, budget: SearchBudget, memory: Memory) -> Iterator[Row]:
+    """The rows of one search with all operators, which begins with the one without new ones."""
+    kernels = kernels_of(load_target(TARGET))
+    options = TilingOptions(kernels, kernels.input_overlaps_of, new_kinds=None)
+    options = replace(options, search_budget=budget)
+    memory.charged, memory.operators = 0.0, 0
+    started = time.process_time()
+    ended: list[tuple[int, float]] = []
+    search = permissions.search_tiles
+
+    def and_count(*given: Any) -> TilingResult:
+        result = search(*given)
+        results.append(result)
+        ended.append((memory.operators, time.process_time() - started + memory.charged))
+        return result
+
+    results: list[TilingResult] = []
+    with (
+        mock.patch.object(permissions, "Workers", partial(RecallingWorkers, memory=memory)),
+        mock.patch.object(permissions, "search_tiles", and_count),
+    ):
+        results.append(permissions.search_by_permission(path.read_bytes(), options).result)
+    del results[1]  # what the second search found; the result has the first one's too
+    for mode, result, (operators, seconds) in zip(MODES, results, ended, strict=True):
+        best = result.best
+        seconds = round(seconds, 2)
+        yield Row(
+            path.stem, mode, change, best.arena, round(best.overhead - 1, 4), result.evaluated,
+            operators, seconds, memory.plain_seconds.setdefault(mode, seconds),
+        )  # fmt: skip
+
+
+def rows_of(
+    path: Path, wanted: Callable[[Change], bool], done: set[tuple[str, Change]]
+) -> Iterator[Row]:
+    """The rows of one network that are wanted and not done, the default search's first."""
+    plain, memory = SearchBudget(), Memory()
+    READ.clear()
+    rows = list(searched(path, AS_IT_IS, ObservedBudget(), memory))
+    read = {*READ}
+    yield from rows if (path.stem, AS_IT_IS) not in done else ()
+    for f in fields(SearchBudget):
+        if f.name not in read or f.name in NOT_SHOWN:
+            continue
+        for text, value in variants(f.name, getattr(plain, f.name)).items():
+            change = f.name, text
+            if wanted(change) and (path.stem, change) not in done:
+                yield from searched(path, change, replace(plain, **{f.name: value}), memory)
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """Markdown: for each change and mode the arena beside the default's, operators and seconds."""
+    plain = {(r.model, r.mode): r for r in rows if r.change == AS_IT_IS}
+    yield "| constant | changed | mode | arena, mean | arenas that differ | operators | seconds |"
+    yield "|---|---|---|---|---|---|---|"
+    changes = dict.fromkeys(r.change for r in rows if r.change != AS_IT_IS)
+    order = [f.name for f in fields(SearchBudget)]
+    for change in sorted(changes, key=lambda c: order.index(c[0]) if c[0] in order else -1):
+        for mode in MODES:
+            own = [r for r in rows if r.change == change and r.mode == mode]
+            own = [r for r in own if (r.model, mode) in plain]
+            if own:
+                yield _table_row(change, mode, own, [plain[r.model, mode] for r in own])
+
+
+def _table_row(change: Change, mode: str, own: Sequence[Row], before: Sequence[Row]) -> str:
+    ratios = [r.arena / p.arena for r, p in zip(own, before, strict=True)]
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    moved = sorted(zip(ratios, own, strict=True), key=lambda pair: -abs(pair[0] - 1))
+    told = ", ".join(
+        f"{r.model} {_per_cent(ratio)}" for ratio, r in moved if abs(ratio - 1) >= 0.0005
+    )
+    operators = sum(r.operators for r in own) / max(sum(p.operators for p in before), 1)
+    seconds = sum(r.seconds for r in own) / sum(r.plain_seconds for r in own)
+    name, text = change
+    return (
+        f"| `{name}` | {text} | {mode} | {_per_cent(mean)} | {told or 'none'} ({len(own)}) "
+        f"| x {operators:.2f} | x {seconds:.2f} |"
+    )
+
+
+def _per_cent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.2f} %"
+
+
+def main() -> None:
+    """Search, and print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("models", nargs="*", type=Path)
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--only", nargs="*", default=[], metavar="FIELD")
+    parser.add_argument("--skip", nargs="*", default=[], metavar="CHANGE", help="say: doubled")
+    parser.add_argument("--table", action="store_true", help="search nothing")
+    given = parser.parse_args()
+    lines = given.results.read_text().splitlines() if given.results.exists() else []
+    rows = [Row.read(line) for line in lines]
+    done = {(r.model, r.change) for r in rows}
+
+    def wanted(change: Change) -> bool:
+        return (not given.only or change[0] in given.only) and change[1] not in given.skip
+
+    compiling.start(permissions.COMPILED)
+    compiling.ready(permissions.COMPILED, permissions.Stop(), print)
+    for path in () if given.table else given.models:
+        started = time.monotonic()
+        try:
+            for row in rows_of(path, wanted, done):
+                rows.append(row)
+                with given.results.open("a") as file:
+                    file.write(row.line() + "\n")
+        except PlannerError as error:
+            print(f"{path}: {error}", flush=True)
+        print(f"{path}: {time.monotonic() - started:.0f} s", flush=True)
+    print("\n".join(table(rows)))
+
+
+if __name__ == "__main__":
+    main()
