@@ -1,7 +1,7 @@
 """What a pass is: a frozen dataclass whose fields are its options.
 
 A pass decides what is legal; which pass runs where is the search's choice. It changes the model
-through `rewriter` alone and returns notes: what it did, or why it did not.
+through `model.edit` and `model.draft` alone, and returns notes: what it did, or why it did not.
 """
 
 from __future__ import annotations
