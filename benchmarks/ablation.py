@@ -61,7 +61,6 @@ OFF: dict[str, dict[str, Any]] = {
     "several_orders_model": {"one order": 0},
     "variants_segment": {"one way": 0},
     "segmentations_without_gain": {"never": NEVER},
-    "parts_without_gain": {"never": NEVER},
     "hotspot_finer_tiles": {"none": NEVER},
 }  # fmt: skip
 """Field -> what it is called -> the value that turns a step off, or a rule."""
@@ -245,33 +244,48 @@ def rows_of(
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """Markdown: for each change and mode the arena beside the default's, operators and seconds."""
+    """Markdown: changes with which an arena differs from the default's, with operators and seconds
+    beside the default's; then those that change no arena."""
     plain = {(r.model, r.mode): r for r in rows if r.change == AS_IT_IS}
-    yield "| constant | changed | mode | arena, mean | arenas that differ | operators | seconds |"
-    yield "|---|---|---|---|---|---|---|"
-    changes = dict.fromkeys(r.change for r in rows if r.change != AS_IT_IS)
+    rows = [r for r in rows if r.change != AS_IT_IS and (r.model, r.mode) in plain]
+    yield "| constant | changed | mode | networks | arena, mean | arena | operators | seconds |"
+    yield "|---|---|---|---|---|---|---|---|"
+    without: dict[str, list[str]] = {}
     order = [f.name for f in fields(SearchBudget)]
+    changes = dict.fromkeys(r.change for r in rows)
     for change in sorted(changes, key=lambda c: order.index(c[0]) if c[0] in order else -1):
+        own = [r for r in rows if r.change == change]
+        if all(r.arena == plain[r.model, r.mode].arena for r in own):
+            told = f"{change[1]} ({_initials(own)}, x {_seconds(own):.2f})"
+            without.setdefault(change[0], []).append(told)
+            continue
         for mode in MODES:
-            own = [r for r in rows if r.change == change and r.mode == mode]
-            own = [r for r in own if (r.model, mode) in plain]
-            if own:
-                yield _table_row(change, mode, own, [plain[r.model, mode] for r in own])
+            of_mode = [r for r in own if r.mode == mode]
+            yield _table_row(change, mode, of_mode, [plain[r.model, mode] for r in of_mode])
+    yield "\nNo arena differs, with these networks and seconds:\n"
+    for name, told in without.items():
+        yield f"- `{name}`: {', '.join(told)}"
+
+
+def _initials(rows: Sequence[Row]) -> str:
+    """The networks by their first letters."""
+    return "".join(dict.fromkeys(r.model[0].upper() for r in rows))
+
+
+def _seconds(rows: Sequence[Row]) -> float:
+    return sum(r.seconds for r in rows) / max(sum(r.plain_seconds for r in rows), 0.01)
 
 
 def _table_row(change: Change, mode: str, own: Sequence[Row], before: Sequence[Row]) -> str:
     ratios = [r.arena / p.arena for r, p in zip(own, before, strict=True)]
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
     moved = sorted(zip(ratios, own, strict=True), key=lambda pair: -abs(pair[0] - 1))
-    told = ", ".join(
-        f"{r.model} {_per_cent(ratio)}" for ratio, r in moved if abs(ratio - 1) >= 0.0005
-    )
+    told = ", ".join(f"{r.model} {_per_cent(ratio)}" for ratio, r in moved if ratio != 1)
     operators = sum(r.operators for r in own) / max(sum(p.operators for p in before), 1)
-    seconds = sum(r.seconds for r in own) / sum(r.plain_seconds for r in own)
     name, text = change
     return (
-        f"| `{name}` | {text} | {mode} | {_per_cent(mean)} | {told or 'none'} ({len(own)}) "
-        f"| x {operators:.2f} | x {seconds:.2f} |"
+        f"| `{name}` | {text} | {mode} | {_initials(own)} | {_per_cent(mean)} | {told or '='} "
+        f"| x {operators:.2f} | x {_seconds(own):.2f} |"
     )
 
 

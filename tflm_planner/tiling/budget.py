@@ -20,117 +20,140 @@ from fractions import Fraction
 class SearchBudget:
     """Every tuning constant of the search, with the reason for it.
 
-    "Not measured" means that nobody recorded what another value would cost or gain. Unless a field
-    says otherwise, work and sizes of models are counted in operators.
+    Work and sizes of models are counted in operators. What other values cost was measured on up to
+    five networks by `benchmarks/ablation.py` (docs/search.md, "Ablations"): I is issue_2513, K
+    kws_ref_model, V vww_96_int8, P pretrainedResnet_quant, D darts; "own" without new operators,
+    "all" with them. "Not measured" means that none of the five shows what another value would cost,
+    or that nobody looked.
     """
 
     # --- work of a whole search ---
 
     search_work: int = 24_000
-    """Work of one search of segments, in all its modes. Not measured."""
+    """Work of one search of segments, in all its modes. Halved or doubled: nothing on I and K,
+    which leave 19,844 and 20,241; larger networks not measured."""
     same_firmware_work: int = 10_000
     """Work of the search without new operators: the search with all operators comes across most of
-    the same tilings. Not measured."""
+    the same tilings. Halved: nothing on I and K, 0.93 of the seconds on K; doubled: nothing."""
     same_firmware_work_large: int = 5_000
     """The same for a large model, where every evaluation takes long. Not measured."""
     same_firmware_time_share: float = 0.4
     """Share of a time limit for the search without new operators. Not measured."""
     large_model: int = 120
     """A model with more operators is large: only some of its intervals are estimated, irregular
-    parts are looked for, and child processes start at once. Not measured."""
+    parts are looked for, and child processes start at once. 0: I own +70 %, K all +6 %, V own +0.8
+    %. Halved, doubled: nothing on I and K, which are small either way."""
 
     # --- shares of the work that is left, one for each mode ---
 
     mode_shares: tuple[float, ...] = (0.1, 0.6, 0.5, 1.0)
     """Bound tiles, bound tiles and loops, unbound tiles, unbound tiles and loops; two modes take
-    the last two, three all but the third. The first mode mostly gives the others something to
-    beat. Not measured."""
+    the last two, three all but the third. The first mode mostly gives the others something to beat.
+    Halved or doubled: nothing on I and K, which do not spend them."""
     shares_without_copies: tuple[float, ...] = (0.85, 1.0)
     """Bound and unbound tiles where no copy is allowed: one can only hope that a plan makes all
-    unbound views free, so that mode gets little. Not measured."""
+    unbound views free, so that mode gets little. Halved or doubled: nothing on I and K."""
     segmentation_share: float = 0.75
-    """Share of a mode's work for segmentations; the rest is for neighbours. Not measured."""
+    """Share of a mode's work for segmentations; the rest is for neighbours. 0: I own +560 %, V own
+    +42 %, K all +6 %; halved, or 1: nothing on I and K."""
     patch_share: float = 0.1
-    """Share of the work that is left for patch stages: they seldom win. Not measured."""
+    """Share of the work that is left for patch stages: they seldom win. Halved or doubled: nothing
+    on I and K."""
 
     # --- which intervals are estimated, and in how many parts ---
 
     part_counts: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96)
     """Part counts to estimate. Between the first and the last of them, those that divide the axis
-    are estimated too: equal steps are a multiple of 16 bytes for some, and only then views."""
+    are estimated too: equal steps are a multiple of 16 bytes for some, and only then views. Without
+    those above 10: I own +70 %; without those below 12: K all +6 %. Every second: K own -3 %,
+    nothing else on I and K, 0.6 of the seconds on K."""
     coarse_part_counts: tuple[int, ...] = (2, 4, 6, 8, 12, 16, 24, 32, 48)
     """The same for large models; neighbours of a candidate try the counts between. Not measured."""
     coarse_part_counts_kept_halo: tuple[int, ...] = (2, 4, 8, 16, 32)
     """The same where halos are kept: these estimates take longer. Not measured."""
-    parts_without_gain: int = 2
-    """Part counts in a row that lower no head, after which larger ones are skipped. Not
-    measured."""
     interval_operators: int = 14
-    """The longest interval from anywhere: longer ones recompute more than they save. Not
-    measured."""
+    """The longest interval from anywhere: longer ones recompute more than they save. Halved:
+    nothing on I and K; doubled: nothing on I."""
     far_interval_operators: int = 90
-    """The longest interval between two narrow positions: cells with several branches. Not
-    measured."""
+    """The longest interval between two narrow positions: cells with several branches. Halved:
+    nothing on I and K; larger networks not measured."""
     narrow_starts: int = 14
-    """Narrow positions before a narrow end at which intervals start. Not measured."""
+    """Narrow positions before a narrow end at which intervals start. Halved: nothing on I and K;
+    larger networks not measured."""
     loop_rows: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16)
-    """Rows a turn of a loop that are estimated; the first vain one is the last. Not measured."""
+    """Rows a turn of a loop that are estimated; the first vain one is the last. Without 1 to 4: I
+    all +51 %; every second: nothing on I and K."""
 
     # --- segmentations ---
 
     instruction_steps: int = 200
-    """Steps in which the dynamic program counts instructions: half a per cent of those allowed."""
+    """Steps in which the dynamic program counts instructions: half a per cent of those allowed.
+    Halved: nothing on I and K."""
     head_caps: int = 48
-    """Caps on the head that are looked at in one round, about. Not measured."""
+    """Caps on the head that are looked at in one round, about. Halved: nothing on I and K."""
     segmentations_at_once: int = 2
-    """Segmentations that are offered together, so that two processes have work. Not measured."""
+    """Segmentations that are offered together, so that two processes have work. 1 or 4: nothing on
+    I."""
     promise_tolerance: int = 100
-    """A promise counts as broken when a model needs more by one part in so many. Not measured."""
+    """A promise counts as broken when a model needs more by one part in so many. Halved or doubled:
+    nothing on I."""
     branches: int = 24
-    """Segmentations looked for without a segment of one that broke its promise. Not measured."""
+    """Segmentations looked for without a segment of one that broke its promise. 0: D all +0.9 %, V
+    all +0.3 %, K own -3 %, nothing on P."""
     batch: int = 24
-    """Segments or neighbours that are evaluated in one round at most. Not measured."""
+    """Segments or neighbours that are evaluated in one round at most. Halved or doubled: nothing on
+    I."""
     variants_segment: int = 300
-    """A segment with more operators, once tiled, is evaluated in one way only. Not measured."""
+    """A segment with more operators, once tiled, is evaluated in one way only. 0: D all +2 %,
+    nothing on I, K and V."""
 
     # --- whole models ---
 
     several_orders_model: int = 800
-    """A larger tiled model is evaluated in one order, and its neighbours are not. Not measured."""
+    """A larger tiled model is evaluated in one order, and its neighbours are not. 0: P own +1.6 %,
+    K all +1.4 %, nothing on I, V and D, for 0.4 to 0.6 of the seconds on all but D."""
     unbound_retries: int = 4
-    """Best models with bound views that are evaluated with unbound ones too. Not measured."""
+    """Best models with bound views that are evaluated with unbound ones too. 0: K all +0.4 %,
+    nothing on I, V, P and D; 2 or 8: nothing on I."""
     least_neighbours: int = 6
-    """With work for fewer neighbours than this, none is evaluated: one in dozens helps."""
+    """With work for fewer neighbours than this, none is evaluated: one in dozens helps. Without any
+    neighbours: P own +1.4 %, K all +1.4 %, nothing on I, V and D, for 0.4 to 0.6 of the seconds on
+    all but D."""
     neighbour_steps: tuple[int, ...] = (-2, -1, 1, 2)
-    """By how much a neighbour's ends, part counts and rows differ. Not measured."""
+    """By how much a neighbour's ends, part counts and rows differ. Only -2 and -1, only 1 and 2,
+    only -2 and 1: nothing on I, for 0.6 to 0.9 of the seconds."""
     backward_part_counts: tuple[int, ...] = (4, 8, 16)
-    """Part counts of a single operator that is tiled backward. Not measured."""
+    """Part counts of a single operator that is tiled backward. None are looked at on I, K and V;
+    they keep a chain of six windows in its place (tests/tiling/test_backward_tiles.py)."""
     backward_operators: int = 12
     """Operators of a chain that are tiled backward, one at a time. Not measured."""
     patch_sides: tuple[tuple[int, int], ...] = (
         (2, 2), (3, 3), (4, 4), (5, 5), (1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (2, 16),
     )  # fmt: skip
-    """Parts of rows and of columns of a patch stage. Not measured."""
+    """Parts of rows and of columns of a patch stage. Every second, either half: nothing on I."""
     patch_stages: int = 8
-    """Patch stages that are evaluated. Not measured."""
+    """Patch stages that are evaluated. 0: nothing on I, K, V and D; without patches of any kind a
+    low image with wide windows needs 1.6 times the bytes (tests/tiling/test_patches.py)."""
     patch_stage_operators: int = 1_200
-    """The largest patch stage that is evaluated, once tiled. Not measured."""
+    """The largest patch stage that is evaluated, once tiled. Halved or doubled: nothing on I."""
     finalists: int = 4
-    """Whole models that are planned with care at the end. Not measured."""
+    """Whole models that are planned with care at the end. 0: P own +0.8 %, nothing on I, K, V and
+    D, for 0.86 to 0.99 of the seconds."""
     careful_work: int = 1_200
-    """Work of planning with care, after the first model. Not measured."""
+    """Work of planning with care, after the first model. Halved or doubled: nothing on I."""
     careful_model: int = 600
     """The largest model planned with care: larger ones take seconds for less than a per cent."""
 
     # --- when a step that gains nothing ends ---
 
     least_gain: int = 200
-    """A gain is at least one part in so many of the best bytes. Not measured."""
+    """A gain is at least one part in so many of the best bytes. Halved or doubled: nothing on I."""
     segmentations_without_gain: int = 8
-    """Segmentations in a row without gain that end a mode. Not measured."""
+    """Segmentations in a row without gain that end a mode. Halved: nothing on I; never: nothing on
+    I and V, 1.26 of the seconds on V all."""
     attempts_without_gain: int = 2
     """Models whose neighbours all bring no gain, and orders around hotspots without gain, that end
-    the step. Not measured."""
+    the step. 1: nothing on I, 0.63 of the seconds; 4: nothing on I."""
 
     # --- hotspots of irregular graphs ---
 
@@ -145,7 +168,8 @@ class SearchBudget:
     hotspot_halo_share: int = 4
     """Halos may come to one part in so many of the assumed bytes at best. Not measured."""
     hotspot_orders: int = 4
-    """Most promising orders whose hotspots are evaluated in tiles. Not measured."""
+    """Most promising orders whose hotspots are evaluated in tiles. 0: nothing on D, 0.87 of the
+    seconds; NASNet-like networks, for which it was made, not measured."""
     hotspot_work: int = 12_000
     """Work of one hotspot in all its part counts; and of all hotspots, after which no further
     order is looked at. Not measured."""
@@ -164,7 +188,8 @@ class SearchBudget:
 
     schedule_states: int = 60_000
     """States of the search for the order of the linear schedule, which is made once. Fewer find no
-    better order than the file's in some networks, and segments of such an order are in vain."""
+    better order than the file's in some networks, and segments of such an order are in vain. Halved
+    or doubled: nothing on I."""
     contracted_order_states: int = 5_000
     """States of the search for an order of contracted regions: it mostly ends long before."""
     beam_steps: int = 12

@@ -145,8 +145,8 @@ class _IntervalEstimates:
                     yield estimate
 
     def _with_falling_head(self, axis: int, policy: HaloPolicy) -> Iterator[TileEstimate]:
-        """Estimates with more and more parts, as long as that lowers the head: every part adds to
-        tail and instructions."""
+        """Estimates with more and more parts, those that lower the head: every part adds to tail
+        and instructions."""
         size = (self.schedule.ops[self.end - 1].outputs[0].shape or ())[axis]
         part_counts = [n for n in self._part_counts(size, policy) if n <= size]
         limits = EstimateLimits(self._most_tail, self.limits.allowed_instructions)
@@ -156,16 +156,12 @@ class _IntervalEstimates:
                 self.schedule, self.end, axis, part_counts, self.firsts, limits, policy
             )
         }
-        lowest, vain = dict.fromkeys(self.firsts, _NO_LIMIT), dict.fromkeys(self.firsts, 0)
+        lowest = dict.fromkeys(self.firsts, _NO_LIMIT)
         for parts, first in product(part_counts, sorted(self.firsts, reverse=True)):
             estimate = estimates.get((first, parts))
-            if vain[first] >= self._budget.parts_without_gain:
-                continue
-            if estimate is None or estimate.head >= lowest[first]:
-                vain[first] += 1
-                continue
-            lowest[first], vain[first] = estimate.head, 0
-            yield estimate
+            if estimate is not None and estimate.head < lowest[first]:
+                lowest[first] = estimate.head
+                yield estimate
 
     def _part_counts(self, size: int, policy: HaloPolicy) -> list[int]:
         """Part counts for an axis of this size."""
