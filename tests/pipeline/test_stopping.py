@@ -174,7 +174,7 @@ posix_only = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="re
 
 @needs_tflm
 @posix_only
-@pytest.mark.parametrize("moment", ["ordering", "sketching", "planned with care", "packing"])
+@pytest.mark.parametrize("moment", ["ordering", "estimating", "planned with care", "packing"])
 @pytest.mark.parametrize("everyone", [True, False])
 def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, moment: str, everyone: bool) -> None:
     page = tmp_path / "page.html"

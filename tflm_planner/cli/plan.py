@@ -184,13 +184,13 @@ class PlanArguments:
 
     def _permission(self) -> TilePermission:
         from tflm_planner.pipeline import api
-        from tflm_planner.pipeline.by_hand import by_hand
+        from tflm_planner.pipeline.by_hand import parse_regions
 
         return api.TilePermission(
             self.overhead,
             dialect=not self.portable,
             new_kinds=operator_kinds(self.ops),
-            by_hand=by_hand(self.patch, self.split or (), self.loop or ()),
+            by_hand=parse_regions(self.patch, self.split or (), self.loop or ()),
             inexact=self.allow_inexact,
             method=_one_of("search", self.search),
             objective=_one_of("objective", self.objective),

@@ -133,8 +133,8 @@ def stream_input_command(given: StripArguments) -> None:
             )
         on = options.search.kernels.target
         if given.as_json:
-            print_json(streamed_to_json(made.found, made.before, on, made.verdict, made.stopped))
+            print_json(streamed_to_json(made.pair, made.before, on, made.verdict, made.stopped))
         elif not given.quiet:
             typer.echo(f"{given.source} -> {given.front} + {given.back}  for {on.id}")
-            for line in render_streamed(made.found, made.before, on, made.verdict, made.stopped):
+            for line in render_streamed(made.pair, made.before, on, made.verdict, made.stopped):
                 typer.echo(line)

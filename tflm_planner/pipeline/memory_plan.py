@@ -8,24 +8,22 @@ the operators then stay as they were.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
 
-from tflm_planner.memory.allocators import NAMES, Solution, best_of
+from tflm_planner.memory.allocators import Solution, best_of
 from tflm_planner.memory.allocators.packing import pack
 from tflm_planner.memory.bounds import live_bound
-from tflm_planner.memory.order import Dag, Method, OrderResult, best_order
+from tflm_planner.memory.order import Dag, OrderResult, best_order
 from tflm_planner.memory.problem import Overlap, Plan, Problem
 from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
-from tflm_planner.support.errors import UnsoundPlanError, UsageError
+from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.support.garbage import no_collection
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.liveness import (
-    InputOverlapRule,
     Timeline,
     loop_aliases,
-    no_input_overlaps,
     planning_problem,
     timeline,
     view_aliases,
@@ -33,67 +31,19 @@ from tflm_planner.tflm.liveness import (
 )
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import taken_input_overlaps
-from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dilate import Dilate, Undilate, dilatable
 from tflm_planner.transforms.normalize import Normalize, entry_graphs
 from tflm_planner.transforms.reorder import OrderProblem, OrderSearch, Reorder, order_problems
-from tflm_planner.transforms.schedules import PlanRecipe, quick_order
+from tflm_planner.transforms.schedules import quick_order
 
 Progress = Callable[[str], None]
-Stripping = Literal["nothing", "unread", "unread by TFLM"]
-"""What is dropped from a file: nothing, what no runtime reads, or what TFLM does not read."""
 
 _LARGE = 1_500
 """Operators of a model that was planned before, beyond which nothing else is looked for: minutes
 of search for an order and a packing found nothing in models of thousands of tiles."""
 _STATES = 60_000
 """Of the search for an order of a model that was planned before."""
-ORDERS: tuple[str, ...] = get_args(Method)
-ALLOCATORS = NAMES
-
-
-@dataclass(frozen=True)
-class MemoryOptions:
-    """order: one of ORDERS. allocator: one of ALLOCATORS. time_limit: seconds for all searching,
-    tiles included; None: until everything is tried, which is counted, so that the same comes out
-    on any machine. effort: of exact packing, relative to the usual one.
-    seed: of every random choice. machine: the target; its scratch and contracts. overlap:
-    whether results may overlap operands where the target's contracts allow it. dilate: whether
-    1x1 convolutions may be dilated for that (`transforms.dilate`). bind_views: whether views must
-    be taken (SLICE and CONCATENATION then copy onto themselves, and the dialect drops them).
-    states: (input, output) of the main graph, by position: the output is laid over the input, so
-    that the next invoke finds there what this one left. strip: what is dropped from the file in
-    the end (`finishing`). recipe: of a plan to begin with, so that none comes out that is worse;
-    it needs no time."""
-
-    order: Method = "best"
-    allocator: str = "best"
-    time_limit: float | None = None
-    seed: int = 0
-    kernels: TargetKernels = field(default_factory=kernels_of)
-    overlap: bool = True
-    dilate: bool = False
-    bind_views: bool = False
-    states: tuple[tuple[int, int], ...] = ()
-    strip: Stripping = "nothing"
-    recipe: PlanRecipe | None = None
-    effort: float = 1.0
-
-    @property
-    def input_overlaps_of(self) -> InputOverlapRule:
-        """Which results may overlap operands, as far as it is wanted."""
-        return self.kernels.input_overlaps_of if self.overlap else no_input_overlaps
-
-    def __post_init__(self) -> None:
-        if self.order not in ORDERS:
-            raise UsageError(f"order {self.order!r} is unknown; choose from {', '.join(ORDERS)}")
-        if self.allocator not in ALLOCATORS:
-            raise UsageError(
-                f"allocator {self.allocator!r} is unknown; choose from {', '.join(ALLOCATORS)}"
-            )
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise UsageError(f"time limit {self.time_limit} is not a positive number of seconds")
 
 
 @dataclass(frozen=True)
@@ -153,21 +103,25 @@ def plan_memory(
         return _plan_memory(model, options, on_progress or silent, stop)
 
 
-def _plan_memory(model: Model, options: MemoryOptions, say: Progress, stop: Stop) -> MemoryPlan:
+def _plan_memory(
+    model: Model, options: MemoryOptions, report_progress: Progress, stop: Stop
+) -> MemoryPlan:
     notes = tuple(run(model, Normalize()))
     file_order = _orders(model)
     frames = order_problems(model, options.kernels.scratch_of)
-    begun = _from_recipe(model, options, frames, notes) if options.recipe else None
-    if begun is not None and (begun[0].is_least or len(model.main.ops) > _LARGE or stop.is_over):
-        best, wanted = begun
+    by_recipe = _from_recipe(model, options, frames, notes) if options.recipe else None
+    if by_recipe is not None and (
+        by_recipe[0].is_least or len(model.main.ops) > _LARGE or stop.is_over
+    ):
+        best, wanted = by_recipe
     else:
         _apply(model, file_order)
-        best, wanted = _best_order(model, options, frames, notes, say, stop)
-    if begun is not None and begun[0].head < best.head:
-        best, wanted = begun
+        best, wanted = _best_order(model, options, frames, notes, report_progress, stop)
+    if by_recipe is not None and by_recipe[0].head < best.head:
+        best, wanted = by_recipe
     _apply(model, wanted)
     if options.dilate and options.overlap:
-        best = _try_dilation(best, options, say, stop)
+        best = _try_dilation(best, options, report_progress, stop)
     if options.states:
         return _check_states(best, options)
     return best if options.bind_views else _no_worse(best, file_order, options)
@@ -184,14 +138,14 @@ def _from_recipe(
     """What the recipe comes to, with its order. Puts the model into it."""
     recipe = options.recipe
     assert recipe is not None
-    found = _order(model, options, frames, quick_order(recipe.schedule))
+    order = _order(model, options, frames, quick_order(recipe.schedule))
     line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
     problem = planning_problem(line, options.input_overlaps_of)
     plan = pack(problem, _required(line, model, options), recipe.rounds)
     height, bound = plan.height(problem), live_bound(problem)
     solution = Solution(plan, height, bound, height <= bound, "local")
-    made = MemoryPlan(model, line, problem, solution, found, _head(line, plan), notes)
-    return made, _orders(model)
+    memory_plan = MemoryPlan(model, line, problem, solution, order, _head(line, plan), notes)
+    return memory_plan, _orders(model)
 
 
 def _best_order(
@@ -199,16 +153,16 @@ def _best_order(
     options: MemoryOptions,
     frames: dict[Graph, OrderProblem],
     notes: tuple[str, ...],
-    say: Progress,
+    report_progress: Progress,
     stop: Stop,
 ) -> tuple[MemoryPlan, dict[Graph, list[Op]]]:
     """The best of the order asked for and its rivals, with that order."""
     file_order = _orders(model)
-    say("ordering operators")
-    found = _order(model, options, frames, stop=stop)
+    report_progress("ordering operators")
+    first = _order(model, options, frames, stop=stop)
     wanted = _orders(model)
     tried = [wanted]
-    best = _plan(model, options, found, notes, say, stop)
+    best = _plan(model, options, first, notes, report_progress, stop)
     for rival_options in _rivals(best, options, stop):
         if _is_known(rival_options, frames, file_order in tried):
             continue
@@ -218,9 +172,9 @@ def _best_order(
         if ordered in tried:
             continue
         tried.append(ordered)
-        rival = _plan(model, options, result, notes, say, stop)
+        rival = _plan(model, options, result, notes, report_progress, stop)
         if rival.head < best.head or (rival.head == best.head and not result.changed):
-            outcome = replace(result, lower_bound=found.lower_bound, optimal=False)
+            outcome = replace(result, lower_bound=first.lower_bound, optimal=False)
             best = replace(rival, order=outcome)
             wanted = ordered
     return best, wanted
@@ -260,15 +214,15 @@ def _no_worse(
 ) -> MemoryPlan:
     """The candidate, or what TFLM itself would do, should luck have been on its side."""
     model = best.model
-    found = {g: list(g.ops) for g in model.graphs}
+    chosen = _orders(model)
     line = best.line
-    if found != file_order:
+    if chosen != file_order:
         _apply(model, file_order)
         line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
     own = placement_of(line)
     head = own.head
     if head >= best.head:
-        _apply(model, found)
+        _apply(model, chosen)
         return best
     problem = planning_problem(line)
     solution = replace(
@@ -279,31 +233,33 @@ def _no_worse(
 
 
 def _try_dilation(
-    best: MemoryPlan, options: MemoryOptions, say: Progress, stop: Stop
+    best: MemoryPlan, options: MemoryOptions, report_progress: Progress, stop: Stop
 ) -> MemoryPlan:
     """The best candidate with 1x1 convolutions dilated where that lowers the head: all at first,
     then only those that use the freedom they got."""
     model = best.model
     everyone = {op for op in model.ops() if dilatable(op)}
     run(model, Dilate(everyone))
-    bold = _plan(model, options, best.order, best.notes, say, stop)
-    trailing = {s.op for s in taken_input_overlaps(bold.line, bold.offsets, options.kernels)}
-    idle = everyone - trailing
+    all_dilated = _plan(model, options, best.order, best.notes, report_progress, stop)
+    overlapping = {
+        s.op for s in taken_input_overlaps(all_dilated.line, all_dilated.offsets, options.kernels)
+    }
+    idle = everyone - overlapping
     run(model, Undilate(idle))
-    frugal = _plan(model, options, best.order, best.notes, say, stop)
-    if frugal.head >= best.head:
+    few_dilated = _plan(model, options, best.order, best.notes, report_progress, stop)
+    if few_dilated.head >= best.head:
         run(model, Undilate(everyone))
         note = "dilating 1x1 convolutions would save nothing; left as they were"
         return replace(best, notes=(*best.notes, note))
     # The order stays, but what bounds it has changed.
     bounds = _order(model, replace(options, order="file"))
     order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
-    notes = (*best.notes, _price(everyone, trailing, options))
-    return replace(frugal, order=order, notes=notes)
+    notes = (*best.notes, _price(everyone, overlapping, options))
+    return replace(few_dilated, order=order, notes=notes)
 
 
-def _price(everyone: set[Op], trailing: set[Op], options: MemoryOptions) -> str:
-    used = everyone & trailing
+def _price(everyone: set[Op], overlapping: set[Op], options: MemoryOptions) -> str:
+    used = everyone & overlapping
     scratch = max((sum(options.kernels.scratch_of(op)) for op in used), default=0)
     return (
         f"{len(used)} 1x1 convolutions got a dilation of 2 (same result): they leave CMSIS-NN's "
@@ -365,7 +321,7 @@ def _plan(
     options: MemoryOptions,
     order: ChosenOrder,
     notes: tuple[str, ...],
-    say: Progress,
+    report_progress: Progress,
     stop: Stop,
 ) -> MemoryPlan:
     line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
@@ -373,16 +329,16 @@ def _plan(
     plain = planning_problem(line)
     full = with_input_overlaps(plain, line, options.input_overlaps_of) if options.overlap else plain
     for problem in (full,) if full is plain or options.recipe else (full, plain):
-        say(f"packing {len(problem.buffers)} buffers")
+        report_progress(f"packing {len(problem.buffers)} buffers")
         solution = best_of(
             problem,
             allocators=(options.allocator,),
             stop=stop,
             effort=options.effort,
-            say=say,
+            say=report_progress,
             seed=options.seed,
             required=_required(line, model, options),
-            on_progress=lambda name, height, bound: say(
+            on_progress=lambda name, height, bound: report_progress(
                 f"packing: {height:,} B with {name}, bound {bound:,} B"
             ),
         )
@@ -401,12 +357,14 @@ def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan
     wanted = loop_aliases(best.line)
     if not wanted or options.bind_views:
         return best
-    found = best_of(best.problem, allocators=("greedy",), seed=options.seed, required=wanted)
-    head = _head(best.line, found.plan)
+    joined = best_of(best.problem, allocators=("greedy",), seed=options.seed, required=wanted)
+    head = _head(best.line, joined.plan)
     if head > best.head:
         return best
-    return replace(best, solution=replace(best.solution, plan=found.plan, height=found.height,
-                                          allocator=found.allocator), head=head)  # fmt: skip
+    solution = replace(
+        best.solution, plan=joined.plan, height=joined.height, allocator=joined.allocator
+    )
+    return replace(best, solution=solution, head=head)
 
 
 def _head(line: Timeline, plan: Plan) -> int:

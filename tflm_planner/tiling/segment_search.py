@@ -84,7 +84,7 @@ class SegmentSearch:
         """Search until nothing is left to evaluate. Raises StoppedError."""
         modes = self._modes()
         for share, mode in zip(self._shares(len(modes)), modes, strict=True):
-            say("tiling: sketching intervals")
+            say("tiling: estimating intervals")
             segmenter = self._segmenter(mode)
             self._work.begin_step(share, self._budget.segmentation_share)
             self._evaluate_segmentations(
@@ -265,7 +265,7 @@ class SegmentSearch:
         those around them, in orders made for that."""
         if not self._is_large:
             return
-        say("tiling: looking for bulges")
+        say("tiling: looking for hotspots")
         hotspots = HotspotTiles(
             self._workers, self._options, self._models, self._allowed_instructions
         )
@@ -277,7 +277,7 @@ class SegmentSearch:
             self._models.add([candidate])
             stop.record(self._models.best.bytes)
             self._hotspots_evaluated = hotspots.evaluated
-            say(f"tiling: {self._models.best.bytes:,} B, {hotspots.evaluated} bulges tried")
+            say(f"tiling: {self._models.best.bytes:,} B, {hotspots.evaluated} hotspots tried")
             if stop.is_due:
                 return
 
