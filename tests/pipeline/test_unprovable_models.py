@@ -30,7 +30,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     def begun(*_: object, **__: object) -> None:
         raise SearchedError
 
-    monkeypatch.setattr(api, "plan_model", begun)
+    monkeypatch.setattr(api.ModelPlanner, "plan", begun)
     monkeypatch.setattr(api, "split_for_rows", begun)
 
 

@@ -20,7 +20,7 @@ from tflm_planner.memory.allocators import compiling
 from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.candidates import plan_model
+from tflm_planner.pipeline.candidates import ModelPlanner
 from tflm_planner.pipeline.inspection import (
     Inspection,
     arena_in,
@@ -136,15 +136,11 @@ def _plan(
     prover = Prover(original, options.verify, report_progress, stop)
     tiles = _provable_tiles(model, options, prover)
     before = inspect_model(model, options.search.kernels)
-    planned, proof = plan_model(
-        *add_lean_pool(original, model, options.search.kernels.target),
-        options.search,
-        tiles,
-        options.budget,
-        prove=prover.prove_model,
-        report_progress=report_progress,
-        stop=stop,
-    )
+    data = original
+    if options.search.kernels.target.lean:
+        data, model = add_lean_pool(model)
+    planner = ModelPlanner(options.search, stop, tiles, options.budget, report_progress)
+    planned, proof = planner.plan(data, model, prover.prove_model)
     check_model_proved(planned, proof)
     outcome = PlanOutcome(
         source="model" if isinstance(source, bytes) else str(source),

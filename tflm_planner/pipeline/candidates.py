@@ -19,6 +19,7 @@ from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.advice import advice
 from tflm_planner.pipeline.by_hand import make_tiling
+from tflm_planner.pipeline.inspection import Inspection
 from tflm_planner.pipeline.memory_plan import Progress, plan_memory, silent
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.pareto import pareto_front
@@ -47,66 +48,109 @@ def leave_unproved(_: object) -> Proof:
     return Proof()
 
 
-def plan_model(
-    original: bytes,
-    model: Model,
-    options: MemoryOptions,
-    permission: TilePermission | None = None,
-    budget: int | None = None,
-    *,
-    prove: ProveModel = leave_unproved,
-    report_progress: Progress = silent,
-    stop: Stop | None = None,
-) -> tuple[PlannedModel, Proof]:
-    """The smallest file that `prove` does not refuse: with tiles, if they are allowed and lower the
-    arena. Where it refuses all, the last one made: the plan without tiles, or what was spelled out.
+@dataclass(frozen=True)
+class ModelPlanner:
+    """Plans models, each by the same options. options: of the plan. stop: may end all searching;
+    what was found until then is made. permission: what tiling may do (None: no tiles). budget:
+    bytes of arena; tiles that keep it may be fewer."""
 
-    `model` is the one in `original`, and is changed. `budget`: bytes of arena; tiles that keep it
-    may be fewer. `stop`: may end all searching; what was found until then is made. Raises
-    UnsoundPlanError where a guard refuses the last file.
-    """
-    refuse_plan(model, options.kernels.target)
-    stop = stop or Stop(options.time_limit)
-    if permission is not None and permission.by_hand:
-        planned = _plan_by_hand(original, permission, options, report_progress, stop)
-        return planned, prove(planned)
-    plain = write_and_check(plan_memory(model, options, report_progress, stop), options)
-    if permission is None:
-        return plain, prove(plain)
-    try:
-        tiling_options = permission.tiling_options(options, budget)
-        results = search_by_permission(original, tiling_options, report_progress, stop)
-    except StoppedError:
-        planned = replace(plain, notes=("no tiles were looked for", *plain.notes))
-        return planned, prove(planned)
-    careful = replace(options, effort=_FINAL_EFFORT)
-    job = _TilingJob(original, plain, permission, careful, budget, report_progress, stop)
-    return _first_proved(job, results, prove)
+    options: MemoryOptions
+    stop: Stop
+    permission: TilePermission | None = None
+    budget: int | None = None
+    report_progress: Progress = silent
+
+    def plan(
+        self, original: bytes, model: Model, prove: ProveModel = leave_unproved
+    ) -> tuple[PlannedModel, Proof]:
+        """The smallest file that `prove` does not refuse: with tiles, if they are allowed and lower
+        the arena. Where it refuses all, the last one made: the plan without tiles, or what was
+        spelled out.
+
+        `model` is the one in `original`, and is changed. Raises UnsoundPlanError where a guard
+        refuses the last file.
+        """
+        refuse_plan(model, self.options.kernels.target)
+        if self.permission is not None and self.permission.by_hand:
+            planned = self._plan_by_hand(original, self.permission)
+            return planned, prove(planned)
+        memory_plan = plan_memory(model, self.options, self.report_progress, self.stop)
+        plain = write_and_check(memory_plan, self.options)
+        if self.permission is None:
+            return plain, prove(plain)
+        return self._plan_with_tiles(original, plain, self.permission, prove)
+
+    def _plan_with_tiles(
+        self, original: bytes, plain: PlannedModel, permission: TilePermission, prove: ProveModel
+    ) -> tuple[PlannedModel, Proof]:
+        tiling_options = permission.tiling_options(self.options, self.budget)
+        try:
+            results = search_by_permission(
+                original, tiling_options, self.report_progress, self.stop
+            )
+        except StoppedError:
+            planned = replace(plain, notes=("no tiles were looked for", *plain.notes))
+            return planned, prove(planned)
+        careful = replace(self, options=replace(self.options, effort=_FINAL_EFFORT))
+        return _first_proved(_TilingJob(original, plain, permission, careful), results, prove)
+
+    def plan_tiling(
+        self, original: bytes, tiling: Tiling, permission: TilePermission
+    ) -> PlannedModel:
+        """The file of a tiling. Raises UsageError or UnsoundPlanError where there can be none."""
+        return plan_tiling(
+            original, tiling, permission, self.options, self.report_progress, self.stop
+        )
+
+    def _plan_by_hand(self, original: bytes, permission: TilePermission) -> PlannedModel:
+        """What was spelled out, whether it pays or not. Of both ways to treat views the one that
+        needs no operator which the firmware may not have, and then the smaller one."""
+        kernels = self.options.kernels
+        tiling = make_tiling(original, permission.by_hand, kernels, permission.inexact)
+        planned: list[PlannedModel] = []
+        for bind_views in (True, False) if permission.dialect else (False,):
+            try:
+                way = replace(tiling, bind_views=bind_views)
+                planned.append(self.plan_tiling(original, way, permission))
+            except (UnsoundPlanError, UsageError):
+                if not planned and not bind_views:
+                    raise
+        source, permitted = read_model(original), permission.new_kinds
+
+        def rank(file: PlannedModel) -> tuple[bool, int]:
+            added = {*new_kinds(source, file.inspection.model)}
+            beyond = permitted is not None and bool(added - permitted)
+            return beyond, file.inspection.arena.arena
+
+        return min(planned, key=rank)
 
 
 @dataclass(frozen=True)
 class _TilingJob:
-    """What tilings were found for. plain: the plan without tiles. options: of the last plan of
+    """What tilings were found for. plain: the plan without tiles. planner: makes the last plan of
     each tiling."""
 
     original: bytes
     plain: PlannedModel
     permission: TilePermission
-    options: MemoryOptions
-    budget: int | None
-    report_progress: Progress
-    stop: Stop
+    planner: ModelPlanner
 
     def plan(self, tiling: Tiling) -> PlannedModel:
         """The file of a tiling."""
-        return plan_tiling(
-            self.original, tiling, self.permission, self.options, self.report_progress, self.stop
-        )
+        return self.planner.plan_tiling(self.original, tiling, self.permission)
+
+    def report_progress(self, message: str) -> None:
+        """Say what is being done."""
+        self.planner.report_progress(message)
 
     def objective_bytes(self, planned: PlannedModel) -> int:
         """The bytes that the search was to lower."""
         arena = planned.inspection.arena
         return arena.arena if self.permission.objective == "arena" else arena.head
+
+    def advice(self, inspection: Inspection) -> list[str]:
+        """What would help next."""
+        return advice(inspection, read_model(self.original), self.planner.options.kernels)
 
 
 @dataclass(frozen=True)
@@ -153,7 +197,7 @@ def _first_proved(
 ) -> tuple[PlannedModel, Proof]:
     """The first tiling that lowers what is to be lowered and is not refused; the plan without
     tiles where there is none."""
-    attempts = _Attempts(results, RefusalCauses(job.original), job.budget)
+    attempts = _Attempts(results, RefusalCauses(job.original), job.planner.budget)
     for tiling in results.result.finalists:
         if attempts.causes.concern(tiling):
             attempts = attempts.skip(tiling)
@@ -183,14 +227,12 @@ def _with_search_notes(
     job: _TilingJob, attempts: _Attempts, tiling: Tiling, tiled: PlannedModel
 ) -> PlannedModel:
     """A tiled model with what a report says of the search that led to it."""
-    original = read_model(job.original)
-    more = new_kinds(original, tiled.memory_plan.model)
+    more = new_kinds(read_model(job.original), tiled.memory_plan.model)
     sizes = job.objective_bytes(job.plain), job.objective_bytes(tiled)
     bounds = attempts.results.notes(*sizes, more, tiled.inspection.arena.bound)
-    hints = advice(tiled.inspection, original, job.options.kernels)
     return replace(
         tiled,
-        notes=(*bounds, *hints, *tiled.notes),
+        notes=(*bounds, *job.advice(tiled.inspection), *tiled.notes),
         front=_pareto_front(job, attempts, tiling, tiled),
         refused=attempts.refused,
     )
@@ -203,10 +245,9 @@ def _without_tiles(job: _TilingJob, attempts: _Attempts) -> PlannedModel:
         f"{attempts.results.result.evaluated} ways to tile and to stream were tried; none{proved} "
         "lowers the arena within what is allowed"
     )
-    hints = advice(job.plain.inspection, read_model(job.original), job.options.kernels)
     return replace(
         job.plain,
-        notes=(outcome, *hints, *job.plain.notes),
+        notes=(outcome, *job.advice(job.plain.inspection), *job.plain.notes),
         front=_pareto_front(job, attempts, None, job.plain),
         refused=attempts.refused,
     )
@@ -236,31 +277,3 @@ def _describe_region(region: TiledRegion | LoopedRegion) -> str:
     if isinstance(region, LoopedRegion):
         return f"{ops} in a {region.border} loop, rows a turn: {region.rows}"
     return f"{ops} in {' x '.join(str(n) for _, n in region.splits)} parts, halo {region.halo}"
-
-
-def _plan_by_hand(
-    original: bytes,
-    permission: TilePermission,
-    options: MemoryOptions,
-    report_progress: Progress,
-    stop: Stop,
-) -> PlannedModel:
-    """What was spelled out, whether it pays or not. Of both ways to treat views the one that needs
-    no operator which the firmware may not have, and then the smaller one."""
-    tiling = make_tiling(original, permission.by_hand, options.kernels, permission.inexact)
-    planned: list[PlannedModel] = []
-    for bind_views in (True, False) if permission.dialect else (False,):
-        try:
-            way = replace(tiling, bind_views=bind_views)
-            planned.append(plan_tiling(original, way, permission, options, report_progress, stop))
-        except (UnsoundPlanError, UsageError):
-            if not planned and not bind_views:
-                raise
-    source, permitted = read_model(original), permission.new_kinds
-
-    def rank(file: PlannedModel) -> tuple[bool, int]:
-        added = {*new_kinds(source, file.inspection.model)}
-        beyond = permitted is not None and bool(added - permitted)
-        return beyond, file.inspection.arena.arena
-
-    return min(planned, key=rank)

@@ -25,7 +25,6 @@ from tflm_planner.tflm.liveness import Timeline, planning_problem, timeline
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import replay_all, shared_in_place, taken_input_overlaps
 from tflm_planner.tflm.target_kernels import TargetKernels
-from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import entry_graphs
@@ -103,10 +102,8 @@ def check_sharing(line: Timeline, offsets: dict[Tensor, int], kernels: TargetKer
     )
 
 
-def add_lean_pool(data: bytes, model: Model, target: Target) -> tuple[bytes, Model]:
-    """For lean firmware: the model with its pool, so that the search counts with it."""
-    if not target.lean:
-        return data, model
+def add_lean_pool(model: Model) -> tuple[bytes, Model]:
+    """The model with the pool that lean firmware looks for, so that the search counts with it."""
     run(model, WritePool())
     pooled = write_model(model)
     return pooled, read_model(pooled)

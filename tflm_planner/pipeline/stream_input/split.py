@@ -21,7 +21,7 @@ from tflm_planner.cost import latency_of
 from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.candidates import REFUSED, leave_unproved, plan_model
+from tflm_planner.pipeline.candidates import REFUSED, ModelPlanner, leave_unproved
 from tflm_planner.pipeline.memory_plan import Progress, silent
 from tflm_planner.pipeline.options import MemoryOptions, StreamOptions, TilePermission
 from tflm_planner.pipeline.planned_model import PlannedModel, add_lean_pool
@@ -249,7 +249,7 @@ def _ends(model: Model, options: StreamOptions) -> list[End]:
             "rows can come for one only"
         )
     target = options.search.kernels.target
-    _, pooled = add_lean_pool(write_model(model), clone(model), target)
+    pooled = add_lean_pool(clone(model))[1] if target.lean else model
     persistent = split_arena(pooled, target).persistent
     ends: list[End] = []
     reasons: list[str] = []
@@ -349,10 +349,11 @@ def _plan_half(
     report_progress: Progress,
     stop: Stop,
 ) -> PlannedModel:
-    data, model = add_lean_pool(write_model(model), model, search.kernels.target)
-    planned, _ = plan_model(
-        data, read_model(data), search, tiles, report_progress=report_progress, stop=stop
-    )
+    data = write_model(model)
+    if search.kernels.target.lean:
+        data, _ = add_lean_pool(model)
+    planner = ModelPlanner(search, stop, tiles, report_progress=report_progress)
+    planned, _ = planner.plan(data, read_model(data))
     return planned
 
 
