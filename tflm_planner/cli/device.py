@@ -1,4 +1,5 @@
-"""The commands for boards: parse, call `device`, print. Nothing else.
+"""The commands around boards: parse, call `device`, print. Nothing else; `measure` and `profile`
+have files of their own.
 
 Heavy modules are imported inside the commands. Exit code 6: no board, or one that fails.
 """
@@ -6,41 +7,15 @@ Heavy modules are imported inside the commands. Exit code 6: no board, or one th
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from tflm_planner.cli.boards import (
-    DEFAULT_BAUD,
-    DEFAULT_PATIENCE,
-    DEFAULT_RUNS,
-    Baud,
-    BoardTarget,
-    Patience,
-    Port,
-    Runs,
-    open_station,
-)
-from tflm_planner.cli.idle import Command, Need, refuse_both, refuse_idle
+from tflm_planner.cli.idle import Command
+from tflm_planner.cli.measure import measure_command
 from tflm_planner.cli.profile import profile_command
-from tflm_planner.cli.shared import (
-    AsJson,
-    Quiet,
-    Seed,
-    TargetName,
-    Verbose,
-    check_reports,
-    exit_on_errors,
-    print_json,
-    refuse_silence,
-    show_progress,
-)
+from tflm_planner.cli.shared import Quiet, TargetName, exit_on_errors
 from tflm_planner.support import defaults
-from tflm_planner.support.errors import OutputsDifferError
-
-if TYPE_CHECKING:
-    from tflm_planner.device.energy import Power
-    from tflm_planner.device.measurement import Measurement
 
 
 def add_to(app: typer.Typer) -> None:
@@ -50,80 +25,6 @@ def add_to(app: typer.Typer) -> None:
     app.command("export", cls=Command)(export_command)
     app.command("virtual-board", cls=Command)(virtual_board_command)
     app.command("ports", cls=Command)(ports_command)
-
-
-def measure_command(
-    source: Annotated[Path, typer.Argument(metavar="MODEL", help="The .tflite model.")],
-    port: Port = None,
-    baud: Baud = DEFAULT_BAUD,
-    target: BoardTarget = None,
-    runs: Runs = DEFAULT_RUNS,
-    seed: Seed = defaults.SEED,
-    lean: Annotated[bool, typer.Option("--lean", help="With the firmware's lean library.")] = False,
-    no_compare: Annotated[
-        bool, typer.Option("--no-compare", help="Do not run TFLM here to compare outputs.")
-    ] = False,
-    power: Annotated[
-        float | None, typer.Option(help="The board's active power in mW, for energy (estimate).")
-    ] = None,
-    current: Annotated[
-        Path | None, typer.Option(help="CSV of a current meter, for energy (measured).")
-    ] = None,
-    volts: Annotated[float, typer.Option(help="Supply voltage, with --current.")] = 3.3,
-    report: Annotated[
-        list[Path] | None,
-        typer.Option(help="Also write a report: .json, .csv or .html; may be repeated."),
-    ] = None,
-    timeout: Patience = DEFAULT_PATIENCE,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
-    """Measure a model on a board, beside what was predicted: arena, latency, stack, outputs."""
-    with exit_on_errors():
-        from tflm_planner.device.measurement_report import RENDERERS, render, to_json
-        from tflm_planner.device.measuring import MeasureOptions, measure
-        from tflm_planner.support.files import read_file, write_file
-        from tflm_planner.tflm.targets import load_target
-
-        refuse_silence()
-        refuse_both("--power", "--current")
-        why = "it is the voltage beside a meter's currents; add --current FILE"
-        refuse_idle([Need(("--volts",), current is not None, why)])
-        check_reports(report or [], RENDERERS, (source,))
-        data = read_file(source)
-        predicted = None if target is None else load_target(target)
-        watts = _power(power, current, volts)
-        with (
-            show_progress(quiet, verbose) as report_progress,
-            open_station(port, baud, timeout, report_progress) as station,
-        ):
-            options = MeasureOptions(runs, seed, predicted, lean, not no_compare, watts)
-            measurement: Measurement = station.run(
-                lambda board: measure(board, source.name, data, options, report_progress)
-            )
-        for path in report or []:
-            write_file(path, RENDERERS[path.suffix](measurement).encode("utf-8", "replace"))
-        if as_json:
-            print_json(to_json(measurement))
-        elif not quiet:
-            typer.echo(render(measurement), nl=False)
-        if measurement.differs:
-            raise OutputsDifferError(
-                "the board's outputs are not those of TFLM here: a plan for another kernel "
-                "library, or kernels that compute otherwise (measure the original model to tell)"
-            )
-
-
-def _power(milliwatts: float | None, current: Path | None, volts: float) -> Power | None:
-    """The power that was given, by a meter's record or as a figure."""
-    from tflm_planner.device.energy import metered_power, stated_power
-
-    if current is not None:
-        return metered_power(current, volts)
-    if milliwatts is not None:
-        return stated_power(milliwatts, "--power")
-    return None
 
 
 def export_command(

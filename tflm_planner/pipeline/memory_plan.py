@@ -183,8 +183,8 @@ def _best_order(
 def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
     """The candidate, if every state stays where it is. Raises UnsoundPlanError."""
     graph, offsets = best.model.main, best.offsets
-    for given, left in options.states:
-        before, after = graph.inputs[given], graph.outputs[left]
+    for input_place, output_place in options.states:
+        before, after = graph.inputs[input_place], graph.outputs[output_place]
         if offsets[before] != offsets[after]:
             raise UnsoundPlanError(
                 f"no plan was found that leaves the state {after.name!r} in its place, where the "

@@ -361,7 +361,7 @@ def _check_states(front: PlannedModel, states: tuple[tuple[int, int], ...]) -> N
     """What the file says, not what was meant: halos stay where they are."""
     graph = front.inspection.model.main
     plan = carried_plan(front.inspection.model) or {}
-    for given, left in states:
-        before, after = graph.inputs[given], graph.outputs[left]
+    for input_place, output_place in states:
+        before, after = graph.inputs[input_place], graph.outputs[output_place]
         if plan.get(before, -1) != plan.get(after, -2):
             raise UnsoundPlanError(f"the front's plan moves the halo {before.name!r}")
