@@ -107,48 +107,48 @@ def _plan_memory(
     model: Model, options: MemoryOptions, report_progress: Progress, stop: Stop
 ) -> MemoryPlan:
     notes = tuple(run(model, Normalize()))
-    file_order = _orders(model)
+    file_order = _current_orders(model)
     frames = order_problems(model, options.kernels.scratch_of)
-    by_recipe = _from_recipe(model, options, frames, notes) if options.recipe else None
+    by_recipe = _plan_by_recipe(model, options, frames, notes) if options.recipe else None
     if by_recipe is not None and (
         by_recipe[0].is_least or len(model.main.ops) > _LARGE or stop.is_over
     ):
         best, wanted = by_recipe
     else:
-        _apply(model, file_order)
-        best, wanted = _best_order(model, options, frames, notes, report_progress, stop)
+        _apply_orders(model, file_order)
+        best, wanted = _plan_best_order(model, options, frames, notes, report_progress, stop)
     if by_recipe is not None and by_recipe[0].head < best.head:
         best, wanted = by_recipe
-    _apply(model, wanted)
+    _apply_orders(model, wanted)
     if options.dilate and options.overlap:
         best = _try_dilation(best, options, report_progress, stop)
     if options.states:
         return _check_states(best, options)
-    return best if options.bind_views else _no_worse(best, file_order, options)
+    return best if options.bind_views else _unless_tflms_own_is_lower(best, file_order, options)
 
 
-def _orders(model: Model) -> dict[Graph, list[Op]]:
+def _current_orders(model: Model) -> dict[Graph, list[Op]]:
     """Graph -> its operators in their present order."""
     return {g: list(g.ops) for g in model.graphs}
 
 
-def _from_recipe(
+def _plan_by_recipe(
     model: Model, options: MemoryOptions, frames: dict[Graph, OrderProblem], notes: tuple[str, ...]
 ) -> tuple[MemoryPlan, dict[Graph, list[Op]]]:
     """What the recipe comes to, with its order. Puts the model into it."""
     recipe = options.recipe
     assert recipe is not None
-    order = _order(model, options, frames, quick_order(recipe.schedule))
+    order = _order_operators(model, options, frames, quick_order(recipe.schedule))
     line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
     problem = planning_problem(line, options.input_overlaps_of)
-    plan = pack(problem, _required(line, model, options), recipe.rounds)
+    plan = pack(problem, _required_overlaps(line, model, options), recipe.rounds)
     height, bound = plan.height(problem), live_bound(problem)
     solution = Solution(plan, height, bound, height <= bound, "local")
-    memory_plan = MemoryPlan(model, line, problem, solution, order, _head(line, plan), notes)
-    return memory_plan, _orders(model)
+    memory_plan = MemoryPlan(model, line, problem, solution, order, _head_of(line, plan), notes)
+    return memory_plan, _current_orders(model)
 
 
-def _best_order(
+def _plan_best_order(
     model: Model,
     options: MemoryOptions,
     frames: dict[Graph, OrderProblem],
@@ -157,22 +157,22 @@ def _best_order(
     stop: Stop,
 ) -> tuple[MemoryPlan, dict[Graph, list[Op]]]:
     """The best of the order asked for and its rivals, with that order."""
-    file_order = _orders(model)
+    file_order = _current_orders(model)
     report_progress("ordering operators")
-    first = _order(model, options, frames, stop=stop)
-    wanted = _orders(model)
+    first = _order_operators(model, options, frames, stop=stop)
+    wanted = _current_orders(model)
     tried = [wanted]
-    best = _plan(model, options, first, notes, report_progress, stop)
+    best = _place_buffers(model, options, first, notes, report_progress, stop)
     for rival_options in _rivals(best, options, stop):
-        if _is_known(rival_options, frames, file_order in tried):
+        if _was_tried(rival_options, frames, file_order in tried):
             continue
-        _apply(model, file_order)
-        result = _order(model, rival_options, frames, stop=stop)
-        ordered = _orders(model)
+        _apply_orders(model, file_order)
+        result = _order_operators(model, rival_options, frames, stop=stop)
+        ordered = _current_orders(model)
         if ordered in tried:
             continue
         tried.append(ordered)
-        rival = _plan(model, options, result, notes, report_progress, stop)
+        rival = _place_buffers(model, options, result, notes, report_progress, stop)
         if rival.head < best.head or (rival.head == best.head and not result.changed):
             outcome = replace(result, lower_bound=first.lower_bound, optimal=False)
             best = replace(rival, order=outcome)
@@ -193,7 +193,7 @@ def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
     return best
 
 
-def _required(line: Timeline, model: Model, options: MemoryOptions) -> tuple[Overlap, ...]:
+def _required_overlaps(line: Timeline, model: Model, options: MemoryOptions) -> tuple[Overlap, ...]:
     """The aliases that every plan must take."""
     views = view_aliases(line, model.main) if options.bind_views else ()
     place = {t: i for i, t in enumerate(line.planned)}
@@ -201,7 +201,7 @@ def _required(line: Timeline, model: Model, options: MemoryOptions) -> tuple[Ove
     return (*views, *(Overlap(place[a], place[b], 0, 0) for a, b in pairs))
 
 
-def _is_known(
+def _was_tried(
     options: MemoryOptions, frames: dict[Graph, OrderProblem], file_order_tried: bool
 ) -> bool:
     """Whether a search for an order would only find one that was tried."""
@@ -209,20 +209,20 @@ def _is_known(
     return only_one or (options.order == "file" and file_order_tried)
 
 
-def _no_worse(
+def _unless_tflms_own_is_lower(
     best: MemoryPlan, file_order: dict[Graph, list[Op]], options: MemoryOptions
 ) -> MemoryPlan:
     """The candidate, or what TFLM itself would do, should luck have been on its side."""
     model = best.model
-    chosen = _orders(model)
+    chosen = _current_orders(model)
     line = best.line
     if chosen != file_order:
-        _apply(model, file_order)
+        _apply_orders(model, file_order)
         line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
     own = placement_of(line)
     head = own.head
     if head >= best.head:
-        _apply(model, chosen)
+        _apply_orders(model, chosen)
         return best
     problem = planning_problem(line)
     solution = replace(
@@ -240,25 +240,25 @@ def _try_dilation(
     model = best.model
     everyone = {op for op in model.ops() if dilatable(op)}
     run(model, Dilate(everyone))
-    all_dilated = _plan(model, options, best.order, best.notes, report_progress, stop)
+    all_dilated = _place_buffers(model, options, best.order, best.notes, report_progress, stop)
     overlapping = {
         s.op for s in taken_input_overlaps(all_dilated.line, all_dilated.offsets, options.kernels)
     }
     idle = everyone - overlapping
     run(model, Undilate(idle))
-    few_dilated = _plan(model, options, best.order, best.notes, report_progress, stop)
+    few_dilated = _place_buffers(model, options, best.order, best.notes, report_progress, stop)
     if few_dilated.head >= best.head:
         run(model, Undilate(everyone))
         note = "dilating 1x1 convolutions would save nothing; left as they were"
         return replace(best, notes=(*best.notes, note))
     # The order stays, but what bounds it has changed.
-    bounds = _order(model, replace(options, order="file"))
+    bounds = _order_operators(model, replace(options, order="file"))
     order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
-    notes = (*best.notes, _price(everyone, overlapping, options))
+    notes = (*best.notes, _describe_dilation(everyone, overlapping, options))
     return replace(few_dilated, order=order, notes=notes)
 
 
-def _price(everyone: set[Op], overlapping: set[Op], options: MemoryOptions) -> str:
+def _describe_dilation(everyone: set[Op], overlapping: set[Op], options: MemoryOptions) -> str:
     used = everyone & overlapping
     scratch = max((sum(options.kernels.scratch_of(op)) for op in used), default=0)
     return (
@@ -270,7 +270,7 @@ def _price(everyone: set[Op], overlapping: set[Op], options: MemoryOptions) -> s
 def lowest_peak(model: Model, options: MemoryOptions) -> int:
     """Bytes of head that no order of the operators can go below. Changes `model`."""
     run(model, Normalize())
-    return _order(model, options).lower_bound
+    return _order_operators(model, options).lower_bound
 
 
 def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[MemoryOptions]:
@@ -284,12 +284,12 @@ def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[Me
             yield rival
 
 
-def _apply(model: Model, orders: dict[Graph, list[Op]]) -> None:
+def _apply_orders(model: Model, orders: dict[Graph, list[Op]]) -> None:
     for graph in model.graphs:
         reorder(graph, orders[graph])
 
 
-def _order(
+def _order_operators(
     model: Model,
     options: MemoryOptions,
     frames: dict[Graph, OrderProblem] | None = None,
@@ -316,7 +316,7 @@ def _order(
     return ChosenOrder(main.method, changed, main.peak, main.lower_bound, optimal)
 
 
-def _plan(
+def _place_buffers(
     model: Model,
     options: MemoryOptions,
     order: ChosenOrder,
@@ -337,12 +337,12 @@ def _plan(
             effort=options.effort,
             say=report_progress,
             seed=options.seed,
-            required=_required(line, model, options),
+            required=_required_overlaps(line, model, options),
             on_progress=lambda name, height, bound: report_progress(
                 f"packing: {height:,} B with {name}, bound {bound:,} B"
             ),
         )
-        head = _head(line, solution.plan)
+        head = _head_of(line, solution.plan)
         if best is None or head < best.head:
             best = MemoryPlan(model, line, problem, solution, order, head, notes)
         if best.head == best.solution.lower_bound or stop.is_over:
@@ -358,7 +358,7 @@ def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan
     if not wanted or options.bind_views:
         return best
     joined = best_of(best.problem, allocators=("greedy",), seed=options.seed, required=wanted)
-    head = _head(best.line, joined.plan)
+    head = _head_of(best.line, joined.plan)
     if head > best.head:
         return best
     solution = replace(
@@ -367,6 +367,6 @@ def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan
     return replace(best, solution=solution, head=head)
 
 
-def _head(line: Timeline, plan: Plan) -> int:
+def _head_of(line: Timeline, plan: Plan) -> int:
     """The head that TFLM takes for a plan: its own placement of scratch included."""
     return placement_of(line, dict(zip(line.planned, plan.offsets, strict=False))).head
