@@ -1,4 +1,4 @@
-"""What `tflm-plan IN OUT` may be told: one field an option, and what they come to.
+"""The command line of `plan`: one field an option, and the options of the pipeline that they make.
 
 The fields are the command line: names, types, defaults, help. Heavy modules are imported when the
 options are made, so that `tflm-plan --help` answers in a blink.
