@@ -28,7 +28,7 @@ from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.ops.macs import total_macs
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import MemoryOptions
+from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.axis_graph import blocks

@@ -49,7 +49,7 @@ def _streamed(data: bytes) -> Reached:
     options = api.StreamOptions(SEARCH, api.TilePermission(workers=1))
     made = api.stream_input(data, None, options, PROOF)
     proof = "verified" if made.verdict is not None and made.verdict.proved else "not proved"
-    return Reached(made.found.sram, proof=proof)
+    return Reached(made.pair.sram, proof=proof)
 
 
 COMMANDS: dict[str, Command] = {

@@ -66,7 +66,7 @@ def try_all(data: bytes) -> tuple[str, str]:
     """(status, detail) of planning, inspecting and printing the model in `data`."""
     from tflm_planner.model import text as ir_text
     from tflm_planner.pipeline import api
-    from tflm_planner.pipeline.memory_plan import MemoryOptions
+    from tflm_planner.pipeline.options import MemoryOptions
 
     search = MemoryOptions(time_limit=1.0)
     found: list[api.PlanResult] = []

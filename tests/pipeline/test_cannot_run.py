@@ -76,7 +76,9 @@ def test_arena_and_inspect_say_it_first(make, reason, tmp_path) -> None:
 @pytest.mark.parametrize("make, reason", CASES)
 @pytest.mark.mostly_slow(fast=3)
 def test_plan_refuses_it_before_the_search(make, reason, monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(api, "planned_models", lambda *_: pytest.fail("a search was begun"))
+    monkeypatch.setattr(
+        api.ModelPlanner, "plan", lambda *_, **__: pytest.fail("a search was begun")
+    )
     for tiles in (None, api.TilePermission()):
         with pytest.raises(ModelError, match=f"cannot run the model: .*{reason}") as refused:
             api.plan(make(), tmp_path / "out.tflite", api.PlanOptions(tiles=tiles))

@@ -9,7 +9,7 @@ from tests.transforms.plans import dialect_plan, portable_plan
 from tests.transforms.tiled import same_bits
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import MemoryOptions
+from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.transforms.tile.tile import band
 
 pytestmark = pytest.mark.slow

@@ -8,13 +8,13 @@ from tests.models.small import narrow_rows
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
-from tflm_planner.pipeline.refusals import MOST_PROOFS, MOST_REFUSED, Refusal, Suspects
+from tflm_planner.pipeline.refusals import MOST_PROOFS, MOST_REFUSED, Refusal, RefusalCauses
 from tflm_planner.tflm.element_types import form_of
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.options import Tiling
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
-from tflm_planner.verification.verdict import DIFFERENT, EQUAL, RuntimeCheck, Verdict
+from tflm_planner.verification.verdict import DIFFERENT, EQUAL, Culprit, RuntimeCheck, Verdict
 
 
 def tiling(*regions: TiledRegion | LoopedRegion) -> Tiling:
@@ -30,51 +30,53 @@ def names() -> list[str]:
 
 
 def test_a_region_with_the_operator_at_fault_is_not_tried_again() -> None:
-    suspects = Suspects(narrow_rows())
-    suspects.note(tiling(rows(0), rows(1)), Refusal("differs", f"{names()[1]}/h0:4"))
-    assert suspects.shares(tiling(rows(1, parts=5))) and suspects.shares(tiling(rows(0, 1)))
-    assert not suspects.shares(tiling(rows(0))), "the other region is not at fault"
-    assert not suspects.shares(tiling(LoopedRegion((0, 1)))), "loops are made by other means"
+    causes = RefusalCauses(narrow_rows())
+    causes = causes.including(tiling(rows(0), rows(1)), Refusal("differs", f"{names()[1]}/h0:4"))
+    assert causes.concern(tiling(rows(1, parts=5))) and causes.concern(tiling(rows(0, 1)))
+    assert not causes.concern(tiling(rows(0))), "the other region is not at fault"
+    assert not causes.concern(tiling(LoopedRegion((0, 1)))), "loops are made by other means"
 
 
 def test_a_part_of_the_input_is_blamed_on_who_reads_it() -> None:
-    suspects = Suspects(narrow_rows())
+    causes = RefusalCauses(narrow_rows())
     (given,) = read_model(narrow_rows()).main.inputs
-    suspects.note(tiling(rows(0), rows(1)), Refusal("differs", f"{given.name}/h0:4"))
-    assert suspects.shares(tiling(rows(0))) and not suspects.shares(tiling(rows(1)))
+    causes = causes.including(tiling(rows(0), rows(1)), Refusal("differs", f"{given.name}/h0:4"))
+    assert causes.concern(tiling(rows(0))) and not causes.concern(tiling(rows(1)))
 
 
 def test_files_with_an_operator_that_did_not_run_are_not_proved_again() -> None:
-    suspects, data = Suspects(narrow_rows()), narrow_rows()
-    assert not suspects.holds(data)
+    causes, data = RefusalCauses(narrow_rows()), narrow_rows()
+    assert not causes.concern_files(data)
     op = read_model(data).main.ops[0]
-    suspects.note(tiling(rows(0)), Refusal("fails", "nobody's", form_of(op)))
-    assert suspects.holds(None, data) and not suspects.shares(tiling(rows(0)))
+    causes = causes.including(tiling(rows(0)), Refusal("fails", "nobody's", form_of(op)))
+    assert causes.concern_files(None, data) and not causes.concern(tiling(rows(0)))
 
 
 def test_without_a_cause_only_so_many_of_one_region_are_tried() -> None:
-    suspects = Suspects(narrow_rows())
+    causes = RefusalCauses(narrow_rows())
     for parts in range(MOST_REFUSED):
-        assert not suspects.shares(tiling(rows(0, parts=9)))
-        suspects.note(tiling(rows(0, parts=parts + 2)), Refusal("differs"))
-    assert suspects.shares(tiling(rows(0, parts=9))) and not suspects.shares(tiling(rows(1)))
+        assert not causes.concern(tiling(rows(0, parts=9)))
+        causes = causes.including(tiling(rows(0, parts=parts + 2)), Refusal("differs"))
+    assert causes.concern(tiling(rows(0, parts=9))) and not causes.concern(tiling(rows(1)))
     for _ in range(MOST_PROOFS):
-        suspects.note(tiling(rows(0)), Refusal("differs"))
-    assert suspects.shares(tiling(rows(1))), "enough is enough"
+        causes = causes.including(tiling(rows(0)), Refusal("differs"))
+    assert causes.concern(tiling(rows(1))), "enough is enough"
 
 
 def test_the_proof_s_cause_ends_the_tilings_that_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tiling of this model has its first operator in tiles: one refusal says it of all."""
     files: list[bytes] = []
 
-    def proof(original, made, options, say) -> Verdict:
-        files.append(made.data)
-        ops = read_model(made.data, dialect=True).main.ops
+    def proof(original, planned, options, report_progress) -> Verdict:
+        files.append(planned.data)
+        ops = read_model(planned.data, dialect=True).main.ops
         at = next(i for i, op in enumerate(ops) if op.kind == "CONV_2D")
         status, detail = (DIFFERENT, f"at operator {at} ({ops[at].label})")
         if len(files) > 1:
             status, detail = EQUAL, ""
-        return Verdict((RuntimeCheck("TFLM", status, 8, True, detail, at),))
+        return Verdict(
+            (RuntimeCheck("TFLM", status, 8, True, detail, Culprit(at, "CONV_2D", fails=False)),)
+        )
 
     monkeypatch.setattr(proving, "compare_with_twin", proof)
     budget = SearchBudget(search_work=2_500, beam_steps=1)

@@ -9,8 +9,7 @@ import pytest
 
 from tests.models.small import narrow_rows
 from tests.transforms.row_loops import chain
-from tflm_planner.pipeline import api
-from tflm_planner.pipeline import planned_model as make
+from tflm_planner.pipeline import api, candidates
 from tflm_planner.pipeline import prove as proving
 from tflm_planner.pipeline.refusals import MOST_REFUSED
 from tflm_planner.pipeline.stream_input import split
@@ -109,7 +108,7 @@ def test_what_was_asked_for_by_hand_is_made_or_nothing_is(tmp_path, monkeypatch)
 def test_a_guard_passes_the_best_over(monkeypatch):
     """Before any runtime runs it: scratch of the dialect, or a plan that the validator refuses."""
     Proof(monkeypatch, 0)
-    best, tiled = planned(), make.plan_tiling
+    best, tiled = planned(), candidates.plan_tiling
 
     def guarded(original, tiling, *rest):
         made = tiled(original, tiling, *rest)
@@ -117,7 +116,7 @@ def test_a_guard_passes_the_best_over(monkeypatch):
             raise UnsoundPlanError("scratch lies over 'x'")
         return made
 
-    monkeypatch.setattr(make, "plan_tiling", guarded)
+    monkeypatch.setattr(candidates, "plan_tiling", guarded)
     found = planned()
     (note,) = (n for n in found.report.notes if n.startswith("passed over"))
     assert note.endswith("scratch lies over 'x'") and not refusals(found)
@@ -156,21 +155,21 @@ def streamed(tmp_path=None, layers=DEEP, tiles=None, **options) -> api.SplitResu
 def test_the_next_best_split_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch):
     PairProof(monkeypatch, 0)
     best = streamed()
-    assert best.found.refused == ()
+    assert best.pair.refused == ()
     proof = PairProof(monkeypatch, 1)
     made = streamed(tmp_path)
-    (note,) = made.found.refused
-    assert f"{best.found.sram:,} B, the front to operator {best.found.ops[-1]}: " in note
+    (note,) = made.pair.refused
+    assert f"{best.pair.sram:,} B, the front to operator {best.pair.ops[-1]}: " in note
     assert note.startswith("REFUSED") and note.endswith("byte 7 of 'out'")
-    assert made.found.ops != best.found.ops and made.found.sram >= best.found.sram
-    assert [p.front for p in proof.pairs] == [best.found.front.data, made.found.front.data]
-    assert (tmp_path / "front.tflite").read_bytes() == made.found.front.data
-    assert (tmp_path / "back.tflite").read_bytes() == made.found.back.data
+    assert made.pair.ops != best.pair.ops and made.pair.sram >= best.pair.sram
+    assert [p.front for p in proof.pairs] == [best.pair.front.data, made.pair.front.data]
+    assert (tmp_path / "front.tflite").read_bytes() == made.pair.front.data
+    assert (tmp_path / "back.tflite").read_bytes() == made.pair.back.data
     assert made.verdict is not None and made.verdict.proved
     target = api.MemoryOptions().kernels.target
-    text = "\n".join(render_streamed(made.found, made.before, target, made.verdict))
+    text = "\n".join(render_streamed(made.pair, made.before, target, made.verdict))
     assert "notes        REFUSED" in text
-    assert streamed_to_json(made.found, 0, target, None)["refused"] == [note]
+    assert streamed_to_json(made.pair, 0, target, None)["refused"] == [note]
 
 
 @pytest.mark.slow
@@ -178,10 +177,10 @@ def test_a_split_that_was_asked_for_is_made_without_tiles_or_not_at_all(tmp_path
     tiles = api.TilePermission(overhead=1.5, workers=1, new_kinds=None, search_budget=SMALL)
     wanted = {"layers": FAT, "tiles": tiles, "end": 0, "overhead": 3.0}
     PairProof(monkeypatch, 0)
-    best = streamed(**wanted).found
+    best = streamed(**wanted).pair
     assert best.back.tiled
     proof = PairProof(monkeypatch, 1)
-    found = streamed(**wanted).found
+    found = streamed(**wanted).pair
     assert found.ops == best.ops and not found.back.tiled and found.sram > best.sram
     assert ", the back in tiles: computes something else" in found.refused[0]
     proof = PairProof(monkeypatch, FAR)
@@ -202,7 +201,7 @@ def test_no_split_is_written_where_none_is_equal(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_guard_passes_the_best_split_over(monkeypatch):
     PairProof(monkeypatch, 0)
-    best, checked = streamed().found, split.check_states
+    best, checked = streamed().pair, split.check_states
 
     def guarded(front, states):
         if front.data == best.front.data:
@@ -210,7 +209,7 @@ def test_a_guard_passes_the_best_split_over(monkeypatch):
         checked(front, states)
 
     monkeypatch.setattr(split, "check_states", guarded)
-    found = streamed().found
+    found = streamed().pair
     assert found.ops != best.ops
     assert found.refused == (
         f"passed over: the split behind operator {best.ops[-1]}: the front's plan moves 'x'",

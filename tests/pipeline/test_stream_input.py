@@ -29,7 +29,7 @@ from tests.transforms.stream_inputs import (
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
-from tflm_planner.pipeline.stream_input.render import header
+from tflm_planner.pipeline.stream_input.render import render_header
 from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.tflm.arena.predict import arena_of, split_arena
 from tflm_planner.transforms.attach_plan import carried_plan
@@ -136,11 +136,11 @@ def test_what_is_found_is_proved_and_counted(tmp_path: Path) -> None:
     front, back = (read_model(path.read_bytes()) for path in paths)
     target = api.load_target(WHEEL)
     apart = split_arena(front, target, carried_plan(front))
-    assert apart == made.found.apart
+    assert apart == made.pair.front_arena
     _, room = back.main.inputs
     assert room.nbytes == apart.shared and not room.consumers
     arena = arena_of(back, target, carried_plan(back)).arena
-    assert made.found.sram == apart.persistent + arena
+    assert made.pair.sram == apart.persistent + arena
     plan = carried_plan(back)
     assert plan is not None and plan[room] % 16 == 0
     for path, options in ((paths[0], {}), (paths[1], {"rows": 4})):
@@ -153,8 +153,8 @@ def test_what_is_found_is_proved_and_counted(tmp_path: Path) -> None:
 def test_rows_and_end_are_kept() -> None:
     data = chain((3, 1, 4), (3, 2, 4), (3, 1, 8), (3, 1, 8), size=24)
     made = api.stream_input(data, None, api.StreamOptions(on(WHEEL), rows=4, end=1))
-    assert made.found.ops == (0, 1)
-    assert made.found.strips.rows == 4 and made.found.strips.made == 2
+    assert made.pair.ops == (0, 1)
+    assert made.pair.schedule.rows == 4 and made.pair.schedule.made == 2
     with pytest.raises(UsageError, match="take a multiple of 2"):
         api.stream_input(data, None, api.StreamOptions(on(WHEEL), rows=3, end=1))
     with pytest.raises(UsageError, match="operator 3"):
@@ -224,8 +224,8 @@ def test_vww_without_its_input_in_memory() -> None:
         VWW.read_bytes(), None, api.StreamOptions(on(M4)), api.VerifyOptions(inputs=3)
     )
     assert made.verdict is not None and {c.status for c in made.verdict.checks} == {"equal"}
-    assert made.before == 100_712 and made.found.sram <= 48_772
-    assert made.found.overhead < 1.12
+    assert made.before == 100_712 and made.pair.sram <= 48_772
+    assert made.pair.overhead < 1.12
 
 
 MAIN = """
@@ -289,13 +289,13 @@ int main() {
 @pytest.mark.mostly_slow(fast=1)
 def test_the_header_runs_the_pair(tmp_path: Path, size: int, rows: int) -> None:
     data = chain((3, 1, 4), (3, 2, 4), (3, 1, 8), size=size)
-    found = api.stream_input(data, None, api.StreamOptions(on(M4), rows=rows, end=1)).found
-    halos = [found.front.inspection.model.main.inputs[i] for i, _ in found.strips.states]
+    found = api.stream_input(data, None, api.StreamOptions(on(M4), rows=rows, end=1)).pair
+    halos = [found.front.inspection.model.main.inputs[i] for i, _ in found.schedule.states]
     boundary = found.back.inspection.model.main.inputs[0]
     text = MAIN.replace("@BOUNDARY@", str(boundary.nbytes))
-    for i, (halo, fill) in enumerate(zip(halos, found.strips.fills, strict=True)):
+    for i, (halo, fill) in enumerate(zip(halos, found.schedule.fills, strict=True)):
         text = text.replace(f"@HALO{i}@", str(halo.nbytes)).replace(f"@FILL{i}@", str(fill))
-    (tmp_path / "strips.h").write_text(header(found, "net", api.load_target(M4)))
+    (tmp_path / "strips.h").write_text(render_header(found, "net", api.load_target(M4)))
     (tmp_path / "main.cpp").write_text(text)
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsanitize=address"]
     stub = ROOT / "tests" / "stubs" / "interpreter"
@@ -316,6 +316,6 @@ def test_fills_are_written_as_they_are_stored() -> None:
              filterHeight=3, filterWidth=3)  # fmt: skip
     graph.op("LOGISTIC", [y], [z])
     graph.outputs(z)
-    found = api.stream_input(net.finish(), None, api.StreamOptions(on(WHEEL), end=0)).found
-    assert found.strips.fills == (float(np.finfo(np.float32).min),)
-    assert "-3.4028234663852886e+38f" in header(found, "net", api.load_target(M4))
+    found = api.stream_input(net.finish(), None, api.StreamOptions(on(WHEEL), end=0)).pair
+    assert found.schedule.fills == (float(np.finfo(np.float32).min),)
+    assert "-3.4028234663852886e+38f" in render_header(found, "net", api.load_target(M4))

@@ -28,11 +28,11 @@ class SearchedError(Exception):
 def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planning and searching end the test."""
 
-    def begun(*_: object) -> None:
+    def begun(*_: object, **__: object) -> None:
         raise SearchedError
 
-    monkeypatch.setattr(api, "planned_models", begun)
-    monkeypatch.setattr(api, "offered_splits", begun)
+    monkeypatch.setattr(api.ModelPlanner, "plan", begun)
+    monkeypatch.setattr(api, "split_for_rows", begun)
 
 
 def maximum_of_int16() -> bytes:

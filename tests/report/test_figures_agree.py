@@ -225,7 +225,7 @@ def test_stream_input_is_offered_where_it_works() -> None:
         said = any("stream-input" in note for note in advice(large, model, on))
         options = api.StreamOptions(search_for(TARGETS[0]))
         if said:
-            assert api.stream_input(data, None, options).found.sram > 0
+            assert api.stream_input(data, None, options).pair.sram > 0
             offered += 1
         else:
             with pytest.raises(ModelError):

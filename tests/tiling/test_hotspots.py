@@ -16,8 +16,8 @@ from tflm_planner.model import schema
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import MemoryOptions
-from tflm_planner.pipeline.planned_model import TilePermission, plan_tiling
+from tflm_planner.pipeline.options import MemoryOptions, TilePermission
+from tflm_planner.pipeline.tiled_model import plan_tiling
 from tflm_planner.tiling.budget import SearchBudget, WorkBudget
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.workers import Workers

@@ -10,7 +10,7 @@ from tests.transforms.plans import dialect_plan
 from tests.transforms.tiled import same_bits
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import MemoryOptions
+from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.tiling.estimate.loops import LoopEstimator, loops_allowed
 from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest

@@ -17,8 +17,9 @@ from tests.transforms.tiled import quick_differences
 from tflm_planner.model.ir import Graph, Op
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import MemoryOptions
-from tflm_planner.pipeline.planned_model import planned_models
+from tflm_planner.pipeline.candidates import ModelPlanner
+from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.support.stopping import Stop
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop import (
@@ -168,7 +169,7 @@ def planned(data: bytes, *, overlap: bool = True, seconds: float = 1.0) -> Plann
     every kernel: what the replay understands."""
     on = api.kernels_of(api.load_target("x86-64/wheel"))
     options = MemoryOptions(allocator="greedy", time_limit=seconds, kernels=on, overlap=overlap)
-    made = next(planned_models(data, read_model(data), options, None, None, lambda _: None))
+    made, _ = ModelPlanner(options, Stop(seconds)).plan(data, read_model(data))
     return Planned(made.data, made.inspection.arena.head, made.inspection.arena.arena)
 
 

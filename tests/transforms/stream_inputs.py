@@ -11,8 +11,8 @@ from tests.tflm.wheel import Wheel
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import MemoryOptions
-from tflm_planner.pipeline.stream_input.split import StreamOptions, planned_split
+from tflm_planner.pipeline.options import MemoryOptions, StreamOptions
+from tflm_planner.pipeline.stream_input.split import plan_split
 from tflm_planner.support.units import align_up
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
@@ -62,8 +62,8 @@ def halves(data: bytes, where: Where, *, overlap: bool = True, seconds: float = 
     """The model split there, both halves planned for this machine's TFLM."""
     on = api.kernels_of(api.load_target("x86-64/wheel"))
     options = MemoryOptions(allocator="greedy", time_limit=seconds, kernels=on, overlap=overlap)
-    found = planned_split(cleaned(data), *where, StreamOptions(options))
-    return Pair(found.front.data, found.back.data, found.strips)
+    found = plan_split(cleaned(data), *where, StreamOptions(options))
+    return Pair(found.front.data, found.back.data, found.schedule)
 
 
 def differences(data: bytes, pair: Pair, *, images: int = 5) -> list[str]:

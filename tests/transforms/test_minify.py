@@ -16,7 +16,7 @@ from tests.tflm.wheel import Wheel
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import MemoryOptions, Stripping
+from tflm_planner.pipeline.options import MemoryOptions, Stripping
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.lean.pool import POOL_METADATA
 from tflm_planner.transforms.attach_plan import PLAN_METADATA

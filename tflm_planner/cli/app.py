@@ -7,7 +7,6 @@ Exit codes: 0 done (and within budget), 1 internal, 2 usage, 3 over budget (best
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -15,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tflm_planner.cli import device
-from tflm_planner.cli import stream_input as strips
-from tflm_planner.cli.idle import Command, Need, did_you_mean, refuse_both, refuse_idle
-from tflm_planner.cli.plan import DEFAULT_TARGET, PlanArguments
+from tflm_planner.cli import device, stream_input
+from tflm_planner.cli.idle import Command, suggest
+from tflm_planner.cli.inspection import inspect_command
+from tflm_planner.cli.plan import PlanArguments
 from tflm_planner.cli.shared import (
     AsJson,
     Inputs,
@@ -27,13 +26,14 @@ from tflm_planner.cli.shared import (
     TargetName,
     Verbose,
     check_reports,
+    exit_on_errors,
     fail,
-    fields_as_options,
+    print_json,
     refuse_silence,
+    show_progress,
+    takes_fields_of,
 )
-from tflm_planner.cli.shared import errors_as_exit_codes as _errors_as_exit_codes
-from tflm_planner.cli.shared import print_json as _print_json
-from tflm_planner.cli.shared import progress as _progress
+from tflm_planner.support import defaults
 from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.support.version import __version__
 
@@ -79,7 +79,7 @@ def _refuse_misspelt(word: str, verbs: Collection[str]) -> None:
     if word.startswith("-") or path.suffix or len(word) > _LONGEST or path.name != word:
         return
     if not path.exists():
-        fail(f"no verb {word!r}, and no such file; {did_you_mean(word, verbs)}", 2)
+        fail(f"no verb {word!r}, and no such file; {suggest(word, verbs)}", 2)
 
 
 def _version(wanted: bool) -> None:
@@ -98,122 +98,58 @@ def top(
 
 
 @app.command(DEFAULT_VERB, cls=Command)
-@fields_as_options(PlanArguments)
-def plan_command(given: PlanArguments) -> None:
+@takes_fields_of(PlanArguments)
+def plan_command(arguments: PlanArguments) -> None:
     """Write a model that computes the same bits in less memory, proved before it is written."""
-    with _errors_as_exit_codes():
+    with exit_on_errors():
         from tflm_planner.pipeline import api
         from tflm_planner.report.render import RENDERERS
         from tflm_planner.support.files import write_file
 
-        reports = given.report or []
-        check_reports(reports, RENDERERS, (given.source, given.destination))
-        options = given.options()
-        with _progress(given.quiet, given.verbose) as say:
-            result = api.plan(given.source, given.destination, options, say)
+        reports = arguments.report or []
+        check_reports(reports, RENDERERS, (arguments.source, arguments.destination))
+        options = arguments.options()
+        with show_progress(arguments.quiet, arguments.verbose) as report_progress:
+            result = api.plan(arguments.source, arguments.destination, options, report_progress)
         for path in reports:
             write_file(path, RENDERERS[path.suffix](result.report).encode("utf-8", "replace"))
-        _print_report(result.report, as_json=given.as_json, quiet=given.quiet)
+        _print_report(result.report, as_json=arguments.as_json, quiet=arguments.quiet)
         if not result.report.within_budget:
             raise typer.Exit(3)
 
 
-@app.command("inspect", cls=Command)
-def inspect_command(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")],
-    text: Annotated[
-        bool, typer.Option("--text", help="The model's text form: one operator a line.")
-    ] = False,
-    axes: Annotated[
-        bool, typer.Option("--axes", help="The axes along which each cell can be split.")
-    ] = False,
-    svg: Annotated[Path | None, typer.Option(help="Also draw the memory map.")] = None,
-    problem: Annotated[
-        Path | None,
-        typer.Option(help="Also write the planning problem as CSV, in MiniMalloc's columns."),
-    ] = None,
-    target: TargetName = DEFAULT_TARGET,
-    as_json: AsJson = False,
-) -> None:
-    """Show operators, live bytes, the peak and its tensors, and the limits."""
-    with _errors_as_exit_codes():
-        from tflm_planner.memory.minimalloc_csv import write_csv
-        from tflm_planner.model import text as ir_text
-        from tflm_planner.pipeline import api
-        from tflm_planner.report.inspection_text import render_inspection
-        from tflm_planner.report.json_document import inspection_to_json
-        from tflm_planner.report.memory_map_svg import memory_map_svg
-        from tflm_planner.support.files import check_writable, write_file
-
-        refuse_both("--text", "--axes", "--json")
-        drawn = svg is not None or problem is not None or not (text or axes)
-        why = "the text and the axes of a model are the same everywhere; leave it out"
-        refuse_idle([Need(("--target",), drawn, why)])
-        for path in (svg, problem):
-            if path is not None:
-                check_writable(path, force=True, inputs=(source,))
-        on = api.kernels_of(api.load_target(target))
-        options = api.MemoryOptions(kernels=on)
-        seen = api.inspect(source, options)
-        if svg is not None:
-            write_file(svg, memory_map_svg(seen.map, title=source.name).encode())
-        if problem is not None:
-            rows = io.StringIO()
-            posed, placed = api.problem(source, options)
-            write_csv(posed, rows, placed)
-            write_file(problem, rows.getvalue().encode("utf-8", "backslashreplace"))
-        if axes:
-            from tflm_planner.report.axes_text import axes_text
-
-            typer.echo(axes_text(seen.model.main), nl=False)
-        elif text:
-            typer.echo(ir_text.to_text(seen.model), nl=False)
-        elif as_json:
-            _print_json(
-                inspection_to_json(seen.map, seen.limits, seen.notes, seen.arena.cannot_run)
-            )
-        else:
-            encoding = sys.stdout.encoding or "utf-8"
-            shown = render_inspection(
-                f"{source} on {on.target.id}",
-                seen.map,
-                seen.limits,
-                seen.notes,
-                cannot_run=seen.arena.cannot_run,
-                encoding=encoding,
-            )
-            typer.echo(shown)
+app.command("inspect", cls=Command)(inspect_command)
 
 
 @app.command("arena", cls=Command)
 def arena_command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")],
-    target: TargetName = DEFAULT_TARGET,
+    target: TargetName = defaults.TARGET,
     as_json: AsJson = False,
 ) -> None:
     """Say how large tensor_arena must be on a target, to the byte, planned model or not."""
-    with _errors_as_exit_codes():
+    with exit_on_errors():
         from tflm_planner.pipeline import api
         from tflm_planner.report.arena_text import render_arena
         from tflm_planner.report.json_document import arena_to_json
 
-        on = api.load_target(target)
-        found = api.arena(source, on)
+        loaded = api.load_target(target)
+        arena = api.arena(source, loaded)
         if as_json:
-            _print_json(arena_to_json(found, on))
+            print_json(arena_to_json(arena, loaded))
         else:
-            typer.echo(render_arena(source.name, found, on), nl=False)
+            typer.echo(render_arena(source.name, arena, loaded), nl=False)
 
 
 @app.command("targets", cls=Command)
 def targets_command(as_json: AsJson = False) -> None:
     """List the targets and boards that --target knows."""
-    with _errors_as_exit_codes():
+    with exit_on_errors():
         from tflm_planner.report.targets_text import render_targets, targets_to_json
         from tflm_planner.tflm.targets import all_boards, all_targets
 
         if as_json:
-            _print_json(targets_to_json(all_targets(), all_boards()))
+            print_json(targets_to_json(all_targets(), all_boards()))
         else:
             typer.echo(render_targets(all_targets(), all_boards()), nl=False)
 
@@ -222,8 +158,8 @@ def targets_command(as_json: AsJson = False) -> None:
 def verify_command(
     original: Annotated[Path, typer.Argument(metavar="A", help="The original model.")],
     result: Annotated[Path, typer.Argument(metavar="B", help="The model to compare with it.")],
-    seed: Seed = 0,
-    inputs: Inputs = 8,
+    seed: Seed = defaults.SEED,
+    inputs: Inputs = defaults.INPUTS,
     allow_inexact: Annotated[
         bool,
         typer.Option("--allow-inexact", help="Accept small differences, and say how small."),
@@ -233,18 +169,18 @@ def verify_command(
     verbose: Verbose = False,
 ) -> None:
     """Compare two models bit by bit on LiteRT's reference kernels and on real TFLM."""
-    with _errors_as_exit_codes():
+    with exit_on_errors():
         from tflm_planner.pipeline import api
         from tflm_planner.report.json_document import verdict_to_json
         from tflm_planner.report.text import check_sentence
 
         refuse_silence()
-        with _progress(quiet, verbose) as say:
+        with show_progress(quiet, verbose) as report_progress:
             tolerance = api.Tolerance() if allow_inexact else None
             options = api.VerifyOptions(seed=seed, inputs=inputs, tolerance=tolerance)
-            verdict = api.check_equal(original, result, options, say)
+            verdict = api.check_equal(original, result, options, report_progress)
         if as_json:
-            _print_json(verdict_to_json(verdict))
+            print_json(verdict_to_json(verdict))
         elif not quiet:
             for check in verdict.checks:
                 typer.echo(f"{check.runtime}: {check_sentence(check)}")
@@ -255,14 +191,14 @@ def verify_command(
 
 
 device.add_to(app)
-strips.add_to(app)
+stream_input.add_to(app)
 
 
 def _print_report(report: Report, *, as_json: bool, quiet: bool) -> None:
     if as_json:
         from tflm_planner.report.json_document import to_json
 
-        _print_json(to_json(report))
+        print_json(to_json(report))
     elif not quiet:
         from tflm_planner.report.text import render_report
 

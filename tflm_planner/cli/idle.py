@@ -71,7 +71,7 @@ def was_given(option: str) -> bool:
     raise AssertionError(f"this command has no option {option}")
 
 
-def did_you_mean(word: str, known: Collection[str]) -> str:
+def suggest(word: str, known: Collection[str]) -> str:
     """A hint behind an unknown word: what is near, or what there is."""
     near = difflib.get_close_matches(word, sorted(known), n=3, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(sorted(known))}"

@@ -1,4 +1,4 @@
-"""What `tflm-plan IN OUT` may be told: one field an option, and what they come to.
+"""The command line of `plan`: one field an option, and the options of the pipeline that they make.
 
 The fields are the command line: names, types, defaults, help. Heavy modules are imported when the
 options are made, so that `tflm-plan --help` answers in a blink.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tflm_planner.cli.device import with_profile
+from tflm_planner.cli.boards import add_profile
 from tflm_planner.cli.idle import Need, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
@@ -22,16 +22,15 @@ from tflm_planner.cli.shared import (
     Seed,
     TargetName,
     Verbose,
-    operator_kinds,
+    parse_operator_kinds,
     refuse_silence,
 )
+from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 
 if TYPE_CHECKING:
     from tflm_planner.pipeline.api import MemoryOptions, PlanOptions, TilePermission
     from tflm_planner.tflm.targets import Target
-
-DEFAULT_TARGET = "cortex-m4/cmsis-nn"
 
 
 def _flag(name: str, words: str) -> Any:
@@ -56,7 +55,7 @@ class PlanArguments:
     budget: Annotated[
         str | None, _option("Bytes the arena may take, e.g. 256K; exit code 3 if not.")
     ] = None
-    target: TargetName = DEFAULT_TARGET
+    target: TargetName = defaults.TARGET
     tflm: Annotated[
         str | None, _option("A month or day of TFLM's sources, e.g. 2025-06: what it can do.")
     ] = None
@@ -70,7 +69,7 @@ class PlanArguments:
         float | None,
         _option("Seconds to search at most; proof on top. Else counted: same bytes everywhere."),
     ] = None
-    seed: Seed = 0
+    seed: Seed = defaults.SEED
     no_overlap: Annotated[
         bool, _flag("--no-overlap", "Share memory only as every kernel allows.")
     ] = False
@@ -87,13 +86,13 @@ class PlanArguments:
     tile: Annotated[bool, _flag("--tile", "Also compute parts of the model in tiles.")] = False
     overhead: Annotated[
         float, typer.Option("--latency-overhead", help="With --tile: instructions allowed, x.")
-    ] = 1.10
+    ] = defaults.SLOWDOWN
     ops: Annotated[str, _tiles("operators the firmware may have to add, or 'all'.")] = ""
     search: Annotated[str, _tiles("regions (best partition) or motes (its beam search).")] = (
         "regions"
     )
     objective: Annotated[str, _tiles("lower the whole arena, or the head alone.")] = "arena"
-    workers: Annotated[int, _tiles("processes; the result is the same.", min=1)] = 2
+    workers: Annotated[int, _tiles("processes; the result is the same.", min=1)] = defaults.WORKERS
     profile: Annotated[Path | None, _tiles("latencies of a board, from tflm-plan profile.")] = None
     patch: Annotated[
         str | None, _option("p,n or p,nb: p x p patches over the first n operators (or blocks).")
@@ -114,7 +113,7 @@ class PlanArguments:
         list[Path] | None,
         _option("Also write a report: .json, .csv, .html or .svg; may be repeated."),
     ] = None
-    inputs: Inputs = 8
+    inputs: Inputs = defaults.INPUTS
     no_verify: Annotated[bool, _flag("--no-verify", "Write without proving equality.")] = False
     force: Annotated[bool, _flag("--force", "Replace OUT if it exists.")] = False
     as_json: AsJson = False
@@ -148,7 +147,7 @@ class PlanArguments:
         refuse_idle(self.needs())
         refuse_silence()
         return api.PlanOptions(
-            self._search(),
+            search=self._search(),
             budget=None if self.budget is None else parse_size(self.budget),
             verify=None if self.no_verify else api.VerifyOptions(self.seed, self.inputs),
             force=self.force,
@@ -159,16 +158,16 @@ class PlanArguments:
         from tflm_planner.pipeline import api
         from tflm_planner.tflm.kernels import library_of
 
-        on = self._target()
-        gains = library_of(on).gains_by_dilation and not self.no_overlap
+        target = self._target()
+        gains = library_of(target).gains_by_dilation and not self.no_overlap
         why = "it is for CMSIS-NN, whose 1x1 convolutions cannot overlap otherwise"
         refuse_idle([Need(("--dilate",), gains, f"{why}, with overlaps allowed")])
         return api.MemoryOptions(
-            _one_of("order", self.order),
-            self.allocator,
-            self.time_limit,
-            self.seed,
-            kernels=api.kernels_of(on),
+            order=_check_word("order", self.order),
+            allocator=self.allocator,
+            time_limit=self.time_limit,
+            seed=self.seed,
+            kernels=api.kernels_of(target),
             overlap=not self.no_overlap,
             dilate=self.dilate,
             strip=("unread" if self.portable else "unread by TFLM") if self.strip else "nothing",
@@ -180,25 +179,25 @@ class PlanArguments:
         target = api.load_target(self.target, lean=self.lean)
         if self.tflm is not None:
             target = api.with_tflm(target, self.tflm)
-        return with_profile(target, self.profile)
+        return add_profile(target, self.profile)
 
     def _permission(self) -> TilePermission:
         from tflm_planner.pipeline import api
-        from tflm_planner.pipeline.by_hand import by_hand
+        from tflm_planner.pipeline.by_hand import parse_regions
 
         return api.TilePermission(
             self.overhead,
             dialect=not self.portable,
-            new_kinds=operator_kinds(self.ops),
-            by_hand=by_hand(self.patch, self.split or (), self.loop or ()),
+            new_kinds=parse_operator_kinds(self.ops),
+            by_hand=parse_regions(self.patch, self.split or (), self.loop or ()),
             inexact=self.allow_inexact,
-            method=_one_of("search", self.search),
-            objective=_one_of("objective", self.objective),
+            method=_check_word("search", self.search),
+            objective=_check_word("objective", self.objective),
             workers=self.workers,
         )
 
 
-def _one_of(option: str, value: str) -> Any:
+def _check_word(option: str, value: str) -> Any:
     """The value of a choice, checked by the class that it is for."""
     if not value.isidentifier():
         raise UsageError(f"--{option} {value!r} is not understood; see --help")

@@ -34,13 +34,13 @@ Inputs = Annotated[int, typer.Option(min=1, help="Inputs to compare on each runt
 A = TypeVar("A")
 
 
-def fields_as_options(kind: type[A]) -> Callable[[Callable[[A], None]], Callable[..., None]]:
+def takes_fields_of(kind: type[A]) -> Callable[[Callable[[A], None]], Callable[..., None]]:
     """A command whose parameters are the fields of a dataclass, given as one object: typer reads
     names, types and defaults from a signature, which is made of the fields."""
 
     def decorate(command: Callable[[A], None]) -> Callable[..., None]:
-        def command_of_options(**given: Any) -> None:
-            command(kind(**given))
+        def command_with_options(**values: Any) -> None:
+            command(kind(**values))
 
         hints = get_type_hints(kind, include_extras=True)
         parameters = [
@@ -52,17 +52,17 @@ def fields_as_options(kind: type[A]) -> Callable[[Callable[[A], None]], Callable
             )
             for f in fields(cast("Any", kind))
         ]
-        made: Any = command_of_options
-        made.__signature__ = inspect.Signature(parameters)
-        made.__annotations__ = {p.name: p.annotation for p in parameters}
-        made.__doc__, made.__name__ = command.__doc__, command.__name__
-        return made
+        typed: Any = command_with_options
+        typed.__signature__ = inspect.Signature(parameters)
+        typed.__annotations__ = {p.name: p.annotation for p in parameters}
+        typed.__doc__, typed.__name__ = command.__doc__, command.__name__
+        return typed
 
     return decorate
 
 
 @contextmanager
-def errors_as_exit_codes() -> Generator[None]:
+def exit_on_errors() -> Generator[None]:
     """One line on stderr and the exit code of its class; no traceback, unless asked for."""
     try:
         yield
@@ -94,14 +94,14 @@ def fail(message: str, code: int) -> None:
 
 
 @contextmanager
-def progress(quiet: bool, verbose: bool) -> Generator[Any]:
+def show_progress(quiet: bool, verbose: bool) -> Generator[Any]:
     """A listener: lines on stderr when verbose; a spinner there from the first second on."""
     from tflm_planner.pipeline.memory_plan import silent
 
     if quiet or (not verbose and not sys.stderr.isatty()):
         yield silent
     elif verbose:
-        yield _say_on_stderr
+        yield _print_on_stderr
     else:
         from tflm_planner.support.progress import Spinner
 
@@ -109,7 +109,7 @@ def progress(quiet: bool, verbose: bool) -> Generator[Any]:
             yield spinner.say
 
 
-def _say_on_stderr(message: str) -> None:
+def _print_on_stderr(message: str) -> None:
     typer.echo(message, err=True)
 
 
@@ -118,10 +118,10 @@ def print_json(document: Any) -> None:
     typer.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
-def operator_kinds(text: str) -> frozenset[str] | None:
+def parse_operator_kinds(text: str) -> frozenset[str] | None:
     """Operator names of "+SLICE,CONCATENATION"; None for "all". UsageError for names that TFLM
     does not have, which would permit nothing."""
-    from tflm_planner.cli.idle import did_you_mean
+    from tflm_planner.cli.idle import suggest
     from tflm_planner.tflm.resolver_methods import BUILTINS
 
     if text.strip().lower() == "all":
@@ -131,7 +131,7 @@ def operator_kinds(text: str) -> frozenset[str] | None:
         raise UsageError(f"--ops {text!r} names no operator; write +PAD,SLICE, or all")
     for name in filter(None, names):
         if name not in BUILTINS:
-            hint = did_you_mean(name, BUILTINS)
+            hint = suggest(name, BUILTINS)
             raise UsageError(f"--ops {text!r}: TFLM has no operator {name}; {hint}")
     return frozenset(filter(None, names))
 

@@ -1,6 +1,6 @@
 """The command line of streamed input: parses, calls `api`, prints.
 
-The fields of `StripArguments` are the command line: names, types, defaults, help.
+The fields of `StreamInputArguments` are the command line: names, types, defaults, help.
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ from tflm_planner.cli.shared import (
     Seed,
     TargetName,
     Verbose,
-    errors_as_exit_codes,
-    fields_as_options,
-    operator_kinds,
+    exit_on_errors,
+    parse_operator_kinds,
     print_json,
-    progress,
     refuse_silence,
+    show_progress,
+    takes_fields_of,
 )  # fmt: skip
+from tflm_planner.support import defaults
 
 if TYPE_CHECKING:
     from tflm_planner.pipeline.api import StreamOptions, TilePermission, VerifyOptions
 
-_DEFAULT_TARGET = "cortex-m4/cmsis-nn"
-
 
 @dataclass(frozen=True)
-class StripArguments:
+class StreamInputArguments:
     """The command line of `stream-input`, as it was given."""
 
     source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")]
@@ -51,18 +50,18 @@ class StripArguments:
     header: Annotated[Path | None, typer.Option(help="Also write the C++ that runs the pair.")] = (
         None
     )
-    target: TargetName = _DEFAULT_TARGET
+    target: TargetName = defaults.TARGET
     time_limit: Annotated[
         float | None,
         typer.Option(
             help="Seconds to search at most; proof on top. Else counted: same bytes everywhere."
         ),
     ] = None
-    seed: Seed = 0
+    seed: Seed = defaults.SEED
     tile: Annotated[bool, typer.Option("--tile", help="Also tile the back.")] = False
     overhead: Annotated[
         float, typer.Option("--latency-overhead", help="Instructions allowed, x.")
-    ] = 1.20
+    ] = defaults.STREAM_SLOWDOWN
     ops: Annotated[
         str,
         typer.Option(help="With --tile: operators that the back may add, or 'all'."),
@@ -70,11 +69,11 @@ class StripArguments:
     portable: Annotated[
         bool, typer.Option("--portable", help="With --tile: a back for every TFLite runtime.")
     ] = False
-    workers: Annotated[int, typer.Option(min=1, help="With --tile: processes.")] = 2
+    workers: Annotated[int, typer.Option(min=1, help="With --tile: processes.")] = defaults.WORKERS
     lean: Annotated[bool, typer.Option("--lean", help="For firmware with the lean library.")] = (
         False
     )
-    inputs: Inputs = 8
+    inputs: Inputs = defaults.INPUTS
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Write without proving equality.")
     ] = False
@@ -110,7 +109,9 @@ class StripArguments:
         from tflm_planner.pipeline import api
 
         return api.TilePermission(
-            dialect=not self.portable, new_kinds=operator_kinds(self.ops), workers=self.workers
+            dialect=not self.portable,
+            new_kinds=parse_operator_kinds(self.ops),
+            workers=self.workers,
         )
 
 
@@ -119,22 +120,30 @@ def add_to(app: typer.Typer) -> None:
     app.command("stream-input", cls=Command)(stream_input_command)
 
 
-@fields_as_options(StripArguments)
-def stream_input_command(given: StripArguments) -> None:
+@takes_fields_of(StreamInputArguments)
+def stream_input_command(arguments: StreamInputArguments) -> None:
     """Experimental: split a model so that its input comes row by row and is never in SRAM whole."""
-    with errors_as_exit_codes():
+    with exit_on_errors():
         from tflm_planner.pipeline import api
         from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
 
-        options, halves = given.options(), (given.front, given.back)
-        with progress(given.quiet, given.verbose) as say:
-            made = api.stream_input(
-                given.source, halves, options, given.proof(), given.header, given.force, say
+        options = arguments.options()
+        with show_progress(arguments.quiet, arguments.verbose) as report_progress:
+            split = api.stream_input(
+                arguments.source,
+                (arguments.front, arguments.back),
+                options,
+                arguments.proof(),
+                arguments.header,
+                arguments.force,
+                report_progress,
             )
-        on = options.search.kernels.target
-        if given.as_json:
-            print_json(streamed_to_json(made.found, made.before, on, made.verdict, made.stopped))
-        elif not given.quiet:
-            typer.echo(f"{given.source} -> {given.front} + {given.back}  for {on.id}")
-            for line in render_streamed(made.found, made.before, on, made.verdict, made.stopped):
+        target = options.search.kernels.target
+        result = split.pair, split.before, target, split.verdict, split.stopped
+        if arguments.as_json:
+            print_json(streamed_to_json(*result))
+        elif not arguments.quiet:
+            files = f"{arguments.source} -> {arguments.front} + {arguments.back}"
+            typer.echo(f"{files}  for {target.id}")
+            for line in render_streamed(*result):
                 typer.echo(line)

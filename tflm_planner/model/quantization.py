@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tflm_planner.model.ir import Tensor
 
-_BYTES = frozenset({"int8", "uint8"})
+_BYTES = {"int8", "uint8"}
 
 
 def single_scale(tensor: Tensor) -> tuple[float, int] | None:

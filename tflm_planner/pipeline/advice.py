@@ -38,15 +38,15 @@ _LARGE = 0.5
 """A share of the arena above which something is worth a hint."""
 
 
-def advice(found: Inspection, original: Model, on: TargetKernels) -> list[str]:
+def advice(inspection: Inspection, original: Model, kernels: TargetKernels) -> list[str]:
     """Notes on the peak and on what would help next; none for a model without operators.
-    original: the model that `found` was made of."""
-    arena = found.arena
+    original: the model that the inspected one was made of."""
+    arena = inspection.arena
     notes = [_sum(arena)]
-    if not found.map.steps or not found.map.blocks:
+    if not inspection.map.steps or not inspection.map.blocks:
         return notes
-    notes.append(_peak(found.map))
-    inputs = found.limits.inputs
+    notes.append(_peak(inspection.map))
+    inputs = inspection.limits.inputs
     if inputs >= _LARGE * arena.head:
         notes.append(
             f"the input is {inputs:,} of {figure(arena.head, arena.head_bound)} of head: no order, "
@@ -54,7 +54,7 @@ def advice(found: Inspection, original: Model, on: TargetKernels) -> list[str]:
         )
         notes += _on_input(original)
     elif arena.arena - arena.head >= _LARGE * arena.arena:
-        notes += _on_tail(found, on.target)
+        notes += _on_tail(inspection, kernels.target)
     return notes
 
 
@@ -108,18 +108,22 @@ def _on_input(model: Model) -> Iterator[str]:
 def _quantized_at_once(model: Model, tensor: Tensor) -> Tensor | None:
     """What an input becomes before anything else is done with it, if that is smaller."""
     readers = [op for op in model.main.ops if any(t is tensor for t in op.operands())]
-    made = [op.outputs[0] for op in readers if op.kind == "QUANTIZE" and op.outputs]
-    if not made or len(made) < len(readers) or len({(t.type, t.nbytes) for t in made}) > 1:
+    quantized = [op.outputs[0] for op in readers if op.kind == "QUANTIZE" and op.outputs]
+    if (
+        not quantized
+        or len(quantized) < len(readers)
+        or len({(t.type, t.nbytes) for t in quantized}) > 1
+    ):
         return None
-    return made[0] if made[0].nbytes < tensor.nbytes else None
+    return quantized[0] if quantized[0].nbytes < tensor.nbytes else None
 
 
-def _on_tail(found: Inspection, target: Target) -> Iterator[str]:
+def _on_tail(inspection: Inspection, target: Target) -> Iterator[str]:
     """What the same plan takes on lean firmware, where that can be predicted and is less."""
     if not can_be_lean(target):
         return
-    model = clone(found.model)
+    model = clone(inspection.model)
     run(model, WritePool())
     lean = arena_of(model, with_lean(target), carried_plan(model)).arena
-    if lean < found.arena.arena:
+    if lean < inspection.arena.arena:
         yield f"on lean firmware (--lean) the same plan takes {lean:,} B of arena"

@@ -1,21 +1,26 @@
-"""The typed Python interface: `plan`, `inspect` and `check_equal` do what the commands do.
+"""What the commands do, as functions of files and options: `plan`, `stream_input`, `inspect`,
+`problem`, `arena`, `check_equal`.
 
-result = plan("vww.tflite", "vww_planned.tflite")
-print(result.report.before.arena.arena, "->", result.report.after.arena.arena)
+    cli, device, tests, benchmarks --options--> api      every option there is
+    users --keywords--> interface --options---> api      the same verbs, simpler; exported by the
+                                                         package, and stable
+
+It reads files and writes them; what lies between is done by the parts that it calls.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.memory.problem import Plan, Problem
+from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline.candidates import ModelPlanner
 from tflm_planner.pipeline.inspection import (
     Inspection,
     arena_in,
@@ -23,37 +28,27 @@ from tflm_planner.pipeline.inspection import (
     read_any,
     shares_by_calls,
 )
-from tflm_planner.pipeline.memory_plan import MemoryOptions, lowest_peak, silent
-from tflm_planner.pipeline.pareto import with_stock
-from tflm_planner.pipeline.planned_model import (
-    PlannedModel,
+from tflm_planner.pipeline.memory_plan import lowest_peak, silent
+from tflm_planner.pipeline.options import (
+    MemoryOptions,
+    PlanOptions,
+    StreamOptions,
     TilePermission,
-    add_lean_pool,
-    planned_models,
+    VerifyOptions,
 )
-from tflm_planner.pipeline.prove import check_provable, prove_first, prove_first_pair
-from tflm_planner.pipeline.stream_input.render import header as strips_header
-from tflm_planner.pipeline.stream_input.split import StreamedPair, StreamOptions
-from tflm_planner.pipeline.stream_input.split import streamed_pairs as offered_splits
-from tflm_planner.pipeline.versions import refuse_unrunnable, version_notes
-from tflm_planner.report.document import (
-    Allocation,
-    HeadLimits,
-    ParetoFront,
-    Report,
-    Side,
-)
+from tflm_planner.pipeline.plan_report import PlanOutcome, plan_report
+from tflm_planner.pipeline.planned_model import add_lean_pool
+from tflm_planner.pipeline.prove import Prover, check_model_proved, check_pair_proved
+from tflm_planner.pipeline.stream_input.render import render_header
+from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
+from tflm_planner.pipeline.versions import refuse_unrunnable
+from tflm_planner.report.document import Report
 from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.support.files import check_writable, read_file, write_file
 from tflm_planner.support.interrupts import heeding
 from tflm_planner.support.stopping import Reason, Stop
-from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.predict import Arena, arena_of
-from tflm_planner.tflm.arena.uncertainty import bound_of
-from tflm_planner.tflm.liveness import (
-    planning_problem,
-    timeline_of,
-)
+from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import Target, load_target
@@ -61,8 +56,7 @@ from tflm_planner.tflm.versions import with_tflm
 from tflm_planner.tiling.permissions import COMPILED
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
-from tflm_planner.verification import HostAllocation, Tolerance, Verdict, verify
-from tflm_planner.verification import Options as VerifyOptions
+from tflm_planner.verification import Tolerance, Verdict, verify
 
 __all__ = [
     "Inspection",
@@ -93,20 +87,8 @@ __all__ = [
 ]  # fmt: skip
 
 Source = str | Path | bytes
+"""A .tflite model: its path, or its bytes."""
 Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class PlanOptions:
-    """search: what may be tried and for how long. tiles: what tiling may do (None: no tiles).
-    budget: bytes of arena that the model must fit (None: as small as possible). verify: None
-    writes the result unproved. force: replace an existing file."""
-
-    search: MemoryOptions = field(default_factory=MemoryOptions)
-    tiles: TilePermission | None = None
-    budget: int | None = None
-    verify: VerifyOptions | None = field(default_factory=VerifyOptions)
-    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,67 +107,80 @@ def plan(
 ) -> PlanResult:
     """Plan a model, prove the result equal to it, and write it if `destination` is given.
 
-    `source`: a path, or the bytes of a .tflite file. `on_progress` is told what is being done.
-    Raises UsageError, ModelError, or OutputsDifferError (then nothing was written); a tiling found
-    that is not equal is refused, said to be in the report, and the next best is made. A result
-    over budget is written and returned: ask `report.within_budget`. Ctrl-C ends the search: the
-    best so far is proved, and `report.stopped` says so; asked again, the proof ends too, with
-    KeyboardInterrupt.
+    `on_progress` is told what is being done. Raises UsageError, ModelError, or OutputsDifferError
+    (then nothing was written); a tiling found that is not equal is refused, said to be in the
+    report, and the next best is made. A result over budget is written and returned: ask
+    `report.within_budget`. Ctrl-C ends the search: the best so far is proved, and `report.stopped`
+    says so; pressed again, it ends the proof too, with KeyboardInterrupt.
     """
     options = options or PlanOptions()
-    stop = Stop(options.search.time_limit)
-    try:
-        with heeding(stop):
-            return _planned(source, destination, options, on_progress or silent, stop)
-    finally:
-        compiling.abandon()
+    if destination is not None:
+        check_writable(Path(destination), force=options.force, inputs=_paths(source))
+    with _search(options.search.time_limit) as stop:
+        result = _plan(source, destination, options, on_progress or silent, stop)
+        if destination is not None:
+            write_file(Path(destination), result.data)
+    return result
 
 
-def _planned(
+def _plan(
     source: Source,
     destination: str | Path | None,
     options: PlanOptions,
-    say: Progress,
+    report_progress: Progress,
     stop: Stop,
 ) -> PlanResult:
     started = time.monotonic()
-    if destination is not None:
-        inputs = () if isinstance(source, bytes) else (Path(source),)
-        check_writable(Path(destination), force=options.force, inputs=inputs)
     original = load(source)
     model = read_model(original)
-    tiles, asked = options.tiles, time.monotonic()
+    prover = Prover(original, options.verify, report_progress, stop)
+    tiles = _provable_tiles(model, options, prover)
+    before = inspect_model(model, options.search.kernels)
+    data = original
+    if options.search.kernels.target.lean:
+        data, model = add_lean_pool(model)
+    planner = ModelPlanner(options.search, stop, tiles, options.budget, report_progress)
+    planned, proof = planner.plan(data, model, prover.prove_model)
+    check_model_proved(planned, proof)
+    outcome = PlanOutcome(
+        source="model" if isinstance(source, bytes) else str(source),
+        destination="" if destination is None else str(destination),
+        options=options,
+        original=original,
+        before=before,
+        planned=planned,
+        verdict=proof.verdict,
+        seconds={
+            "plan": time.monotonic() - started - prover.seconds,
+            "verify": prover.seconds,
+        },
+        stop=stop,
+    )
+    return PlanResult(planned.data, plan_report(outcome))
+
+
+def _provable_tiles(model: Model, options: PlanOptions, prover: Prover) -> TilePermission | None:
+    """What tiling may do, as far as it can be proved here. Raises ModelError where nothing could
+    be; starts to compile what a search for tiles needs."""
+    tiles = options.tiles
     if options.verify is not None and (tiles is None or tiles.dialect):
         refuse_unrunnable(model, options.search.kernels.target)
-    if tiles is not None and not tiles.by_hand:
+    if tiles is None:
+        return None
+    if not tiles.by_hand:
         compiling.start(COMPILED)
-    if tiles is not None and options.verify is not None:
-        tiles = check_provable(original, model, tiles, options.verify, say)
-    proving = time.monotonic() - asked
-    before_search = inspect_model(model, options.search.kernels)
-    before = _side(before_search, len(original), options.search.kernels.target)
-    start, model = add_lean_pool(original, model, options.search.kernels.target)
-    offered = planned_models(start, model, options.search, tiles, options.budget, say, stop)
-    made, verdict, spent = prove_first(original, offered, options.verify, say, stop)
-    after = _side(made.inspection, len(made.data), options.search.kernels.target)
-    proving += spent
-    seconds = {"plan": time.monotonic() - started - proving, "verify": proving}
-    if verdict is not None:
-        before = _measured(before, verdict.original_arena)
-        after = _measured(after, verdict.result_arena)
-    limits = HeadLimits(
-        inputs=before_search.limits.inputs,
-        order=before_search.limits.order,
-        best_order=None
-        if shares_by_calls(made.inspection.model)
-        else made.candidate.order.lower_bound,
-        overlap=made.inspection.limits.overlap,
-    )
-    ran = _Run(source, destination, original, options)
-    report = _report(ran, (before, after), limits, made, verdict, seconds, stop)
-    if destination is not None:
-        write_file(Path(destination), made.data)
-    return PlanResult(made.data, report)
+    return prover.provable_tiles(model, tiles)
+
+
+@contextmanager
+def _search(time_limit: float | None) -> Generator[Stop]:
+    """What is searched inside ends after the time limit, and with Ctrl-C."""
+    stop = Stop(time_limit)
+    try:
+        with heeding(stop):
+            yield stop
+    finally:
+        compiling.abandon()
 
 
 @dataclass(frozen=True)
@@ -193,7 +188,7 @@ class SplitResult:
     """A model split for streamed input. before: bytes of arena of the model as it came. stopped:
     why the search was cut short, if it was."""
 
-    found: StreamedPair
+    pair: StreamedPair
     before: int
     verdict: Verdict | None
     stopped: Reason | None = None
@@ -212,51 +207,49 @@ def stream_input(
 
     destinations: of front and back. header: of C++ that runs them. proof: None writes unproved.
     Raises UsageError, ModelError, or OutputsDifferError (then nothing was written); a split found
-    that is not equal is refused, said to be in `found.refused`, and the next best is made.
+    that is not equal is refused, said to be in `pair.refused`, and the next best is made.
     """
-    options, say = options or StreamOptions(), on_progress or silent
+    options = options or StreamOptions()
     paths = [*(destinations or ()), *([header] if header is not None else [])]
-    inputs = () if isinstance(source, bytes) else (Path(source),)
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError("front, back and header must be different files")
     for path in paths:
-        check_writable(path, force=force, inputs=inputs)
-    stop = Stop(options.search.time_limit)
-    try:
-        with heeding(stop):
-            return _split(source, destinations, options, proof, header, say, stop)
-    finally:
-        compiling.abandon()
+        check_writable(path, force=force, inputs=_paths(source))
+    with _search(options.search.time_limit) as stop:
+        result = _split(load(source), options, proof, on_progress or silent, stop)
+        files = [result.pair.front.data, result.pair.back.data] if destinations else []
+        if header is not None:
+            name = "model" if isinstance(source, bytes) else Path(source).stem
+            code = render_header(result.pair, name, options.search.kernels.target)
+            files.append(code.encode())
+        for path, data in zip(paths, files, strict=True):
+            write_file(path, data)
+    return result
 
 
 def _split(
-    source: Source,
-    destinations: tuple[Path, Path] | None,
+    data: bytes,
     options: StreamOptions,
-    proof: VerifyOptions | None,
-    header: Path | None,
-    say: Progress,
+    verify_options: VerifyOptions | None,
+    report_progress: Progress,
     stop: Stop,
 ) -> SplitResult:
-    paths = [*(destinations or ()), *([header] if header is not None else [])]
-    data, on = load(source), options.search.kernels.target
-    model = read_model(data)
-    if proof is not None:
-        refuse_unrunnable(model, on)
-        options = replace(options, tiles=check_provable(data, model, options.tiles, proof, say))
-    offered = offered_splits(data, options, say, stop)
+    model, target = read_model(data), options.search.kernels.target
+    prover = Prover(data, verify_options, report_progress, stop)
+    if verify_options is not None:
+        refuse_unrunnable(model, target)
+        options = replace(options, tiles=prover.provable_tiles(model, options.tiles))
+    pair, proof = split_for_rows(
+        data, options, prove=prover.prove_pair, report_progress=report_progress, stop=stop
+    )
     elsewhere = (
         "--end names another last operator of the front"
         if options.end is None
         else "without --end the model is split elsewhere"
     )
-    found, verdict = prove_first_pair(data, offered, proof, elsewhere, say, stop)
-    name = "model" if isinstance(source, bytes) else Path(source).stem
-    files = [found.front.data, found.back.data, strips_header(found, name, on).encode()]
-    for path, file in zip(paths, files if destinations else files[2:], strict=False):
-        write_file(path, file)
-    before = arena_of(model, on, carried_plan(model)).arena
-    return SplitResult(found, before, verdict, stop.reason)
+    check_pair_proved(pair, proof, elsewhere)
+    before = arena_of(model, target, carried_plan(model)).arena
+    return SplitResult(pair, before, proof.verdict, stop.reason)
 
 
 def inspect(source: Source, options: MemoryOptions | None = None) -> Inspection:
@@ -268,13 +261,14 @@ def inspect(source: Source, options: MemoryOptions | None = None) -> Inspection:
     options = options or MemoryOptions()
     data = load(source)
     model, dialect = read_any(data)
-    found = inspect_model(model, options.kernels, dialect=dialect)
+    inspection = inspect_model(model, options.kernels, dialect=dialect)
     if dialect:
-        return replace(found, notes=(*found.notes, "the model is in the TFLM dialect"))
+        notes = (*inspection.notes, "the model is in the TFLM dialect")
+        return replace(inspection, notes=notes)
     if shares_by_calls(model):
-        return found
-    limits = replace(found.limits, best_order=lowest_peak(read_model(data), options))
-    return replace(found, limits=limits)
+        return inspection
+    limits = replace(inspection.limits, best_order=lowest_peak(read_model(data), options))
+    return replace(inspection, limits=limits)
 
 
 def problem(source: Source, options: MemoryOptions | None = None) -> tuple[Problem, Plan]:
@@ -308,90 +302,6 @@ def load(source: Source) -> bytes:
     return source if isinstance(source, bytes) else read_file(Path(source))
 
 
-@dataclass(frozen=True)
-class _Run:
-    source: Source
-    destination: str | Path | None
-    original: bytes
-    options: PlanOptions
-
-
-def _report(
-    ran: _Run,
-    sides: tuple[Side, Side],
-    limits: HeadLimits,
-    made: PlannedModel,
-    verdict: Verdict | None,
-    seconds: dict[str, float],
-    stop: Stop,
-) -> Report:
-    candidate = made.candidate
-    name = "model" if isinstance(ran.source, bytes) else str(ran.source)
-    uncertainties = [uncertainty for side in sides for uncertainty in side.arena.uncertainties]
-    return Report(
-        version=__version__,
-        target=ran.options.search.kernels.target.id,
-        source=name,
-        destination="" if ran.destination is None else str(ran.destination),
-        sha256_before=hashlib.sha256(ran.original).hexdigest(),
-        sha256_after=hashlib.sha256(made.data).hexdigest(),
-        before=sides[0],
-        after=sides[1],
-        limits=limits,
-        order=candidate.order,
-        allocation=Allocation(candidate.solution, made.aliases, made.input_overlaps, made.replayed),
-        checks=() if verdict is None else verdict.checks,
-        verified=_is_verified(made, verdict),
-        budget=ran.options.budget,
-        stopped=stop.reason,
-        notes=(
-            *stop.notes,
-            *made.refused,
-            *_inexact(made),
-            *made.inspection.arena.warnings,
-            *version_notes(made.inspection.model, ran.options.search.kernels.target),
-            *profile_notes(ran.options.search.kernels.target, made.inspection.model),
-            *candidate.notes,
-            *made.notes,
-        ),
-        seconds={**seconds, "total": sum(seconds.values())},
-        front=None
-        if made.front is None
-        else with_stock(made.front, _stock(sides[0], made.front), bound_of(uncertainties)),
-    )
-
-
-def _is_verified(made: PlannedModel, verdict: Verdict | None) -> bool:
-    """Whether the bits are known to be equal where the file will run."""
-    return (
-        verdict is not None
-        and verdict.proved
-        and verdict.exact
-        and not made.inspection.arena.cannot_run
-    )
-
-
-def _stock(side: Side, front: ParetoFront) -> int:
-    return side.arena.arena if front.objective == "arena" else side.head
-
-
-def _inexact(made: PlannedModel) -> tuple[str, ...]:
-    if made.exact:
-        return ()
-    return ("NOT EXACT: a sum was split, as --allow-inexact permits; see the checks for how far",)
-
-
-def _side(found: Inspection, file_bytes: int, target: Target) -> Side:
-    return Side(
-        operators=sum(1 for _ in found.model.ops()),
-        tensors=sum(1 for _ in found.model.tensors()),
-        file_bytes=file_bytes,
-        arena=found.arena,
-        host=found.host,
-        map=found.map,
-        macs=latency_of(found.model, target).total.macs,
-    )
-
-
-def _measured(side: Side, real: HostAllocation | None) -> Side:
-    return replace(side, host=replace(side.host, measured=real))
+def _paths(source: Source) -> tuple[Path, ...]:
+    """The files that are read, and must not be written."""
+    return () if isinstance(source, bytes) else (Path(source),)

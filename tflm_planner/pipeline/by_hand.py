@@ -28,7 +28,7 @@ from tflm_planner.transforms.tile.tiler import HALOS
 _AXES = {"rows": ROWS, "columns": COLUMNS, "channels": CHANNELS, "sum": SUM}
 
 
-def by_hand(
+def parse_regions(
     patch: str | None, splits: Sequence[str], loops: Sequence[str] = ()
 ) -> tuple[TiledRegion | Patch | LoopedRegion, ...]:
     """What the options --patch, --split and --loop ask for."""
@@ -38,33 +38,33 @@ def by_hand(
 
 def parse_patch(text: str) -> Patch:
     """ "p,n": p x p patches over the first n operators; "p,nb": over the first n blocks."""
-    found = re.fullmatch(r"\s*(\d+)\s*,\s*(\d+)\s*(b?)\s*", text)
-    if found is None or not int(found[1]) or not int(found[2]):
+    match = re.fullmatch(r"\s*(\d+)\s*,\s*(\d+)\s*(b?)\s*", text)
+    if match is None or not int(match[1]) or not int(match[2]):
         raise UsageError(f"--patch {text!r}: give p,n (operators) or p,nb (blocks), e.g. 3,5b")
-    return Patch(int(found[1]), int(found[2]), blocks=bool(found[3]))
+    return Patch(int(match[1]), int(match[2]), blocks=bool(match[3]))
 
 
 def parse_split(text: str) -> TiledRegion:
     """ "2-7:rows=4,columns=2": operators in file order, in parts of rows, columns, channels, of
     axis N ("axis0=2"), or of their sum; with halo=, border= and order=backward or
     order=eager."""
-    found = re.fullmatch(r"([\s\d,-]+):(.+)", text)
-    if found is None:
+    match = re.fullmatch(r"([\s\d,-]+):(.+)", text)
+    if match is None:
         raise UsageError(f"--split {text!r}: give operators and parts, e.g. 2-7:rows=4")
-    ops = _operators(f"--split {text!r}", found[1])
+    ops = _operators(f"--split {text!r}", match[1])
     splits: list[tuple[int, int]] = []
-    more: dict[str, Any] = {}
-    for item in found[2].split(","):
+    settings: dict[str, Any] = {}
+    for item in match[2].split(","):
         name, _, value = (part.strip() for part in item.partition("="))
         axis = _axis(name)
         if axis is not None and value.isdecimal() and int(value) > 0:
             splits.append((axis, int(value)))
         elif (name, value) == ("order", "backward"):
-            more["backward"] = True
+            settings["backward"] = True
         elif (name, value) == ("order", "eager"):
-            more["eager"] = True
+            settings["eager"] = True
         elif (name == "halo" and value in HALOS) or (name == "border" and value in BORDERS):
-            more[name] = value
+            settings[name] = value
         else:
             raise UsageError(
                 f"--split {text!r}: {item.strip()!r} is not understood; there are "
@@ -75,7 +75,7 @@ def parse_split(text: str) -> TiledRegion:
         raise UsageError(f"--split {text!r}: give each axis to be split once")
     if len(splits) > 1 and any(axis == SUM for axis, _ in splits):
         raise UsageError(f"--split {text!r}: a sum is split alone")
-    return TiledRegion(ops, tuple(splits), **more)
+    return TiledRegion(ops, tuple(splits), **settings)
 
 
 def parse_loop(text: str) -> LoopedRegion:
@@ -83,27 +83,27 @@ def parse_loop(text: str) -> LoopedRegion:
     rows of their result a turn; what it does at the image's borders as in `transforms.row_loop`."""
     spans, _, items = text.partition(":")
     ops = _operators(f"--loop {text!r}", spans)
-    more: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for item in items.split(",") if items else ():
         name, _, value = (part.strip() for part in item.partition("="))
         if name == "rows" and value.isdecimal() and int(value) > 0:
-            more[name] = int(value)
+            settings[name] = int(value)
         elif name == "border" and value in EDGES:
-            more[name] = value
+            settings[name] = value
         else:
             raise UsageError(
                 f"--loop {text!r}: {item.strip()!r} is not understood; there are rows=N and "
                 f"border ({', '.join(EDGES)})"
             )
-    return LoopedRegion(ops, **more)
+    return LoopedRegion(ops, **settings)
 
 
 def _operators(option: str, spans: str) -> tuple[int, ...]:
     """The positions in "2-5,7"."""
     ops: set[int] = set()
     for span in spans.split(","):
-        found = re.fullmatch(r"\s*(\d{1,6})(?:-(\d{1,6}))?\s*", span)
-        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        match = re.fullmatch(r"\s*(\d{1,6})(?:-(\d{1,6}))?\s*", span)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if last < first:
             raise UsageError(f"{option}: {span!r} is no range of operators")
         ops |= {*range(first, last + 1)}
@@ -115,18 +115,18 @@ def _axis(name: str) -> int | None:
     return int(numbered[1]) if numbered else _AXES.get(name)
 
 
-def tiling_by_hand(
+def make_tiling(
     data: bytes,
-    wanted: Sequence[TiledRegion | Patch | LoopedRegion],
+    requested: Sequence[TiledRegion | Patch | LoopedRegion],
     kernels: TargetKernels,
     inexact: bool,
 ) -> Tiling:
-    """The tiles and loops that are wanted of the model in `data`, with what they cost. Raises
+    """The tiling that is spelled out for the model in `data`, with what it costs. Raises
     UsageError where they cannot be had."""
     model = read_model(data)
     run(model, Normalize())
     count = len(model.main.ops)
-    regions = tuple(w.scheme(model.main) if isinstance(w, Patch) else w for w in wanted)
+    regions = tuple(w.scheme(model.main) if isinstance(w, Patch) else w for w in requested)
     for region in regions:
         if region.ops[-1] >= count:
             raise UsageError(f"there is no operator {region.ops[-1]}: the model has {count}")

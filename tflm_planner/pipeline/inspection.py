@@ -54,26 +54,26 @@ def arena_in(data: bytes, target: Target) -> tuple[Model, Arena]:
     plan is none for the target is among the warnings."""
     model, dialect = read_any(data)
     offsets = carried_plan(model)
-    found = arena_of(model, target, offsets)
+    arena = arena_of(model, target, offsets)
     faults = plan_faults(model, offsets, kernels_of(target)) if offsets and not dialect else ()
-    return model, replace(found, warnings=(*found.warnings, *faults))
+    return model, replace(arena, warnings=(*arena.warnings, *faults))
 
 
-def inspect_model(model: Model, on: TargetKernels, *, dialect: bool = False) -> Inspection:
+def inspect_model(model: Model, kernels: TargetKernels, *, dialect: bool = False) -> Inspection:
     """The model with the plan that it carries, or as TFLM plans it itself. `dialect`: it is in
     the TFLM dialect, where life spans say nothing of a plan's legality."""
-    line = timeline_of(model, on.scratch_of)
+    timeline = timeline_of(model, kernels.scratch_of)
     offsets = carried_plan(model)
-    placement = placement_of(line, offsets)
-    figures = arena_of(model, on.target, offsets)
+    placement = placement_of(timeline, offsets)
+    figures = arena_of(model, kernels.target, offsets)
     here = arena_of(model, load_target(HOST_RUNTIME), offsets)
-    notes = _notes_on_plan(model, offsets, on) if offsets and not dialect else ()
+    notes = _notes_on_plan(model, offsets, kernels) if offsets and not dialect else ()
     return Inspection(
         model,
-        memory_map(model, line, placement.offsets, figures.head, figures.head_bound),
+        memory_map(model, timeline, placement.offsets, figures.head, figures.head_bound),
         figures,
         HostRuntime(here),
-        _limits(model, line, dialect=dialect),
+        _limits(model, timeline, dialect=dialect),
         (*figures.warnings, *notes),
     )
 
@@ -100,19 +100,25 @@ def _distinct(tensors: list[Tensor]) -> list[Tensor]:
     return list(dict.fromkeys(tensors))
 
 
-def _notes_on_plan(model: Model, offsets: dict[Tensor, int], on: TargetKernels) -> tuple[str, ...]:
+def _notes_on_plan(
+    model: Model, offsets: dict[Tensor, int], kernels: TargetKernels
+) -> tuple[str, ...]:
     """Warnings about a plan that a model already carries."""
-    return plan_faults(model, offsets, on) or ("the model carries an offline plan; it is shown",)
+    return plan_faults(model, offsets, kernels) or (
+        "the model carries an offline plan; it is shown",
+    )
 
 
-def plan_faults(model: Model, offsets: Mapping[Tensor, int], on: TargetKernels) -> tuple[str, ...]:
+def plan_faults(
+    model: Model, offsets: Mapping[Tensor, int], kernels: TargetKernels
+) -> tuple[str, ...]:
     """That a plan which a model carries is none for this target: made for other kernels, say. Of
     models in the TFLM dialect nothing can be told so."""
-    line = timeline_of(model, on.scratch_of, entries=entry_graphs(model))
-    wrong = placement_of(line, offsets).violations(on.input_overlaps_of)
+    timeline = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
+    wrong = placement_of(timeline, offsets).violations(kernels.input_overlaps_of)
     if not wrong:
         return ()
     return (
         f"the plan that the model carries shares memory in {len(wrong)} places beyond what the "
-        f"kernels of {on.target.id} allow, for example: {wrong[0]}",
+        f"kernels of {kernels.target.id} allow, for example: {wrong[0]}",
     )

@@ -4,8 +4,9 @@
     planned = tp.plan("vww.tflite", target="nano33ble", tile=tp.Tile(max_slowdown=1.10))
     planned.save("vww_planned.tflite")
 
-Everything here is typed, tested and kept; what lies in the packages below may change. `api` is the
-same with the full set of options, as the command line uses it.
+Everything here is typed, tested and kept; what lies in the packages below may change. Each function
+makes the options of its keywords and calls the verb of the same name in `api`, which has all
+options there are and serves the command line.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from typing import Literal
 
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.inspection import Inspection
-from tflm_planner.pipeline.stream_input.render import header as cpp_header
+from tflm_planner.pipeline.options import Stripping
+from tflm_planner.pipeline.stream_input.render import render_header
 from tflm_planner.report.document import Report
+from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.files import check_writable, write_file
+from tflm_planner.support.units import parse_size
 from tflm_planner.tflm.arena.predict import Arena
-from tflm_planner.tflm.targets import DEFAULT_TARGET, Target
+from tflm_planner.tflm.targets import Target
 from tflm_planner.verification import Verdict
 
 ModelSource = str | Path | bytes
@@ -43,7 +47,7 @@ class Tile:
     objective: the bytes to lower, of the whole arena or of its head.
     """
 
-    max_slowdown: float = 1.10
+    max_slowdown: float = defaults.SLOWDOWN
     operators: Literal["own", "all"] | Collection[str] = "own"
     portable: bool = False
     objective: Literal["arena", "head"] = "arena"
@@ -87,8 +91,8 @@ class Planned:
 
 @dataclass(frozen=True)
 class StreamedInput:
-    """A model in two, whose input comes row by row. front, back: the files' bytes. split: the
-    figures. before: bytes of arena of the model as it was given."""
+    """A model in two, whose input comes row by row. front, back: the files' bytes. result: the
+    figures. target: what it was split for. name: what the C++ namespace is called after."""
 
     front: bytes
     back: bytes
@@ -106,7 +110,7 @@ class StreamedInput:
     ) -> None:
         """Write both files, and the C++ header that runs them. Raises UsageError where one of them
         exists (unless `force`) or cannot be written."""
-        code = cpp_header(self.result.found, self.name, self.target).encode()
+        code = render_header(self.result.pair, self.name, self.target).encode()
         files = [(Path(front), self.front), (Path(back), self.back)]
         files += [] if header is None else [(Path(header), code)]
         if len({path.resolve() for path, _ in files}) < len(files):
@@ -120,14 +124,14 @@ class StreamedInput:
 def plan(
     model: ModelSource,
     *,
-    target: str | Target = DEFAULT_TARGET,
+    target: str | Target = defaults.TARGET,
     budget: int | str | None = None,
     tile: Tile | None = None,
     lean: bool = False,
     minify: bool = False,
     prove: bool = True,
-    inputs: int = 8,
-    seed: int = 0,
+    inputs: int = defaults.INPUTS,
+    seed: int = defaults.SEED,
     on_progress: ProgressListener | None = None,
 ) -> Planned:
     """Plan a model for a target: the same bits in less memory, proved on the runtimes here.
@@ -145,14 +149,15 @@ def plan(
     >>> planned.report.before.arena.arena, planned.report.after.arena.arena
     (122012, 91180)
     """
-    on = api.load_target(target, lean=lean) if isinstance(target, str) else target
-    dropped: Literal["unread", "unread by TFLM", "nothing"] = "nothing"
+    if isinstance(target, str):
+        target = api.load_target(target, lean=lean)
+    strip: Stripping = "nothing"
     if minify:
-        dropped = "unread" if tile is not None and tile.portable else "unread by TFLM"
+        strip = "unread" if tile is not None and tile.portable else "unread by TFLM"
     options = api.PlanOptions(
-        api.MemoryOptions(seed=seed, kernels=api.kernels_of(on), strip=dropped),
+        api.MemoryOptions(seed=seed, kernels=api.kernels_of(target), strip=strip),
         tiles=None if tile is None else tile.permission(),
-        budget=_bytes(budget),
+        budget=parse_size(budget) if isinstance(budget, str) else budget,
         verify=api.VerifyOptions(seed, inputs) if prove else None,
     )
     result = api.plan(model, None, options, on_progress)
@@ -160,7 +165,7 @@ def plan(
     return Planned(result.data, result.report, source)
 
 
-def arena(model: ModelSource, *, target: str | Target = DEFAULT_TARGET) -> Arena:
+def arena(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Arena:
     """The smallest arena of a model on a target, in bytes, with its parts; with the plan that the
     model carries, if it does. Raises UsageError or ModelError.
 
@@ -172,14 +177,18 @@ def arena(model: ModelSource, *, target: str | Target = DEFAULT_TARGET) -> Arena
     return api.arena(model, _target(target))
 
 
-def inspect(model: ModelSource, *, target: str | Target = DEFAULT_TARGET) -> Inspection:
+def inspect(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Inspection:
     """A model as TFLM runs it on a target: its memory map, its arena, the limits of its head, and
     what is to be known about it (`notes`). Raises UsageError or ModelError."""
     return api.inspect(model, api.MemoryOptions(kernels=api.kernels_of(_target(target))))
 
 
 def verify(
-    original: ModelSource, result: ModelSource, *, inputs: int = 8, seed: int = 0
+    original: ModelSource,
+    result: ModelSource,
+    *,
+    inputs: int = defaults.INPUTS,
+    seed: int = defaults.SEED,
 ) -> Verdict:
     """Compare the outputs of two models bit by bit on the runtimes that are here: LiteRT's
     reference kernels, and real TFLM on Linux x86-64. Raises UsageError or ModelError.
@@ -194,8 +203,8 @@ def verify(
 def stream_input(
     model: ModelSource,
     *,
-    target: str | Target = DEFAULT_TARGET,
-    max_slowdown: float = 1.20,
+    target: str | Target = defaults.TARGET,
+    max_slowdown: float = defaults.STREAM_SLOWDOWN,
     rows: int | None = None,
     end: int | None = None,
     tile: Tile | None = None,
@@ -206,26 +215,20 @@ def stream_input(
     whole. rows: of the image at a time (None: the fewest). end: the front's last operator, by its
     position in the file (None: where the least memory is needed). tile: what may be tiled in the
     back. Raises UsageError, ModelError (the input cannot be streamed), or OutputsDifferError."""
-    on = _target(target)
+    target = _target(target)
     options = api.StreamOptions(
-        api.MemoryOptions(kernels=api.kernels_of(on)),
-        None if tile is None else tile.permission(),
-        rows,
-        end,
-        max_slowdown,
+        api.MemoryOptions(kernels=api.kernels_of(target)),
+        tiles=None if tile is None else tile.permission(),
+        rows=rows,
+        end=end,
+        overhead=max_slowdown,
     )
     result = api.stream_input(
         model, None, options, api.VerifyOptions() if prove else None, on_progress=on_progress
     )
     name = "model" if isinstance(model, bytes) else Path(model).stem
-    return StreamedInput(result.found.front.data, result.found.back.data, result, on, name)
+    return StreamedInput(result.pair.front.data, result.pair.back.data, result, target, name)
 
 
 def _target(target: str | Target) -> Target:
     return api.load_target(target) if isinstance(target, str) else target
-
-
-def _bytes(size: int | str | None) -> int | None:
-    from tflm_planner.support.units import parse_size
-
-    return parse_size(size) if isinstance(size, str) else size

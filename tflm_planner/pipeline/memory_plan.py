@@ -8,25 +8,23 @@ the operators then stay as they were.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
 
-from tflm_planner.memory.allocators import NAMES, Solution, best_of
+from tflm_planner.memory.allocators import Solution, best_of
 from tflm_planner.memory.allocators.packing import pack
 from tflm_planner.memory.bounds import live_bound
-from tflm_planner.memory.order import Dag, Method, OrderResult, best_order
+from tflm_planner.memory.order import Dag, OrderResult, best_order
 from tflm_planner.memory.problem import Overlap, Plan, Problem
 from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
-from tflm_planner.support.errors import UnsoundPlanError, UsageError
+from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.support.garbage import no_collection
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.liveness import (
-    InputOverlapRule,
     Timeline,
     loop_aliases,
-    no_input_overlaps,
     planning_problem,
     timeline_of,
     view_aliases,
@@ -34,7 +32,6 @@ from tflm_planner.tflm.liveness import (
 )
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import taken_input_overlaps
-from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dilate import Dilate, Undilate, dilatable
 from tflm_planner.transforms.normalize import Normalize
@@ -45,62 +42,15 @@ from tflm_planner.transforms.reorder import (
     Reorder,
     order_problems,
 )
-from tflm_planner.transforms.schedules import PlanRecipe, quick_order
+from tflm_planner.transforms.schedules import quick_order
 
 Progress = Callable[[str], None]
-Stripping = Literal["nothing", "unread", "unread by TFLM"]
-"""What is dropped from a file: nothing, what no runtime reads, or what TFLM does not read."""
 
 _LARGE = 1_500
 """Operators of a model that was planned before, beyond which nothing else is looked for: minutes
 of search for an order and a packing found nothing in models of thousands of tiles."""
 _STATES = 60_000
 """Of the search for an order of a model that was planned before."""
-ORDERS: tuple[str, ...] = get_args(Method)
-ALLOCATORS = NAMES
-
-
-@dataclass(frozen=True)
-class MemoryOptions:
-    """order: one of ORDERS. allocator: one of ALLOCATORS. time_limit: seconds for all searching,
-    tiles included; None: until everything is tried, which is counted, so that the same comes out
-    on any machine. effort: of exact packing, relative to the usual one.
-    seed: of every random choice. machine: the target; its scratch and contracts. overlap:
-    whether results may overlap operands where the target's contracts allow it. dilate: whether
-    1x1 convolutions may be dilated for that (`transforms.dilate`). bind_views: whether views must
-    be taken (SLICE and CONCATENATION then copy onto themselves, and the dialect drops them).
-    states: (input, output) of the main graph, by position: the output is laid over the input, so
-    that the next invoke finds there what this one left. strip: what is dropped from the file in
-    the end (`finishing`). recipe: of a plan to begin with, so that none comes out that is worse;
-    it needs no time."""
-
-    order: Method = "best"
-    allocator: str = "best"
-    time_limit: float | None = None
-    seed: int = 0
-    kernels: TargetKernels = field(default_factory=kernels_of)
-    overlap: bool = True
-    dilate: bool = False
-    bind_views: bool = False
-    states: tuple[tuple[int, int], ...] = ()
-    strip: Stripping = "nothing"
-    recipe: PlanRecipe | None = None
-    effort: float = 1.0
-
-    @property
-    def input_overlaps_of(self) -> InputOverlapRule:
-        """Which results may overlap operands, as far as it is wanted."""
-        return self.kernels.input_overlaps_of if self.overlap else no_input_overlaps
-
-    def __post_init__(self) -> None:
-        if self.order not in ORDERS:
-            raise UsageError(f"order {self.order!r} is unknown; choose from {', '.join(ORDERS)}")
-        if self.allocator not in ALLOCATORS:
-            raise UsageError(
-                f"allocator {self.allocator!r} is unknown; choose from {', '.join(ALLOCATORS)}"
-            )
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise UsageError(f"time limit {self.time_limit} is not a positive number of seconds")
 
 
 @dataclass(frozen=True)
@@ -145,74 +95,78 @@ def plan_memory(
         return _plan_memory(model, options, on_progress or silent, stop)
 
 
-def _plan_memory(model: Model, options: MemoryOptions, say: Progress, stop: Stop) -> MemoryPlan:
+def _plan_memory(
+    model: Model, options: MemoryOptions, report_progress: Progress, stop: Stop
+) -> MemoryPlan:
     notes = tuple(run(model, Normalize()))
-    file_order = _orders(model)
+    file_order = _current_orders(model)
     frames = order_problems(model, options.kernels.scratch_of)
-    begun = _from_recipe(model, options, frames, notes) if options.recipe else None
-    if begun is not None and (begun[0].is_least or len(model.main.ops) > _LARGE or stop.is_over):
-        best, wanted = begun
+    by_recipe = _plan_by_recipe(model, options, frames, notes) if options.recipe else None
+    if by_recipe is not None and (
+        by_recipe[0].is_least or len(model.main.ops) > _LARGE or stop.is_over
+    ):
+        best, wanted = by_recipe
     else:
-        _apply(model, file_order)
-        best, wanted = _best_order(model, options, frames, notes, say, stop)
-    if begun is not None and begun[0].head < best.head:
-        best, wanted = begun
-    _apply(model, wanted)
+        _apply_orders(model, file_order)
+        best, wanted = _plan_best_order(model, options, frames, notes, report_progress, stop)
+    if by_recipe is not None and by_recipe[0].head < best.head:
+        best, wanted = by_recipe
+    _apply_orders(model, wanted)
     if options.dilate and options.overlap:
-        best = _try_dilation(best, options, say, stop)
+        best = _try_dilation(best, options, report_progress, stop)
     if options.states:
         return _check_states(best, options)
-    return best if options.bind_views else _no_worse(best, file_order, options)
+    return best if options.bind_views else _unless_tflms_own_is_lower(best, file_order, options)
 
 
-def _orders(model: Model) -> dict[Graph, list[Op]]:
+def _current_orders(model: Model) -> dict[Graph, list[Op]]:
     """Graph -> its operators in their present order."""
     return {g: list(g.ops) for g in model.graphs}
 
 
-def _from_recipe(
+def _plan_by_recipe(
     model: Model, options: MemoryOptions, frames: dict[Graph, OrderProblem], notes: tuple[str, ...]
 ) -> tuple[MemoryPlan, dict[Graph, list[Op]]]:
     """What the recipe comes to, with its order. Puts the model into it."""
     recipe = options.recipe
     assert recipe is not None
-    found = _order(model, options, frames, quick_order(recipe.schedule))
+    order = _order_operators(model, options, frames, quick_order(recipe.schedule))
     line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     problem = planning_problem(line, options.input_overlaps_of)
-    plan = pack(problem, _required(line, model, options), recipe.rounds)
+    plan = pack(problem, _required_overlaps(line, model, options), recipe.rounds)
     height, bound = plan.height(problem), live_bound(problem)
     solution = Solution(plan, height, bound, height <= bound, "local")
-    made = MemoryPlan(model, line, problem, solution, found, _head(line, plan), notes)
-    return made, _orders(model)
+    memory_plan = MemoryPlan(model, line, problem, solution, order, _head_of(line, plan), notes)
+    return memory_plan, _current_orders(model)
 
 
-def _best_order(
+def _plan_best_order(
     model: Model,
     options: MemoryOptions,
     frames: dict[Graph, OrderProblem],
     notes: tuple[str, ...],
-    say: Progress,
+    report_progress: Progress,
     stop: Stop,
 ) -> tuple[MemoryPlan, dict[Graph, list[Op]]]:
     """The best of the order asked for and its rivals, with that order."""
-    file_order = _orders(model)
-    say("ordering operators")
-    found = _order(model, options, frames, stop=stop)
-    wanted = _orders(model)
+    file_order = _current_orders(model)
+    report_progress("ordering operators")
+    first = _order_operators(model, options, frames, stop=stop)
+    wanted = _current_orders(model)
     tried = [wanted]
-    best = _plan(model, options, found, notes, say, stop)
+    best = _place_buffers(model, options, first, notes, report_progress, stop)
     for rival_options in _rivals(best, options, stop):
-        if _is_known(rival_options, frames, file_order in tried):
+        if _was_tried(rival_options, frames, file_order in tried):
             continue
-        _apply(model, file_order)
-        result = _order(model, rival_options, frames, stop=stop)
-        ordered = _orders(model)
+        _apply_orders(model, file_order)
+        result = _order_operators(model, rival_options, frames, stop=stop)
+        ordered = _current_orders(model)
         if ordered in tried:
             continue
         tried.append(ordered)
-        rival = _plan(model, options, result, notes, say, stop)
+        rival = _place_buffers(model, options, result, notes, report_progress, stop)
         if rival.head < best.head or (rival.head == best.head and not result.changed):
-            outcome = replace(result, lower_bound=found.lower_bound, optimal=False)
+            outcome = replace(result, lower_bound=first.lower_bound, optimal=False)
             best = replace(rival, order=outcome)
             wanted = ordered
     return best, wanted
@@ -221,8 +175,8 @@ def _best_order(
 def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
     """The candidate, if every state stays where it is. Raises UnsoundPlanError."""
     graph, offsets = best.model.main, best.offsets
-    for given, left in options.states:
-        before, after = graph.inputs[given], graph.outputs[left]
+    for input_place, output_place in options.states:
+        before, after = graph.inputs[input_place], graph.outputs[output_place]
         if offsets[before] != offsets[after]:
             raise UnsoundPlanError(
                 f"no plan was found that leaves the state {after.name!r} in its place, where the "
@@ -231,7 +185,7 @@ def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
     return best
 
 
-def _required(line: Timeline, model: Model, options: MemoryOptions) -> tuple[Overlap, ...]:
+def _required_overlaps(line: Timeline, model: Model, options: MemoryOptions) -> tuple[Overlap, ...]:
     """The aliases that every plan must take."""
     views = view_aliases(line, model.main) if options.bind_views else ()
     place = {t: i for i, t in enumerate(line.planned)}
@@ -239,7 +193,7 @@ def _required(line: Timeline, model: Model, options: MemoryOptions) -> tuple[Ove
     return (*views, *(Overlap(place[a], place[b], 0, 0) for a, b in pairs))
 
 
-def _is_known(
+def _was_tried(
     options: MemoryOptions, frames: dict[Graph, OrderProblem], file_order_tried: bool
 ) -> bool:
     """Whether a search for an order would only find one that was tried."""
@@ -247,20 +201,20 @@ def _is_known(
     return only_one or (options.order == "file" and file_order_tried)
 
 
-def _no_worse(
+def _unless_tflms_own_is_lower(
     best: MemoryPlan, file_order: dict[Graph, list[Op]], options: MemoryOptions
 ) -> MemoryPlan:
     """The candidate, or what TFLM itself would do, should luck have been on its side."""
     model = best.model
-    found = {g: list(g.ops) for g in model.graphs}
+    chosen = _current_orders(model)
     line = best.line
-    if found != file_order:
-        _apply(model, file_order)
+    if chosen != file_order:
+        _apply_orders(model, file_order)
         line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     own = placement_of(line)
     head = own.head
     if head >= best.head:
-        _apply(model, found)
+        _apply_orders(model, chosen)
         return best
     problem = planning_problem(line)
     solution = replace(
@@ -271,31 +225,33 @@ def _no_worse(
 
 
 def _try_dilation(
-    best: MemoryPlan, options: MemoryOptions, say: Progress, stop: Stop
+    best: MemoryPlan, options: MemoryOptions, report_progress: Progress, stop: Stop
 ) -> MemoryPlan:
     """The best candidate with 1x1 convolutions dilated where that lowers the head: all at first,
     then only those that use the freedom they got."""
     model = best.model
     everyone = {op for op in model.ops() if dilatable(op)}
     run(model, Dilate(everyone))
-    bold = _plan(model, options, best.order, best.notes, say, stop)
-    trailing = {s.op for s in taken_input_overlaps(bold.line, bold.offsets, options.kernels)}
-    idle = everyone - trailing
+    all_dilated = _place_buffers(model, options, best.order, best.notes, report_progress, stop)
+    overlapping = {
+        s.op for s in taken_input_overlaps(all_dilated.line, all_dilated.offsets, options.kernels)
+    }
+    idle = everyone - overlapping
     run(model, Undilate(idle))
-    frugal = _plan(model, options, best.order, best.notes, say, stop)
-    if frugal.head >= best.head:
+    few_dilated = _place_buffers(model, options, best.order, best.notes, report_progress, stop)
+    if few_dilated.head >= best.head:
         run(model, Undilate(everyone))
         note = "dilating 1x1 convolutions would save nothing; left as they were"
         return replace(best, notes=(*best.notes, note))
     # The order stays, but what bounds it has changed.
-    bounds = _order(model, replace(options, order="file"))
+    bounds = _order_operators(model, replace(options, order="file"))
     order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
-    notes = (*best.notes, _price(everyone, trailing, options))
-    return replace(frugal, order=order, notes=notes)
+    notes = (*best.notes, _describe_dilation(everyone, overlapping, options))
+    return replace(few_dilated, order=order, notes=notes)
 
 
-def _price(everyone: set[Op], trailing: set[Op], options: MemoryOptions) -> str:
-    used = everyone & trailing
+def _describe_dilation(everyone: set[Op], overlapping: set[Op], options: MemoryOptions) -> str:
+    used = everyone & overlapping
     scratch = max((sum(options.kernels.scratch_of(op)) for op in used), default=0)
     return (
         f"{len(used)} 1x1 convolutions got a dilation of 2 (same result): they leave CMSIS-NN's "
@@ -306,7 +262,7 @@ def _price(everyone: set[Op], trailing: set[Op], options: MemoryOptions) -> str:
 def lowest_peak(model: Model, options: MemoryOptions) -> int:
     """Bytes of head that no order of the operators can go below. Changes `model`."""
     run(model, Normalize())
-    return _order(model, options).lower_bound
+    return _order_operators(model, options).lower_bound
 
 
 def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[MemoryOptions]:
@@ -320,12 +276,12 @@ def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[Me
             yield rival
 
 
-def _apply(model: Model, orders: dict[Graph, list[Op]]) -> None:
+def _apply_orders(model: Model, orders: dict[Graph, list[Op]]) -> None:
     for graph in model.graphs:
         reorder(graph, orders[graph])
 
 
-def _order(
+def _order_operators(
     model: Model,
     options: MemoryOptions,
     frames: dict[Graph, OrderProblem] | None = None,
@@ -352,12 +308,12 @@ def _order(
     return ChosenOrder(main.method, changed, main.peak, main.lower_bound, optimal)
 
 
-def _plan(
+def _place_buffers(
     model: Model,
     options: MemoryOptions,
     order: ChosenOrder,
     notes: tuple[str, ...],
-    say: Progress,
+    report_progress: Progress,
     stop: Stop,
 ) -> MemoryPlan:
     line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
@@ -365,20 +321,20 @@ def _plan(
     plain = planning_problem(line)
     full = with_input_overlaps(plain, line, options.input_overlaps_of) if options.overlap else plain
     for problem in (full,) if full is plain or options.recipe else (full, plain):
-        say(f"packing {len(problem.buffers)} buffers")
+        report_progress(f"packing {len(problem.buffers)} buffers")
         solution = best_of(
             problem,
             allocators=(options.allocator,),
             stop=stop,
             effort=options.effort,
-            say=say,
+            say=report_progress,
             seed=options.seed,
-            required=_required(line, model, options),
-            on_progress=lambda name, height, bound: say(
+            required=_required_overlaps(line, model, options),
+            on_progress=lambda name, height, bound: report_progress(
                 f"packing: {height:,} B with {name}, bound {bound:,} B"
             ),
         )
-        head = _head(line, solution.plan)
+        head = _head_of(line, solution.plan)
         if best is None or head < best.head:
             best = MemoryPlan(model, line, problem, solution, order, head, notes)
         if best.head == best.solution.lower_bound or stop.is_over:
@@ -393,14 +349,16 @@ def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan
     wanted = loop_aliases(best.line)
     if not wanted or options.bind_views:
         return best
-    found = best_of(best.problem, allocators=("greedy",), seed=options.seed, required=wanted)
-    head = _head(best.line, found.plan)
+    joined = best_of(best.problem, allocators=("greedy",), seed=options.seed, required=wanted)
+    head = _head_of(best.line, joined.plan)
     if head > best.head:
         return best
-    return replace(best, solution=replace(best.solution, plan=found.plan, height=found.height,
-                                          allocator=found.allocator), head=head)  # fmt: skip
+    solution = replace(
+        best.solution, plan=joined.plan, height=joined.height, allocator=joined.allocator
+    )
+    return replace(best, solution=solution, head=head)
 
 
-def _head(line: Timeline, plan: Plan) -> int:
+def _head_of(line: Timeline, plan: Plan) -> int:
     """The head that TFLM takes for a plan: its own placement of scratch included."""
     return placement_of(line, dict(zip(line.planned, plan.offsets, strict=False))).head

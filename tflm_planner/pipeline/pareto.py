@@ -22,7 +22,7 @@ from tflm_planner.transforms.row_loop import LoopedRegion
 
 
 def pareto_front(
-    found: TilingResult,
+    result: TilingResult,
     objective: Objective,
     allowed: float,
     plain: int,
@@ -32,13 +32,13 @@ def pareto_front(
     """The front of a search. plain: bytes with order and plan alone. written: the tiling that was
     written, None if that is the plain plan. size: bytes that it came to, by the final plan."""
     points = [ParetoPoint("chosen" if written is None else "plan", plain, 1.0)]
-    for tiling in found.front:
+    for tiling in result.front:
         if tiling.regions and tiling != written and tiling.bytes < plain:
             points.append(_point("tiled", tiling, tiling.bytes))
     if written is not None:
         points.append(_point("chosen", written, size))
     least = min(p.size for p in points)
-    points += [_point("slower", t, t.bytes) for t in found.slower if t.bytes < least]
+    points += [_point("slower", t, t.bytes) for t in result.slower if t.bytes < least]
     return ParetoFront(objective, allowed, _without_dominated(points))
 
 

@@ -1,25 +1,25 @@
-"""Nothing unproved is handed out: what no runtime here could prove is refused first, and of the
-files that are offered the first one is taken that stands the proof.
+"""Nothing unproved is handed out: what no runtime here could prove is refused before the search,
+and every file that is made is compared with the original.
 
-    provable    before a search: does any runtime here run the original at all?
-    offers ---> file ---> compared ---> Verdict: equal? taken    different? the next one, and why
+    check_provable    before a search: does any runtime here run the original at all?
+    Prover            file -> compared -> Proof: equal, or refused and why
+    check_..._proved  of the last file: an error unless it was proved equal
 
-Which file is the next best one is for those who offer them to know.
+Which file is made next, should one be refused, is for those who make them to know.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TypeVar
 
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.memory_plan import Progress
-from tflm_planner.pipeline.planned_model import PlannedModel, TilePermission
-from tflm_planner.pipeline.refusals import Refusal
+from tflm_planner.pipeline.options import TilePermission
+from tflm_planner.pipeline.planned_model import PlannedModel
+from tflm_planner.pipeline.refusals import Proof, Refusal
 from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.support.stopping import Stop
@@ -27,11 +27,9 @@ from tflm_planner.tflm.element_types import form_of, newly_unsupported
 from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
 from tflm_planner.tflm.targets import HOST_RUNTIME, load_target
 from tflm_planner.verification import Options, RuntimeCheck, Tolerance, Verdict, verify, why_unable
-from tflm_planner.verification.compare import named_in
 from tflm_planner.verification.pairs import Pair, verify_pair
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
 
-_Offer = TypeVar("_Offer")
 _PORTABLE = "--portable makes a file that LiteRT can prove, "
 _NO_PROOF = "--no-verify writes it unproved"
 _TOO_FAR = (
@@ -41,7 +39,11 @@ _TOO_FAR = (
 
 
 def check_provable(
-    data: bytes, model: Model, tiles: TilePermission | None, options: Options, say: Progress
+    data: bytes,
+    model: Model,
+    tiles: TilePermission | None,
+    options: Options,
+    report_progress: Progress,
 ) -> TilePermission | None:
     """What tiling may do (`tiles`) to `model`, which is in `data`, as far as it can be proved here:
     only TFLM can prove files in its dialect.
@@ -50,7 +52,7 @@ def check_provable(
     knows all its operators and does not run them so, nor will a board. Operators that TFLM does
     not know may be known to the firmware: LiteRT may prove portable files of them.
     """
-    say("running the model on TFLM")
+    report_progress("running the model on TFLM")
     on_tflm = why_unable(data, "TFLM", options)
     if on_tflm is None:
         return tiles
@@ -70,99 +72,101 @@ def check_provable(
     )
 
 
-def prove_first(
-    original: bytes,
-    offered: Generator[PlannedModel, Refusal | None, None],
-    options: Options | None,
-    say: Progress,
-    stop: Stop,
-) -> tuple[PlannedModel, Verdict | None, float]:
-    """The first file that computes the same, and what proves it; seconds that proofs took. A tiling
-    that does not is a fault of this tool, and the one that is next best may be none. stop: of the
-    search for what is offered."""
-    if options is None:
-        return next(offered), None, 0.0
+class Prover:
+    """Compares files with the original. seconds: that this took so far."""
 
-    def proof(made: PlannedModel) -> Verdict:
-        tolerance = None if made.exact else options.tolerance or Tolerance()
-        return compare_with_twin(original, made, replace(options, tolerance=tolerance), say)
+    def __init__(
+        self, original: bytes, options: Options | None, report_progress: Progress, stop: Stop
+    ) -> None:
+        """`options`: None leaves everything unproved. `stop`: of the search that makes the files;
+        a proof is no search that it could end."""
+        self._original = original
+        self._options = options
+        self._report_progress = report_progress
+        self._stop = stop
+        self.seconds = 0.0
 
-    made, verdict, spent = _first_equal(offered, proof, _blamed, stop)
-    advice = "Please report this model" if made.exact else _TOO_FAR
-    _check_sound(verdict, "planned model", advice, made.twin)
-    return made, verdict, spent
-
-
-def prove_first_pair(
-    original: bytes,
-    offered: Generator[StreamedPair, Refusal | None, None],
-    options: Options | None,
-    elsewhere: str,
-    say: Progress,
-    stop: Stop,
-) -> tuple[StreamedPair, Verdict | None]:
-    """The first split model that computes the same, and what proves it. `elsewhere`: how to have
-    another one, should none."""
-    if options is None:
-        return next(offered), None
-
-    def proof(found: StreamedPair) -> Verdict:
-        pair = Pair(found.front.data, found.back.data, found.strips, found.back.twin)
-        return compare_pair(original, pair, options, say)
-
-    def blame(_: StreamedPair, verdict: Verdict) -> Refusal:
-        return Refusal(_difference(verdict))
-
-    found, verdict, _ = _first_equal(offered, proof, blame, stop)
-    advice = f"Please report this model; {elsewhere}"
-    _check_sound(verdict, "split model", advice, found.back.twin)
-    return found, verdict
-
-
-def _first_equal(
-    offered: Generator[_Offer, Refusal | None, None],
-    proof: Callable[[_Offer], Verdict],
-    blame: Callable[[_Offer, Verdict], Refusal],
-    stop: Stop,
-) -> tuple[_Offer, Verdict, float]:
-    """The first that does not differ, or else the last; its verdict; seconds that proofs took.
-    blame: why one was refused."""
-    spent, made = 0.0, next(offered)
-    while True:
+    def provable_tiles(self, model: Model, tiles: TilePermission | None) -> TilePermission | None:
+        """What tiling may do to the original, which is `model`, as far as it can be proved here
+        (see `check_provable`)."""
+        if self._options is None:
+            return tiles
         started = time.monotonic()
-        with stop.proving():
-            verdict = proof(made)
-        spent += time.monotonic() - started
-        if verdict.differs:
-            with suppress(StopIteration):
-                made = offered.send(blame(made, verdict))
-                continue
-        return made, verdict, spent
+        tiles = check_provable(self._original, model, tiles, self._options, self._report_progress)
+        self.seconds += time.monotonic() - started
+        return tiles
+
+    def prove_model(self, planned: PlannedModel) -> Proof:
+        """Whether a planned model computes the same as the original. A tiling that does not is a
+        fault of this tool, and the one that is next best may be none."""
+        options = self._options
+        if options is None:
+            return Proof()
+        tolerance = None if planned.exact else options.tolerance or Tolerance()
+        with_tolerance = replace(options, tolerance=tolerance)
+        verdict = self._compare(
+            lambda: compare_with_twin(
+                self._original, planned, with_tolerance, self._report_progress
+            )
+        )
+        return Proof(verdict, _explain(planned, verdict) if verdict.differs else None)
+
+    def prove_pair(self, pair: StreamedPair) -> Proof:
+        """Whether both halves of a split model together compute the same as the original."""
+        options = self._options
+        if options is None:
+            return Proof()
+        files = Pair(pair.front.data, pair.back.data, pair.schedule, pair.back.twin)
+        verdict = self._compare(
+            lambda: compare_pair(self._original, files, options, self._report_progress)
+        )
+        return Proof(verdict, Refusal(_difference(verdict)) if verdict.differs else None)
+
+    def _compare(self, compare: Callable[[], Verdict]) -> Verdict:
+        started = time.monotonic()
+        with self._stop.proving():
+            verdict = compare()
+        self.seconds += time.monotonic() - started
+        return verdict
 
 
-def _blamed(made: PlannedModel, verdict: Verdict) -> Refusal:
+def _explain(planned: PlannedModel, verdict: Verdict) -> Refusal:
     """Why a file was refused, with the operator at fault as far as the runtime named one."""
     check = next(c for c in verdict.checks if c.status == DIFFERENT)
-    file = made.twin if made.twin is not None and "twin" in check.runtime else made.data
-    said = _difference(verdict)
-    if check.culprit is None:
-        return Refusal(said)
+    file = planned.twin if planned.twin is not None and check.of_twin else planned.data
+    reason, culprit = _difference(verdict), check.culprit
+    if culprit is None:
+        return Refusal(reason)
     ops = read_model(file, dialect=True).main.ops
-    op = ops[check.culprit] if check.culprit < len(ops) else None
-    if op is None or op.kind not in check.detail or not op.outputs:
-        return Refusal(said)
-    fails = named_in(check.detail) is not None
-    return Refusal(said, op.outputs[0].name, form_of(op) if fails else None)
+    op = ops[culprit.position] if culprit.position < len(ops) else None
+    if op is None or op.kind != culprit.kind or not op.outputs:
+        return Refusal(reason)
+    return Refusal(reason, op.outputs[0].name, form_of(op) if culprit.fails else None)
 
 
 def _difference(verdict: Verdict) -> str:
-    found = next(c for c in verdict.checks if c.status == DIFFERENT)
-    return f"computes something else on {found.runtime}: {found.detail}"
+    check = next(c for c in verdict.checks if c.status == DIFFERENT)
+    return f"computes something else on {check.runtime}: {check.detail}"
 
 
-def _check_sound(verdict: Verdict, what: str, advice: str, twin: bytes | None) -> None:
-    """Raise OutputsDifferError or ModelError unless the verdict proves something. `what`: was
-    proved. `advice`: should it differ. `twin`: the portable one of a file for TFLM alone."""
+def check_model_proved(planned: PlannedModel, proof: Proof) -> None:
+    """Raise OutputsDifferError or ModelError unless the model was proved, or was not to be."""
+    advice = "Please report this model" if planned.exact else _TOO_FAR
+    _check_proved(proof.verdict, "planned model", advice, planned.twin)
+
+
+def check_pair_proved(pair: StreamedPair, proof: Proof, elsewhere: str) -> None:
+    """Raise OutputsDifferError or ModelError unless the pair was proved, or was not to be.
+    `elsewhere`: how to have it split at another operator."""
+    advice = f"Please report this model; {elsewhere}"
+    _check_proved(proof.verdict, "split model", advice, pair.back.twin)
+
+
+def _check_proved(verdict: Verdict | None, what: str, advice: str, twin: bytes | None) -> None:
+    """`what`: was proved. `advice`: should it differ. `twin`: the portable one of a file for TFLM
+    alone."""
+    if verdict is None:
+        return
     if verdict.differs:
         raise OutputsDifferError(
             f"the {what} {_difference(verdict)}; nothing was written. {advice}"
@@ -176,25 +180,27 @@ def _check_sound(verdict: Verdict, what: str, advice: str, twin: bytes | None) -
 
 
 def compare_with_twin(
-    original: bytes, made: PlannedModel, options: Options, say: Progress
+    original: bytes, planned: PlannedModel, options: Options, report_progress: Progress
 ) -> Verdict:
     """The result against the original. A result in the TFLM dialect runs on TFLM only: its
     portable twin is compared as well, on every runtime that runs it, and must not differ either.
     TFLM need not run the twin: what the dialect leaves out (SLICE of uint8, say) no kernel may
     know."""
-    if made.twin is None:
-        return verify(original, made.data, options, say)
-    checks = verify(original, made.twin, _as_it_runs(original, made.twin, options), say).checks
-    verdict = verify(original, made.data, replace(options, runtimes=("TFLM",)), say)
-    if made.exact:
+    if planned.twin is None:
+        return verify(original, planned.data, options, report_progress)
+    for_twin = _without_unable(original, planned.twin, options)
+    checks = verify(original, planned.twin, for_twin, report_progress).checks
+    on_tflm = replace(options, runtimes=("TFLM",))
+    verdict = verify(original, planned.data, on_tflm, report_progress)
+    if planned.exact:
         return _with_twin(verdict, checks)
     # the dialect must be its twin, bit by bit
-    strict = replace(options, runtimes=("TFLM",), tolerance=None)
-    same = verify(made.twin, made.data, strict, say).checks
-    return _with_twin(verdict, checks, same)
+    strict = replace(on_tflm, tolerance=None)
+    against_twin = verify(planned.twin, planned.data, strict, report_progress).checks
+    return _with_twin(verdict, checks, against_twin)
 
 
-def _as_it_runs(original: bytes, twin: bytes, options: Options) -> Options:
+def _without_unable(original: bytes, twin: bytes, options: Options) -> Options:
     """The options, without TFLM where it cannot run the twin of an original that it runs."""
     ops = read_model(original).ops(), read_model(twin).ops()
     if newly_unsupported(*ops, (load_target(HOST_RUNTIME),)) is None:
@@ -202,10 +208,12 @@ def _as_it_runs(original: bytes, twin: bytes, options: Options) -> Options:
     return replace(options, runtimes=tuple(r for r in options.runtimes if r != "TFLM"))
 
 
-def compare_pair(original: bytes, pair: Pair, options: Options, say: Progress) -> Verdict:
+def compare_pair(
+    original: bytes, pair: Pair, options: Options, report_progress: Progress
+) -> Verdict:
     """A split model against the original: LiteRT has run the portable twin of a back in the TFLM
     dialect."""
-    verdict = verify_pair(original, pair, options, say)
+    verdict = verify_pair(original, pair, options, report_progress)
     if pair.twin is None:
         return verdict
     twin = [c for c in verdict.checks if c.runtime != "TFLM"]
@@ -219,7 +227,7 @@ def _with_twin(
 ) -> Verdict:
     """A verdict of a file for TFLM alone, with what was found of its twin (`of_twin`) and of both
     (`against`). What only the twin proves is not enough."""
-    checks = [replace(c, runtime=f"{c.runtime}, portable twin") for c in of_twin]
+    checks = [replace(c, runtime=f"{c.runtime}, portable twin", of_twin=True) for c in of_twin]
     checks += [replace(c, runtime=f"{c.runtime}, against the twin") for c in against]
     if not verdict.proved:
         checks = [c for c in checks if c.status not in (EQUAL, CLOSE)]

@@ -10,7 +10,7 @@ few of them are tried, then only tilings of other regions. It must not run model
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
@@ -20,6 +20,7 @@ from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
+from tflm_planner.verification import Verdict
 
 MOST_REFUSED = 3
 """Tilings refused for reasons unknown, after which no other one of the same regions is tried."""
@@ -29,63 +30,76 @@ MOST_PROOFS = 8
 
 @dataclass(frozen=True)
 class Refusal:
-    """said: why a file was refused. tensor: name of what the operator at fault writes. form: of
-    that operator, if a runtime does not run it at all."""
+    """reason: why a file was refused, in words. tensor: name of what the operator at fault writes.
+    form: of that operator, if a runtime does not run it at all."""
 
-    said: str
+    reason: str
     tensor: str = ""
     form: Form | None = None
 
     def __str__(self) -> str:
-        return self.said
+        return self.reason
 
 
-@dataclass
-class Suspects:
-    """What was refused of the tilings of one model. skipped: tilings that share a cause."""
+@dataclass(frozen=True)
+class Proof:
+    """What the proof of a file came to. verdict: of the runtimes; None if none was asked for.
+    refusal: why the file may not be handed out; None if it may."""
+
+    verdict: Verdict | None = None
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True)
+class RefusalCauses:
+    """The causes for which tilings of one model were refused.
+
+    regions: the operators at fault, and whether they were in tiles or in a loop. forms: of
+    operators that no runtime ran. unexplained: tilings refused for a cause that nobody can name.
+    refusals: how many there were.
+    """
 
     original: bytes
-    skipped: int = 0
-    _regions: list[tuple[type, frozenset[int]]] = field(
-        default_factory=list[tuple[type, frozenset[int]]]
-    )
-    _forms: set[Form] = field(default_factory=set[Form])
-    _unknown: list[Tiling] = field(default_factory=list[Tiling])
-    _count: int = 0
+    regions: tuple[tuple[type, frozenset[int]], ...] = ()
+    forms: frozenset[Form] = frozenset()
+    unexplained: tuple[Tiling, ...] = ()
+    refusals: int = 0
 
-    def note(self, tiling: Tiling, why: Refusal | str | None) -> None:
-        """A tiling was refused."""
-        self._count += 1
-        found = False
-        if isinstance(why, Refusal):
-            if why.form is not None:
-                self._forms.add(why.form)
-            places = self._places(why.tensor)
-            hit = [(type(s), places & {*s.ops}) for s in tiling.regions if places & {*s.ops}]
-            self._regions += hit
-            found = bool(hit) or why.form is not None
-        if not found:
-            self._unknown.append(tiling)
+    def including(self, tiling: Tiling, refusal: Refusal) -> RefusalCauses:
+        """These causes, and that of one more refusal."""
+        at_fault = self._operators_at(refusal.tensor)
+        regions = tuple(
+            (type(region), at_fault & {*region.ops})
+            for region in tiling.regions
+            if at_fault & {*region.ops}
+        )
+        forms = {refusal.form} if refusal.form is not None else set[Form]()
+        is_explained = bool(regions or forms)
+        return replace(
+            self,
+            regions=(*self.regions, *regions),
+            forms=self.forms | forms,
+            unexplained=self.unexplained if is_explained else (*self.unexplained, tiling),
+            refusals=self.refusals + 1,
+        )
 
-    def shares(self, tiling: Tiling) -> bool:
+    def concern(self, tiling: Tiling) -> bool:
         """Whether a tiling has a region like one that was refused, or enough were proved."""
-        if self._count >= MOST_PROOFS:
+        if self.refusals >= MOST_PROOFS:
             return True
-        for kind, places in self._regions:
-            if any(type(s) is kind and places & {*s.ops} for s in tiling.regions):
+        for kind, at_fault in self.regions:
+            if any(type(r) is kind and at_fault & {*r.ops} for r in tiling.regions):
                 return True
-        return len(self._unknown) >= MOST_REFUSED and any(_alike(tiling, t) for t in self._unknown)
+        return len(self.unexplained) >= MOST_REFUSED and any(
+            _share_a_region(tiling, refused) for refused in self.unexplained
+        )
 
-    def holds(self, *files: bytes | None) -> bool:
+    def concern_files(self, *files: bytes | None) -> bool:
         """Whether one of the files has an operator that no runtime ran."""
-        models = (read_model(f, dialect=True) for f in files if f is not None and self._forms)
-        return any(self._forms & forms_of(model.ops()) for model in models)
+        models = (read_model(f, dialect=True) for f in files if f is not None and self.forms)
+        return any(self.forms & forms_of(model.ops()) for model in models)
 
-    def skip(self) -> None:
-        """One more tiling that shares a cause."""
-        self.skipped += 1
-
-    def _places(self, tensor: str) -> frozenset[int]:
+    def _operators_at(self, tensor: str) -> frozenset[int]:
         """The operators of the original that write or read what `tensor` is a part of."""
         model = read_model(self.original)
         run(model, Normalize())
@@ -94,7 +108,7 @@ class Suspects:
             i
             for i, op in enumerate(model.main.ops)
             if whole in {t.name for t in op.outputs}
-            or (whole in {t.name for t in op.operands()} and not _is_made(model, whole))
+            or (whole in {t.name for t in op.operands()} and not _is_computed(model, whole))
         )
 
 
@@ -106,11 +120,11 @@ def _whole_of(model: Model, part: str) -> str:
     return part
 
 
-def _is_made(model: Model, name: str) -> bool:
+def _is_computed(model: Model, name: str) -> bool:
     return any(name == t.name for op in model.main.ops for t in op.outputs)
 
 
-def _alike(one: Tiling, other: Tiling) -> bool:
+def _share_a_region(one: Tiling, other: Tiling) -> bool:
     """Whether they have regions of one sort with an operator in common."""
     return any(_meet(a, b) for a in one.regions for b in other.regions)
 

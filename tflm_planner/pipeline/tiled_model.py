@@ -9,17 +9,34 @@ plan understands it, so its scratch is checked against the life spans that it no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tflm_planner.model.edit import Snapshot, reorder
-from tflm_planner.model.ir import Model
+from tflm_planner.model.edit import Snapshot, lend_names, reorder
+from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
-from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.memory_plan import MemoryOptions, MemoryPlan
-from tflm_planner.support.errors import UnsoundPlanError
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.pipeline.inspection import inspect_model
+from tflm_planner.pipeline.memory_plan import MemoryPlan, Progress, plan_memory
+from tflm_planner.pipeline.options import MemoryOptions, TilePermission
+from tflm_planner.pipeline.planned_model import (
+    PlannedModel,
+    check_legal,
+    check_sharing,
+    write_and_check,
+)
+from tflm_planner.pipeline.write import write_planned
+from tflm_planner.support.errors import UnsoundPlanError, UsageError
+from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.element_types import newly_unsupported
 from tflm_planner.tflm.kernels.scratch import reference_scratch
 from tflm_planner.tflm.liveness import timeline_of
+from tflm_planner.tflm.resolver_methods import resolver_method
+from tflm_planner.tflm.target_kernels import runners
+from tflm_planner.tflm.targets import Target
+from tflm_planner.tiling.evaluate.candidate import has_tiles
+from tflm_planner.tiling.search import Tiling
+from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop, Dialect, scratch_faults
 from tflm_planner.transforms.normalize import Normalize
@@ -33,34 +50,120 @@ _OUTPUTS_STAY = (
 )
 
 
+def plan_tiling(
+    original: bytes,
+    tiling: Tiling,
+    permission: TilePermission,
+    options: MemoryOptions,
+    report_progress: Progress,
+    stop: Stop | None = None,
+) -> PlannedModel:
+    """The file of a tiling: in the dialect where that is permitted and it has tiles, portable
+    otherwise. Raises UsageError where TFLM could not run it, and UnsoundPlanError where a guard
+    refuses it."""
+    exact = all(r.exact for r in tiling.regions if isinstance(r, TiledRegion))
+    in_dialect = permission.dialect and has_tiles(tiling.regions)
+    twin, notes = tiled_model(
+        original, tiling.regions, crop=False, order=tiling.order, inexact=permission.inexact
+    )
+    if not (in_dialect and exact):
+        _check_runs(read_model(original), twin, options.kernels.target)
+    recipe = replace(options, recipe=tiling.recipe)
+    if not in_dialect:
+        more = new_kinds(read_model(original), twin)
+        planned = write_and_check(plan_memory(twin, recipe, report_progress, stop), options)
+    else:
+        cropped, notes = tiled_model(
+            original, tiling.regions, crop=True, order=tiling.order, inexact=permission.inexact
+        )
+        with_views = replace(recipe, bind_views=tiling.bind_views)
+        memory_plan = plan_memory(cropped, with_views, report_progress, stop)
+        planned, dialect_notes = _write_dialect(memory_plan, options)
+        _check_runs(read_model(original), planned.inspection.model, options.kernels.target)
+        more = new_kinds(read_model(original), planned.inspection.model)
+        planned = replace(planned, twin=write_model(twin))
+        notes += dialect_notes
+    slowdown = f"predicted instructions: {100 * (tiling.overhead - 1):+.1f} %"
+    notes = [*notes, slowdown, *registration_notes(more), *planned.notes]
+    return replace(planned, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions))
+
+
+def _write_dialect(
+    memory_plan: MemoryPlan, options: MemoryOptions
+) -> tuple[PlannedModel, list[str]]:
+    """The plan's file in the dialect, with notes on what the dialect left out. The plan is checked
+    before views are dropped: later, life spans say nothing of its legality."""
+    check_legal(memory_plan.problem, memory_plan.solution.plan)
+    sharing = check_sharing(memory_plan.line, memory_plan.offsets, options.kernels)
+    notes = into_dialect(memory_plan, options)
+    written = write_planned(memory_plan, options)
+    model = read_model(written.data, dialect=True)
+    lend_names(model, written.names)
+    if _offsets_in_file_order(model, carried_plan(model)) != _offsets_in_file_order(
+        memory_plan.model, memory_plan.offsets
+    ):
+        raise UnsoundPlanError("the plan in the file that was made is another; please report it")
+    planned = PlannedModel(
+        data=written.data,
+        memory_plan=memory_plan,
+        inspection=inspect_model(model, options.kernels, dialect=True),
+        sharing=sharing,
+        notes=written.notes,
+    )
+    return planned, notes
+
+
+def _check_runs(source: Model, result: Model, target: Target) -> None:
+    """Raise UsageError where TFLM could not run what was made of a model that it does run."""
+    why = newly_unsupported(source.ops(), result.ops(), runners(target))
+    if why is not None:
+        raise UsageError(f"TFLM could not run the result: {why}; leave out what has this type")
+
+
+def _offsets_in_file_order(model: Model, offsets: Mapping[Tensor, int] | None) -> list[int | None]:
+    return [(offsets or {}).get(t) for t in model.tensors()]
+
+
+def registration_notes(kinds: list[str]) -> list[str]:
+    """What the firmware must register in addition, and the lines to paste."""
+    if not kinds:
+        return []
+    methods = (resolver_method(kind) for kind in kinds)
+    lines = " ".join(f"resolver.{method}();" for method in methods if method)
+    return [
+        f"the firmware must also register {', '.join(kinds)}",
+        f"in C++, with room for {len(kinds)} more in MicroMutableOpResolver: {lines}",
+    ]
+
+
 def tiled_model(
     data: bytes,
-    schemes: Sequence[TiledRegion | LoopedRegion],
+    regions: Sequence[TiledRegion | LoopedRegion],
     *,
     crop: bool,
     order: Sequence[int] | None = None,
     inexact: bool = False,
 ) -> tuple[Model, list[str]]:
     """The model in `data`, cleaned up and tiled, with notes. `crop`: for the dialect. `order`: the
-    running order of its operators, which `schemes` name by their places in the file. `inexact`:
+    running order of its operators, which `regions` name by their places in the file. `inexact`:
     sums may be split."""
     model = read_model(data)
     notes = run(model, Normalize())
     if order is not None:
         reorder(model.main, [model.main.ops[i] for i in order])
         place = {old: new for new, old in enumerate(order)}
-        schemes = [replace(s, ops=tuple(sorted(place[i] for i in s.ops))) for s in schemes]
-    notes += run(model, Regions(tuple(schemes), inexact))
+        regions = [replace(r, ops=tuple(sorted(place[i] for i in r.ops))) for r in regions]
+    notes += run(model, Regions(tuple(regions), inexact))
     return model, notes + (run(model, Crop()) if crop else [])
 
 
-def into_dialect(candidate: MemoryPlan, options: MemoryOptions) -> list[str]:
-    """Turn a candidate planned with `bind_views` into the dialect, in place; notes.
+def into_dialect(memory_plan: MemoryPlan, options: MemoryOptions) -> list[str]:
+    """Turn a plan made with `bind_views` into the dialect, in place; notes.
 
     Raises UnsoundPlanError when TFLM would place scratch over bytes that are still needed: on the
     target, or with the reference kernels, by which the file is proved on this machine.
     """
-    model, offsets = candidate.model, candidate.offsets
+    model, offsets = memory_plan.model, memory_plan.offsets
     rules = (options.kernels.scratch_of, reference_scratch)
     before_dialect = [timeline_of(model, rule, entries=entry_graphs(model)) for rule in rules]
     faults: list[str] = []

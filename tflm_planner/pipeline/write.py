@@ -1,10 +1,11 @@
 """The last steps: what costs flash is dropped if that was asked for, then what lean firmware looks
 for is written, then the plan.
 
-    candidate --Strip--> --WritePool--> --Place--> portable file --Squeeze--> file for TFLM alone
+    MemoryPlan --Minify--> --WritePool--> --AttachPlan--> portable file
+                                      --KeepOneZeroPoint--> file for TFLM alone
 
 Their order is a law: the pool is of the operators as they are now, and the plan lists every
-tensor. Names live on in `Written.names`, so that reports can tell tensors apart.
+tensor. Names live on in `WrittenFile.names`, so that reports can tell tensors apart.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tflm_planner.model.serde import write_model
-from tflm_planner.pipeline.memory_plan import MemoryOptions, MemoryPlan
+from tflm_planner.pipeline.memory_plan import MemoryPlan
+from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.transforms.attach_plan import AttachPlan
@@ -31,21 +33,23 @@ class WrittenFile:
     notes: tuple[str, ...] = ()
 
 
-def write_planned(candidate: MemoryPlan, options: MemoryOptions) -> WrittenFile:
-    """The candidate as a file. Its model is changed."""
-    model, target = candidate.model, options.kernels.target
+def write_planned(memory_plan: MemoryPlan, options: MemoryOptions) -> WrittenFile:
+    """The plan's model as a file. The model is changed."""
+    model, target = memory_plan.model, options.kernels.target
     names = tuple(t.name for t in model.tensors())
-    known = library_of(target).is_exact
-    strip = () if options.strip == "nothing" else (Minify(kernels=known),)
+    is_exact = library_of(target).is_exact
+    minify = () if options.strip == "nothing" else (Minify(kernels=is_exact),)
     pool = (WritePool(),) if target.lean else ()
-    run(model, *strip, *pool, AttachPlan(candidate.offsets))
-    data = write_model(model)
-    notes = run(model, KeepOneZeroPoint()) if known and options.strip == "unread by TFLM" else []
-    if not notes:
-        return WrittenFile(data, names)
-    squeezed = write_model(model)
-    refused = (
-        f"stripped for TFLM: {notes[0]}, which LiteRT refuses to run; --portable keeps them "
-        f"({len(data) - len(squeezed):,} B)"
+    run(model, *minify, *pool, AttachPlan(memory_plan.offsets))
+    portable = write_model(model)
+    if not is_exact or options.strip != "unread by TFLM":
+        return WrittenFile(portable, names)
+    dropped = run(model, KeepOneZeroPoint())
+    for_tflm = write_model(model)
+    if for_tflm == portable:
+        return WrittenFile(portable, names)
+    note = (
+        f"stripped for TFLM: {', '.join(dropped)}, which LiteRT refuses to run; --portable keeps "
+        f"them ({len(portable) - len(for_tflm):,} B)"
     )
-    return WrittenFile(squeezed, names, data, (refused,))
+    return WrittenFile(for_tflm, names, portable, (note,))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from tflm_planner.model.ir import Op, Tensor
@@ -16,7 +17,8 @@ from tflm_planner.tflm.targets import DEFAULT_TARGET, HOST_RUNTIME, Target, load
 
 
 class FormOverlap(NamedTuple):
-    """An input overlap of every operator of one form. operand, result: which input and output."""
+    """An input overlap of every operator of one form. operand, result: which input and output.
+    low, high: the distances that are allowed, in bytes."""
 
     operand: int
     result: int
@@ -26,45 +28,59 @@ class FormOverlap(NamedTuple):
 
 @dataclass(frozen=True)
 class TargetKernels:
-    """scratch_of: bytes of each scratch request. input_overlaps_of: results that may overlap
-    operands."""
+    """A target and the builds of the kernels that may run on it."""
 
     target: Target
     builds: tuple[KernelBuild, ...]
-    contracts_by_form: dict[Hashable, list[FormOverlap]] = field(
-        default_factory=dict[Hashable, "list[FormOverlap]"], compare=False, repr=False
-    )
-    """Form of an operator -> its input overlaps. Filled as operators are asked for: a search asks
-    for the same few forms again and again."""
 
     @property
     def scratch_of(self) -> ScratchModel:
-        """Scratch of the target's kernels."""
+        """Bytes of each scratch request of the target's kernels."""
         return scratch_model(self.target)
 
     def input_overlaps_of(self, op: Op) -> Iterable[InputOverlap]:
-        """What the target's kernels allow beyond aliases.
+        """Results that may overlap operands: what the target's kernels allow beyond aliases.
 
         The reference kernels, which run on this machine, must allow it too: so that every plan
-        can be run here, and not only replayed. Contracts are asked for many times and by many
-        operators of the same form, so they are remembered by form, never by identity: operators
-        may be changed in between.
+        can be run here, and not only replayed.
         """
         if op.kind not in OVERLAPPING:
             return
-        form = _form(op)
-        if form not in self.contracts_by_form:
-            contract = input_overlap_contract(op, *dict.fromkeys((*self.builds, REFERENCE)))
-            self.contracts_by_form[form] = [
-                FormOverlap(
-                    _place(op.inputs, t.operand), _place(op.outputs, t.result), t.low, t.high
-                )
-                for t in contract
-            ]
-        for operand, result, low, high in self.contracts_by_form[form]:
+        for operand, result, low, high in _contract_memo(self.builds).overlaps_of(op):
             data = op.inputs[operand]
             assert data is not None
             yield InputOverlap(data, op.outputs[result], low, high)
+
+
+class _ContractMemo:
+    """What some builds and the reference kernels allow, remembered.
+
+    Contracts are asked for many times and by many operators of the same form, so they are
+    remembered by form, never by identity: operators may be changed in between.
+    """
+
+    def __init__(self, builds: tuple[KernelBuild, ...]) -> None:
+        self._builds = tuple(dict.fromkeys((*builds, REFERENCE)))
+        self._by_form: dict[Hashable, list[FormOverlap]] = {}
+
+    def overlaps_of(self, op: Op) -> list[FormOverlap]:
+        """What all of them allow an operator."""
+        form = _form(op)
+        known = self._by_form.get(form)
+        if known is None:
+            known = self._by_form[form] = [
+                FormOverlap(
+                    _place(op.inputs, o.operand), _place(op.outputs, o.result), o.low, o.high
+                )
+                for o in input_overlap_contract(op, *self._builds)
+            ]
+        return known
+
+
+@lru_cache(maxsize=8)
+def _contract_memo(builds: tuple[KernelBuild, ...]) -> _ContractMemo:
+    """One memory for all plans of a target, and few targets at a time."""
+    return _ContractMemo(builds)
 
 
 _SMALL = 256

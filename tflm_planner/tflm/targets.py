@@ -21,6 +21,7 @@ from typing import Any
 
 from msgspec import UnsetType
 
+from tflm_planner.support.defaults import TARGET as DEFAULT_TARGET
 from tflm_planner.support.documents import parsed
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.kernels import library_names, library_of
@@ -41,7 +42,6 @@ __all__ = [
 
 LEAN_SUFFIX = "+lean"
 """Behind a target's or board's id: with the lean library."""
-DEFAULT_TARGET = "cortex-m4/cmsis-nn"
 HOST_RUNTIME = "x86-64/wheel"
 """The target that TFLM on this machine is: the tflite-micro Python package."""
 _SHORT = {"any": "cortex-m/any"}

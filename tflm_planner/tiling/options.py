@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from tflm_planner.support.defaults import SLOWDOWN
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.kernels.operator_allocations import lacks
 from tflm_planner.tflm.liveness import InputOverlapRule
@@ -45,7 +46,7 @@ class TilingOptions:
     """The target, with the kernel library that runs on it."""
     input_overlaps_of: InputOverlapRule
     """For an operator, where its result may lie in the memory of a dying operand."""
-    overhead: float = 1.10
+    overhead: float = SLOWDOWN
     """Instructions that a tiling may take, relative to the original model."""
     method: Method = "regions"
     """The search of segments, or the beam search of MOTES."""

@@ -18,6 +18,7 @@ from typing import Any
 from tflm_planner.model.ir import Graph, Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.macs import total_macs
+from tflm_planner.support import defaults
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.support.units import align_up
 from tflm_planner.verification.ends import as_original, differing_ends
@@ -36,6 +37,7 @@ from tflm_planner.verification.verdict import (
     DIFFERENT,
     EQUAL,
     NOT_AVAILABLE,
+    Culprit,
     HostAllocation,
     RuntimeCheck,
     Verdict,
@@ -56,8 +58,8 @@ class Options:
     0 to choose. runtimes: those that take part (a result in the TFLM dialect runs on TFLM only).
     tolerance: how far outputs may be apart; None: not at all."""
 
-    seed: int = 0
-    inputs: int = 8
+    seed: int = defaults.SEED
+    inputs: int = defaults.INPUTS
     most_macs: int = MOST_MACS
     time_limit: float = 300.0
     arena: int = 0
@@ -207,7 +209,7 @@ class SideBySide:
             except RuntimeFailureError as failure:
                 self._check_answered(failure, side)
                 what = "" if status == CANNOT_RUN else "the result does not load: "
-                return self._check(status, 0, False, f"{what}{failure}", named_in(str(failure)))
+                return self._check(status, 0, False, f"{what}{failure}", _named_in(str(failure)))
             if "head" in answer:
                 self.arenas[side] = HostAllocation(answer["head"], answer["tail"])
         return self._invoke_all()
@@ -232,7 +234,7 @@ class SideBySide:
                     detail = f"the runtime damages its own memory on it ({crash})"
                     return self._check(CANNOT_RUN, done, len(seen) > 1, detail)
                 detail = f"{label} input: the result fails where the original runs: {got}"
-                return self._check(DIFFERENT, done, len(seen) > 1, detail, named_in(str(got)))
+                return self._check(DIFFERENT, done, len(seen) > 1, detail, _named_in(str(got)))
             done += 1
             seen.add(b"".join(a.tobytes() for a in wanted))
             wrong, why = _first_unequal(wanted, got, found)
@@ -273,15 +275,15 @@ class SideBySide:
             return wanted, failure
 
     def _check(
-        self, status: str, inputs: int, vary: bool, detail: str, culprit: int | None = None
+        self, status: str, inputs: int, vary: bool, detail: str, culprit: Culprit | None = None
     ) -> RuntimeCheck:
         return RuntimeCheck(self._runtime, status, inputs, vary, detail, culprit)
 
 
-def named_in(failure: str) -> int | None:
-    """The position of the operator that a runtime's message names: "Node SLICE (number 3) ..."."""
-    found = re.search(r"\bnode [A-Z0-9_]+ \(number (\d+)\b", failure, re.IGNORECASE)
-    return None if found is None else int(found[1])
+def _named_in(failure: str) -> Culprit | None:
+    """The operator that a runtime's message names: "Node SLICE (number 3) ..."."""
+    found = re.search(r"\bnode ([A-Z0-9_]+) \(number (\d+)\b", failure, re.IGNORECASE)
+    return None if found is None else Culprit(int(found[2]), found[1], fails=True)
 
 
 def _first_unequal(wanted: list[Any], got: list[Any], found: Differences) -> tuple[int | None, str]:

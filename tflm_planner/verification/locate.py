@@ -15,16 +15,17 @@ from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.verification.ends import as_original
 from tflm_planner.verification.session import RuntimeFailureError, Session
+from tflm_planner.verification.verdict import Culprit
 
 _TIME_LIMIT = 60.0
 
 
 class Place(NamedTuple):
-    """Where a result first differs: to append to a message, and the operator's position in the
-    main graph. Empty and None when it cannot be told."""
+    """Where a result first differs: to append to a message, and the operator. Empty and None when
+    it cannot be told."""
 
     said: str = ""
-    culprit: int | None = None
+    culprit: Culprit | None = None
 
 
 def first_difference(
@@ -56,9 +57,9 @@ def first_difference(
             high = middle
         else:
             low = middle + 1
-    culprit = known[low]
-    said = f", first at operator {culprit} of the result ({ops[culprit].label})"
-    return Place(said, culprit)
+    first = ops[known[low]]
+    said = f", first at operator {known[low]} of the result ({first.label})"
+    return Place(said, Culprit(known[low], first.kind, fails=False))
 
 
 def cut_after(data: bytes, last: int) -> bytes:

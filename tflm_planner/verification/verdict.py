@@ -20,6 +20,16 @@ class HostAllocation:
 
 
 @dataclass(frozen=True, slots=True)
+class Culprit:
+    """The operator of a result that is the first to differ. position: in the main graph. kind: as
+    the runtime names it, or the file. fails: whether the runtime does not run it at all."""
+
+    position: int
+    kind: str
+    fails: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RuntimeCheck:
     """What one runtime said of original against result.
 
@@ -27,8 +37,8 @@ class RuntimeCheck:
     declared. inputs: invokes compared, in a row on
     one interpreter. outputs_vary: whether the original's outputs differ between inputs at all;
     equality proves nothing when they do not. detail: why, or where the first difference is.
-    culprit: the operator of the result that is the first to differ, or that the runtime does not
-    run, by its position in the main graph, if that is known.
+    culprit: the operator at fault, if it is known. of_twin: whether it is the portable twin of the
+    result that was compared.
     """
 
     runtime: str
@@ -36,7 +46,8 @@ class RuntimeCheck:
     inputs: int
     outputs_vary: bool
     detail: str
-    culprit: int | None = None
+    culprit: Culprit | None = None
+    of_twin: bool = False
 
 
 @dataclass(frozen=True, slots=True)

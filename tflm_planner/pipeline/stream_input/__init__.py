@@ -1,7 +1,7 @@
 """Streamed input: a model split in two, so that its input comes row by row.
 
     split   where, so that front and back need the least SRAM together
-    text    the report, and the C++ that runs the pair
+    render  the report, and the C++ that runs the pair
 
 What a front computes is `transforms.row_loop.split_input`'s.
 """

@@ -27,7 +27,7 @@ _TYPES = {"int8": "int8_t", "int16": "int16_t", "float32": "float"}
 
 
 def render_streamed(
-    found: StreamedPair,
+    pair: StreamedPair,
     before: int,
     target: Target,
     verdict: Verdict | None,
@@ -35,35 +35,35 @@ def render_streamed(
 ) -> Iterator[str]:
     """The report, line by line. `before`: bytes of arena of the model as it came. `stopped`: why
     the search was cut short, if it was."""
-    strips, front, back = found.strips, found.front.inspection, found.back.inspection
+    schedule, front, back = pair.schedule, pair.front.inspection, pair.back.inspection
     image, boundary = front.model.main.inputs[0], back.model.main.inputs[0]
-    saved = before - found.sram
-    bound = bound_of(found.uncertainties)
-    sizes = long_figure(before, bound), long_figure(found.sram, bound)
+    saved = before - pair.sram
+    bound = bound_of(pair.uncertainties)
+    sizes = long_figure(before, bound), long_figure(pair.sram, bound)
     known = ", as far as it is known" if bound == "at least" else ""
     yield f"  SRAM         {sizes[0]} -> {sizes[1]}, both halves"
     yield f"  saved        {saved:,} B, {100 * saved / max(before, 1):.1f} %{known}"
     if saved <= 0:
         yield "               splitting does not pay: what the front costs is more than the input"
     yield (
-        f"  front        {count(len(found.ops), 'operator', 'operators')} of the model (to number "
-        f"{found.ops[-1]}), {strips.turns} strips of {strips.rows} rows "
-        f"({image.nbytes:,} B) of {strips.height}"
+        f"  front        {count(len(pair.ops), 'operator', 'operators')} of the model (to number "
+        f"{pair.ops[-1]}), {schedule.turns} strips of {schedule.rows} rows "
+        f"({image.nbytes:,} B) of {schedule.height}"
     )
     yield (
-        f"               {figure(found.apart.persistent, bound)} persistent; "
-        f"{figure(found.apart.shared, bound)} in the back's room, "
-        f"{count(len(strips.fills), 'halo', 'halos')} among them"
+        f"               {figure(pair.front_arena.persistent, bound)} persistent; "
+        f"{figure(pair.front_arena.shared, bound)} in the back's room, "
+        f"{count(len(schedule.fills), 'halo', 'halos')} among them"
     )
     yield (
         f"  back         arena {figure(back.arena.arena, back.arena.bound)}: head "
         f"{back.arena.head:,}, tail {back.arena.tail:,}; its input is {safe_text(boundary.name)} "
         f"{list(boundary.shape or ())}, {boundary.nbytes:,} B"
     )
-    yield f"  instructions {100 * (found.overhead - 1):+.1f} % by our model"
+    yield f"  instructions {100 * (pair.overhead - 1):+.1f} % by our model"
     for half, model in (("front", front.model), ("back", back.model)):
         yield f"  {half + ' uses':<12} {', '.join(_methods(model))}"
-    notes = (*((SAID[stopped],) if stopped else ()), *found.refused, *_doubts(found))
+    notes = (*((SAID[stopped],) if stopped else ()), *pair.refused, *_doubts(pair))
     for i, note in enumerate(notes):
         yield f"  {'' if i else 'notes':<12} {safe_text(note)}"
     if verdict is None:
@@ -76,25 +76,25 @@ def render_streamed(
 
 
 def streamed_to_json(
-    found: StreamedPair,
+    pair: StreamedPair,
     before: int,
     target: Target,
     verdict: Verdict | None,
     stopped: Reason | None = None,
 ) -> dict[str, Any]:
     """The report as a document."""
-    strips, arena = found.strips, found.back.inspection.arena
+    schedule, arena = pair.schedule, pair.back.inspection.arena
     return {
         "target": target.id,
         "sram_before": before,
-        "sram": found.sram,
-        "bound": bound_of(found.uncertainties),
+        "sram": pair.sram,
+        "bound": bound_of(pair.uncertainties),
         "front": {
-            "operators": list(found.ops),
-            "persistent": found.apart.persistent,
-            "shared": found.apart.shared,
-            "reserved": front_reserved(found),
-            "arena_alone": found.front.inspection.arena.arena,
+            "operators": list(pair.ops),
+            "persistent": pair.front_arena.persistent,
+            "shared": pair.front_arena.shared,
+            "reserved": front_reserved(pair),
+            "arena_alone": pair.front.inspection.arena.arena,
         },
         "back": {
             "arena": arena.arena,
@@ -102,19 +102,19 @@ def streamed_to_json(
             "tail": arena.tail,
             "reserved": arena.reserved,
         },
-        "doubts": _doubts(found),
+        "doubts": _doubts(pair),
         "strips": {
-            "height": strips.height,
-            "rows": strips.rows,
-            "turns": strips.turns,
-            "result_rows": strips.made,
-            "delay": strips.delay,
-            "result_height": strips.result_height,
-            "clock": strips.clock,
-            "fills": [v if math.isfinite(v) else str(v) for v in strips.fills],
+            "height": schedule.height,
+            "rows": schedule.rows,
+            "turns": schedule.turns,
+            "result_rows": schedule.made,
+            "delay": schedule.delay,
+            "result_height": schedule.result_height,
+            "clock": schedule.clock,
+            "fills": [v if math.isfinite(v) else str(v) for v in schedule.fills],
         },
-        "instructions_relative": found.overhead,
-        "refused": list(found.refused),
+        "instructions_relative": pair.overhead,
+        "refused": list(pair.refused),
         "stopped": stopped,
         "checks": [
             {"runtime": c.runtime, "status": c.status, "inputs": c.inputs, "detail": c.detail}
@@ -124,18 +124,18 @@ def streamed_to_json(
     }
 
 
-def _doubts(found: StreamedPair) -> list[str]:
+def _doubts(pair: StreamedPair) -> list[str]:
     """Why the figures are no more than "at least", and what that means for the front's room."""
-    words = [uncertainty.words for uncertainty in found.uncertainties]
-    if bound_of(found.uncertainties) != "at least":
+    words = [uncertainty.words for uncertainty in pair.uncertainties]
+    if bound_of(pair.uncertainties) != "at least":
         return words
-    room = f"the front's room of {found.apart.shared:,} B is fixed in the back's file"
+    room = f"the front's room of {pair.front_arena.shared:,} B is fixed in the back's file"
     return [*words, f"{room}: where kernels need more, AllocateTensors of the front fails"]
 
 
-def front_reserved(found: StreamedPair) -> int:
+def front_reserved(pair: StreamedPair) -> int:
     """Bytes to give for what persists of the front: with a margin where that is in doubt."""
-    return reserved(found.apart.persistent, found.front.inspection.arena.uncertainties)
+    return reserved(pair.front_arena.persistent, pair.front.inspection.arena.uncertainties)
 
 
 def _methods(model: Model) -> list[str]:
@@ -143,27 +143,29 @@ def _methods(model: Model) -> list[str]:
     return [resolver_method(kind, custom=custom) or f"{kind} (custom)" for kind, custom in kinds]
 
 
-def header(found: StreamedPair, name: str, target: Target) -> str:
+def render_header(pair: StreamedPair, name: str, target: Target) -> str:
     """A C++ header with the sizes of this split, and the functions that run it. `name`: what the
     namespace is called."""
     space = _identifier(name)
     guard = f"TFLM_PLAN_{space.upper()}_H_"
-    front, back = found.front.inspection.model, found.back.inspection.model
-    halos = [front.main.inputs[given] for given, _ in found.strips.states]
+    front, back = pair.front.inspection.model, pair.back.inspection.model
+    halos = [front.main.inputs[given] for given, _ in pair.schedule.states]
     fills = "\n".join(
         f"  std::fill_n(tflite::GetTensorData<{_type(t)}>(front.input({given})), {t.elements}, "
         f"{_literal(t, value)});"
-        for (given, _), t, value in zip(found.strips.states, halos, found.strips.fills, strict=True)
+        for (given, _), t, value in zip(
+            pair.schedule.states, halos, pair.schedule.fills, strict=True
+        )
     )
-    clock = "  front.input(1)->data.i32[0] = turn * kClock;\n" if found.strips.clock else ""
+    clock = "  front.input(1)->data.i32[0] = turn * kClock;\n" if pair.schedule.clock else ""
     text = _TEMPLATE
     for key, value in {
         "VERSION": __version__,
         "TARGET": target.id,
         "GUARD": guard,
         "SPACE": space,
-        "CONSTANTS": _constants(found, back),
-        "DOUBTS": "".join(f"// {safe_text(words)}\n" for words in _doubts(found)),
+        "CONSTANTS": _constants(pair, back),
+        "DOUBTS": "".join(f"// {safe_text(words)}\n" for words in _doubts(pair)),
         "FILLS": fills or "  static_cast<void>(front);",
         "CLOCK": clock,
     }.items():
@@ -171,20 +173,20 @@ def header(found: StreamedPair, name: str, target: Target) -> str:
     return text
 
 
-def _constants(found: StreamedPair, back: Model) -> str:
-    strips, boundary = found.strips, back.main.inputs[0]
+def _constants(pair: StreamedPair, back: Model) -> str:
+    schedule, boundary = pair.schedule, back.main.inputs[0]
     row = row_elements(boundary) * (boundary.nbytes // boundary.elements)
     values = (
-        ("kHeight", strips.height, "rows of the image"),
-        ("kStripRows", strips.rows, "of them in a strip: what front.input(0) holds"),
-        ("kTurns", strips.turns, "strips; those below the image may hold anything"),
-        ("kMadeRows", strips.made, "rows that come out of a strip"),
-        ("kDelay", strips.delay, "rows that come out before the first one that counts"),
-        ("kResultRows", strips.result_height, "rows of back.input(0)"),
+        ("kHeight", schedule.height, "rows of the image"),
+        ("kStripRows", schedule.rows, "of them in a strip: what front.input(0) holds"),
+        ("kTurns", schedule.turns, "strips; those below the image may hold anything"),
+        ("kMadeRows", schedule.made, "rows that come out of a strip"),
+        ("kDelay", schedule.delay, "rows that come out before the first one that counts"),
+        ("kResultRows", schedule.result_height, "rows of back.input(0)"),
         ("kResultRowBytes", row, ""),
-        *((("kClock", strips.clock, ""),) if strips.clock else ()),
-        ("kFrontPersistent", front_reserved(found), f"bytes, alignas(16){_margin(found)}"),
-        ("kBackArena", found.back.inspection.arena.reserved, f"bytes, alignas(16){_margin(found)}"),
+        *((("kClock", schedule.clock, ""),) if schedule.clock else ()),
+        ("kFrontPersistent", front_reserved(pair), f"bytes, alignas(16){_margin(pair)}"),
+        ("kBackArena", pair.back.inspection.arena.reserved, f"bytes, alignas(16){_margin(pair)}"),
     )
     return "\n".join(
         f"constexpr int {key} = {value};{f'  // {what}' if what else ''}"
@@ -192,16 +194,16 @@ def _constants(found: StreamedPair, back: Model) -> str:
     )
 
 
-def _margin(found: StreamedPair) -> str:
-    return ", with a margin: what the board needs is not known" if found.uncertainties else ""
+def _margin(pair: StreamedPair) -> str:
+    return ", with a margin: what the board needs is not known" if pair.uncertainties else ""
 
 
 def _identifier(name: str) -> str:
     words = re.findall(r"[A-Za-z0-9]+", name)
     if not words:
         raise UsageError(f"no C++ identifier can be made of {name!r}")
-    found = "_".join(words).lower()
-    return f"{found}_strips" if not found[0].isdigit() else f"model_{found}_strips"
+    identifier = "_".join(words).lower()
+    return f"{identifier}_strips" if not identifier[0].isdigit() else f"model_{identifier}_strips"
 
 
 def _type(t: Tensor) -> str:

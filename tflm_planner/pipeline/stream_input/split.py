@@ -9,27 +9,23 @@ later. So the back's arena is that of both, and no plan of the two is better tha
 Fronts grow with every operator that they take in (halos, and rows by the product of strides),
 backs shrink; in between the boundary itself counts. Ends are tried in the order of a lower bound,
 planned without tiles first, and with tiles as long as that could still win. It must not know
-runtimes.
+runtimes: `prove` is a function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of
 from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.memory_plan import MemoryOptions, Progress, silent
-from tflm_planner.pipeline.planned_model import (
-    REFUSED,
-    PlannedModel,
-    TilePermission,
-    add_lean_pool,
-)  # fmt: skip
-from tflm_planner.pipeline.planned_model import planned_models as offered_files
-from tflm_planner.pipeline.refusals import MOST_REFUSED, Refusal
+from tflm_planner.pipeline.candidates import REFUSED, ModelPlanner, leave_unproved
+from tflm_planner.pipeline.memory_plan import Progress, silent
+from tflm_planner.pipeline.options import MemoryOptions, StreamOptions, TilePermission
+from tflm_planner.pipeline.planned_model import PlannedModel, add_lean_pool
+from tflm_planner.pipeline.refusals import MOST_REFUSED, Proof
 from tflm_planner.support.errors import ModelError, UnsoundPlanError, UsageError
 from tflm_planner.support.stopping import Stop
 from tflm_planner.support.units import align_up
@@ -60,41 +56,24 @@ _QUICK = 0.1
 
 
 @dataclass(frozen=True)
-class StreamOptions:
-    """search: of both halves. tiles: what tiling may do in the back (None: nothing); its overhead
-    is that of the pair. rows: of the image in a strip (None: the fewest). end: the front's last
-    operator, by its position in the file (None: where the least SRAM is needed). overhead:
-    instructions of the pair, relative to the original, as far as a split keeps to them."""
-
-    search: MemoryOptions = field(default_factory=MemoryOptions)
-    tiles: TilePermission | None = None
-    rows: int | None = None
-    end: int | None = None
-    overhead: float = 1.2
-
-    def __post_init__(self) -> None:
-        if not self.overhead >= 1:
-            raise UsageError(f"latency overhead {self.overhead} is below 1")
-
-
-@dataclass(frozen=True)
 class StreamedPair:
-    """A model in two halves, planned. ops: of the front, by position. apart: the front's two
-    arenas, the second of which is the back's room. instructions: of the original, of all turns of
-    the front, of the back. refused: what promised more, and why it was not made."""
+    """A model in two halves, planned. ops: of the front, by position. schedule: which rows the
+    front takes, and when. front_arena: the front's memory, of which `shared` is the back's room.
+    instructions: of the original, of all turns of the front, of the back. refused: what promised
+    more, and why it was not made."""
 
     ops: tuple[int, ...]
-    strips: StripSchedule
+    schedule: StripSchedule
     front: PlannedModel
     back: PlannedModel
-    apart: SplitArena
+    front_arena: SplitArena
     instructions: tuple[int, int, int]
     refused: tuple[str, ...] = ()
 
     @property
     def sram(self) -> int:
         """Bytes that both need together."""
-        return self.apart.persistent + self.back.inspection.arena.arena
+        return self.front_arena.persistent + self.back.inspection.arena.arena
 
     @property
     def uncertainties(self) -> tuple[Uncertainty, ...]:
@@ -111,30 +90,36 @@ class StreamedPair:
         return (front + back) / max(original, 1)
 
 
-def streamed_pairs(
-    data: bytes, options: StreamOptions, say: Progress = silent, stop: Stop | None = None
-) -> Generator[StreamedPair, Refusal | None, None]:
-    """Front and back of the model in `data`, where they need the least SRAM together; and when the
-    proof refuses them, for a reason that is sent here, the next best: split elsewhere, or there
-    but with no tiles in the back. `stop`: may end all searching, for splits too; one is made in
-    any case.
+def split_for_rows(
+    data: bytes,
+    options: StreamOptions,
+    *,
+    prove: Callable[[StreamedPair], Proof] = leave_unproved,
+    report_progress: Progress = silent,
+    stop: Stop | None = None,
+) -> tuple[StreamedPair, Proof]:
+    """Front and back of the model in `data`, where they need the least SRAM together and `prove`
+    does not refuse them; a refused pair is followed by the next best: split elsewhere, or there but
+    with no tiles in the back. Where it refuses all, the last one. `stop`: may end all searching,
+    for splits too; one is made in any case.
 
     Raises ModelError where the input cannot be streamed, UsageError where it cannot be so, and
     UnsoundPlanError where a guard refuses the only split."""
     model = read_model(data)
     run(model, Normalize())
     stop = stop or Stop(options.search.time_limit)
-    hunt = _SplitSearch(model, options, say, _ends(model, options), stop)
-    best, left = hunt.best(), MOST_REFUSED
-    if best is None and hunt.fault is not None:
-        raise hunt.fault
-    while best is not None:
-        reason = yield replace(best, refused=tuple(hunt.refused))
-        if not left:
-            return
-        left -= 1
-        hunt.drop(best, f"{REFUSED}: {_describe_split(best)}: {reason}")
-        best = hunt.best()
+    search = _SplitSearch(model, options, report_progress, _ends(model, options), stop)
+    best = search.first()
+    for _ in range(MOST_REFUSED):
+        proof = prove(best)
+        if proof.refusal is None:
+            return best, proof
+        search.drop(best, f"{REFUSED}: {_describe_split(best)}: {proof.refusal}")
+        following = search.best()
+        if following is None:
+            return best, proof
+        best = following
+    return best, prove(best)
 
 
 class _SplitSearch:
@@ -145,49 +130,61 @@ class _SplitSearch:
         self,
         model: Model,
         options: StreamOptions,
-        say: Progress,
+        report_progress: Progress,
         ends: Sequence[End],
         stop: Stop,
     ) -> None:
-        self._model, self._options, self._say, self._stop = model, options, say, stop
+        self._model, self._options, self._stop = model, options, stop
+        self._report_progress = report_progress
         self._ends = list(ends)
-        self._plain: dict[tuple[int, ...], StreamedPair] = {}
-        self._full: dict[tuple[int, ...], StreamedPair | None] = {}
-        self.refused: list[str] = []
-        self.fault: UnsoundPlanError | None = None
-        """Why a guard refused the first of those that it did."""
+        self._without_tiles: dict[tuple[int, ...], StreamedPair] = {}
+        self._with_tiles: dict[tuple[int, ...], StreamedPair | None] = {}
+        self._refused: list[str] = []
+        self._first_fault: UnsoundPlanError | None = None
+
+    def first(self) -> StreamedPair:
+        """The best split. Raises UnsoundPlanError where a guard refuses every one."""
+        best = self.best()
+        if best is None:
+            assert self._first_fault is not None
+            raise self._first_fault
+        return best
 
     def best(self) -> StreamedPair | None:
-        """The best split that was not dropped."""
+        """The best split that was not dropped; it knows those that were."""
+        best = self._best()
+        return None if best is None else replace(best, refused=tuple(self._refused))
+
+    def _best(self) -> StreamedPair | None:
         best: StreamedPair | None = None
-        for found in (*self._plain.values(), *self._full.values()):
-            best = best if found is None else self._better(best, found)
+        for pair in (*self._without_tiles.values(), *self._with_tiles.values()):
+            best = best if pair is None else self._better(best, pair)
         while self._ends and not self._is_beaten(self._ends[0], best):
             _, ops, rows = self._ends.pop(0)
-            self._say(f"splitting behind {self._model.main.ops[ops[-1]].label}")
-            plain = self._planned(ops, rows, _quick_options(self._options))
+            self._report_progress(f"splitting behind {self._model.main.ops[ops[-1]].label}")
+            plain = self._plan(ops, rows, _quick_options(self._options))
             if plain is not None:
-                self._plain[ops] = plain
+                self._without_tiles[ops] = plain
                 best = self._better(best, plain)
         if best is None:
             return None
-        kept = best.overhead <= self._options.overhead
-        for plain in sorted(self._plain.values(), key=_optimistic_sram):
+        fast_enough = best.overhead <= self._options.overhead
+        for plain in sorted(self._without_tiles.values(), key=_optimistic_sram):
             if self._stop.is_over:
                 return best
-            beyond = kept and plain.overhead > self._options.overhead
-            if plain is best or not (beyond or _optimistic_sram(plain) >= best.sram):
-                full = self._planned_in_full(plain)
+            too_slow = fast_enough and plain.overhead > self._options.overhead
+            if plain is best or not (too_slow or _optimistic_sram(plain) >= best.sram):
+                full = self._plan_in_full(plain)
                 best = best if full is None else self._better(best, full)
         return best
 
     def drop(self, split: StreamedPair, why: str) -> None:
         """Give a split up. One whose back is in tiles stays without them."""
-        self.refused.append(why)
-        self._say(why)
+        self._refused.append(why)
+        self._report_progress(why)
         if not split.back.tiled:
-            del self._plain[split.ops]
-        self._full[split.ops] = None
+            del self._without_tiles[split.ops]
+        self._with_tiles[split.ops] = None
 
     def _is_beaten(self, end: End, best: StreamedPair | None) -> bool:
         if best is not None and self._stop.is_over:
@@ -196,34 +193,32 @@ class _SplitSearch:
             return False
         return end[0] >= best.sram
 
-    def _better(self, best: StreamedPair | None, found: StreamedPair) -> StreamedPair:
+    def _better(self, best: StreamedPair | None, pair: StreamedPair) -> StreamedPair:
         """The one that keeps to the overhead; of two such, the smaller one; else the faster one."""
         if best is None:
-            return found
+            return pair
 
         def rank(one: StreamedPair) -> tuple[bool, float, float]:
-            beyond = one.overhead > self._options.overhead
-            return beyond, one.overhead if beyond else one.sram, one.overhead
+            too_slow = one.overhead > self._options.overhead
+            return too_slow, one.overhead if too_slow else one.sram, one.overhead
 
-        return min(best, found, key=rank)
+        return min(best, pair, key=rank)
 
-    def _planned_in_full(self, plain: StreamedPair) -> StreamedPair | None:
-        if plain.ops not in self._full:
-            self._say(f"planning {len(plain.ops)} operators in strips, and the rest")
-            made = plain.strips.made
-            self._full[plain.ops] = self._planned(plain.ops, made, self._options)
-        return self._full[plain.ops]
+    def _plan_in_full(self, plain: StreamedPair) -> StreamedPair | None:
+        if plain.ops not in self._with_tiles:
+            self._report_progress(f"planning {len(plain.ops)} operators row by row, and the rest")
+            rows = plain.schedule.made
+            self._with_tiles[plain.ops] = self._plan(plain.ops, rows, self._options)
+        return self._with_tiles[plain.ops]
 
-    def _planned(
-        self, ops: tuple[int, ...], rows: int, options: StreamOptions
-    ) -> StreamedPair | None:
+    def _plan(self, ops: tuple[int, ...], rows: int, options: StreamOptions) -> StreamedPair | None:
         """The split, planned; None where a guard refuses it."""
         try:
-            return planned_split(self._model, ops, rows, options, self._say, self._stop)
-        except UnsoundPlanError as error:
-            self.fault = self.fault or error
-            self.refused.append(f"passed over: the split behind operator {ops[-1]}: {error}")
-            self._say(self.refused[-1])
+            return plan_split(self._model, ops, rows, options, self._report_progress, self._stop)
+        except UnsoundPlanError as fault:
+            self._first_fault = self._first_fault or fault
+            self._refused.append(f"passed over: the split behind operator {ops[-1]}: {fault}")
+            self._report_progress(self._refused[-1])
             return None
 
 
@@ -238,11 +233,11 @@ def _quick_options(options: StreamOptions) -> StreamOptions:
     return replace(options, search=replace(options.search, effort=_QUICK), tiles=None)
 
 
-def _optimistic_sram(found: StreamedPair) -> int:
+def _optimistic_sram(pair: StreamedPair) -> int:
     """What the pair would need if tiles lowered the back to boundary and room."""
-    boundary, _ = found.back.inspection.model.main.inputs
-    tails = found.apart.persistent + found.back.inspection.arena.tail
-    return tails + align_up(boundary.nbytes) + found.apart.shared
+    boundary, _ = pair.back.inspection.model.main.inputs
+    tails = pair.front_arena.persistent + pair.back.inspection.arena.tail
+    return tails + align_up(boundary.nbytes) + pair.front_arena.shared
 
 
 def _ends(model: Model, options: StreamOptions) -> list[End]:
@@ -254,26 +249,26 @@ def _ends(model: Model, options: StreamOptions) -> list[End]:
             "rows can come for one only"
         )
     target = options.search.kernels.target
-    _, pooled = add_lean_pool(write_model(model), clone(model), target)
+    pooled = add_lean_pool(clone(model))[1] if target.lean else model
     persistent = split_arena(pooled, target).persistent
-    found: list[End] = []
+    ends: list[End] = []
     reasons: list[str] = []
     for ops in ends_of(model):
         if options.end not in (None, ops[-1]):
             continue
         try:
-            made = _turns(model, ops, options.rows)
-            shape = can_split(model, ops, made)
+            rows = _boundary_rows(model, ops, options.rows)
+            shape = can_split(model, ops, rows)
         except NotStreamableError as error:
             reasons.append(str(error))
             continue
-        why = _unrunnable(model, ops, made, target)
+        why = _why_halves_cannot_run(model, ops, rows, target)
         if why is not None:
             reasons.append(f"TFLM could not run the halves: {why}")
             continue
-        found.append((persistent + shape.result.nbytes + _front_bytes(shape), ops, made))
-    if found:
-        return sorted(found)
+        ends.append((persistent + shape.result.nbytes + _front_bytes(shape), ops, rows))
+    if ends:
+        return sorted(ends)
     if options.end is not None:
         why = reasons[0] if reasons else "it does not depend on the input"
         raise UsageError(f"the front cannot end with operator {options.end}: {why}")
@@ -281,11 +276,13 @@ def _ends(model: Model, options: StreamOptions) -> list[End]:
     raise ModelError(f"the input cannot be streamed{why}")
 
 
-def _unrunnable(model: Model, ops: tuple[int, ...], rows: int, target: Target) -> str | None:
+def _why_halves_cannot_run(
+    model: Model, ops: tuple[int, ...], rows: int, target: Target
+) -> str | None:
     """Why TFLM could not run the halves of a split, by the types of their operators."""
     halves = split_model(model, ops, rows)
-    made = (*halves.front.ops(), *halves.back.ops())
-    return newly_unsupported(model.ops(), made, runners(target))
+    both = (*halves.front.ops(), *halves.back.ops())
+    return newly_unsupported(model.ops(), both, runners(target))
 
 
 def _front_bytes(shape: Geometry) -> int:
@@ -296,8 +293,8 @@ def _front_bytes(shape: Geometry) -> int:
     return shape.halo_bytes + max(new, default=0)
 
 
-def _turns(model: Model, ops: tuple[int, ...], rows: int | None) -> int:
-    """Rows of the boundary a turn, for so many rows of the image in a strip."""
+def _boundary_rows(model: Model, ops: tuple[int, ...], rows: int | None) -> int:
+    """Rows of the boundary a turn, for so many rows of the image at a time."""
     if rows is None:
         return 1
     shape = can_split(model, ops, 1)
@@ -310,37 +307,35 @@ def _turns(model: Model, ops: tuple[int, ...], rows: int | None) -> int:
     return rows // each
 
 
-def planned_split(
+def plan_split(
     model: Model,
     ops: tuple[int, ...],
     rows: int,
     options: StreamOptions,
-    say: Progress = silent,
+    report_progress: Progress = silent,
     stop: Stop | None = None,
 ) -> StreamedPair:
     """Both halves of a split (see `transforms.row_loop.split_input.split`), planned."""
-    halves, search, target = (
-        split_model(model, ops, rows),
-        options.search,
-        options.search.kernels.target,
-    )
+    search, target = options.search, options.search.kernels.target
+    halves = split_model(model, ops, rows)
+    states = halves.strips.states
     stop = stop or Stop(search.time_limit)
-    front = _plan_half(halves.front, replace(search, states=halves.strips.states), None, say, stop)
-    check_states(front, halves.strips.states)
-    built = front.inspection.model
-    apart = split_arena(built, target, carried_plan(built))
+    front_search = replace(search, states=states)
+    front = _plan_half(halves.front, front_search, None, report_progress, stop)
+    check_states(front, states)
+    front_arena = split_arena(front.inspection.model, target, carried_plan(front.inspection.model))
     original = latency_of(model, target).instructions
     turns = halves.strips.turns * _instructions(front, target)
     left = (options.overhead * original - turns) / latency_of(halves.back, target).instructions
     tiles = None if options.tiles is None else replace(options.tiles, overhead=max(left, 1.0))
-    add_room(halves.back, apart.shared)
-    back = _plan_half(halves.back, search, tiles, say, stop)
-    spent = original, turns, _instructions(back, target)
-    return StreamedPair(ops, halves.strips, front, back, apart, spent)
+    add_room(halves.back, front_arena.shared)
+    back = _plan_half(halves.back, search, tiles, report_progress, stop)
+    instructions = original, turns, _instructions(back, target)
+    return StreamedPair(ops, halves.strips, front, back, front_arena, instructions)
 
 
-def _instructions(made: PlannedModel, target: Target) -> int:
-    model = made.inspection.model
+def _instructions(planned: PlannedModel, target: Target) -> int:
+    model = planned.inspection.model
     copying = RemainingCopies(carried_plan(model) or {})
     return latency_of(
         model, target, in_place=copying.in_place, turn_bytes=copying.turn_bytes
@@ -348,17 +343,25 @@ def _instructions(made: PlannedModel, target: Target) -> int:
 
 
 def _plan_half(
-    model: Model, search: MemoryOptions, tiles: TilePermission | None, say: Progress, stop: Stop
+    model: Model,
+    search: MemoryOptions,
+    tiles: TilePermission | None,
+    report_progress: Progress,
+    stop: Stop,
 ) -> PlannedModel:
-    data, model = add_lean_pool(write_model(model), model, search.kernels.target)
-    return next(offered_files(data, read_model(data), search, tiles, None, say, stop))
+    data = write_model(model)
+    if search.kernels.target.lean:
+        data, _ = add_lean_pool(model)
+    planner = ModelPlanner(search, stop, tiles, report_progress=report_progress)
+    planned, _ = planner.plan(data, read_model(data))
+    return planned
 
 
 def check_states(front: PlannedModel, states: tuple[tuple[int, int], ...]) -> None:
     """What the file says, not what was meant: halos stay where they are."""
     graph = front.inspection.model.main
     plan = carried_plan(front.inspection.model) or {}
-    for given, left in states:
-        before, after = graph.inputs[given], graph.outputs[left]
+    for input_place, output_place in states:
+        before, after = graph.inputs[input_place], graph.outputs[output_place]
         if plan.get(before, -1) != plan.get(after, -2):
             raise UnsoundPlanError(f"the front's plan moves the halo {before.name!r}")

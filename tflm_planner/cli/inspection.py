@@ -1,0 +1,112 @@
+"""The command line of `inspect`: parses, calls `api`, prints.
+
+The fields of `InspectArguments` are the command line: names, types, defaults, help.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tflm_planner.cli.idle import Need, refuse_both, refuse_idle
+from tflm_planner.cli.shared import (
+    AsJson,
+    TargetName,
+    exit_on_errors,
+    print_json,
+    takes_fields_of,
+)
+from tflm_planner.support import defaults
+
+if TYPE_CHECKING:
+    from tflm_planner.memory.problem import Plan, Problem
+    from tflm_planner.pipeline.inspection import Inspection
+
+
+@dataclass(frozen=True)
+class InspectArguments:
+    """The command line of `inspect`, as it was given."""
+
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")]
+    text: Annotated[
+        bool, typer.Option("--text", help="The model's text form: one operator a line.")
+    ] = False
+    axes: Annotated[
+        bool, typer.Option("--axes", help="The axes along which each cell can be split.")
+    ] = False
+    svg: Annotated[Path | None, typer.Option(help="Also draw the memory map.")] = None
+    problem: Annotated[
+        Path | None,
+        typer.Option(help="Also write the planning problem as CSV, in MiniMalloc's columns."),
+    ] = None
+    target: TargetName = defaults.TARGET
+    as_json: AsJson = False
+
+    def check(self) -> None:
+        """Raise UsageError where the options contradict each other, or nothing can be written."""
+        from tflm_planner.support.files import check_writable
+
+        refuse_both("--text", "--axes", "--json")
+        depends = self.svg is not None or self.problem is not None or not (self.text or self.axes)
+        why = "the text and the axes of a model are the same everywhere; leave it out"
+        refuse_idle([Need(("--target",), depends, why)])
+        for path in (self.svg, self.problem):
+            if path is not None:
+                check_writable(path, force=True, inputs=(self.source,))
+
+
+@takes_fields_of(InspectArguments)
+def inspect_command(arguments: InspectArguments) -> None:
+    """Show operators, live bytes, the peak and its tensors, and the limits."""
+    with exit_on_errors():
+        from tflm_planner.pipeline import api
+        from tflm_planner.report.memory_map_svg import memory_map_svg
+        from tflm_planner.support.files import write_file
+
+        arguments.check()
+        kernels = api.kernels_of(api.load_target(arguments.target))
+        options = api.MemoryOptions(kernels=kernels)
+        inspection = api.inspect(arguments.source, options)
+        if arguments.svg is not None:
+            drawing = memory_map_svg(inspection.map, title=arguments.source.name)
+            write_file(arguments.svg, drawing.encode())
+        if arguments.problem is not None:
+            _write_problem(arguments.problem, *api.problem(arguments.source, options))
+        _print_inspection(inspection, arguments, kernels.target.id)
+
+
+def _write_problem(path: Path, problem: Problem, plan: Plan) -> None:
+    from tflm_planner.memory.minimalloc_csv import write_csv
+    from tflm_planner.support.files import write_file
+
+    rows = io.StringIO()
+    write_csv(problem, rows, plan)
+    write_file(path, rows.getvalue().encode("utf-8", "backslashreplace"))
+
+
+def _print_inspection(inspection: Inspection, arguments: InspectArguments, target_id: str) -> None:
+    """Print what was asked for: axes, text, JSON, or the sheet for people."""
+    from tflm_planner.model.text import to_text
+    from tflm_planner.report.axes_text import axes_text
+    from tflm_planner.report.inspection_text import render_inspection
+    from tflm_planner.report.json_document import inspection_to_json
+
+    shown = inspection.map, inspection.limits, inspection.notes
+    if arguments.axes:
+        typer.echo(axes_text(inspection.model.main), nl=False)
+    elif arguments.text:
+        typer.echo(to_text(inspection.model), nl=False)
+    elif arguments.as_json:
+        print_json(inspection_to_json(*shown, inspection.arena.cannot_run))
+    else:
+        title = f"{arguments.source} on {target_id}"
+        encoding = sys.stdout.encoding or "utf-8"
+        sheet = render_inspection(
+            title, *shown, cannot_run=inspection.arena.cannot_run, encoding=encoding
+        )
+        typer.echo(sheet)

@@ -1,0 +1,139 @@
+"""The command line of `measure`: parses, calls `device`, prints.
+
+The fields of `MeasureArguments` are the command line: names, types, defaults, help.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tflm_planner.cli.boards import (
+    DEFAULT_BAUD,
+    DEFAULT_PATIENCE,
+    DEFAULT_RUNS,
+    Baud,
+    BoardTarget,
+    Patience,
+    Port,
+    Runs,
+    open_station,
+)
+from tflm_planner.cli.idle import Need, refuse_both, refuse_idle
+from tflm_planner.cli.shared import (
+    AsJson,
+    Quiet,
+    Seed,
+    Verbose,
+    check_reports,
+    exit_on_errors,
+    print_json,
+    refuse_silence,
+    show_progress,
+    takes_fields_of,
+)
+from tflm_planner.support import defaults
+from tflm_planner.support.errors import OutputsDifferError
+
+if TYPE_CHECKING:
+    from tflm_planner.device.energy import Power
+    from tflm_planner.device.measurement import Measurement
+    from tflm_planner.device.measuring import MeasureOptions
+
+
+@dataclass(frozen=True)
+class MeasureArguments:
+    """The command line of `measure`, as it was given."""
+
+    source: Annotated[Path, typer.Argument(metavar="MODEL", help="The .tflite model.")]
+    port: Port = None
+    baud: Baud = DEFAULT_BAUD
+    target: BoardTarget = None
+    runs: Runs = DEFAULT_RUNS
+    seed: Seed = defaults.SEED
+    lean: Annotated[bool, typer.Option("--lean", help="With the firmware's lean library.")] = False
+    no_compare: Annotated[
+        bool, typer.Option("--no-compare", help="Do not run TFLM here to compare outputs.")
+    ] = False
+    power: Annotated[
+        float | None, typer.Option(help="The board's active power in mW, for energy (estimate).")
+    ] = None
+    current: Annotated[
+        Path | None, typer.Option(help="CSV of a current meter, for energy (measured).")
+    ] = None
+    volts: Annotated[float, typer.Option(help="Supply voltage, with --current.")] = 3.3
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(help="Also write a report: .json, .csv or .html; may be repeated."),
+    ] = None
+    timeout: Patience = DEFAULT_PATIENCE
+    as_json: AsJson = False
+    quiet: Quiet = False
+    verbose: Verbose = False
+
+    def check(self) -> None:
+        """Raise UsageError where the options contradict each other, or nothing can be written."""
+        from tflm_planner.device.measurement_report import RENDERERS
+
+        refuse_silence()
+        refuse_both("--power", "--current")
+        why = "it is the voltage beside a meter's currents; add --current FILE"
+        refuse_idle([Need(("--volts",), self.current is not None, why)])
+        check_reports(self.report or [], RENDERERS, (self.source,))
+
+    def options(self) -> MeasureOptions:
+        """What the command line asks for. Raises UsageError."""
+        from tflm_planner.device.measuring import MeasureOptions
+        from tflm_planner.tflm.targets import load_target
+
+        target = None if self.target is None else load_target(self.target)
+        compare = not self.no_compare
+        return MeasureOptions(self.runs, self.seed, target, self.lean, compare, self._power())
+
+    def _power(self) -> Power | None:
+        """The power that was given, by a meter's record or as a figure."""
+        from tflm_planner.device.energy import metered_power, stated_power
+
+        if self.current is not None:
+            return metered_power(self.current, self.volts)
+        return None if self.power is None else stated_power(self.power, "--power")
+
+
+@takes_fields_of(MeasureArguments)
+def measure_command(arguments: MeasureArguments) -> None:
+    """Measure a model on a board, beside what was predicted: arena, latency, stack, outputs."""
+    with exit_on_errors():
+        from tflm_planner.device.measurement_report import RENDERERS, render, to_json
+        from tflm_planner.support.files import read_file, write_file
+
+        arguments.check()
+        data = read_file(arguments.source)
+        measurement = _measure(data, arguments, arguments.options())
+        for path in arguments.report or []:
+            write_file(path, RENDERERS[path.suffix](measurement).encode("utf-8", "replace"))
+        if arguments.as_json:
+            print_json(to_json(measurement))
+        elif not arguments.quiet:
+            typer.echo(render(measurement), nl=False)
+        if measurement.differs:
+            raise OutputsDifferError(
+                "the board's outputs are not those of TFLM here: a plan for another kernel "
+                "library, or kernels that compute otherwise (measure the original model to tell)"
+            )
+
+
+def _measure(data: bytes, arguments: MeasureArguments, options: MeasureOptions) -> Measurement:
+    from tflm_planner.device.measuring import measure
+
+    name = arguments.source.name
+    with (
+        show_progress(arguments.quiet, arguments.verbose) as report_progress,
+        open_station(arguments.port, arguments.baud, arguments.timeout, report_progress) as station,
+    ):
+        measurement: Measurement = station.run(
+            lambda board: measure(board, name, data, options, report_progress)
+        )
+    return measurement

@@ -1,0 +1,279 @@
+"""From a model to a planned file that stands the proof: without tiles, with the tiles that are
+spelled out, or with the best that a search finds.
+
+    plan without tiles ------------------------------------------------------------+
+    search -> tilings, the best first --> plan_tiling --> prove --> equal: taken   | taken where
+                 ^                                          |                      | no tiling is
+                 +--- those that share the cause left out --+ refused              v
+
+Files are made one by one, each only after those before it were refused. What proving means is for
+the caller to know: `prove` is a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tflm_planner.model.ir import Model
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline.advice import advice
+from tflm_planner.pipeline.by_hand import make_tiling
+from tflm_planner.pipeline.inspection import Inspection
+from tflm_planner.pipeline.memory_plan import Progress, plan_memory, silent
+from tflm_planner.pipeline.options import MemoryOptions, TilePermission
+from tflm_planner.pipeline.pareto import pareto_front
+from tflm_planner.pipeline.planned_model import PlannedModel, write_and_check
+from tflm_planner.pipeline.refusals import Proof, Refusal, RefusalCauses
+from tflm_planner.pipeline.tiled_model import new_kinds, plan_tiling
+from tflm_planner.pipeline.versions import refuse_plan
+from tflm_planner.report.document import ParetoFront
+from tflm_planner.support.errors import UnsoundPlanError, UsageError
+from tflm_planner.support.stopping import Stop, StoppedError
+from tflm_planner.tiling.permissions import PermissionResults, search_by_permission
+from tflm_planner.tiling.search import Tiling
+from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
+
+REFUSED = "REFUSED, and the next best was made instead; please report this model"
+_FINAL_EFFORT = 0.05
+"""Of exact packing, for the last plan of a tiled model: it starts from its trial's, which is mostly
+as low as it gets."""
+
+ProveModel = Callable[[PlannedModel], Proof]
+
+
+def leave_unproved(_: object) -> Proof:
+    """A proof that was not asked for."""
+    return Proof()
+
+
+@dataclass(frozen=True)
+class ModelPlanner:
+    """Plans models, each by the same options. options: of the plan. stop: may end all searching;
+    what was found until then is made. permission: what tiling may do (None: no tiles). budget:
+    bytes of arena; tiles that keep it may be fewer."""
+
+    options: MemoryOptions
+    stop: Stop
+    permission: TilePermission | None = None
+    budget: int | None = None
+    report_progress: Progress = silent
+
+    def plan(
+        self, original: bytes, model: Model, prove: ProveModel = leave_unproved
+    ) -> tuple[PlannedModel, Proof]:
+        """The smallest file that `prove` does not refuse: with tiles, if they are allowed and lower
+        the arena. Where it refuses all, the last one made: the plan without tiles, or what was
+        spelled out.
+
+        `model` is the one in `original`, and is changed. Raises UnsoundPlanError where a guard
+        refuses the last file.
+        """
+        refuse_plan(model, self.options.kernels.target)
+        if self.permission is not None and self.permission.by_hand:
+            planned = self._plan_by_hand(original, self.permission)
+            return planned, prove(planned)
+        memory_plan = plan_memory(model, self.options, self.report_progress, self.stop)
+        plain = write_and_check(memory_plan, self.options)
+        if self.permission is None:
+            return plain, prove(plain)
+        return self._plan_with_tiles(original, plain, self.permission, prove)
+
+    def _plan_with_tiles(
+        self, original: bytes, plain: PlannedModel, permission: TilePermission, prove: ProveModel
+    ) -> tuple[PlannedModel, Proof]:
+        tiling_options = permission.tiling_options(self.options, self.budget)
+        try:
+            results = search_by_permission(
+                original, tiling_options, self.report_progress, self.stop
+            )
+        except StoppedError:
+            planned = replace(plain, notes=("no tiles were looked for", *plain.notes))
+            return planned, prove(planned)
+        careful = replace(self, options=replace(self.options, effort=_FINAL_EFFORT))
+        return _first_proved(_TilingJob(original, plain, permission, careful), results, prove)
+
+    def plan_tiling(
+        self, original: bytes, tiling: Tiling, permission: TilePermission
+    ) -> PlannedModel:
+        """The file of a tiling. Raises UsageError or UnsoundPlanError where there can be none."""
+        return plan_tiling(
+            original, tiling, permission, self.options, self.report_progress, self.stop
+        )
+
+    def _plan_by_hand(self, original: bytes, permission: TilePermission) -> PlannedModel:
+        """What was spelled out, whether it pays or not. Of both ways to treat views the one that
+        needs no operator which the firmware may not have, and then the smaller one."""
+        kernels = self.options.kernels
+        tiling = make_tiling(original, permission.by_hand, kernels, permission.inexact)
+        planned: list[PlannedModel] = []
+        for bind_views in (True, False) if permission.dialect else (False,):
+            try:
+                way = replace(tiling, bind_views=bind_views)
+                planned.append(self.plan_tiling(original, way, permission))
+            except (UnsoundPlanError, UsageError):
+                if not planned and not bind_views:
+                    raise
+        source, permitted = read_model(original), permission.new_kinds
+
+        def rank(file: PlannedModel) -> tuple[bool, int]:
+            added = {*new_kinds(source, file.inspection.model)}
+            beyond = permitted is not None and bool(added - permitted)
+            return beyond, file.inspection.arena.arena
+
+        return min(planned, key=rank)
+
+
+@dataclass(frozen=True)
+class _TilingJob:
+    """What tilings were found for. plain: the plan without tiles. planner: makes the last plan of
+    each tiling."""
+
+    original: bytes
+    plain: PlannedModel
+    permission: TilePermission
+    planner: ModelPlanner
+
+    def plan(self, tiling: Tiling) -> PlannedModel:
+        """The file of a tiling."""
+        return self.planner.plan_tiling(self.original, tiling, self.permission)
+
+    def report_progress(self, message: str) -> None:
+        """Say what is being done."""
+        self.planner.report_progress(message)
+
+    def objective_bytes(self, planned: PlannedModel) -> int:
+        """The bytes that the search was to lower."""
+        arena = planned.inspection.arena
+        return arena.arena if self.permission.objective == "arena" else arena.head
+
+    def advice(self, inspection: Inspection) -> list[str]:
+        """What would help next."""
+        return advice(inspection, read_model(self.original), self.planner.options.kernels)
+
+
+@dataclass(frozen=True)
+class _Attempts:
+    """What became of the tilings so far. results: of the search, without those given up. causes:
+    of the proof's refusals. given_up: which were refused or passed over, and why, in words.
+    skipped: how many were not tried, as they share a cause."""
+
+    results: PermissionResults
+    causes: RefusalCauses
+    budget: int | None
+    given_up: tuple[str, ...] = ()
+    skipped: int = 0
+
+    def skip(self, tiling: Tiling) -> _Attempts:
+        """A tiling shares a cause."""
+        results = self.results.without(tiling, self.budget)
+        return replace(self, results=results, skipped=self.skipped + 1)
+
+    def pass_over(self, tiling: Tiling, fault: Exception) -> _Attempts:
+        """A guard refused the file of a tiling."""
+        return self._give_up(tiling, self.causes, f"passed over: {_describe(tiling)}: {fault}")
+
+    def refuse(self, tiling: Tiling, refusal: Refusal) -> _Attempts:
+        """The proof refused the file of a tiling."""
+        causes = self.causes.including(tiling, refusal)
+        return self._give_up(tiling, causes, f"{REFUSED}: {_describe(tiling)}: {refusal}")
+
+    def _give_up(self, tiling: Tiling, causes: RefusalCauses, why: str) -> _Attempts:
+        results = self.results.without(tiling, self.budget).unlike(causes.concern)
+        return replace(self, results=results, causes=causes, given_up=(*self.given_up, why))
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """What a report says of all of them."""
+        if not self.skipped:
+            return self.given_up
+        more = f"not tried, as they share the cause: {self.skipped} more ways to tile"
+        return (*self.given_up, more)
+
+
+def _first_proved(
+    job: _TilingJob, results: PermissionResults, prove: ProveModel
+) -> tuple[PlannedModel, Proof]:
+    """The first tiling that lowers what is to be lowered and is not refused; the plan without
+    tiles where there is none."""
+    attempts = _Attempts(results, RefusalCauses(job.original), job.planner.budget)
+    for tiling in results.result.finalists:
+        if attempts.causes.concern(tiling):
+            attempts = attempts.skip(tiling)
+            continue
+        try:
+            tiled = job.plan(tiling)
+        except (UnsoundPlanError, UsageError) as fault:
+            attempts = attempts.pass_over(tiling, fault)
+            job.report_progress(attempts.given_up[-1])
+            continue
+        if job.objective_bytes(tiled) >= job.objective_bytes(job.plain):
+            continue
+        if attempts.causes.concern_files(tiled.data, tiled.twin):
+            attempts = attempts.skip(tiling)
+            continue
+        planned = _with_search_notes(job, attempts, tiling, tiled)
+        proof = prove(planned)
+        if proof.refusal is None:
+            return planned, proof
+        attempts = attempts.refuse(tiling, proof.refusal)
+        job.report_progress(attempts.given_up[-1])
+    planned = _without_tiles(job, attempts)
+    return planned, prove(planned)
+
+
+def _with_search_notes(
+    job: _TilingJob, attempts: _Attempts, tiling: Tiling, tiled: PlannedModel
+) -> PlannedModel:
+    """A tiled model with what a report says of the search that led to it."""
+    more = new_kinds(read_model(job.original), tiled.memory_plan.model)
+    sizes = job.objective_bytes(job.plain), job.objective_bytes(tiled)
+    bounds = attempts.results.notes(*sizes, more, tiled.inspection.arena.bound)
+    return replace(
+        tiled,
+        notes=(*bounds, *job.advice(tiled.inspection), *tiled.notes),
+        front=_pareto_front(job, attempts, tiling, tiled),
+        refused=attempts.refused,
+    )
+
+
+def _without_tiles(job: _TilingJob, attempts: _Attempts) -> PlannedModel:
+    """The plan without tiles, with what a report says of the search that found nothing."""
+    proved = " that stood the proof" if attempts.refused else ""
+    outcome = (
+        f"{attempts.results.result.evaluated} ways to tile and to stream were tried; none{proved} "
+        "lowers the arena within what is allowed"
+    )
+    return replace(
+        job.plain,
+        notes=(outcome, *job.advice(job.plain.inspection), *job.plain.notes),
+        front=_pareto_front(job, attempts, None, job.plain),
+        refused=attempts.refused,
+    )
+
+
+def _pareto_front(
+    job: _TilingJob, attempts: _Attempts, tiling: Tiling | None, planned: PlannedModel
+) -> ParetoFront:
+    return pareto_front(
+        attempts.results.result,
+        job.permission.objective,
+        job.permission.overhead,
+        job.objective_bytes(job.plain),
+        tiling,
+        job.objective_bytes(planned),
+    )
+
+
+def _describe(tiling: Tiling) -> str:
+    """A tiling as a report says which one it was."""
+    regions = ", ".join(map(_describe_region, tiling.regions))
+    return f"{tiling.bytes:,} B of {tiling.objective} by operators {regions}"
+
+
+def _describe_region(region: TiledRegion | LoopedRegion) -> str:
+    ops = f"{region.ops[0]}-{region.ops[-1]}"
+    if isinstance(region, LoopedRegion):
+        return f"{ops} in a {region.border} loop, rows a turn: {region.rows}"
+    return f"{ops} in {' x '.join(str(n) for _, n in region.splits)} parts, halo {region.halo}"

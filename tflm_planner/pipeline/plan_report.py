@@ -1,0 +1,142 @@
+"""The report of a plan: before and after, what was chosen, what was proved, and what to know.
+
+It must not decide anything; it puts together what the parts of the pipeline found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+from tflm_planner.cost import latency_of, profile_notes
+from tflm_planner.pipeline.inspection import Inspection, shares_by_calls
+from tflm_planner.pipeline.options import PlanOptions
+from tflm_planner.pipeline.pareto import with_stock
+from tflm_planner.pipeline.planned_model import PlannedModel
+from tflm_planner.pipeline.versions import version_notes
+from tflm_planner.report.document import (
+    Allocation,
+    HeadLimits,
+    ParetoFront,
+    Report,
+    Side,
+)
+from tflm_planner.support.stopping import Stop
+from tflm_planner.support.version import __version__
+from tflm_planner.tflm.arena.uncertainty import bound_of
+from tflm_planner.tflm.targets import Target
+from tflm_planner.verification import HostAllocation, Verdict
+
+_INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the checks for how far"
+
+
+@dataclass(frozen=True)
+class PlanOutcome:
+    """What a plan came to. source, destination: names for the report. original: the file as it
+    came, inspected in `before`. seconds: of planning and of proving. stop: of the search."""
+
+    source: str
+    destination: str
+    options: PlanOptions
+    original: bytes
+    before: Inspection
+    planned: PlannedModel
+    verdict: Verdict | None
+    seconds: dict[str, float]
+    stop: Stop
+
+
+def plan_report(outcome: PlanOutcome) -> Report:
+    """The report."""
+    planned, verdict = outcome.planned, outcome.verdict
+    target = outcome.options.search.kernels.target
+    before = _side(outcome.before, len(outcome.original), target)
+    after = _side(planned.inspection, len(planned.data), target)
+    if verdict is not None:
+        before = _with_measured_arena(before, verdict.original_arena)
+        after = _with_measured_arena(after, verdict.result_arena)
+    return Report(
+        version=__version__,
+        target=target.id,
+        source=outcome.source,
+        destination=outcome.destination,
+        sha256_before=hashlib.sha256(outcome.original).hexdigest(),
+        sha256_after=hashlib.sha256(planned.data).hexdigest(),
+        before=before,
+        after=after,
+        limits=_limits(outcome.before, planned),
+        order=planned.memory_plan.order,
+        allocation=_allocation(planned),
+        checks=() if verdict is None else verdict.checks,
+        verified=_is_verified(planned, verdict),
+        budget=outcome.options.budget,
+        stopped=outcome.stop.reason,
+        notes=_notes(planned, target, outcome.stop),
+        seconds={**outcome.seconds, "total": sum(outcome.seconds.values())},
+        front=_front(planned, before, after),
+    )
+
+
+def _side(inspection: Inspection, file_bytes: int, target: Target) -> Side:
+    return Side(
+        operators=sum(1 for _ in inspection.model.ops()),
+        tensors=sum(1 for _ in inspection.model.tensors()),
+        file_bytes=file_bytes,
+        arena=inspection.arena,
+        host=inspection.host,
+        map=inspection.map,
+        macs=latency_of(inspection.model, target).total.macs,
+    )
+
+
+def _with_measured_arena(side: Side, allocation: HostAllocation | None) -> Side:
+    """The side, with what TFLM on this machine took, if it ran."""
+    if allocation is None:
+        return side
+    return replace(side, host=replace(side.host, measured=allocation))
+
+
+def _limits(before: Inspection, planned: PlannedModel) -> HeadLimits:
+    """Floors of the head. Where operators call graphs, that of the best order is not known."""
+    by_calls = shares_by_calls(planned.inspection.model)
+    return HeadLimits(
+        inputs=before.limits.inputs,
+        order=before.limits.order,
+        best_order=None if by_calls else planned.memory_plan.order.lower_bound,
+        overlap=planned.inspection.limits.overlap,
+    )
+
+
+def _allocation(planned: PlannedModel) -> Allocation:
+    solution, sharing = planned.memory_plan.solution, planned.sharing
+    return Allocation(solution, sharing.aliases, sharing.input_overlaps, sharing.replayed)
+
+
+def _is_verified(planned: PlannedModel, verdict: Verdict | None) -> bool:
+    """Whether the bits are known to be equal where the file will run."""
+    if verdict is None or planned.inspection.arena.cannot_run:
+        return False
+    return verdict.proved and verdict.exact
+
+
+def _notes(planned: PlannedModel, target: Target, stop: Stop) -> tuple[str, ...]:
+    model = planned.inspection.model
+    return (
+        *stop.notes,
+        *planned.refused,
+        *(() if planned.exact else (_INEXACT,)),
+        *planned.inspection.arena.warnings,
+        *version_notes(model, target),
+        *profile_notes(target, model),
+        *planned.memory_plan.notes,
+        *planned.notes,
+    )
+
+
+def _front(planned: PlannedModel, before: Side, after: Side) -> ParetoFront | None:
+    """What else the search for tiles found, with the model as it came."""
+    if planned.front is None:
+        return None
+    stock = before.arena.arena if planned.front.objective == "arena" else before.head
+    bound = bound_of([*before.arena.uncertainties, *after.arena.uncertainties])
+    return with_stock(planned.front, stock, bound)
