@@ -193,3 +193,27 @@ def swapping(*, swapped: bool) -> bytes:
              condSubgraphIndex=condition.index, bodySubgraphIndex=body.index)  # fmt: skip
     graph.outputs(*outs, x)
     return net.finish()
+
+
+CHAIN_SHAPE = (1, 16, 16, 4)
+
+
+def type_chain(*types: str, extra_output: int | None = None) -> bytes:
+    """A model that changes its input's type again and again; `extra_output`: a tensor on the way
+    that is an output too."""
+    net = Net()
+    graph = net.graph()
+    at = graph.input("x0", CHAIN_SHAPE, types[0], **_chain_scale(types[0]))
+    made = [at]
+    for number, to in enumerate(types[1:], 1):
+        kind = "DEQUANTIZE" if to == "float32" else "QUANTIZE"
+        made.append(graph.tensor(f"x{number}", CHAIN_SHAPE, to, **_chain_scale(to)))
+        graph.op(kind, [at], [made[-1]], f"{kind.capitalize()}Options")
+        at = made[-1]
+    graph.outputs(at, *(() if extra_output is None else (made[extra_output],)))
+    return net.finish()
+
+
+def _chain_scale(dtype: str) -> dict[str, float]:
+    scales = {"int8": 0.05, "uint8": 0.05, "int16": 0.0002}
+    return {"scale": scales[dtype], "zero": 128 * (dtype == "uint8")} if dtype in scales else {}

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import needs_tflm
 from tests.fuzz.random_models import check, model_of, types_in_place
 from tests.model_replay import replay
-from tests.models.build import Net
+from tests.models.small import type_chain
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.report.document import Report
@@ -19,27 +19,6 @@ from tflm_planner.tiling.options import TilingOptions
 STUDIED = ["x86-64/reference", "cortex-m4/cmsis-nn", "cortex-m55/cmsis-nn", "cortex-m/any"]
 SHAPE = (1, 16, 16, 4)
 BYTES = 1024
-
-
-def chain(*types: str, extra_output: int | None = None) -> bytes:
-    """A model that changes its input's type again and again; `extra_output`: a tensor on the way
-    that is an output too."""
-    net = Net()
-    graph = net.graph()
-    at = graph.input("x0", SHAPE, types[0], **_scale(types[0]))
-    made = [at]
-    for number, to in enumerate(types[1:], 1):
-        kind = "DEQUANTIZE" if to == "float32" else "QUANTIZE"
-        made.append(graph.tensor(f"x{number}", SHAPE, to, **_scale(to)))
-        graph.op(kind, [at], [made[-1]], f"{kind.capitalize()}Options")
-        at = made[-1]
-    graph.outputs(at, *(() if extra_output is None else (made[extra_output],)))
-    return net.finish()
-
-
-def _scale(dtype: str) -> dict[str, float]:
-    scales = {"int8": 0.05, "uint8": 0.05, "int16": 0.0002}
-    return {"scale": scales[dtype], "zero": 128 * (dtype == "uint8")} if dtype in scales else {}
 
 
 def planned(data: bytes, target: str, *, overlap: bool = True, prove: bool = False) -> Report:
@@ -61,7 +40,7 @@ def planned(data: bytes, target: str, *, overlap: bool = True, prove: bool = Fal
     ],
 )
 def test_all_tensors_of_a_chain_fit_into_the_widest(types: tuple[str, ...], widest: int) -> None:
-    data = chain(*types)
+    data = type_chain(*types)
     for target in STUDIED:
         report = planned(data, target, prove=target == STUDIED[-1])
         assert report.verified == (target == STUDIED[-1])
@@ -73,19 +52,19 @@ def test_all_tensors_of_a_chain_fit_into_the_widest(types: tuple[str, ...], wide
 
 
 def test_types_over_which_compilers_keep_no_order_stay_apart() -> None:
-    report = planned(chain("float32", "int16", "float32"), "cortex-m4/cmsis-nn")
+    report = planned(type_chain("float32", "int16", "float32"), "cortex-m4/cmsis-nn")
     assert report.after.head == 6 * BYTES and not report.allocation.input_overlaps
 
 
 @needs_tflm
 def test_an_operand_that_is_needed_stays() -> None:
-    data = chain("int8", "float32", extra_output=0)
+    data = type_chain("int8", "float32", extra_output=0)
     report = planned(data, "cortex-m4/cmsis-nn", prove=True)
     assert report.verified and report.after.head == 5 * BYTES
 
 
 def test_estimates_know_what_a_result_takes_over() -> None:
-    model = read_model(chain("float32", "int8", "float32"))
+    model = read_model(type_chain("float32", "int8", "float32"))
     for target, gains in (("cortex-m4/cmsis-nn", [BYTES, BYTES]), ("cortex-m4/unknown", [0, 0])):
         on = kernels_of(api.load_target(target))
         line = LinearSchedule(model, range(2), TilingOptions(on, on.input_overlaps_of))
@@ -94,12 +73,12 @@ def test_estimates_know_what_a_result_takes_over() -> None:
 
 
 def test_the_replay_sees_an_operand_in_the_wrong_place() -> None:
-    data = chain("int8", "float32")
+    data = type_chain("int8", "float32")
     right = {(0, 0): 3 * BYTES, (0, 1): 0}
     assert replay(data, right) == []
     assert replay(data, {**right, (0, 0): 3 * BYTES - 16})
     assert replay(data, dict.fromkeys(right, 0))
-    assert replay(chain("int16", "float32"), {(0, 0): 2 * BYTES, (0, 1): 0})
+    assert replay(type_chain("int16", "float32"), {(0, 0): 2 * BYTES, (0, 1): 0})
 
 
 @needs_tflm

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -30,6 +30,7 @@ from tflm_planner.support.errors import UsageError
 
 if TYPE_CHECKING:
     from tflm_planner.pipeline.api import MemoryOptions, PlanOptions, TilePermission
+    from tflm_planner.pipeline.options import Ends
     from tflm_planner.tflm.targets import Target
 
 
@@ -62,6 +63,10 @@ class PlanArguments:
     lean: Annotated[bool, _flag("--lean", "For firmware with the lean library: target+lean.")] = (
         False
     )
+    ends: Annotated[
+        str,
+        typer.Option("--io", help="keep, or int8: inputs and outputs of the types inside."),
+    ] = "keep"
     # how
     order: Annotated[str, _option("Operator order: best, exact, beam, rpo or file.")] = "best"
     allocator: Annotated[str, _option("Offsets: best, greedy, local, exact or cpsat.")] = "best"
@@ -151,6 +156,7 @@ class PlanArguments:
             budget=None if self.budget is None else parse_size(self.budget),
             verify=None if self.no_verify else api.VerifyOptions(self.seed, self.inputs),
             force=self.force,
+            ends=cast("Ends", self.ends),
             tiles=self._permission() if self.tile or self.by_hand else None,
         )
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tflm_planner.model.ir import Model, Op
+from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.quantization import single_scale
 from tflm_planner.pipeline.inspection import arena_in
 from tflm_planner.report.arena_text import margin_remarks
 from tflm_planner.report.bounds_text import meaning
@@ -65,7 +66,7 @@ def export(data: bytes, name: str, target: Target) -> Mapping[str, str]:
     stamp = f"// Written by tflm-plan {__version__} (export); do not edit."
     head = f"{stamp}\n// {_escape_comment(name)}: {len(data):,} bytes, SHA-256 {_sha(data)}"
     return {
-        names.file("model_data.h"): _data_header(head, names, len(data)),
+        names.file("model_data.h"): _data_header(head, names, len(data), model),
         names.file("model_data.cpp"): _data_source(head, names, data),
         names.file("op_resolver.h"): _resolver(head, names, model, target),
         names.file("arena.h"): _arena(head, names, arena, model, target),
@@ -96,15 +97,39 @@ def _guard_header(head: str, guard: str, body: str) -> str:
     return f"{head}\n\n#ifndef {guard}\n#define {guard}\n\n{body}\n#endif  // {guard}\n"
 
 
-def _data_header(head: str, names: _Names, size: int) -> str:
+def _data_header(head: str, names: _Names, size: int, model: Model) -> str:
     body = f"""#include <cstddef>
 #include <cstdint>
 
 // tflite::GetModel(g_{names.snake}_model_data); aligned to 16 bytes, in flash.
 extern const std::uint8_t g_{names.snake}_model_data[];
 constexpr std::size_t k{names.camel}ModelSize = {size};
-"""
+{"".join(_scales(names, "Input", model.main.inputs))}{
+        "".join(_scales(names, "Output", model.main.outputs))
+    }"""
     return _guard_header(head, names.guard("model_data.h"), body)
+
+
+def _scales(names: _Names, side: str, tensors: Sequence[Tensor]) -> Iterator[str]:
+    """What the numbers of inputs or outputs stand for, where they stand for others."""
+    for number, tensor in enumerate(tensors):
+        known = single_scale(tensor)
+        if known is None or tensor.type_name == "float32":
+            continue
+        scale, zero = known
+        prefix = f"k{names.camel}{side}{number}"
+        yield (
+            f"\n// {side} {number}, {_escape_comment(tensor.name)}: a number q of "
+            f"{tensor.type_name} stands for scale * (q - zero point).\n"
+            f"constexpr float {prefix}Scale = {_float_literal(scale)};\n"
+            f"constexpr int {prefix}ZeroPoint = {zero};\n"
+        )
+
+
+def _float_literal(value: float) -> str:
+    """With the nine digits that tell any two floats apart."""
+    text = f"{value:.9g}"
+    return f"{text}f" if set(text) & set(".e") else f"{text}.0f"
 
 
 def _data_source(head: str, names: _Names, data: bytes) -> str:

@@ -5,8 +5,8 @@ and what would lower it.
                                           largest first, bytes that several share counted once
 
 Nothing is said that was not tried: an input is called streamable if it can be split, lean firmware
-is offered with the arena that this very plan has there. It reads an `Inspection`; it must not
-search.
+is offered with the arena that this very plan has there, other types of inputs with the arena that
+order and plan then reach. It reads an `Inspection`; it must not search for tiles.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tflm_planner.model.clone import clone
-from tflm_planner.model.ir import Model, Tensor
+from tflm_planner.model.ir import Model
 from tflm_planner.pipeline.inspection import Inspection
+from tflm_planner.pipeline.memory_plan import plan_memory
+from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.document import MemoryMap
 from tflm_planner.report.peak import covered, live_at, parts_of
 from tflm_planner.report.text import shorten
-from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tflm.targets import Target, can_be_lean, with_lean
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
+from tflm_planner.transforms.drop_conversions import drop_conversions
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop.split_input import can_stream
 
@@ -34,6 +36,8 @@ _LISTED = 3
 """Buffers named at the peak."""
 _NAME = 24
 """Letters of their names."""
+_LITTLE_EFFORT = 0.05
+"""Of exact packing, for a figure that shows what an option would reach at least."""
 _LARGE = 0.5
 """A share of the arena above which something is worth a hint."""
 
@@ -46,6 +50,7 @@ def advice(inspection: Inspection, original: Model, kernels: TargetKernels) -> l
     if not inspection.map.steps or not inspection.map.blocks:
         return notes
     notes.append(_peak(inspection.map))
+    notes += _on_ends(inspection, original, kernels)
     inputs = inspection.limits.inputs
     if inputs >= _LARGE * arena.head:
         notes.append(
@@ -90,32 +95,26 @@ def _peak(drawn: MemoryMap) -> str:
     )
 
 
+def _on_ends(inspection: Inspection, original: Model, kernels: TargetKernels) -> Iterator[str]:
+    """What dropping the conversions at the model's ends would reach, planned to find out."""
+    model = clone(original)
+    if not drop_conversions(model):
+        return
+    plan = plan_memory(model, MemoryOptions(kernels=kernels, effort=_LITTLE_EFFORT))
+    reached = arena_of(plan.model, kernels.target, plan.offsets)
+    if reached.arena < inspection.arena.arena:
+        yield (
+            f"--io int8 drops the conversions at its ends, for the application to do: order and "
+            f"plan alone then take {figure(reached.arena, reached.bound)} of arena"
+        )
+
+
 def _on_input(model: Model) -> Iterator[str]:
-    """What makes the input smaller, or keeps it out of SRAM."""
-    for tensor in model.main.inputs:
-        small = _quantized_at_once(model, tensor)
-        if small is not None:
-            yield (
-                f"it is of {tensor.type_name}, and only QUANTIZE reads it: converted with inputs "
-                f"of {small.type_name}, the model takes {align_up(small.nbytes):,} B there"
-            )
-    cleaned = clone(model)
-    run(cleaned, Normalize())
-    if can_stream(cleaned):
+    """What keeps the input out of SRAM."""
+    normalized = clone(model)
+    run(normalized, Normalize())
+    if can_stream(normalized):
         yield "`tflm-plan stream-input` splits the model, so that its input comes row by row"
-
-
-def _quantized_at_once(model: Model, tensor: Tensor) -> Tensor | None:
-    """What an input becomes before anything else is done with it, if that is smaller."""
-    readers = [op for op in model.main.ops if any(t is tensor for t in op.operands())]
-    quantized = [op.outputs[0] for op in readers if op.kind == "QUANTIZE" and op.outputs]
-    if (
-        not quantized
-        or len(quantized) < len(readers)
-        or len({(t.type, t.nbytes) for t in quantized}) > 1
-    ):
-        return None
-    return quantized[0] if quantized[0].nbytes < tensor.nbytes else None
 
 
 def _on_tail(inspection: Inspection, target: Target) -> Iterator[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model.ir import Model
-from tflm_planner.model.serde import read_model
+from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.candidates import ModelPlanner
 from tflm_planner.pipeline.inspection import (
     Inspection,
@@ -55,6 +55,7 @@ from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.tflm.versions import with_tflm
 from tflm_planner.tiling.permissions import COMPILED
 from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.transforms.drop_conversions import ConvertedEnd, drop_conversions
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
 from tflm_planner.verification import Tolerance, Verdict, verify
 
@@ -136,7 +137,10 @@ def _plan(
     prover = Prover(original, options.verify, report_progress, stop)
     tiles = _provable_tiles(model, options, prover)
     before = inspect_model(model, options.search.kernels)
-    data = original
+    data, converted = original, list[ConvertedEnd]()
+    if options.ends == "int8":
+        converted = drop_conversions(model)
+        data = write_model(model)
     if options.search.kernels.target.lean:
         data, model = add_lean_pool(model)
     planner = ModelPlanner(options.search, stop, tiles, options.budget, report_progress)
@@ -149,6 +153,7 @@ def _plan(
         original=original,
         before=before,
         planned=planned,
+        converted=tuple(converted),
         verdict=proof.verdict,
         seconds={
             "plan": time.monotonic() - started - prover.seconds,

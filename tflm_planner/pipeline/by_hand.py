@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from tflm_planner.cost import latency_of
 from tflm_planner.model.check import check
@@ -110,6 +111,9 @@ def _operators(option: str, spans: str) -> tuple[int, ...]:
     return tuple(sorted(ops))
 
 
+Region = TypeVar("Region", TiledRegion, LoopedRegion)
+
+
 def _axis(name: str) -> int | None:
     numbered = re.fullmatch(r"axis(\d+)", name)
     return int(numbered[1]) if numbered else _AXES.get(name)
@@ -124,12 +128,14 @@ def make_tiling(
     """The tiling that is spelled out for the model in `data`, with what it costs. Raises
     UsageError where they cannot be had."""
     model = read_model(data)
+    listed = list(model.main.ops)
     run(model, Normalize())
-    count = len(model.main.ops)
-    regions = tuple(w.scheme(model.main) if isinstance(w, Patch) else w for w in requested)
-    for region in regions:
-        if region.ops[-1] >= count:
-            raise UsageError(f"there is no operator {region.ops[-1]}: the model has {count}")
+    position = {op: i for i, op in enumerate(model.main.ops)}
+    place = [position.get(op) for op in listed] if len(position) < len(listed) else None
+    regions = tuple(
+        w.scheme(model.main) if isinstance(w, Patch) else _moved(w, place, len(listed))
+        for w in requested
+    )
     before = max(latency_of(model, kernels.target).instructions, 1)
     check(model)
     for result in Regions(regions, inexact).rewrite(model):
@@ -140,3 +146,19 @@ def make_tiling(
     check(model)
     after = latency_of(model, kernels.target).instructions
     return Tiling(regions, 0, after / before, None, bind_views=True)
+
+
+def _moved(region: Region, place: Sequence[int | None] | None, count: int) -> Region:
+    """A region of a file's operators, by their positions in the normalized model. place: of each
+    operator, None for one that is gone; None where all stayed."""
+    if region.ops[-1] >= count:
+        raise UsageError(f"there is no operator {region.ops[-1]}: the model has {count}")
+    if place is None:
+        return region
+    ops = [place[i] for i in region.ops]
+    left = tuple(i for i in ops if i is not None)
+    if not left:
+        raise UsageError(
+            f"operators {region.ops[0]}-{region.ops[-1]} do nothing, and are dropped before tiling"
+        )
+    return replace(region, ops=left)

@@ -18,7 +18,7 @@ from typing import Literal
 
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.inspection import Inspection
-from tflm_planner.pipeline.options import Stripping
+from tflm_planner.pipeline.options import Ends, Stripping
 from tflm_planner.pipeline.stream_input.render import render_header
 from tflm_planner.report.document import Report
 from tflm_planner.support import defaults
@@ -128,6 +128,7 @@ def plan(
     budget: int | str | None = None,
     tile: Tile | None = None,
     lean: bool = False,
+    io: Ends = "keep",
     minify: bool = False,
     prove: bool = True,
     inputs: int = defaults.INPUTS,
@@ -139,8 +140,9 @@ def plan(
     target: a target's id, a board's id or a TOML file (`tflm-plan targets` lists them).
     budget: bytes of arena that are enough ("256K" is understood): of the ways that keep to it the
     fastest is taken. tile: None computes every operator whole. lean: for firmware with the lean
-    library. minify: drop from the file what the runtime does not read. prove: False skips the
-    comparison of outputs, of which `inputs` are made from `seed`.
+    library. io: "int8" drops conversions at inputs and outputs; `report.converted` says what the
+    application converts then. minify: drop from the file what the runtime does not read. prove:
+    False skips the comparison of outputs, of which `inputs` are made from `seed`.
 
     Raises UsageError, ModelError (damaged, or not to be run), or OutputsDifferError.
 
@@ -157,6 +159,7 @@ def plan(
     options = api.PlanOptions(
         api.MemoryOptions(seed=seed, kernels=api.kernels_of(target), strip=strip),
         tiles=None if tile is None else tile.permission(),
+        ends=io,
         budget=parse_size(budget) if isinstance(budget, str) else budget,
         verify=api.VerifyOptions(seed, inputs) if prove else None,
     )

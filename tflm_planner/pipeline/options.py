@@ -29,6 +29,9 @@ from tflm_planner.verification import Options as VerifyOptions
 
 Stripping = Literal["nothing", "unread", "unread by TFLM"]
 """What is dropped from a file: nothing, what no runtime reads, or what TFLM does not read."""
+Ends = Literal["keep", "int8"]
+"""Types of a model's inputs and outputs: as they are, or those inside, which mostly are int8."""
+ENDS: tuple[str, ...] = get_args(Ends)
 ORDERS: tuple[str, ...] = get_args(OrderMethod)
 ALLOCATORS = NAMES
 
@@ -123,14 +126,21 @@ class TilePermission:
 @dataclass(frozen=True)
 class PlanOptions:
     """search: how memory is planned, and for how long. tiles: what tiling may do (None: no tiles).
+    ends: the types of inputs and outputs: as they are, or those that the network computes in
+    (`transforms.drop_conversions`).
     budget: bytes of arena that the model must fit (None: as small as possible). verify: None
     writes the result unproved. force: replace an existing file."""
 
     search: MemoryOptions = field(default_factory=MemoryOptions)
     tiles: TilePermission | None = None
+    ends: Ends = "keep"
     budget: int | None = None
     verify: VerifyOptions | None = field(default_factory=VerifyOptions)
     force: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ends not in ENDS:
+            raise UsageError(f"--io {self.ends!r} is unknown; choose from {', '.join(ENDS)}")
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from tflm_planner.support.stopping import Stop
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.uncertainty import bound_of
 from tflm_planner.tflm.targets import Target
+from tflm_planner.transforms.drop_conversions import ConvertedEnd
 from tflm_planner.verification import HostAllocation, Verdict
 
 _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the checks for how far"
@@ -33,7 +34,8 @@ _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the chec
 @dataclass(frozen=True)
 class PlanOutcome:
     """What a plan came to. source, destination: names for the report. original: the file as it
-    came, inspected in `before`. seconds: of planning and of proving. stop: of the search."""
+    came, inspected in `before`. converted: inputs and outputs of other types than there. seconds:
+    of planning and of proving. stop: of the search."""
 
     source: str
     destination: str
@@ -41,6 +43,7 @@ class PlanOutcome:
     original: bytes
     before: Inspection
     planned: PlannedModel
+    converted: tuple[ConvertedEnd, ...]
     verdict: Verdict | None
     seconds: dict[str, float]
     stop: Stop
@@ -69,9 +72,10 @@ def plan_report(outcome: PlanOutcome) -> Report:
         allocation=_allocation(planned),
         checks=() if verdict is None else verdict.checks,
         verified=_is_verified(planned, verdict),
+        converted=outcome.converted,
         budget=outcome.options.budget,
         stopped=outcome.stop.reason,
-        notes=_notes(planned, target, outcome.stop),
+        notes=_notes(outcome, target),
         seconds={**outcome.seconds, "total": sum(outcome.seconds.values())},
         front=_front(planned, before, after),
     )
@@ -119,10 +123,13 @@ def _is_verified(planned: PlannedModel, verdict: Verdict | None) -> bool:
     return verdict.proved and verdict.exact
 
 
-def _notes(planned: PlannedModel, target: Target, stop: Stop) -> tuple[str, ...]:
+def _notes(outcome: PlanOutcome, target: Target) -> tuple[str, ...]:
+    planned = outcome.planned
     model = planned.inspection.model
     return (
-        *stop.notes,
+        *outcome.stop.notes,
+        *map(str, outcome.converted),
+        *_unconverted(outcome),
         *planned.refused,
         *(() if planned.exact else (_INEXACT,)),
         *planned.inspection.arena.warnings,
@@ -131,6 +138,12 @@ def _notes(planned: PlannedModel, target: Target, stop: Stop) -> tuple[str, ...]
         *planned.memory_plan.notes,
         *planned.notes,
     )
+
+
+def _unconverted(outcome: PlanOutcome) -> tuple[str, ...]:
+    if outcome.options.ends == "keep" or outcome.converted:
+        return ()
+    return ("--io int8 changed nothing: no conversion stands at an input or an output alone",)
 
 
 def _front(planned: PlannedModel, before: Side, after: Side) -> ParetoFront | None:

@@ -13,6 +13,7 @@ from tflm_planner.memory.allocators.portfolio import Solution
 from tflm_planner.support.stopping import Reason
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.arena.uncertainty import Bound, bound_of
+from tflm_planner.transforms.drop_conversions import ConvertedEnd
 from tflm_planner.transforms.reorder import ChosenOrder
 from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck
 
@@ -189,8 +190,9 @@ class ParetoFront:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a run of the planner has to say. front: None where nothing was searched. stopped:
-    why the search was cut short, if it was."""
+    """Everything a run of the planner has to say. front: None where nothing was searched.
+    converted: inputs and outputs that have another type than in the original. stopped: why the
+    search was cut short, if it was."""
 
     version: str
     target: str
@@ -209,6 +211,7 @@ class Report:
     notes: tuple[str, ...]
     seconds: dict[str, float]
     front: ParetoFront | None = None
+    converted: tuple[ConvertedEnd, ...] = ()
     stopped: Reason | None = None
 
     @property

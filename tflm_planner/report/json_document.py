@@ -49,6 +49,7 @@ def to_json(report: Report) -> JsonObject:
                 replayed=found.replayed,
             ),
             front=None if report.front is None else view(report.front, types.Front),
+            io=view(report.converted, list[types.ConvertedEnd]),
             notes=list(report.notes),
             seconds=report.seconds,
             before=view(before, types.Side),

@@ -38,6 +38,17 @@ class File(Document):
     ]
 
 
+class ConvertedEnd(Document):
+    """An input or output that has another type than in the original (`--io int8`)."""
+
+    side: Annotated[Literal["input", "output"], says("Which end of the model.")]
+    name: Annotated[str, says("Name of the tensor, the same as before.")]
+    type: Annotated[str, says("Type of its elements now.")]
+    was: Annotated[str, says("Type of its elements in the original.")]
+    scale: Annotated[float, says("A number q stands for scale * (q - zero_point).")]
+    zero_point: Annotated[int, says("See `scale`.")]
+
+
 class Check(Document):
     """What one runtime said of the original against the result."""
 
@@ -321,6 +332,9 @@ class Report(Document):
             "Memory against instructions: the ways that a search for tiles found, the "
             "largest first; null where none was made."
         ),
+    ]
+    io: Annotated[
+        list[ConvertedEnd], says("Inputs and outputs that the application converts now (--io).")
     ]
     notes: Annotated[list[str], says("What else is worth knowing.")]
     seconds: Annotated[

@@ -13,6 +13,7 @@ from the same integers is the same, bit by bit. This module must not know memory
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from tflm_planner.model.edit import drop_operators, move_end, rename
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
@@ -21,26 +22,64 @@ from tflm_planner.model.quantization import is_shifted, single_scale
 _INTEGERS = frozenset({"int8", "uint8", "int16"})
 
 
+Side = Literal["input", "output"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedEnd:
+    """An input or output whose type changed. type: it has now. was: it had. A number q of it stands
+    for scale * (q - zero_point). shift: what is added to a byte of the old type for one of the new
+    type; None where the old type is float32."""
+
+    side: Side
+    name: str
+    type: str
+    was: str
+    scale: float
+    zero_point: int
+    shift: int | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"{self.side} {self.name!r} is {self.type} now, and was {self.was}: "
+            f"the application converts, {self._rule}"
+        )
+
+    @property
+    def _rule(self) -> str:
+        """How values x outside become numbers q, or q become x."""
+        if self.shift is not None:
+            return f"q = x {self.shift:+d}" if self.side == "input" else f"x = q {-self.shift:+d}"
+        if self.side == "input":
+            return f"q = round(x / {self.scale:.9g}) {self.zero_point:+d}"
+        return f"x = {self.scale:.9g} * (q {-self.zero_point:+d})"
+
+
+def drop_conversions(model: Model) -> list[ConvertedEnd]:
+    """Drop QUANTIZE and DEQUANTIZE at the ends of the main graph, where the application can
+    convert without losing anything; what changed."""
+    graph = model.main
+    converted: list[ConvertedEnd] = []
+    for tensor in list(graph.inputs):
+        inner = inner_input(graph, tensor)
+        if inner is not None:
+            converted.append(_converted("input", tensor, inner))
+            _drop_input_conversion(model, graph, tensor, inner)
+    for tensor in list(graph.outputs):
+        inner = inner_output(graph, tensor)
+        if inner is not None:
+            converted.append(_converted("output", tensor, inner))
+            _drop_output_conversion(model, graph, tensor, inner)
+    return converted
+
+
 @dataclass(frozen=True)
 class DropConversions:
-    """Drops QUANTIZE and DEQUANTIZE at the ends of the main graph, where the application can
-    convert without losing anything."""
+    """`drop_conversions` as a pass, with a note for each input and output that it changes."""
 
     def apply(self, model: Model) -> list[str]:
-        """See the class. A note for each input and output that has another type now."""
-        graph = model.main
-        notes: list[str] = []
-        for tensor in list(graph.inputs):
-            inner = inner_input(graph, tensor)
-            if inner is not None:
-                notes.append(_note("input", tensor, inner))
-                _drop_input_conversion(model, graph, tensor, inner)
-        for tensor in list(graph.outputs):
-            inner = inner_output(graph, tensor)
-            if inner is not None:
-                notes.append(_note("output", tensor, inner))
-                _drop_output_conversion(model, graph, tensor, inner)
-        return notes
+        """See the class."""
+        return [str(end) for end in drop_conversions(model)]
 
 
 def inner_input(graph: Graph, tensor: Tensor) -> Tensor | None:
@@ -97,21 +136,10 @@ def _drop_output_conversion(model: Model, graph: Graph, outer: Tensor, inner: Te
     drop_operators(model, graph, [conversion])
 
 
-def _note(side: str, outer: Tensor, inner: Tensor) -> str:
-    return (
-        f"{side} {outer.name!r} is {inner.type_name} now, and was {outer.type_name}: "
-        f"the application converts, {_rule(side, outer, inner)}"
-    )
-
-
-def _rule(side: str, outer: Tensor, inner: Tensor) -> str:
-    """How values x outside become integers q, or q become x."""
-    known, wanted = single_scale(inner), single_scale(outer)
-    assert known is not None
-    scale, zero = known
-    if wanted is not None and outer.type_name != "float32":
-        shift = zero - wanted[1]
-        return f"q = x {shift:+d}" if side == "input" else f"x = q {-shift:+d}"
-    if side == "input":
-        return f"q = round(x / {scale:.9g}) {zero:+d}"
-    return f"x = {scale:.9g} * (q {-zero:+d})"
+def _converted(side: Side, outer: Tensor, inner: Tensor) -> ConvertedEnd:
+    inside, outside = single_scale(inner), single_scale(outer)
+    assert inside is not None
+    scale, zero = inside
+    is_float = outside is None or outer.type_name == "float32"
+    shift = None if is_float else zero - outside[1]
+    return ConvertedEnd(side, outer.name, inner.type_name, outer.type_name, scale, zero, shift)

@@ -1,0 +1,79 @@
+"""`--io int8`: the application converts inputs and outputs, is told how, and the numbers are those
+of the original."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import needs_tflm
+from tests.fuzz.shell import call
+from tests.models import unsigned
+from tests.models.small import type_chain
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.support.errors import UsageError
+
+
+def planned(data: bytes, **options) -> api.PlanResult:
+    return api.plan(data, None, api.PlanOptions(verify=api.VerifyOptions(inputs=4), **options))
+
+
+@needs_tflm
+def test_a_network_between_floats_is_planned_and_proved_as_integers() -> None:
+    data = type_chain("float32", "int8", "int8", "float32")
+    kept, converted = planned(data), planned(data, ends="int8")
+    assert kept.report.converted == ()
+    assert converted.report.verified
+    assert converted.report.after.arena.arena < kept.report.after.arena.arena
+    graph = read_model(converted.data).main
+    assert [t.type_name for t in (*graph.inputs, *graph.outputs)] == ["int8", "int8"]
+    first, last = converted.report.converted
+    assert (first.side, first.name, first.was) == ("input", "x0", "float32")
+    assert (last.side, last.name, last.was) == ("output", "x3", "float32")
+    assert str(first) in converted.report.notes
+
+
+@needs_tflm
+def test_bytes_of_a_camera_are_shifted_only() -> None:
+    result = planned(unsigned.ds_cnn(), ends="int8")
+    assert result.report.verified
+    assert [end.shift for end in result.report.converted] == [-128, -128]
+
+
+@needs_tflm
+def test_a_model_without_conversions_says_so(cnn: bytes) -> None:
+    report = planned(cnn, ends="int8").report
+    assert report.converted == ()
+    assert any(note.startswith("--io int8 changed nothing") for note in report.notes)
+
+
+def test_other_words_are_refused() -> None:
+    with pytest.raises(UsageError, match="choose from keep, int8"):
+        api.PlanOptions(ends="float")  # type: ignore[arg-type]
+
+
+@needs_tflm
+def test_what_is_pasted_knows_the_scales(tmp_path: Path) -> None:
+    source, out = tmp_path / "net.tflite", tmp_path / "out.tflite"
+    source.write_bytes(type_chain("float32", "int8", "int8", "float32"))
+    report = tmp_path / "report.json"
+    assert call([str(source), str(out), "--io", "int8", "--report", str(report)]).returncode == 0
+    document = json.loads(report.read_text())
+    assert [end["type"] for end in document["io"]] == ["int8", "int8"]
+    assert call(["verify", str(source), str(out)]).returncode == 0
+    assert call(["export", str(out), str(tmp_path / "src")]).returncode == 0
+    header = (tmp_path / "src" / "out_model_data.h").read_text()
+    assert "constexpr float kOutInput0Scale = 0.0500000007f;" in header
+    assert "constexpr int kOutOutput0ZeroPoint = 0;" in header
+
+
+@needs_tflm
+def test_advice_gives_the_figure_that_it_reaches() -> None:
+    data = type_chain("float32", "int8", "int8", "float32")
+    report = planned(data, tiles=api.TilePermission(workers=1)).report
+    (note,) = [n for n in report.notes if n.startswith("--io int8")]
+    reached = planned(data, ends="int8").report.after.arena.arena
+    assert f"{reached:,} B of arena" in note
