@@ -11,16 +11,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from tflm_planner.cost import latency_of
 from tflm_planner.memory.allocators import NAMES, Solution, best_of
-from tflm_planner.memory.allocators.packing import pack
+from tflm_planner.memory.allocators.packing import ROUNDS, pack
 from tflm_planner.memory.bounds import live_bound
 from tflm_planner.memory.order import Dag, Method, OrderResult, best_order
 from tflm_planner.memory.problem import Overlap, Plan, Problem
+from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.garbage import no_collection
 from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.liveness import (
     InputOverlapRule,
     Timeline,
@@ -32,13 +35,20 @@ from tflm_planner.tflm.liveness import (
     with_input_overlaps,
 )
 from tflm_planner.tflm.placement import placement_of
-from tflm_planner.tflm.sharing import taken_input_overlaps
+from tflm_planner.tflm.sharing import RemainingCopies, taken_input_overlaps
 from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
+from tflm_planner.tiling.spellings import (
+    Respelled,
+    SpellingChoice,
+    SpellingPermission,
+    best_spellings,
+)
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dilate import Dilate, Undilate, dilatable
 from tflm_planner.transforms.normalize import Normalize, entry_graphs
 from tflm_planner.transforms.reorder import OrderProblem, OrderSearch, Reorder, order_problems
 from tflm_planner.transforms.schedules import PlanRecipe, quick_order
+from tflm_planner.transforms.spelling import Respell, Spelling
 
 Progress = Callable[[str], None]
 Stripping = Literal["nothing", "unread", "unread by TFLM"]
@@ -60,8 +70,9 @@ class MemoryOptions:
     on any machine. effort: of exact packing, relative to the usual one.
     seed: of every random choice. machine: the target; its scratch and contracts. overlap:
     whether results may overlap operands where the target's contracts allow it. dilate: whether
-    1x1 convolutions may be dilated for that (`transforms.dilate`). bind_views: whether views must
-    be taken (SLICE and CONCATENATION then copy onto themselves, and the dialect drops them).
+    1x1 convolutions may be dilated for that (`transforms.dilate`). spellings: how much slower
+    operators may be spelled for it (`tiling.spellings`); None: none is. bind_views: whether views
+    must be taken (SLICE and CONCATENATION then copy onto themselves, and the dialect drops them).
     states: (input, output) of the main graph, by position: the output is laid over the input, so
     that the next invoke finds there what this one left. strip: what is dropped from the file in
     the end (`finishing`). recipe: of a plan to begin with, so that none comes out that is worse;
@@ -74,6 +85,7 @@ class MemoryOptions:
     kernels: TargetKernels = field(default_factory=kernels_of)
     overlap: bool = True
     dilate: bool = False
+    spellings: SpellingPermission | None = None
     bind_views: bool = False
     states: tuple[tuple[int, int], ...] = ()
     strip: Stripping = "nothing"
@@ -168,9 +180,11 @@ def _plan_memory(model: Model, options: MemoryOptions, say: Progress, stop: Stop
     _apply(model, wanted)
     if options.dilate and options.overlap:
         best = _try_dilation(best, options, say, stop)
-    if options.states:
-        return _check_states(best, options)
-    return best if options.bind_views else _no_worse(best, file_order, options)
+    if not (options.states or options.bind_views):
+        best = _no_worse(best, file_order, options)
+    if options.spellings is not None and options.overlap:
+        best = _try_spellings(best, options, options.spellings, say, stop)
+    return _check_states(best, options) if options.states else best
 
 
 def _orders(model: Model) -> dict[Graph, list[Op]]:
@@ -185,13 +199,19 @@ def _from_recipe(
     recipe = options.recipe
     assert recipe is not None
     found = _order(model, options, frames, quick_order(recipe.schedule))
+    return _packed(model, options, found, notes, recipe.rounds), _orders(model)
+
+
+def _packed(
+    model: Model, options: MemoryOptions, order: ChosenOrder, notes: tuple[str, ...], rounds: int
+) -> MemoryPlan:
+    """A quick plan of the model as it is ordered."""
     line = timeline(model, options.kernels.scratch_of, entries=entry_graphs(model))
     problem = planning_problem(line, options.input_overlaps_of)
-    plan = pack(problem, _required(line, model, options), recipe.rounds)
+    plan = pack(problem, _required(line, model, options), rounds)
     height, bound = plan.height(problem), live_bound(problem)
     solution = Solution(plan, height, bound, height <= bound, "local")
-    made = MemoryPlan(model, line, problem, solution, found, _head(line, plan), notes)
-    return made, _orders(model)
+    return MemoryPlan(model, line, problem, solution, order, _head(line, plan), notes)
 
 
 def _best_order(
@@ -300,6 +320,42 @@ def _try_dilation(
     order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
     notes = (*best.notes, _price(everyone, trailing, options))
     return replace(frugal, order=order, notes=notes)
+
+
+def _try_spellings(
+    best: MemoryPlan,
+    options: MemoryOptions,
+    permission: SpellingPermission,
+    say: Progress,
+    stop: Stop,
+) -> MemoryPlan:
+    """The best candidate with operators spelled otherwise where that lowers the arena."""
+    problem = planning_problem(best.line, options.input_overlaps_of)
+    choice = SpellingChoice(best.model, best.line, problem, options.kernels)
+
+    def plan(spellings: tuple[Spelling, ...]) -> Respelled[MemoryPlan]:
+        model = clone(best.model)
+        notes = (*best.notes, *run(model, Respell(spellings)))
+        return _counted(_packed(model, options, best.order, notes, rounds), options)
+
+    say("spelling operators otherwise")
+    rounds = options.recipe.rounds if options.recipe else ROUNDS
+    found = best_spellings(choice, _counted(best, options), permission, plan).plan
+    if found is best:
+        return best
+    # The order stays, but what bounds it has changed.
+    bounds = _order(found.model, replace(options, order="file"))
+    order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
+    careful = _plan(found.model, options, order, found.notes, say, stop)
+    return careful if careful.head <= found.head else replace(found, order=order)
+
+
+def _counted(made: MemoryPlan, options: MemoryOptions) -> Respelled[MemoryPlan]:
+    """A plan with its figures; in the dialect, which drops views, the arena is its head."""
+    target, copies = options.kernels.target, RemainingCopies(made.offsets)
+    arena = made.head if options.bind_views else arena_of(made.model, target, made.offsets).arena
+    latency = latency_of(made.model, target, in_place=copies.in_place, turn_bytes=copies.turn_bytes)
+    return Respelled(made, arena, made.head, latency.instructions)
 
 
 def _price(everyone: set[Op], trailing: set[Op], options: MemoryOptions) -> str:

@@ -44,6 +44,7 @@ from tflm_planner.tiling.search import (
     TilingResult,
     check_choices,
 )
+from tflm_planner.tiling.spellings import SpellingPermission
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import entry_graphs
@@ -219,7 +220,8 @@ def _with_search_notes(
 def _describe_tiling(tiling: Tiling) -> str:
     """A tiling as a report says which one it was."""
     regions = ", ".join(map(_describe_region, tiling.regions))
-    return f"{tiling.bytes:,} B of {tiling.objective} by operators {regions}"
+    spelled = "" if tiling.respell is None else " spelled otherwise"
+    return f"{tiling.bytes:,} B of {tiling.objective} by operators{spelled} {regions}".rstrip()
 
 
 def _describe_region(region: TiledRegion | LoopedRegion) -> str:
@@ -302,19 +304,23 @@ def _plan_tiling(
         original, tiling.regions, crop=False, order=tiling.order, inexact=permission.inexact
     )
     more = new_kinds(source, twin)
-    if not (permission.dialect and has_tiles(tiling.regions) and exact):
+    dialect = permission.dialect and tiling.has_views
+    wanted = replace(options, recipe=tiling.recipe)
+    if tiling.respell is not None:
+        wanted = replace(wanted, spellings=SpellingPermission(instructions=tiling.respell))
+    if not (dialect and exact):
         _check_runs(source, twin, target)
-    if not (permission.dialect and has_tiles(tiling.regions)):
-        made = _write_and_check(
-            plan_memory(twin, replace(options, recipe=tiling.recipe), say, stop), options
-        )
+    if not dialect:
+        made = _write_and_check(plan_memory(twin, wanted, say, stop), options)
+        more = new_kinds(source, made.candidate.model)
         registered = registration_notes(more)
         notes = [*notes, _slowdown_note(tiling), *registered, *made.notes]
         return replace(made, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions))
+    crop = has_tiles(tiling.regions)
     cropped, notes = tiled_model(
-        original, tiling.regions, crop=True, order=tiling.order, inexact=permission.inexact
+        original, tiling.regions, crop=crop, order=tiling.order, inexact=permission.inexact
     )
-    wanted = replace(options, bind_views=tiling.bind_views, recipe=tiling.recipe)
+    wanted = replace(wanted, bind_views=tiling.bind_views)
     candidate = plan_memory(cropped, wanted, say, stop)
     _check_legal(candidate.problem, candidate.solution.plan)
     input_overlaps = list(taken_input_overlaps(candidate.line, candidate.offsets, options.kernels))
@@ -340,7 +346,7 @@ def _plan_tiling(
         twin=write_model(twin),
         notes=(*notes, _slowdown_note(tiling), *registered, *written.notes),
         exact=exact,
-        tiled=True,
+        tiled=bool(tiling.regions),
     )
 
 

@@ -100,6 +100,7 @@ class SegmentSearch:
             self._evaluate_neighbours(mode, say)
             if mode == modes[0]:
                 self._evaluate_hotspots(say)
+        self._evaluate_spellings(say)
         self._plan_with_care(say)
 
     # --- modes, and the work of each ---
@@ -280,6 +281,20 @@ class SegmentSearch:
             say(f"tiling: {self._models.best.bytes:,} B, {hotspots.evaluated} bulges tried")
             if stop.is_due:
                 return
+
+    def _evaluate_spellings(self, say: Progress) -> None:
+        """Spell operators otherwise, with what is left of the instructions that are allowed: in the
+        untiled model, in those of the front and in the smallest; then in neighbours of the best,
+        while that gains."""
+        most = int(self._options.overhead * self._untiled.instructions)
+        untiled = Candidate((), self._options.dialect, self._order, CLIMB, respell=most)
+        known = dict(self._models.ranked())
+        front = [known[t] for t in pareto_fronts(known) if t in known]
+        smallest = [*known.values()][: self._budget.spelled_models]
+        chosen = [replace(c, respell=most) for c in (*front, *smallest)]
+        affordable = self._models.affordable([untiled, *dict.fromkeys(chosen)])
+        self._models.add(affordable)
+        say(f"tiling: {self._models.best.bytes:,} B, with operators spelled otherwise")
 
     def _plan_with_care(self, say: Progress) -> None:
         """Plan the best few models with care, as far as they are not too large."""
