@@ -331,7 +331,7 @@ def _try_spellings(
 ) -> MemoryPlan:
     """The best candidate with operators spelled otherwise where that lowers the arena."""
     problem = planning_problem(best.line, options.input_overlaps_of)
-    choice = SpellingChoice(best.model, best.line, problem, options.kernels)
+    choice = SpellingChoice(best.model, best.line, problem, options.kernels, rows=permission.rows)
 
     def plan(spellings: tuple[Spelling, ...]) -> Respelled[MemoryPlan]:
         model = clone(best.model)

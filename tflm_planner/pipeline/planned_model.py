@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 
+from tflm_planner.cost import latency_of
 from tflm_planner.memory.problem import Plan, Problem, validate
 from tflm_planner.model.edit import lend_names
 from tflm_planner.model.ir import Model, Tensor
@@ -30,7 +31,12 @@ from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.liveness import planning_problem, timeline
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.resolver_methods import resolver_method
-from tflm_planner.tflm.sharing import replay_all, shared_in_place, taken_input_overlaps
+from tflm_planner.tflm.sharing import (
+    RemainingCopies,
+    replay_all,
+    shared_in_place,
+    taken_input_overlaps,
+)
 from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
@@ -62,7 +68,9 @@ class TilePermission:
     """What tiling may do. overhead: instructions allowed, relative to the original. dialect:
     views that cost no operator, which only TFLM understands. new_kinds: operators that the
     firmware may have to register in addition; None for all. method, objective: how the search
-    goes, and the bytes that it lowers (`tiling.search`). workers: processes that it uses. by_hand:
+    goes, and the bytes that it lowers (`tiling.search`). tiles: whether there may be tiles and
+    loops; other spellings of operators may be in any case (`tiling.spellings`). workers: how many
+    processes it uses. by_hand:
     what is to be tiled, in place of a search. inexact: whether sums may be split, which changes
     bits. search_budget: the tuning constants of the search."""
 
@@ -75,6 +83,12 @@ class TilePermission:
     by_hand: tuple[TiledRegion | Patch | LoopedRegion, ...] = ()
     inexact: bool = False
     search_budget: SearchBudget = DEFAULT_BUDGET
+    tiles: bool = True
+
+    def allows(self, kind: str, source: Model) -> bool:
+        """Whether what is made of a model may use operators of this kind."""
+        more = self.new_kinds
+        return more is None or kind in more or any(op.kind == kind for op in source.ops())
 
     def __post_init__(self) -> None:
         if not self.overhead >= 1:
@@ -126,6 +140,12 @@ def planned_models(
     plain = _write_and_check(plan_memory(model, options, say, stop), options)
     if permission is None:
         yield plain
+        return
+    if not permission.tiles:
+        respelled = _respelled(original, plain, permission, options, say, stop)
+        refusal = None if respelled is None else (yield respelled)
+        if respelled is None or refusal is not None:
+            yield plain
         return
     try:
         steps = search_by_permission(
@@ -307,7 +327,8 @@ def _plan_tiling(
     dialect = permission.dialect and tiling.has_views
     wanted = replace(options, recipe=tiling.recipe)
     if tiling.respell is not None:
-        wanted = replace(wanted, spellings=SpellingPermission(instructions=tiling.respell))
+        rows = dialect or permission.allows("RESHAPE", source)
+        wanted = replace(wanted, spellings=SpellingPermission(1.0, tiling.respell, rows))
     if not (dialect and exact):
         _check_runs(source, twin, target)
     if not dialect:
@@ -348,6 +369,37 @@ def _plan_tiling(
         exact=exact,
         tiled=bool(tiling.regions),
     )
+
+
+def _respelled(
+    original: bytes,
+    plain: PlannedModel,
+    permission: TilePermission,
+    options: MemoryOptions,
+    say: Progress,
+    stop: Stop,
+) -> PlannedModel | None:
+    """The model without tiles, with operators spelled otherwise; None where that lowers nothing."""
+    as_it_is = _instructions(plain.candidate, options)
+    most = int(permission.overhead * as_it_is)
+    tiling = Tiling((), 0, 1.0, None, True, objective=permission.objective, respell=most)
+    try:
+        made = _plan_tiling(original, tiling, permission, options, say, stop)
+    except (UnsoundPlanError, UsageError) as error:
+        say(f"passed over: other spellings: {error}")
+        return None
+    if _objective_bytes(made, permission) >= _objective_bytes(plain, permission):
+        return None
+    slower = _instructions(made.candidate, options) / as_it_is
+    notes = [n for n in made.notes if n != _slowdown_note(tiling)]
+    return replace(made, notes=(*notes, _slowdown_note(replace(tiling, overhead=slower))))
+
+
+def _instructions(made: MemoryPlan, options: MemoryOptions) -> int:
+    copies = RemainingCopies(made.offsets)
+    return latency_of(
+        made.model, options.kernels.target, in_place=copies.in_place, turn_bytes=copies.turn_bytes
+    ).instructions
 
 
 def _check_runs(source: Model, made: Model, target: Target) -> None:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from tflm_planner.tiling.budget import EarlyStop, WorkBudget
 from tflm_planner.tiling.candidates import PromisingSegmentations
 from tflm_planner.tiling.estimate.loops import loops_allowed
-from tflm_planner.tiling.evaluate.candidate import CAREFUL, CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import CAREFUL, CLIMB, FIRST_FITS, Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.hotspots.tiles import HotspotTiles
 from tflm_planner.tiling.intervals import IntervalLimits, Intervals
@@ -283,18 +283,31 @@ class SegmentSearch:
                 return
 
     def _evaluate_spellings(self, say: Progress) -> None:
-        """Spell operators otherwise, with what is left of the instructions that are allowed: in the
-        untiled model, in those of the front and in the smallest; then in neighbours of the best,
-        while that gains."""
+        """Spell operators otherwise, with what is left of the instructions that are allowed: at
+        first sight in many models, as what a model gains does not show before; then in the best of
+        these, planned as they were, and in their neighbours."""
         most = int(self._options.overhead * self._untiled.instructions)
+        self._work.begin_step(1.0)
         untiled = Candidate((), self._options.dialect, self._order, CLIMB, respell=most)
-        known = dict(self._models.ranked())
-        front = [known[t] for t in pareto_fronts(known) if t in known]
-        smallest = [*known.values()][: self._budget.spelled_models]
-        chosen = [replace(c, respell=most) for c in (*front, *smallest)]
-        affordable = self._models.affordable([untiled, *dict.fromkeys(chosen)])
-        self._models.add(affordable)
+        by_regions = {c.regions: c for _, c in reversed(self._models.ranked())}
+        known = [*by_regions.values()][::-1][: self._budget.spelled_models]
+        sketches = [replace(c, respell=most, effort=FIRST_FITS) for c in known]
+        self._models.add(self._models.affordable([untiled, *sketches]))
+        self._refine_spellings()
+        if not self._is_large:
+            near = [n for c in self._spelled()[:1] for n in neighbours(c, len(self._schedule))]
+            self._models.add(self._models.affordable(near[: self._budget.batch]))
+            self._refine_spellings()
         say(f"tiling: {self._models.best.bytes:,} B, with operators spelled otherwise")
+
+    def _refine_spellings(self) -> None:
+        """Plan the best models that are spelled otherwise with more care."""
+        best = self._spelled()[: self._budget.finalists]
+        self._models.add([replace(c, effort=CLIMB) for c in best if c.effort < CLIMB])
+
+    def _spelled(self) -> list[Candidate]:
+        """Those models, the best first."""
+        return [c for _, c in self._models.ranked() if c.respell is not None]
 
     def _plan_with_care(self, say: Progress) -> None:
         """Plan the best few models with care, as far as they are not too large."""

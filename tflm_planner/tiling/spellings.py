@@ -38,7 +38,7 @@ from tflm_planner.transforms.spelling import (
 P = TypeVar("P")
 
 _PLANS = 4
-"""Plans that are made to come low, and again to come cheap. Not measured."""
+"""Plans that are made to come low; to come cheap as many as a bisection takes. Not measured."""
 _WORTH = 200
 """One part in so many of the bytes is given up for cheaper spellings: rows of 2 pixels in place of
 16 save 112 of 64,176 bytes of vww_96_int8 for 4.5 % more instructions."""
@@ -76,13 +76,20 @@ class _Offers:
 
 class SpellingChoice:
     """The spellings of a model that runs in a given order. line, problem: of that model, with the
-    overlaps that its target allows."""
+    overlaps that its target allows. rows: whether there may be rows, with their RESHAPEs."""
 
     def __init__(
-        self, model: Model, line: Timeline, problem: Problem, kernels: TargetKernels
+        self,
+        model: Model,
+        line: Timeline,
+        problem: Problem,
+        kernels: TargetKernels,
+        *,
+        rows: bool = True,
     ) -> None:
         asked = _Kernels(model, kernels)
-        found = [p for p in _pointwise(model, line, problem) if asked.allows(p.at_its_freest)]
+        found = _pointwise(model, line, problem, rows)
+        found = [p for p in found if asked.allows(p.at_its_freest)]
         freed = tuple(Overlap(*p.pair, asked.least(p.at_its_freest), UNBOUNDED) for p in found)
         self.floor = live_bound(problem.permitting((*problem.overlaps, *freed)))
         """No spelling makes a plan that is lower."""
@@ -129,29 +136,27 @@ def _convex(offers: Iterable[Offer]) -> list[Offer]:
 @dataclass(frozen=True)
 class _Pointwise:
     """A 1x1 convolution whose operand dies with it. pair: its result and its operand among the
-    buffers of the model's problem. need: bytes that live while it runs."""
+    buffers of the model's problem. need: bytes that live while it runs. rows: pixels that a row may
+    hold."""
 
     op: Op
     position: int
-    pixels: int
+    rows: Sequence[int]
     pair: tuple[int, int]
     need: int
 
     @property
     def at_its_freest(self) -> tuple[Op, Spelling]:
         """Spelled so that its result may lie closest to its operand."""
-        rows = self.pixels > 1
-        return self.op, Spelling(self.position, "rows" if rows else "dilated", int(rows))
+        return next(self.spellings())
 
     def spellings(self) -> Iterator[tuple[Op, Spelling]]:
-        """All that there are."""
+        """All that there are, the freest first."""
+        yield from ((self.op, Spelling(self.position, "rows", n)) for n in self.rows)
         yield self.op, Spelling(self.position, "dilated")
-        for n in range(1, self.pixels // 2 + 1):
-            if self.pixels % n == 0:
-                yield self.op, Spelling(self.position, "rows", n)
 
 
-def _pointwise(model: Model, line: Timeline, problem: Problem) -> Iterator[_Pointwise]:
+def _pointwise(model: Model, line: Timeline, problem: Problem, rows: bool) -> Iterator[_Pointwise]:
     """The operators of the main graph that may be spelled otherwise, and might gain from it."""
     place = {t: i for i, t in enumerate(line.planned)}
     for position, op in enumerate(model.main.ops):
@@ -164,7 +169,8 @@ def _pointwise(model: Model, line: Timeline, problem: Problem) -> Iterator[_Poin
             continue
         pair = place[result], place[data]
         need = live_bound(problem.moment(calls[0][0]))
-        yield _Pointwise(op, position, pixels, pair, need)
+        divisors = [n for n in range(1, pixels // 2 + 1) if rows and pixels % n == 0]
+        yield _Pointwise(op, position, divisors, pair, need)
 
 
 def _dies_with(line: Timeline, op: Op, data: Tensor, result: Tensor) -> bool:
@@ -210,10 +216,12 @@ class _Kernels:
 @dataclass(frozen=True)
 class SpellingPermission:
     """How much slower other spellings may make a model. overhead: relative to the model as it is
-    spelled; instructions: of one inference, in place of that."""
+    spelled; instructions: of one inference, in place of that. rows: whether there may be RESHAPEs
+    for rows."""
 
     overhead: float = 1.10
     instructions: int | None = None
+    rows: bool = True
 
     def limit(self, as_it_is: int) -> int:
         """The most instructions, for a model that takes so many as it is spelled."""
@@ -295,9 +303,7 @@ class _Search(Generic[P]):
         self.try_out(self._rate, self.best.head)
         rates = [rate for rate in self._choice.rates if rate < self._rate]
         low, high = 0, len(rates)
-        for _ in range(_PLANS):
-            if low >= high:
-                return
+        while low < high:
             middle = (low + high) // 2
             if self.try_out(rates[middle], self.best.head):
                 high = middle

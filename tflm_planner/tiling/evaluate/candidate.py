@@ -303,7 +303,8 @@ def _respell(
         head = placement_of(planned.line, planned.offsets).head
         return Respelled(planned, head, head, latency.instructions)
 
-    choice = SpellingChoice(made.tiled.model, made.line, made.problem, options.kernels)
+    rows = options.dialect or options.allows("RESHAPE", made.tiled.used_kinds)
+    choice = SpellingChoice(made.tiled.model, made.line, made.problem, options.kernels, rows=rows)
     permission = SpellingPermission(instructions=most)
     return best_spellings(
         choice,
