@@ -164,11 +164,11 @@ def _pointwise(model: Model, line: Timeline, problem: Problem, rows: bool) -> It
             pixels = pixels_of(op)
         except SpellingRefusedError:
             continue
-        data, result, calls = op.inputs[0], op.outputs[0], line.scopes.get(op, ())
+        data, result = op.inputs[0], op.outputs[0]
         if data is None or not _dies_with(line, op, data, result):
             continue
         pair = place[result], place[data]
-        need = live_bound(problem.moment(calls[0][0]))
+        need = live_bound(problem.moment(line.spans[result].first))
         divisors = [n for n in range(1, pixels // 2 + 1) if rows and pixels % n == 0]
         yield _Pointwise(op, position, divisors, pair, need)
 
