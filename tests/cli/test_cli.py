@@ -332,6 +332,9 @@ def test_every_option_of_plan_reaches_its_place(tmp_path: Path) -> None:
         1.2, "motes", "head", 3,
     )  # fmt: skip
     assert tiles.new_kinds == {"PAD", "SLICE"}
+    assert tiles.tiles
+    respelled = PlanArguments(Path("in"), Path("out"), respell=True, overhead=1.01).options().tiles
+    assert respelled is not None and not respelled.tiles and respelled.overhead == 1.01
     portable = PlanArguments(Path("in"), Path("out"), strip=True, portable=True).options()
     assert portable.search.strip == "unread" and portable.tiles is None
     assert PlanArguments(Path("in"), Path("out")).options().search.strip == "nothing"

@@ -24,6 +24,7 @@ IDLE = [
     ("plan", ["--inputs", "3", "--no-verify"], "--no-verify"),
     ("plan", ["--tile", "--split", "0-1:rows=2"], "--split"),
     ("plan", ["--split", "0-1:rows=2", "--latency-overhead", "1.2"], "--tile"),
+    ("plan", ["--tile", "--respell"], "--tile does it too"),
     ("plan", ["--dilate", "--target", "x86-64/reference"], "CMSIS-NN"),
     ("plan", ["--dilate", "--target", "esp32s3"], "CMSIS-NN"),
     ("plan", ["--dilate", "--no-overlap"], "overlaps allowed"),

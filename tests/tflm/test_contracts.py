@@ -75,6 +75,10 @@ def grid() -> list[Shape]:
         Shape("conv", 3, 3, 2, 1),
         Shape("conv", 3, 4, 3, 3, 3, 3, batch=2),
         Shape("conv", 3, 3, 2, 3, batch=2),
+        Shape("conv", 1, 5, 3, 5, sh=2, batch=3),
+        Shape("conv", 1, 4, 5, 2, sh=2, batch=4),
+        Shape("conv", 1, 1, 4, 3, sh=2, batch=5),
+        Shape("conv", 5, 4, 3, 4, sh=2, sw=2, batch=2),
         Shape("conv", 4, 4, 2, 3, 3, 3, element=2),
         Shape("conv", 4, 4, 3, 3, element=2),
         Shape("conv", 4, 4, 2, 3, 3, 3, element=4),
@@ -165,6 +169,42 @@ def test_groups_of_four_start_at_multiples_of_four() -> None:
     op = op_of(model_of(Shape("conv", 5, 5, 2, 5)))
     allowed = exact_bound(op, MVE)
     assert allowed is not None and allowed.least == 24 * 5 - 20 * 2
+
+
+def random_rows(seed: int) -> Shape:
+    """A 1x1 convolution in rows: several images, strides that leave rows and columns out."""
+    draw = random.Random(seed)
+    height, width = draw.choice([(1, draw.randint(1, 9)), (draw.randint(2, 4), draw.randint(2, 4))])
+    ci, co = draw.randint(1, 9), draw.randint(1, 9)
+    steps = draw.choice([(2, 1), (2, 2), (1, 2), (3, 1)])
+    batch, same = draw.randint(1, 5), draw.random() < 0.5
+    return Shape("conv", height, width, ci, co, sh=steps[0], sw=steps[1], batch=batch, same=same)
+
+
+@LIBRARIES
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_of_all_images_are_counted(library: KernelBuild, seed: int) -> None:
+    """Replay, bound and written-out loops at every distance; row by row, the bound is exact."""
+    shape = random_rows(seed)
+    op, distances = op_of(model_of(shape)), range(shape.bytes_out + 2)
+    allowed, safe = exact_bound(op, library), really_safe(shape, library, distances)
+    assert allowed is not None and all(safe[allowed.least :]), shape
+    for distance, expected in zip(distances, safe, strict=True):
+        assert replay_safe(op, library, distance) == expected, (shape, distance)
+    if library in (DSP, PLAIN) and shape.co > 3:  # a pass beside another: rows are disjoint
+        assert allowed.least - smallest_safe(safe, distances) < shape.co
+
+
+def test_spelling_in_rows_lets_results_trail_by_a_row() -> None:
+    """48 x 48 pixels: none of it as one image, a row of the narrower side as 48 images."""
+    whole = op_of(model_of(Shape("conv", 48, 48, 8, 16)))
+    rows = op_of(model_of(Shape("conv", 1, 48, 8, 16, sh=2, batch=48)))
+    for library in (DSP, PLAIN):
+        assert not list(input_overlap_contract(whole, library))
+        assert [t.low for t in input_overlap_contract(rows, library)] == [48 * 48 * 8 + 48 * 8]
+    assert [t.low for t in input_overlap_contract(rows, MVE)] == [
+        t.low for t in input_overlap_contract(whole, MVE)
+    ]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -89,8 +89,14 @@ class PlanArguments:
     ] = False
     # tiles and loops
     tile: Annotated[bool, _flag("--tile", "Also compute parts of the model in tiles.")] = False
+    respell: Annotated[
+        bool, _flag("--respell", "Also write 1x1 convolutions so that their results overlap.")
+    ] = False
     overhead: Annotated[
-        float, typer.Option("--latency-overhead", help="With --tile: instructions allowed, x.")
+        float,
+        typer.Option(
+            "--latency-overhead", help="With --tile or --respell: instructions allowed, x."
+        ),
     ] = defaults.SLOWDOWN
     ops: Annotated[str, _tiles("operators the firmware may have to add, or 'all'.")] = ""
     search: Annotated[str, _tiles("regions (best partition) or motes (its beam search).")] = (
@@ -133,12 +139,17 @@ class PlanArguments:
     def needs(self) -> Iterator[Need]:
         """Options that do something only beside others."""
         tiles = self.tile or self.by_hand
-        yield Need(("--tile",), not self.by_hand, "--patch, --split and --loop say what is tiled")
-        search = ("--latency-overhead", "--search", "--objective", "--workers")
+        changed = tiles or self.respell
+        by_hand = "--patch, --split and --loop say what is changed"
+        yield Need(("--tile", "--respell"), not self.by_hand, by_hand)
+        yield Need(("--respell",), not self.tile, "--tile does it too; leave it out")
+        slower = self.tile or self.respell
+        yield Need(("--latency-overhead",), slower, "it allows slower models; add --tile")
+        search = ("--search", "--objective", "--workers")
         yield Need(search, self.tile, "it is for the search for tiles; add --tile")
-        yield Need(("--ops",), tiles, "it says what tiles may be made of; add --tile")
-        yield Need(("--profile",), tiles, "it says what tiles cost; add --tile")
-        portable = tiles or self.strip
+        yield Need(("--ops",), changed, "it says what tiles may be made of; add --tile")
+        yield Need(("--profile",), changed, "it says what tiles cost; add --tile")
+        portable = changed or self.strip
         yield Need(("--portable",), portable, "every plan without tiles is; add --tile or --strip")
         sums = bool(self.split)
         yield Need(("--allow-inexact",), sums, "it lets sums be split; add --split N-M:sum=K")
@@ -157,7 +168,7 @@ class PlanArguments:
             verify=None if self.no_verify else api.VerifyOptions(self.seed, self.inputs),
             force=self.force,
             ends=cast("Ends", self.ends),
-            tiles=self._permission() if self.tile or self.by_hand else None,
+            tiles=self._permission() if self.tile or self.respell or self.by_hand else None,
         )
 
     def _search(self) -> MemoryOptions:
@@ -200,6 +211,7 @@ class PlanArguments:
             method=_check_word("search", self.search),
             objective=_check_word("objective", self.objective),
             workers=self.workers,
+            tiles=not self.respell,
         )
 
 

@@ -118,6 +118,15 @@ def window_of(op: Op) -> Window | None:
     return reader(op, data, result)
 
 
+def in_rows(op: Op) -> bool:
+    """Whether `op` is a 1x1 convolution over images of one row with a stride in height, which
+    there means nothing: as `transforms.spelling` writes one."""
+    window = window_of(op) if op.kind == "CONV_2D" else None
+    if window is None or window.groups != 1 or window.input != window.output:
+        return False
+    return window.kernel == (1, 1) and window.input[0] == 1 and window.stride[0] > 1
+
+
 def _constant_size(tensor: Tensor | None) -> bool:
     return tensor is None or tensor.is_constant
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from tflm_planner.cost import latency_of
 from tflm_planner.model.check import check
@@ -111,9 +111,6 @@ def _operators(option: str, spans: str) -> tuple[int, ...]:
     return tuple(sorted(ops))
 
 
-Region = TypeVar("Region", TiledRegion, LoopedRegion)
-
-
 def _axis(name: str) -> int | None:
     numbered = re.fullmatch(r"axis(\d+)", name)
     return int(numbered[1]) if numbered else _AXES.get(name)
@@ -148,7 +145,9 @@ def make_tiling(
     return Tiling(regions, 0, after / before, None, bind_views=True)
 
 
-def _moved(region: Region, place: Sequence[int | None] | None, count: int) -> Region:
+def _moved(
+    region: TiledRegion | LoopedRegion, place: Sequence[int | None] | None, count: int
+) -> TiledRegion | LoopedRegion:
     """A region of a file's operators, by their positions in the normalized model. place: of each
     operator, None for one that is gone; None where all stayed."""
     if region.ops[-1] >= count:

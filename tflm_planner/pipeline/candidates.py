@@ -20,12 +20,12 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.advice import advice
 from tflm_planner.pipeline.by_hand import make_tiling
 from tflm_planner.pipeline.inspection import Inspection
-from tflm_planner.pipeline.memory_plan import Progress, plan_memory, silent
+from tflm_planner.pipeline.memory_plan import Progress, count_instructions, plan_memory, silent
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.pareto import pareto_front
 from tflm_planner.pipeline.planned_model import PlannedModel, write_and_check
 from tflm_planner.pipeline.refusals import Proof, Refusal, RefusalCauses
-from tflm_planner.pipeline.tiled_model import new_kinds, plan_tiling
+from tflm_planner.pipeline.tiled_model import new_kinds, plan_tiling, slowdown_note
 from tflm_planner.pipeline.versions import refuse_plan
 from tflm_planner.report.document import ParetoFront
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
@@ -78,6 +78,8 @@ class ModelPlanner:
         plain = write_and_check(memory_plan, self.options)
         if self.permission is None:
             return plain, prove(plain)
+        if not self.permission.tiles:
+            return self._plan_respelled(original, plain, self.permission, prove)
         return self._plan_with_tiles(original, plain, self.permission, prove)
 
     def _plan_with_tiles(
@@ -93,6 +95,29 @@ class ModelPlanner:
             return planned, prove(planned)
         careful = replace(self, options=replace(self.options, effort=_FINAL_EFFORT))
         return _first_proved(_TilingJob(original, plain, permission, careful), results, prove)
+
+    def _plan_respelled(
+        self, original: bytes, plain: PlannedModel, permission: TilePermission, prove: ProveModel
+    ) -> tuple[PlannedModel, Proof]:
+        """Without tiles, with operators spelled otherwise; the plain plan where that lowers
+        nothing, or is refused."""
+        target = self.options.kernels.target
+        plain_instructions = count_instructions(plain.memory_plan, target)
+        most = int(permission.overhead * plain_instructions)
+        tiling = Tiling((), 0, 1.0, None, True, objective=permission.objective, respell=most)
+        job = _TilingJob(original, plain, permission, self)
+        try:
+            spelled = job.plan(tiling)
+        except (UnsoundPlanError, UsageError) as fault:
+            self.report_progress(f"passed over: other spellings: {fault}")
+            return plain, prove(plain)
+        if job.objective_bytes(spelled) >= job.objective_bytes(plain):
+            return plain, prove(plain)
+        slowdown = count_instructions(spelled.memory_plan, target) / plain_instructions
+        notes = [n for n in spelled.notes if n != slowdown_note(tiling.overhead)]
+        spelled = replace(spelled, notes=(*notes, slowdown_note(slowdown)))
+        proof = prove(spelled)
+        return (spelled, proof) if proof.refusal is None else (plain, prove(plain))
 
     def plan_tiling(
         self, original: bytes, tiling: Tiling, permission: TilePermission
@@ -269,7 +294,8 @@ def _pareto_front(
 def _describe(tiling: Tiling) -> str:
     """A tiling as a report says which one it was."""
     regions = ", ".join(map(_describe_region, tiling.regions))
-    return f"{tiling.bytes:,} B of {tiling.objective} by operators {regions}"
+    spelled = "" if tiling.respell is None else " spelled otherwise"
+    return f"{tiling.bytes:,} B of {tiling.objective} by operators{spelled} {regions}".rstrip()
 
 
 def _describe_region(region: TiledRegion | LoopedRegion) -> str:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from tflm_planner.cost import latency_of
 from tflm_planner.memory.allocators import Solution, best_of
 from tflm_planner.memory.allocators.packing import pack
 from tflm_planner.memory.bounds import live_bound
 from tflm_planner.memory.order import Dag, OrderResult, best_order
 from tflm_planner.memory.problem import Overlap, Plan, Problem
+from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import reorder
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
@@ -22,6 +24,7 @@ from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.support.garbage import no_collection
 from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.liveness import (
     Timeline,
     loop_aliases,
@@ -31,7 +34,14 @@ from tflm_planner.tflm.liveness import (
     with_input_overlaps,
 )
 from tflm_planner.tflm.placement import placement_of
-from tflm_planner.tflm.sharing import taken_input_overlaps
+from tflm_planner.tflm.sharing import RemainingCopies, taken_input_overlaps
+from tflm_planner.tflm.targets import Target
+from tflm_planner.tiling.spellings import (
+    Respelled,
+    SpellingChoice,
+    SpellingPermission,
+    best_spellings,
+)
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dilate import Dilate, Undilate, dilatable
 from tflm_planner.transforms.normalize import Normalize
@@ -43,6 +53,7 @@ from tflm_planner.transforms.reorder import (
     order_problems,
 )
 from tflm_planner.transforms.schedules import quick_order
+from tflm_planner.transforms.spelling import Respell, Spelling
 
 Progress = Callable[[str], None]
 
@@ -114,9 +125,11 @@ def _plan_memory(
     _apply_orders(model, wanted)
     if options.dilate and options.overlap:
         best = _try_dilation(best, options, report_progress, stop)
-    if options.states:
-        return _check_states(best, options)
-    return best if options.bind_views else _unless_tflms_own_is_lower(best, file_order, options)
+    if not (options.states or options.bind_views):
+        best = _unless_tflms_own_is_lower(best, file_order, options)
+    if options.spellings is not None and options.overlap:
+        best = _try_spellings(best, options, options.spellings, report_progress, stop)
+    return _check_states(best, options) if options.states else best
 
 
 def _current_orders(model: Model) -> dict[Graph, list[Op]]:
@@ -131,13 +144,24 @@ def _plan_by_recipe(
     recipe = options.recipe
     assert recipe is not None
     order = _order_operators(model, options, frames, quick_order(recipe.schedule))
+    return _plan_quickly(model, options, order, notes, recipe.rounds), _current_orders(model)
+
+
+def _plan_quickly(
+    model: Model,
+    options: MemoryOptions,
+    order: ChosenOrder,
+    notes: tuple[str, ...],
+    rounds: int | None = None,
+) -> MemoryPlan:
+    """A plan of the model as it is ordered, packed in so many rounds."""
     line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     problem = planning_problem(line, options.input_overlaps_of)
-    plan = pack(problem, _required_overlaps(line, model, options), recipe.rounds)
+    overlaps = _required_overlaps(line, model, options)
+    plan = pack(problem, overlaps) if rounds is None else pack(problem, overlaps, rounds)
     height, bound = plan.height(problem), live_bound(problem)
     solution = Solution(plan, height, bound, height <= bound, "local")
-    memory_plan = MemoryPlan(model, line, problem, solution, order, _head_of(line, plan), notes)
-    return memory_plan, _current_orders(model)
+    return MemoryPlan(model, line, problem, solution, order, _head_of(line, plan), notes)
 
 
 def _plan_best_order(
@@ -248,6 +272,51 @@ def _try_dilation(
     order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
     notes = (*best.notes, _describe_dilation(everyone, overlapping, options))
     return replace(few_dilated, order=order, notes=notes)
+
+
+def _try_spellings(
+    best: MemoryPlan,
+    options: MemoryOptions,
+    permission: SpellingPermission,
+    report_progress: Progress,
+    stop: Stop,
+) -> MemoryPlan:
+    """The best plan with operators spelled otherwise where that lowers the arena."""
+    problem = planning_problem(best.line, options.input_overlaps_of)
+    choice = SpellingChoice(best.model, best.line, problem, options.kernels, rows=permission.rows)
+    rounds = options.recipe.rounds if options.recipe else None
+
+    def plan(spellings: tuple[Spelling, ...]) -> Respelled[MemoryPlan]:
+        model = clone(best.model)
+        notes = (*best.notes, *run(model, Respell(spellings)))
+        return _with_figures(_plan_quickly(model, options, best.order, notes, rounds), options)
+
+    report_progress("spelling operators otherwise")
+    spelled = best_spellings(choice, _with_figures(best, options), permission, plan).plan
+    if spelled is best:
+        return best
+    # The order stays, but what bounds it has changed.
+    bounds = _order_operators(spelled.model, replace(options, order="file"))
+    order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
+    careful = _place_buffers(spelled.model, options, order, spelled.notes, report_progress, stop)
+    return careful if careful.head <= spelled.head else replace(spelled, order=order)
+
+
+def _with_figures(memory_plan: MemoryPlan, options: MemoryOptions) -> Respelled[MemoryPlan]:
+    """A plan with its arena and instructions; in the dialect, which drops views, its head stands
+    for the arena."""
+    model, offsets, target = memory_plan.model, memory_plan.offsets, options.kernels.target
+    arena = memory_plan.head if options.bind_views else arena_of(model, target, offsets).arena
+    instructions = count_instructions(memory_plan, target)
+    return Respelled(memory_plan, arena, memory_plan.head, instructions)
+
+
+def count_instructions(memory_plan: MemoryPlan, target: Target) -> int:
+    """Instructions of one inference, with what the plan saves in copies."""
+    copies = RemainingCopies(memory_plan.offsets)
+    return latency_of(
+        memory_plan.model, target, in_place=copies.in_place, turn_bytes=copies.turn_bytes
+    ).instructions
 
 
 def _describe_dilation(everyone: set[Op], overlapping: set[Op], options: MemoryOptions) -> str:

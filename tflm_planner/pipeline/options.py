@@ -16,12 +16,14 @@ from typing import Literal, get_args
 
 from tflm_planner.memory.allocators import NAMES
 from tflm_planner.memory.order import Method as OrderMethod
+from tflm_planner.model.ir import Model
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.liveness import InputOverlapRule, no_input_overlaps
 from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 from tflm_planner.tiling.search import Method, Objective, TilingOptions, check_choices
+from tflm_planner.tiling.spellings import SpellingPermission
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import PlanRecipe
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
@@ -45,7 +47,8 @@ class MemoryOptions:
     on any machine. seed: of every random choice. kernels: the target, with the scratch and the
     contracts of its kernels. overlap: whether results may overlap operands where those contracts
     allow it. dilate: whether 1x1 convolutions may be dilated for that (`transforms.dilate`).
-    strip: what is dropped from the file in the end (`write`).
+    spellings: how much slower operators may be spelled for that (`tiling.spellings`); None: none
+    is. strip: what is dropped from the file in the end (`write`).
 
     Set by the pipeline itself: bind_views: whether views must be taken (SLICE and CONCATENATION
     then copy onto themselves, and the dialect drops them). states: (input, output) of the main
@@ -60,6 +63,7 @@ class MemoryOptions:
     kernels: TargetKernels = field(default_factory=kernels_of)
     overlap: bool = True
     dilate: bool = False
+    spellings: SpellingPermission | None = None
     bind_views: bool = False
     states: tuple[tuple[int, int], ...] = ()
     strip: Stripping = "nothing"
@@ -89,7 +93,8 @@ class TilePermission:
     firmware may have to register in addition; None for all. method, objective: how the search
     goes, and the bytes that it lowers (`tiling.search`). workers: processes that it uses. by_hand:
     what is to be tiled, in place of a search. inexact: whether sums may be split, which changes
-    bits. search_budget: the tuning constants of the search."""
+    bits. search_budget: the tuning constants of the search. tiles: whether there may be tiles and
+    loops; operators may be spelled otherwise in any case (`tiling.spellings`)."""
 
     overhead: float = defaults.SLOWDOWN
     dialect: bool = True
@@ -100,11 +105,17 @@ class TilePermission:
     by_hand: tuple[TiledRegion | Patch | LoopedRegion, ...] = ()
     inexact: bool = False
     search_budget: SearchBudget = DEFAULT_BUDGET
+    tiles: bool = True
 
     def __post_init__(self) -> None:
         if not self.overhead >= 1:
             raise UsageError(f"latency overhead {self.overhead} is below 1")
         check_choices(self.method, self.objective)
+
+    def allows(self, kind: str, source: Model) -> bool:
+        """Whether what is made of a model may use operators of this kind."""
+        permitted = self.new_kinds
+        return permitted is None or kind in permitted or any(op.kind == kind for op in source.ops())
 
     def tiling_options(self, search: MemoryOptions, budget: int | None) -> TilingOptions:
         """The same as the search for tiles takes it. search: how the tiled model will be planned.

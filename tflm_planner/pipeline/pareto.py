@@ -33,7 +33,7 @@ def pareto_front(
     written, None if that is the plain plan. size: bytes that it came to, by the final plan."""
     points = [ParetoPoint("chosen" if written is None else "plan", plain, 1.0)]
     for tiling in result.front:
-        if tiling.regions and tiling != written and tiling.bytes < plain:
+        if tiling.is_changed and tiling != written and tiling.bytes < plain:
             points.append(_point("tiled", tiling, tiling.bytes))
     if written is not None:
         points.append(_point("chosen", written, size))

@@ -36,6 +36,7 @@ from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tiling.evaluate.candidate import has_tiles
 from tflm_planner.tiling.search import Tiling
+from tflm_planner.tiling.spellings import SpellingPermission
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop, Dialect, scratch_faults
@@ -62,30 +63,42 @@ def plan_tiling(
     otherwise. Raises UsageError where TFLM could not run it, and UnsoundPlanError where a guard
     refuses it."""
     exact = all(r.exact for r in tiling.regions if isinstance(r, TiledRegion))
-    in_dialect = permission.dialect and has_tiles(tiling.regions)
+    source = read_model(original)
+    in_dialect = permission.dialect and tiling.has_views
     twin, notes = tiled_model(
         original, tiling.regions, crop=False, order=tiling.order, inexact=permission.inexact
     )
     if not (in_dialect and exact):
-        _check_runs(read_model(original), twin, options.kernels.target)
-    recipe = replace(options, recipe=tiling.recipe)
+        _check_runs(source, twin, options.kernels.target)
+    search = replace(options, recipe=tiling.recipe)
+    if tiling.respell is not None:
+        rows = in_dialect or permission.allows("RESHAPE", source)
+        search = replace(search, spellings=SpellingPermission(1.0, tiling.respell, rows))
     if not in_dialect:
-        more = new_kinds(read_model(original), twin)
-        planned = write_and_check(plan_memory(twin, recipe, report_progress, stop), options)
+        planned = write_and_check(plan_memory(twin, search, report_progress, stop), options)
+        more = new_kinds(source, planned.memory_plan.model)
     else:
         cropped, notes = tiled_model(
-            original, tiling.regions, crop=True, order=tiling.order, inexact=permission.inexact
+            original,
+            tiling.regions,
+            crop=has_tiles(tiling.regions),
+            order=tiling.order,
+            inexact=permission.inexact,
         )
-        with_views = replace(recipe, bind_views=tiling.bind_views)
+        with_views = replace(search, bind_views=tiling.bind_views)
         memory_plan = plan_memory(cropped, with_views, report_progress, stop)
         planned, dialect_notes = _write_dialect(memory_plan, options)
-        _check_runs(read_model(original), planned.inspection.model, options.kernels.target)
-        more = new_kinds(read_model(original), planned.inspection.model)
+        _check_runs(source, planned.inspection.model, options.kernels.target)
+        more = new_kinds(source, planned.inspection.model)
         planned = replace(planned, twin=write_model(twin))
         notes += dialect_notes
-    slowdown = f"predicted instructions: {100 * (tiling.overhead - 1):+.1f} %"
-    notes = [*notes, slowdown, *registration_notes(more), *planned.notes]
+    notes = [*notes, slowdown_note(tiling.overhead), *registration_notes(more), *planned.notes]
     return replace(planned, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions))
+
+
+def slowdown_note(overhead: float) -> str:
+    """How much slower a model is, by its instructions relative to the original."""
+    return f"predicted instructions: {100 * (overhead - 1):+.1f} %"
 
 
 def _write_dialect(

@@ -20,6 +20,7 @@ from tflm_planner.memory.problem import UNBOUNDED, Buffer, Overlap, Problem
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.schema import element_bits
 from tflm_planner.ops import Sharing, sharings
+from tflm_planner.ops.window import in_rows
 from tflm_planner.support.errors import ModelError
 from tflm_planner.support.units import ALIGNMENT, align_up
 from tflm_planner.tflm.aliases import EqualPair, copies, equal_tensors
@@ -39,6 +40,18 @@ def no_input_overlaps(_: Op) -> Iterable[InputOverlap]:
 
 VIEW_MAKERS = ("SLICE", "CONCATENATION", "SPLIT", "SPLIT_V")
 """Kinds that need not run where they copy onto themselves (see `transforms.dialect`)."""
+
+
+def makes_views(op: Op) -> bool:
+    """Whether `op` need not run where it copies onto itself: its kind is among VIEW_MAKERS, or it
+    is a RESHAPE between images and their rows (`transforms.spelling`)."""
+    if op.kind != "RESHAPE":
+        return op.kind in VIEW_MAKERS
+    (result,), data = op.outputs, op.inputs[0]
+    before = data is not None and data.producer is not None and in_rows(data.producer)
+    return before or (bool(result.consumers) and all(map(in_rows, result.consumers)))
+
+
 UNUSED = -1
 """First and last use of a tensor that no operator, input or output mentions."""
 
@@ -320,10 +333,10 @@ def equal_pairs(timeline: Timeline) -> Iterator[EqualPair]:
 
 
 def view_aliases(timeline: Timeline, graph: Graph) -> list[Overlap]:
-    """The overlaps that make every operator of `graph` in VIEW_MAKERS along the outermost axis
+    """The overlaps that make every operator of `graph` that makes views along the outermost axis
     copy onto itself, indices as in `planning_problem`."""
     index = {t: i for i, t in enumerate(timeline.planned)}
-    makers = [op for op in graph.ops if op.kind in VIEW_MAKERS]
+    makers = [op for op in graph.ops if makes_views(op)]
     once = [op for op in makers if len(timeline.scopes.get(op, ())) == 1]
     aliased = [
         (index[s.operand], index[s.result], s.distance)

@@ -139,6 +139,9 @@ class SearchBudget:
     low image with wide windows needs 1.6 times the bytes (tests/tiling/test_patches.py)."""
     patch_stage_operators: int = 1_200
     """The largest patch stage that is evaluated, once tiled. Halved or doubled: nothing on I."""
+    spelled_models: int = 40
+    """Smallest models of which operators are spelled otherwise: the best one of vww_96_int8 was
+    about the 30th before. Not measured otherwise."""
     finalists: int = 4
     """Whole models that are planned with care at the end. 0: P own +0.8 %, nothing on I, K, V and
     D, for 0.86 to 0.99 of the seconds."""

@@ -113,7 +113,7 @@ class ModelEvaluations:
             (tiling, candidate)
             for candidate, tiling in self._tilings.items()
             if tiling is not None
-            and candidate.regions
+            and (candidate.regions or candidate.respell is not None)
             and candidate.bind_views in (bind_views or (True, False))
         ]
         return sorted(pairs, key=lambda pair: (pair[0].rank, not pair[1].bind_views))

@@ -112,6 +112,19 @@ class Tiling:
     """Kinds of operators that the original does not use."""
     recipe: PlanRecipe | None = None
     """How the plan with these figures was made; None if there was none."""
+    respell: int | None = None
+    """Instructions of one inference up to which operators are spelled otherwise; None: none is."""
+
+    @property
+    def has_views(self) -> bool:
+        """Whether there are tiles or other spellings: only then views may cost no operator."""
+        tiles = any(isinstance(r, TiledRegion) for r in self.regions)
+        return tiles or self.respell is not None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the model runs otherwise than with order and plan alone."""
+        return bool(self.regions) or self.respell is not None
 
     @property
     def bytes(self) -> int:
@@ -149,7 +162,7 @@ class TilingResult:
     @property
     def finalists(self) -> tuple[Tiling, ...]:
         """The best tiling, then those to fall back on if it is refused."""
-        return tuple(dict.fromkeys(t for t in (self.best, *self.front) if t.regions))
+        return tuple(dict.fromkeys(t for t in (self.best, *self.front) if t.is_changed))
 
 
 def best_tiling(tilings: Iterable[Tiling], budget: int | None) -> Tiling:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from tflm_planner.tiling.budget import EarlyStop, WorkBudget
 from tflm_planner.tiling.candidates import PromisingSegmentations
 from tflm_planner.tiling.estimate.loops import loops_allowed
-from tflm_planner.tiling.evaluate.candidate import CAREFUL, CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import CAREFUL, CLIMB, FIRST_FITS, Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.hotspots.tiles import HotspotTiles
 from tflm_planner.tiling.intervals import IntervalLimits, Intervals
@@ -100,6 +100,7 @@ class SegmentSearch:
             self._evaluate_neighbours(mode, say)
             if mode == modes[0]:
                 self._evaluate_hotspots(say)
+        self._evaluate_spellings(say)
         self._plan_with_care(say)
 
     # --- modes, and the work of each ---
@@ -278,6 +279,33 @@ class SegmentSearch:
             say(f"tiling: {self._models.best.bytes:,} B, {hotspots.evaluated} hotspots tried")
             if stop.is_due:
                 return
+
+    def _evaluate_spellings(self, say: Progress) -> None:
+        """Spell operators otherwise, with what is left of the instructions that are allowed: at
+        first sight in many models, as what a model gains does not show before; then in the best of
+        these, planned as they were, and in their neighbours."""
+        most = int(self._options.overhead * self._untiled.instructions)
+        self._work.begin_step(1.0)
+        untiled = Candidate((), self._options.dialect, self._order, CLIMB, respell=most)
+        by_regions = {c.regions: c for _, c in reversed(self._models.ranked())}
+        known = [*by_regions.values()][::-1][: self._budget.spelled_models]
+        sketches = [replace(c, respell=most, effort=FIRST_FITS) for c in known]
+        self._models.add(self._models.affordable([untiled, *sketches]))
+        self._refine_spellings()
+        if not self._is_large:
+            near = [n for c in self._spelled()[:1] for n in neighbours(c, len(self._schedule))]
+            self._models.add(self._models.affordable(near[: self._budget.batch]))
+            self._refine_spellings()
+        say(f"tiling: {self._models.best.bytes:,} B, with operators spelled otherwise")
+
+    def _refine_spellings(self) -> None:
+        """Plan the best models that are spelled otherwise with more care."""
+        best = self._spelled()[: self._budget.finalists]
+        self._models.add([replace(c, effort=CLIMB) for c in best if c.effort < CLIMB])
+
+    def _spelled(self) -> list[Candidate]:
+        """Those models, the best first."""
+        return [c for _, c in self._models.ranked() if c.respell is not None]
 
     def _plan_with_care(self, say: Progress) -> None:
         """Plan the best few models with care, as far as they are not too large."""

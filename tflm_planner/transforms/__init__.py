@@ -2,6 +2,7 @@
 
     normalize, fold_transpose, collapse_axes     applied always
     reorder, dilate, minify, attach_plan         one thing each
+    spelling                                     operators written so that other kernels run
     axis_graph                                   what can be split together
     tile/                                        regions computed in tiles
     row_loop/                                    regions computed a few rows at a time in a WHILE

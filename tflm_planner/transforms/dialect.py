@@ -32,6 +32,7 @@ from tflm_planner.tflm.liveness import (
     VIEW_MAKERS,
     InputOverlapRule,
     Timeline,
+    makes_views,
     no_input_overlaps,
     planning_problem,
     timeline_of,
@@ -56,12 +57,12 @@ class Dialect:
         idle = [
             op
             for op in model.main.ops
-            if op.kind in VIEW_MAKERS
+            if makes_views(op)
             and not any(t in protected for t in op.outputs)
             and copies_onto_itself(op, self.offsets)
         ]
         drop_views(model, model.main, idle)
-        left = sorted({op.kind for op in model.main.ops if op.kind in VIEW_MAKERS})
+        left = sorted({op.kind for op in model.main.ops if makes_views(op)})
         notes = [f"TFLM dialect: {len(idle)} operators dropped, their results are views"]
         if left:
             notes.append(f"TFLM dialect: {', '.join(left)} are still needed, for copies")

@@ -1,6 +1,6 @@
 """Evaluates one candidate: tiled, ordered, planned, and counted on the exact arena of the target.
 
-    model -clone-> Regions -> Crop -> (tile order) -> plan -> Dialect -> head, arena, instructions
+    model -clone-> Regions -> Crop -> (tile order) -> plan -> (spellings) -> Dialect -> figures
 
 It does the same for a whole model and for an interval that was cut out of one. It must not choose.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of
 from tflm_planner.memory.allocators.packing import ROUNDS, pack
-from tflm_planner.memory.problem import Plan
+from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model.check import check
 from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import reorder
@@ -32,12 +32,19 @@ from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tflm.versions import can
 from tflm_planner.tiling.options import Region, Tiling, TilingOptions
+from tflm_planner.tiling.spellings import (
+    Respelled,
+    SpellingChoice,
+    SpellingPermission,
+    best_spellings,
+)
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop, Dialect, scratch_faults
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.reorder import Reorder
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import PlanRecipe, Schedule, quick_order
+from tflm_planner.transforms.spelling import Respell, Spelling
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 FIRST_FITS, CLIMB, CAREFUL = 0, 1, 12
@@ -59,11 +66,19 @@ class Candidate:
     tile_order: Schedule = "file"
     """The order of the operators after tiling: as tiles are made, in reverse post-order, or the
     result of a short search."""
+    respell: int | None = None
+    """Instructions of one inference that other spellings of operators may lead to
+    (`tiling.spellings`); None: all are spelled as they are."""
 
     @property
     def has_tiles(self) -> bool:
-        """Whether a region runs in tiles: only then views may cost no operator."""
+        """Whether a region runs in tiles."""
         return has_tiles(self.regions)
+
+    @property
+    def has_views(self) -> bool:
+        """Whether there are tiles or other spellings: only then views may cost no operator."""
+        return self.has_tiles or self.respell is not None
 
     @property
     def has_loops(self) -> bool:
@@ -129,7 +144,7 @@ def evaluate_family(
         own = tiled if len(candidates) == 1 else tiled.copy()
         tile_order = candidate.tile_order
         orders[tile_order] = own.reorder(tile_order, orders.get(tile_order), options)
-        key = orders[tile_order], candidate.bind_views and candidate.has_tiles
+        key = orders[tile_order], candidate.bind_views and candidate.has_views
         if key not in known:
             known[key] = _plan_and_count(own, candidate, options)
         evaluations.append(known[key])
@@ -176,6 +191,22 @@ class _TiledModel:
         position = {new: self.position[old] for old, new in pairs if old in self.position}
         return _TiledModel(copied, position, self.used_kinds, self.forms)
 
+    def respelled(self, spellings: Sequence[Spelling]) -> _TiledModel:
+        """A copy with operators spelled otherwise, which keep their positions."""
+        copied = self.copy()
+        by_result = {op.outputs[0]: i for op, i in copied.position.items() if op.outputs}
+        graph = copied.model.main
+        spelled = [graph.ops[s.op] for s in spellings]
+        results = {op.outputs[0] for op in spelled}
+        run(copied.model, Respell(spellings))
+        for i, op in enumerate(graph.ops):
+            if op.kind == "CONV_2D" and op not in copied.position:
+                behind = graph.ops[i + 1].outputs[0] if i + 1 < len(graph.ops) else None
+                found = next((t for t in (op.outputs[0], behind) if t in results), None)
+                if found in by_result:
+                    copied.position[op] = by_result[found]
+        return copied
+
     def reorder(
         self, tile_order: Schedule, known: _Orders | None, options: TilingOptions
     ) -> _Orders:
@@ -198,11 +229,13 @@ def _plan_and_count(
 ) -> Evaluation | None:
     """Plan the ordered model and count; None where the plan is unsound, or where TFLM could not
     run what is no view, by its element types. Changes the model."""
-    model, target, scratch_of = tiled.model, options.kernels.target, options.kernels.scratch_of
-    dialect = options.dialect and candidate.has_tiles
-    line = timeline_of(model, scratch_of, entries=entry_graphs(model))
-    plan = _plan(line, tiled, candidate, options)
-    offsets = dict(zip(line.planned, plan.offsets, strict=False))
+    target, scratch_of = options.kernels.target, options.kernels.scratch_of
+    dialect = options.dialect and candidate.has_views
+    made = _plan(tiled, candidate, options)
+    if candidate.respell is not None:
+        made = _respell(made, candidate, candidate.respell, options)
+    tiled, line, offsets = made.tiled, made.line, made.offsets
+    model = tiled.model
     bottleneck = _bottleneck(tiled, line, offsets, candidate.regions)
     copies = RemainingCopies(offsets, can(target, "skips_copies"))
     if dialect:
@@ -228,12 +261,54 @@ def _plan_and_count(
     )
 
 
-def _plan(line: Timeline, tiled: _TiledModel, candidate: Candidate, options: TilingOptions) -> Plan:
+@dataclass(frozen=True)
+class _PlannedModel:
+    """A tiled model with a plan."""
+
+    tiled: _TiledModel
+    line: Timeline
+    problem: Problem
+    plan: Plan
+
+    @property
+    def offsets(self) -> dict[Tensor, int]:
+        """Tensor -> bytes from the head's start."""
+        return dict(zip(self.line.planned, self.plan.offsets, strict=False))
+
+
+def _plan(tiled: _TiledModel, candidate: Candidate, options: TilingOptions) -> _PlannedModel:
     """A quick plan of the model; in the dialect with views inside their parents if asked for."""
+    model = tiled.model
+    line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     problem = planning_problem(line, options.input_overlaps_of)
-    binds = options.dialect and candidate.has_tiles and candidate.bind_views
-    aliases = view_aliases(line, tiled.model.main) if binds else ()
-    return pack(problem, aliases, ROUNDS * candidate.effort)
+    binds = options.dialect and candidate.has_views and candidate.bind_views
+    aliases = view_aliases(line, model.main) if binds else ()
+    return _PlannedModel(tiled, line, problem, pack(problem, aliases, ROUNDS * candidate.effort))
+
+
+def _respell(
+    made: _PlannedModel, candidate: Candidate, most: int, options: TilingOptions
+) -> _PlannedModel:
+    """The plan with operators spelled otherwise, within so many instructions."""
+    target = options.kernels.target
+
+    def counted(planned: _PlannedModel) -> Respelled[_PlannedModel]:
+        copies = RemainingCopies(planned.offsets, can(target, "skips_copies"))
+        latency = latency_of(
+            planned.tiled.model, target, in_place=copies.in_place, turn_bytes=copies.turn_bytes
+        )
+        head = placement_of(planned.line, planned.offsets).head
+        return Respelled(planned, head, head, latency.instructions)
+
+    rows = options.dialect or options.allows("RESHAPE", made.tiled.used_kinds)
+    choice = SpellingChoice(made.tiled.model, made.line, made.problem, options.kernels, rows=rows)
+    permission = SpellingPermission(instructions=most)
+    return best_spellings(
+        choice,
+        counted(made),
+        permission,
+        lambda spellings: counted(_plan(made.tiled.respelled(spellings), candidate, options)),
+    ).plan
 
 
 def if_permitted(
@@ -267,6 +342,7 @@ def tiling_of(
         order,
         tuple(sorted(evaluation.new_kinds)),
         PlanRecipe(candidate.tile_order, ROUNDS * candidate.effort),
+        candidate.respell,
     )
 
 

@@ -102,7 +102,7 @@ class Evaluator:
     def key(self, request: EvaluationRequest) -> Hashable:
         """Equal for requests with the same evaluation: blocks of a network repeat."""
         candidate = request.candidate
-        if not candidate.has_tiles:  # then there are no views
+        if not candidate.has_views:
             candidate = replace(candidate, bind_views=False)
         if request.interval is None:
             return candidate

@@ -57,14 +57,12 @@ def bound(window: Window, order: AccessOrder) -> Bound | None:
         if (order.pixels == 1 or order.chunk is None) and _starts_inside(window):
             return Bound(_least_by_pixels(window), 1)  # windows read ahead: as good as one by one
         return Bound(_largest_overhang(window, *_groups(window, order)), 1)
-    if window.batch > 1:
-        return None
     if window.groups == 1:  # every pass reads all input channels again
         if order.restart is not Restart.ROW:
             return None
-        rows = np.arange(window.output[0]) * window.output[1]
+        rows = np.arange(window.batch * window.output[0]) * window.output[1]  # of all images
         return Bound(_largest_overhang(window, rows, rows + window.output[1]), 1)
-    if ci != co:
+    if window.batch > 1 or ci != co:
         return None
     # A pass reads and writes its own channels alone: at multiples of a pixel's bytes it can
     # overwrite nothing that another pass reads.

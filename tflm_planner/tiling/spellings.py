@@ -1,0 +1,311 @@
+"""Which operators to spell otherwise (`transforms.spelling`), so that the peak gets lower.
+
+    bytes live at an operator                     offsets of a chain: each result lies below its
+    73,728 |  ##                                  operand, at least as far as its spelling says
+           |  ##      ##                               |----- x ------|
+    level  |--++------++-----------------           |----- y ------|          rows of 2 pixels
+    36,864 |# ##  ##  ##  ##                    |----- z ------|              rows of 4 pixels
+
+Operators below a level, a height that a plan may have, stay as they are. Of the others results
+trail their operands, and along a chain distances add up. So an operator is offered at what it costs
+(instructions) and at what it spends (bytes of distance), and one rate, instructions for a byte,
+chooses for all of them: that gives the fewest bytes for the price. Only plans show how low it gets.
+This module knows what kernels allow and cost; it must not make plans.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Generic, TypeVar
+
+from tflm_planner.cost import cost_of
+from tflm_planner.memory.bounds import live_bound
+from tflm_planner.memory.problem import UNBOUNDED, Overlap, Problem
+from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.support.units import align_up
+from tflm_planner.tflm.liveness import Timeline
+from tflm_planner.tflm.target_kernels import TargetKernels
+from tflm_planner.transforms.spelling import (
+    Spelling,
+    SpellingRefusedError,
+    pixels_of,
+    spelled,
+)
+
+P = TypeVar("P")
+
+_PLANS = 4
+"""Plans that are made to come low; to come cheap as many as a bisection takes. Not measured."""
+_WORTH = 200
+"""One part in so many of the bytes is given up for cheaper spellings: rows of 2 pixels in place of
+16 save 112 of 64,176 bytes of vww_96_int8 for 4.5 % more instructions."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A way to write one operator."""
+
+    spelling: Spelling | None
+    """None: as it is."""
+    instructions: int
+    """More than as it is."""
+    distance: int
+    """Bytes that the result lies below its operand, at least, and more scratch."""
+
+
+@dataclass(frozen=True)
+class _Offers:
+    """How one operator may be written. need: bytes that live while it runs, as it is. offers: as
+    it is, then dearer ones that spend less and less, each at a higher rate than those before."""
+
+    need: int
+    offers: Sequence[Offer]
+
+    @property
+    def rates(self) -> list[float]:
+        """The rates from which on each but the first is chosen."""
+        return [_rate(a, b) for a, b in pairwise(self.offers)]
+
+    def at(self, rate: float) -> Offer:
+        """The one to choose at a rate: the last that comes no dearer."""
+        return self.offers[bisect_right(self.rates, rate)]
+
+
+class SpellingChoice:
+    """The spellings of a model that runs in a given order. line, problem: of that model, with the
+    overlaps that its target allows. rows: whether there may be rows, with their RESHAPEs."""
+
+    def __init__(
+        self,
+        model: Model,
+        line: Timeline,
+        problem: Problem,
+        kernels: TargetKernels,
+        *,
+        rows: bool = True,
+    ) -> None:
+        asked = _Kernels(model, kernels)
+        found = _pointwise(model, line, problem, rows)
+        found = [p for p in found if asked.allows(p.at_its_freest)]
+        freed = tuple(Overlap(*p.pair, asked.least(p.at_its_freest), UNBOUNDED) for p in found)
+        self.floor = live_bound(problem.permitting((*problem.overlaps, *freed)))
+        """No spelling makes a plan that is lower."""
+        high = [p for p in found if p.need > self.floor]
+        self._operators = [_Offers(p.need, _convex(asked.offers(p))) for p in high]
+
+    @property
+    def rates(self) -> list[float]:
+        """The rates at which the choice changes, the lowest first."""
+        return sorted({rate for one in self._operators for rate in one.rates})
+
+    @property
+    def levels(self) -> list[int]:
+        """The levels at which it changes, the lowest first; none where nothing is gained."""
+        needs = {one.need for one in self._operators}
+        return [self.floor, *sorted(needs)[:-1]] if needs else []
+
+    def at(self, rate: float, level: int) -> tuple[Spelling, ...]:
+        """The spellings of the operators above a level."""
+        chosen = (one.at(rate) for one in self._operators if one.need > level)
+        return tuple(o.spelling for o in chosen if o.spelling is not None)
+
+    def price(self, rate: float, level: int) -> int:
+        """Instructions that they take."""
+        return sum(one.at(rate).instructions for one in self._operators if one.need > level)
+
+
+def _rate(cheap: Offer, dear: Offer) -> float:
+    return (dear.instructions - cheap.instructions) / (cheap.distance - dear.distance)
+
+
+def _convex(offers: Iterable[Offer]) -> list[Offer]:
+    """The offers that are best at some rate, the cheapest first."""
+    kept = list[Offer]()
+    for offer in sorted(offers, key=lambda o: (o.instructions, o.distance)):
+        if kept and offer.distance >= kept[-1].distance:
+            continue
+        while len(kept) > 1 and _rate(kept[-2], kept[-1]) >= _rate(kept[-1], offer):
+            kept.pop()
+        kept.append(offer)
+    return kept
+
+
+@dataclass(frozen=True)
+class _Pointwise:
+    """A 1x1 convolution whose operand dies with it. pair: its result and its operand among the
+    buffers of the model's problem. need: bytes that live while it runs. rows: pixels that a row may
+    hold."""
+
+    op: Op
+    position: int
+    rows: Sequence[int]
+    pair: tuple[int, int]
+    need: int
+
+    @property
+    def at_its_freest(self) -> tuple[Op, Spelling]:
+        """Spelled so that its result may lie closest to its operand."""
+        return next(self.spellings())
+
+    def spellings(self) -> Iterator[tuple[Op, Spelling]]:
+        """All that there are, the freest first."""
+        yield from ((self.op, Spelling(self.position, "rows", n)) for n in self.rows)
+        yield self.op, Spelling(self.position, "dilated")
+
+
+def _pointwise(model: Model, line: Timeline, problem: Problem, rows: bool) -> Iterator[_Pointwise]:
+    """The operators of the main graph that may be spelled otherwise, and might gain from it."""
+    place = {t: i for i, t in enumerate(line.planned)}
+    for position, op in enumerate(model.main.ops):
+        try:
+            pixels = pixels_of(op)
+        except SpellingRefusedError:
+            continue
+        data, result = op.inputs[0], op.outputs[0]
+        if data is None or not _dies_with(line, op, data, result):
+            continue
+        pair = place[result], place[data]
+        need = live_bound(problem.moment(line.spans[result].first))
+        divisors = [n for n in range(1, pixels // 2 + 1) if rows and pixels % n == 0]
+        yield _Pointwise(op, position, divisors, pair, need)
+
+
+def _dies_with(line: Timeline, op: Op, data: Tensor, result: Tensor) -> bool:
+    calls, spans = line.scopes.get(op, ()), line.spans
+    if len(calls) != 1 or data in line.graph_outputs or data not in spans or result not in spans:
+        return False
+    return spans[data].last == calls[0][0] == spans[result].first
+
+
+class _Kernels:
+    """What the kernels of spellings allow, request and take."""
+
+    def __init__(self, model: Model, kernels: TargetKernels) -> None:
+        self._model, self._kernels = model, kernels
+
+    def allows(self, asked: tuple[Op, Spelling]) -> bool:
+        """Whether the result may overlap its operand, other than as it is."""
+        op, spelling = asked
+        as_it_is = [o.low for o in self._kernels.input_overlaps_of(op)]
+        lows = self._lows(spelled(self._model, op, spelling))
+        return bool(lows) and min(lows) < min(as_it_is, default=UNBOUNDED)
+
+    def least(self, asked: tuple[Op, Spelling]) -> int:
+        """Bytes from which on the result may lie below its operand."""
+        return min(self._lows(spelled(self._model, *asked)))
+
+    def offers(self, found: _Pointwise) -> Iterator[Offer]:
+        """As it is, and each spelling."""
+        target, scratch_of = self._kernels.target, self._kernels.scratch_of
+        before = cost_of(found.op, target).instructions
+        yield Offer(None, 0, align_up(found.op.outputs[0].nbytes))
+        for op, spelling in found.spellings():
+            made = spelled(self._model, op, spelling)
+            lows = self._lows(made)
+            if lows:
+                distance = min(lows) + sum(map(align_up, scratch_of(made)))
+                yield Offer(spelling, cost_of(made, target).instructions - before, distance)
+
+    def _lows(self, op: Op) -> list[int]:
+        return [o.low for o in self._kernels.input_overlaps_of(op)]
+
+
+@dataclass(frozen=True)
+class SpellingPermission:
+    """How much slower other spellings may make a model. overhead: relative to the model as it is
+    spelled; instructions: of one inference, in place of that. rows: whether there may be RESHAPEs
+    for rows."""
+
+    overhead: float = 1.10
+    instructions: int | None = None
+    rows: bool = True
+
+    def limit(self, as_it_is: int) -> int:
+        """The most instructions, for a model that takes so many as it is spelled."""
+        return int(as_it_is * self.overhead) if self.instructions is None else self.instructions
+
+
+@dataclass(frozen=True)
+class Respelled(Generic[P]):
+    """A plan of a model that is spelled otherwise. bytes: to be lowered."""
+
+    plan: P
+    bytes: int
+    head: int
+    instructions: int
+
+
+def best_spellings(
+    choice: SpellingChoice,
+    as_it_is: Respelled[P],
+    permission: SpellingPermission,
+    plan: Callable[[tuple[Spelling, ...]], Respelled[P]],
+) -> Respelled[P]:
+    """The plan with the fewest bytes that `permission` allows, of the few that are made: first of
+    the freest spellings that may be paid, then of cheaper ones that come as low."""
+    search = _Search(choice, as_it_is, permission.limit(as_it_is.instructions), plan)
+    for rate, level in search.affordable():
+        search.try_out(rate, level)
+    search.save()
+    return search.best
+
+
+class _Search(Generic[P]):
+    """Plans that are made for one model."""
+
+    def __init__(
+        self,
+        choice: SpellingChoice,
+        as_it_is: Respelled[P],
+        limit: int,
+        plan: Callable[[tuple[Spelling, ...]], Respelled[P]],
+    ) -> None:
+        self._choice, self._as_it_is, self._limit, self._plan = choice, as_it_is, limit, plan
+        self._known: dict[tuple[Spelling, ...], Respelled[P]] = {(): as_it_is}
+        self.best, self._rate, self._least = as_it_is, 0.0, as_it_is.bytes
+
+    def affordable(self) -> list[tuple[float, int]]:
+        """Rates, from the highest on, each with the lowest level at which it may be paid."""
+        choice, allowance = self._choice, self._limit - self._as_it_is.instructions
+        found = list[tuple[float, int]]()
+        for rate in reversed(choice.rates):
+            levels = choice.levels
+            level = next((one for one in levels if choice.price(rate, one) <= allowance), None)
+            if level is not None and (not found or level < found[-1][1]):
+                found.append((rate, level))
+        return found[-_PLANS:]
+
+    def try_out(self, rate: float, level: int) -> bool:
+        """Whether these spellings come about as low as the lowest; the best are the cheapest that
+        do."""
+        spellings = self._choice.at(rate, level)
+        if spellings not in self._known:
+            self._known[spellings] = self._plan(spellings)
+        made = self._known[spellings]
+        if made.instructions > self._limit or not spellings:
+            return False
+        self._least = min(self._least, made.bytes)
+        enough = self._least + self._least // _WORTH
+        if self.best.bytes > enough >= made.bytes or (
+            made.bytes <= enough and made.instructions < self.best.instructions
+        ):
+            self.best, self._rate = made, rate
+        return made.bytes <= enough
+
+    def save(self) -> None:
+        """Leave operators below the height that was reached as they are, and bisect for the lowest
+        rate that reaches it."""
+        if self.best is self._as_it_is:
+            return
+        self.try_out(self._rate, self.best.head)
+        rates = [rate for rate in self._choice.rates if rate < self._rate]
+        low, high = 0, len(rates)
+        while low < high:
+            middle = (low + high) // 2
+            if self.try_out(rates[middle], self.best.head):
+                high = middle
+            else:
+                low = middle + 1

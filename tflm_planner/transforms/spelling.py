@@ -1,0 +1,165 @@
+"""How an operator is written decides which kernel runs; here 1x1 convolutions, written otherwise.
+
+    as it is   (1, 48, 48, 8) --CONV_2D 1x1--> (1, 48, 48, 16)
+    in rows    (1, 48, 48, 8) --RESHAPE--> (48, 1, 48, 8) --CONV_2D 1x1, stride 2 in height-->
+                                           (48, 1, 48, 16) --RESHAPE--> (1, 48, 48, 16)
+    dilated    (1, 48, 48, 8) --CONV_2D 1x1, dilation 2--> (1, 48, 48, 16)
+
+A 1x1 convolution knows no neighbours: each pixel's sums are the same, in the same order, wherever
+the pixel lies. So its images may be cut into rows of n pixels, as a batch of images of height 1. In
+one row a stride in height changes nothing, and one pixel under the window leaves nothing to dilate:
+every spelling has the same bits.
+
+But CMSIS-NN's wrapper looks at stride and dilation. Plain, it takes `arm_convolve_1x1_s8_fast`: one
+product of all pixels, output channels outermost, so that the whole input is read to the end and no
+overlap is safe. With a stride it takes `arm_convolve_1x1_s8`: the same product row by row, so that
+results may lie a row behind their operand; each row sums up the weights again, 1/n of the work.
+With a dilation it takes `arm_convolve_s8`: pixel by pixel, with scratch, slower. Source: CMSIS-NN
+99f736a, arm_convolve_wrapper_s8.c. Both shapes of a tensor are the same bytes: in the TFLM dialect
+the RESHAPEs go. This module must not know what pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+import numpy as np
+
+from tflm_planner.model.draft import Draft
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.ops.window import Window, window_of
+from tflm_planner.transforms.base import RegionResult, TransformRefusedError, apply_regions
+
+SpellingKind = Literal["rows", "dilated"]
+_DILATION = 2
+_STRIDE = 2
+
+
+class Unspellable(Enum):
+    """Why an operator cannot be spelled otherwise."""
+
+    KIND = "only convolutions that TFLM computes as windows are spelled otherwise"
+    WINDOW = "its window is more than one pixel, or has a stride, a dilation or groups"
+    CUT = "its result was cut off, so that not every pixel of the operand has one"
+    TYPE = "sums of floating-point numbers may be rounded otherwise in another spelling"
+    PIXELS = "rows must hold a number of pixels that divides theirs, and be several"
+
+
+class SpellingRefusedError(TransformRefusedError):
+    """Why an operator keeps its spelling; the text follows "not spelled otherwise: "."""
+
+    prefix = "not spelled otherwise"
+
+    def __init__(self, reason: Unspellable) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+@dataclass(frozen=True, order=True)
+class Spelling:
+    """Another way to write an operator of the main graph: at position `op`; "rows" of so many
+    pixels, or "dilated"."""
+
+    op: int
+    kind: SpellingKind
+    pixels: int = 0
+
+    @property
+    def ops(self) -> tuple[int, ...]:
+        """The position, as those of a region."""
+        return (self.op,)
+
+
+@dataclass(frozen=True)
+class Respell:
+    """Writes operators otherwise; what cannot be is left as it is, with a note."""
+
+    spellings: Sequence[Spelling]
+
+    def apply(self, model: Model) -> list[str]:
+        """See the class."""
+        return [result.note for result in self.rewrite(model)]
+
+    def rewrite(self, model: Model) -> list[RegionResult[Spelling]]:
+        """What became of each spelling, in their order."""
+
+        def write(spelling: Spelling, ops: list[Op]) -> str:
+            (op,) = ops
+            _Writer(model, model.main, op, spelling).replace()
+            return f"{op.label} spelled otherwise: {_described(spelling)}"
+
+        return apply_regions(model, self.spellings, write, TransformRefusedError)
+
+
+def spelled(model: Model, op: Op, spelling: Spelling) -> Op:
+    """The operator of the main graph as the spelling has it, with tensors of its own: to ask what
+    its kernel would do. Nothing is changed. Raises SpellingRefusedError."""
+    return _Writer(model, model.main, op, spelling).write()
+
+
+def pixels_of(op: Op) -> int:
+    """Pixels of the images that an operator can be spelled for; raises SpellingRefusedError."""
+    window = window_of(op) if op.kind == "CONV_2D" else None
+    if window is None:
+        raise SpellingRefusedError(Unspellable.KIND)
+    if not _is_plain(window):
+        raise SpellingRefusedError(Unspellable.WINDOW)
+    if window.output != window.input:
+        raise SpellingRefusedError(Unspellable.CUT)
+    if op.outputs[0].type_name not in ("int8", "int16"):
+        raise SpellingRefusedError(Unspellable.TYPE)
+    return window.batch * window.input[0] * window.input[1]
+
+
+def _is_plain(window: Window) -> bool:
+    return window.kernel == window.stride == window.dilation == (1, 1) and window.groups == 1
+
+
+def _described(spelling: Spelling) -> str:
+    return f"in rows of {spelling.pixels} pixels" if spelling.kind == "rows" else "dilated"
+
+
+class _Writer:
+    """Writes one operator otherwise."""
+
+    def __init__(self, model: Model, graph: Graph, op: Op, spelling: Spelling) -> None:
+        self._op, self._spelling, self._draft = op, spelling, Draft(model, graph)
+        self._pixels = pixels_of(op)
+
+    def write(self) -> Op:
+        """The operator alone, drafted."""
+        op, (data, *constants), (result,) = self._op, self._op.inputs, self._op.outputs
+        assert data is not None
+        if self._spelling.kind == "dilated":
+            sides = dict.fromkeys(("dilationHFactor", "dilationWFactor"), _DILATION)
+            return self._draft.clone(op, [data, *constants], [result], **sides)
+        rows = self._in_rows(data), self._in_rows(result)
+        return self._draft.clone(op, [rows[0], *constants], [rows[1]], strideH=_STRIDE)
+
+    def replace(self) -> None:
+        """Put it in place of the old one, between RESHAPEs where its tensors have other shapes."""
+        made = self.write()
+        drafted, (data, result) = self._draft.ops, (self._op.inputs[0], self._op.outputs[0])
+        assert data is not None and made.inputs[0] is not None
+        drafted.clear()
+        if made.inputs[0] is not data:
+            self._reshape(data, made.inputs[0])
+        drafted.append(made)
+        if made.outputs[0] is not result:
+            self._reshape(made.outputs[0], result)
+        self._draft.commit([self._op])
+
+    def _in_rows(self, tensor: Tensor) -> Tensor:
+        pixels = self._spelling.pixels
+        if not 0 < pixels < self._pixels or self._pixels % pixels:
+            raise SpellingRefusedError(Unspellable.PIXELS)
+        shape = (self._pixels // pixels, 1, pixels, (tensor.shape or (0,))[-1])
+        return self._draft.tensor(tensor, f"{tensor.name}/rows", shape)
+
+    def _reshape(self, data: Tensor, result: Tensor) -> None:
+        shape = result.shape or ()
+        told = self._draft.integers("shape", shape)
+        self._draft.op("RESHAPE", [data, told], [result], newShape=np.array(shape, np.int32))
