@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import Run
+from tests.conftest import CNN
 from tests.fuzz.shell import call
 from tests.models.handmade import MODELS
 from tests.transforms.row_loops import chain
@@ -24,7 +25,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc and /dev"
 def model(tmp_path: Path) -> Path:
     """A small model in a folder of its own."""
     path = tmp_path / "in.tflite"
-    path.write_bytes(MODELS["branches_of_different_depth"].make())
+    path.write_bytes(CNN.read_bytes())
     return path
 
 

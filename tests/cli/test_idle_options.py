@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import Run
-from tests.models.handmade import MODELS
+from tests.conftest import CNN
 from tflm_planner.cli.app import app
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.units import parse_size
@@ -63,7 +63,7 @@ WRONG = [
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     path = tmp_path / "in.tflite"
-    path.write_bytes(MODELS["branches_of_different_depth"].make())
+    path.write_bytes(CNN.read_bytes())
     return path
 
 

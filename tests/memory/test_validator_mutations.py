@@ -19,7 +19,7 @@ from tflm_planner.model.serde import read_model, write_model
 
 NAMES = [
     "if_else", "one_subgraph_called_twice", "while_loop", "while_in_if", "call_once", "chain",
-    "branches_of_different_depth", "several_outputs", "input_is_output", "dead_branch",
+    "branches_of_different_depth", "several_outputs", "input_is_output",
     "views_on_the_outer_axis", "reshape_chain", "same_operand_twice", "unused_input",
 ]  # fmt: skip
 MADE = [MODELS[name].make for name in NAMES] + [partial(model_of, seed) for seed in range(20, 27)]

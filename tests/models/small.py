@@ -91,6 +91,7 @@ def wide(*, reshaped: bool = False) -> bytes:
     net, graph, x = start((1, 24, 24, 4))
     shape = (1, 24, 24, 4)
     if reshaped:
+        shape = (1, 48, 12, 4)
         y = graph.tensor("reshaped", shape, scale=HANDMADE_SCALE, zero=2)
         graph.op("RESHAPE", [x], [y], "ReshapeOptions", newShape=list(shape))
         x = y

@@ -55,7 +55,7 @@ def normalized(data: bytes) -> tuple[bytes, list[str]]:
 
 @needs_tflm
 @pytest.mark.parametrize("kind", IDENTITIES)
-@pytest.mark.parametrize("place", ["first", "inside", "last"])
+@pytest.mark.parametrize("place", ["first", "inside"])
 def test_what_changes_nothing_goes(kind: str, place: str) -> None:
     before = with_operator(kind, place)
     after, kinds = normalized(before)
@@ -66,8 +66,9 @@ def test_what_changes_nothing_goes(kind: str, place: str) -> None:
     assert not same_bits(before, after)
 
 
-def test_between_an_input_and_an_output_it_stays() -> None:
+def test_what_makes_an_output_stays() -> None:
     assert normalized(with_operator("RESHAPE", "alone"))[1] == ["RESHAPE"]
+    assert normalized(with_operator("RESHAPE", "last"))[1] == ["RELU", "RESHAPE"]
 
 
 @needs_tflm
@@ -101,8 +102,8 @@ def test_a_chain_of_identities_goes_whole() -> None:
         at, result = result, graph.tensor(name, SHAPE, scale=0.05)
         graph.op("RESHAPE", [at, shape], [result], "ReshapeOptions")
         ends.append(result)
-    graph.outputs(ends[0], ends[2])
+    graph.outputs(ends[2])
     before = net.finish()
     after, kinds = normalized(before)
-    assert kinds == ["RELU", "RESHAPE"], "two outputs need two tensors"
+    assert kinds == ["RELU", "RESHAPE"]
     assert not same_bits(before, after)

@@ -175,14 +175,13 @@ def drop_operators(
     unwanted: Collection[Op],
     replaced: Mapping[Tensor, Tensor] | None = None,
 ) -> None:
-    """Remove operators, and what nothing mentions any more. `replaced`: the other operators read
-    and write these tensors in place of those; chains of replacements are followed."""
+    """Remove operators, and what nothing mentions any more. `replaced`: what the other operators
+    read instead of a result; chains of replacements are followed."""
     gone = set(unwanted)
     graph.ops = [op for op in graph.ops if op not in gone]
     if replaced:
         for op in graph.ops:
             op.inputs = [None if t is None else _last(replaced, t) for t in op.inputs]
-            op.outputs = [_last(replaced, t) for t in op.outputs]
     link([graph])
     drop_unused(model, graph)
 

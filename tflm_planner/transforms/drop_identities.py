@@ -10,10 +10,10 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from tflm_planner.model.edit import drop_operators
-from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.ir import Graph, Model, Op
 from tflm_planner.model.quantization import parameters
 from tflm_planner.ops.constants import integers
 
@@ -28,35 +28,18 @@ def drop_identities(model: Model) -> list[str]:
 
 
 def _drop_from(model: Model, graph: Graph) -> list[Op]:
-    """Take the identities out of a graph, but those between two tensors that are known outside of
-    it: inputs, outputs and what signatures name."""
+    """Take the identities out of a graph: who reads the result reads the operand.
+
+    One that makes an output stays: the output has its name and its place, and where tiles make one
+    together a RESHAPE behind them is what lets their CONCATENATION go (`transforms.dialect`).
+    """
     outside = {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
     outside |= {*graph.inputs, *graph.outputs}
-    replaced: dict[Tensor, Tensor] = {}
-    dropped: list[Op] = []
-    for op in graph.ops:
-        if not is_identity(op):
-            continue
-        operand, result = op.inputs[0], op.outputs[0]
-        assert operand is not None
-        operand = _present(replaced, operand)
-        if result not in outside:
-            replaced[result] = operand  # whoever reads the result reads the operand
-        elif operand not in outside and operand.producer is not None:
-            replaced[operand] = result  # whoever writes the operand writes the result
-        else:
-            continue
-        dropped.append(op)
+    dropped = [op for op in graph.ops if is_identity(op) and op.outputs[0] not in outside]
     if dropped:
-        drop_operators(model, graph, dropped, replaced)
+        operands = {op.outputs[0]: op.operands()[0] for op in dropped}
+        drop_operators(model, graph, dropped, operands)
     return dropped
-
-
-def _present(replaced: Mapping[Tensor, Tensor], tensor: Tensor) -> Tensor:
-    """What stands for a tensor after the replacements so far."""
-    while tensor in replaced:
-        tensor = replaced[tensor]
-    return tensor
 
 
 def is_identity(op: Op) -> bool:
