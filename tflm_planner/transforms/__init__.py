@@ -1,6 +1,8 @@
 """Rewrites of a model. Each is exact: the same bits on every input, or it refuses with a reason.
 
-    normalize, fold_transpose, collapse_axes     applied always
+    normalize                                    applied always: all that never costs anything
+        fold_shapes, drop_identities, fold_transpose, collapse_axes
+    drop_conversions                             other types at inputs and outputs (--io int8)
     reorder, dilate, minify, attach_plan         one thing each
     spelling                                     operators written so that other kernels run
     axis_graph                                   what can be split together
