@@ -15,7 +15,7 @@ from pathlib import Path
 from tflm_planner.cost import latency_of
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import plan_memory
+from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.sharing import RemainingCopies

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import plan_memory
+from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.support.errors import PlannerError
 

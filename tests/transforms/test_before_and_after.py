@@ -19,7 +19,7 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
 from tflm_planner.ops.window import window_of
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import plan_memory
+from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
 from tflm_planner.transforms.base import Pass, run

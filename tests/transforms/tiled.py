@@ -14,7 +14,7 @@ from tests.models.generator import KINDS as ALL_KINDS
 from tflm_planner.model.edit import Snapshot
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import plan_memory
+from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.tflm.liveness import timeline_of
 from tflm_planner.tflm.placement import placement_of

@@ -1,8 +1,8 @@
 """From a file to a proved file.
 
-    bytes -> normalize -> memory_plan -------------------> planned_model -+
+    bytes -> normalize -> memory_search -----------------> planned_model -+
                 |                                                         +-> prove -> file, Report
-                +-> tiling -> tiled_model -> memory_plan -----------------+
+                +-> tiling -> tiled_model -> memory_search ---------------+
 
 `api` is the front door, with all `options`: `plan`, `arena`, `inspect`, `check_equal`,
 `stream_input`. `candidates` decides which file is made next, should `prove` refuse one.

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.pipeline.inspection import Inspection
-from tflm_planner.pipeline.memory_plan import plan_memory
+from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.document import MemoryMap

@@ -28,7 +28,8 @@ from tflm_planner.pipeline.inspection import (
     read_any,
     shares_by_calls,
 )
-from tflm_planner.pipeline.memory_plan import lowest_peak, silent
+from tflm_planner.pipeline.memory_plan import silent
+from tflm_planner.pipeline.memory_search import lowest_peak
 from tflm_planner.pipeline.options import (
     MemoryOptions,
     PlanOptions,

@@ -20,7 +20,8 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.advice import advice
 from tflm_planner.pipeline.by_hand import make_tiling
 from tflm_planner.pipeline.inspection import Inspection
-from tflm_planner.pipeline.memory_plan import Progress, count_instructions, plan_memory, silent
+from tflm_planner.pipeline.memory_plan import Progress, count_instructions, silent
+from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.pareto import pareto_front
 from tflm_planner.pipeline.planned_model import PlannedModel, write_and_check

@@ -17,7 +17,8 @@ from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.inspection import inspect_model
-from tflm_planner.pipeline.memory_plan import MemoryPlan, Progress, plan_memory
+from tflm_planner.pipeline.memory_plan import MemoryPlan, Progress
+from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.planned_model import (
     PlannedModel,
