@@ -174,6 +174,9 @@ def test_what_cannot_be_done_by_hand_is_said(tmp_path):
     assert refused.exit_code == 2 and "not tiled" in refused.output
     refused, out = run(tmp_path, wide(reshaped=True), "--loop", "0-1")
     assert refused.exit_code == 2 and "not streamed" in refused.output and not out.exists()
+    twice = ("--split", "0-2:rows=2", "--split", "2-3:rows=2")
+    refused, out = run(tmp_path, wide(), *twice)
+    assert refused.exit_code == 2 and "share an operator" in refused.output and not out.exists()
 
 
 @needs_tflm

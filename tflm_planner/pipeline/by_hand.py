@@ -140,6 +140,8 @@ def make_tiling(
             raise UsageError(f"{result.note}; `tflm-plan inspect --axes` shows what can be split")
         if isinstance(result.refusal, NotStreamableError):
             raise UsageError(f"{result.note}; try fewer operators in the loop, or --split")
+        if result.refusal is not None:
+            raise UsageError(f"{result.note}; give each operator to one region at most")
     check(model)
     after = latency_of(model, kernels.target).instructions
     return Tiling(regions, 0, after / before, None, bind_views=True)
