@@ -11,6 +11,7 @@ from tests.arduino import build
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="there is no g++ here")
 
 
+@pytest.mark.slow
 def test_core_passes_its_tests_and_the_shared_vectors(tmp_path: Path) -> None:
     build.run_core_test(tmp_path)
 

@@ -66,7 +66,7 @@ def test_every_single_byte_wrong() -> None:
 
 
 @pytest.mark.parametrize("block", range(12))
-@pytest.mark.mostly_slow(fast=3)
+@pytest.mark.mostly_slow(fast=1)
 def test_mutated_files(block: int) -> None:
     """The fuzzer, in small; the long run is `python -m tests.fuzz.mutated_files`."""
     for seed in range(500_000 + 100 * block, 500_000 + 100 * (block + 1)):

@@ -39,7 +39,7 @@ def test_the_corpus_is_large_and_of_every_type() -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.slow
 def test_a_model_as_people_make_it(workshop: Workshop, name: str, kind: str) -> None:
     try:
         data = workshop.converted(name, kind)

@@ -58,7 +58,7 @@ def arena(result: api.PlanResult) -> int:
 
 
 @pytest.mark.parametrize("dialect", [True, False])
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.slow
 def test_the_next_best_is_made_where_the_best_is_not_equal(tmp_path, monkeypatch, dialect):
     permission = {"dialect": dialect, "new_kinds": frozenset() if dialect else None}
     Proof(monkeypatch, 0)

@@ -15,9 +15,9 @@ import msgspec
 from tflm_planner.support.documents import Document, says
 from tflm_planner.tflm.arena.uncertainty import Bound as BoundWord
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """The version of the document; `schema_version` in the JSON."""
-Version = Annotated[Literal[3], says("Version of this format (a number without unit).")]
+Version = Annotated[Literal[4], says("Version of this format (a number without unit).")]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Bound = Annotated[
     BoundWord,
