@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import Run
-from tests.conftest import CNN
+from tests.models.small import narrow_rows
 from tflm_planner.cli.app import app
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.units import parse_size
@@ -63,7 +63,7 @@ WRONG = [
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     path = tmp_path / "in.tflite"
-    path.write_bytes(CNN.read_bytes())
+    path.write_bytes(narrow_rows())
     return path
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import tflm_planner as tp
 from tests.conftest import CNN, ROOT
+from tests.models.small import narrow_rows
 from tflm_planner.pipeline import interface
 
 
@@ -65,9 +66,11 @@ def test_the_interface_writes_what_the_command_writes(tmp_path: Path) -> None:
     out = tmp_path / "out.tflite"
     command = [sys.executable, "-c", "from tflm_planner.cli.app import main; main()"]
     options = ["--tile", "--ops", "SLICE", "--latency-overhead", "1.05", "--no-verify", "-q"]
-    subprocess.run([*command, str(CNN), str(out), *options], check=True, cwd=ROOT)
+    source = tmp_path / "in.tflite"
+    source.write_bytes(narrow_rows())
+    subprocess.run([*command, str(source), str(out), *options], check=True, cwd=ROOT)
     tile = tp.Tile(max_slowdown=1.05, operators=["slice"])
-    assert tp.plan(CNN, tile=tile, prove=False).data == out.read_bytes()
+    assert tp.plan(source, tile=tile, prove=False).data == out.read_bytes()
 
 
 @pytest.mark.parametrize(

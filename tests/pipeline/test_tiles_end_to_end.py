@@ -10,7 +10,9 @@ from tests.models.small import wide
 from tests.transforms.plans import dialect_plan
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
+from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.support.errors import ModelError, UsageError
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.transforms.tile.tile import band
 
 
@@ -24,7 +26,8 @@ def tiled(data: bytes, **permission) -> api.PlanResult:
 @pytest.mark.slow
 def test_a_tiled_model_is_proved(cnn, dialect):
     plain = api.plan(cnn).report
-    result = tiled(cnn, dialect=dialect, new_kinds=None, overhead=1.2)
+    few = SearchBudget(search_work=3_000, beam_steps=1)
+    result = tiled(cnn, dialect=dialect, new_kinds=None, overhead=1.2, search_budget=few)
     report = result.report
     assert report.verified and all(c.status == "equal" for c in report.checks)
     assert report.after.arena.arena <= plain.after.arena.arena
@@ -52,7 +55,8 @@ def test_vww_fits_in_less_on_the_firmware_as_it_is():
 def test_the_dialect_is_understood_by_every_command(tmp_path):
     """Planned by hand-chosen bands; then inspected, measured and compared as a file."""
     data = wide()
-    plan = dialect_plan(data, [band(0, 3, 3, border="waste")])
+    quick = MemoryOptions(effort=0.02)
+    plan = dialect_plan(data, [band(0, 3, 3, border="waste")], quick)
     model = read_model(plan.data, dialect=True)
     assert any(t.is_view for t in model.tensors())
     path = tmp_path / "dialect.tflite"

@@ -246,8 +246,8 @@ def test_lean_firmware_is_offered_with_the_arena_that_it_has() -> None:
     assert not any("lean" in n for n in told(plain, "esp32s3"))
 
 
-def test_a_float_input_that_is_quantized_at_once_would_take_a_quarter() -> None:
-    """And a model that is made so takes that."""
+def test_what_integers_at_the_ends_would_take_is_what_they_take() -> None:
+    """A model that is made so needs the arena that the advice says."""
 
     def network(ends: str) -> bytes:
         net = Net()
@@ -262,11 +262,9 @@ def test_a_float_input_that_is_quantized_at_once_would_take_a_quarter() -> None:
         graph.outputs(z)
         return net.finish()
 
-    (note,) = [n for n in told(network("float32")) if "only QUANTIZE" in n]
-    assert "float32" in note and "int8" in note
-    smaller = api.inspect(network("int8"), search_for(TARGETS[0]))
-    assert numbers(note) == [smaller.limits.inputs] == [256]
-    assert not any("only QUANTIZE" in n for n in told(network("int8")))
+    (note,) = [n for n in told(network("float32")) if n.startswith("--io int8")]
+    assert numbers(note) == [planned(network("int8"), TARGETS[0]).after.arena.arena]
+    assert not any(n.startswith("--io") for n in told(network("int8")))
 
 
 # --- the parts ------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from tflm_planner.report.front_text import front_rows, shown_points
 from tflm_planner.report.html import to_html
 from tflm_planner.report.json_document import to_json
 from tflm_planner.report.text import render_report
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.options import Tiling, TilingResult, pareto_fronts, slower_front
 from tflm_planner.transforms.tile.tile import TiledRegion
 
@@ -82,7 +83,8 @@ def test_without_tiles_the_plan_is_what_was_chosen() -> None:
 
 
 def test_a_search_fills_it_in() -> None:
-    tiles = api.TilePermission(new_kinds=None, workers=1)
+    few = SearchBudget(search_work=1_500, beam_steps=1)
+    tiles = api.TilePermission(new_kinds=None, workers=1, search_budget=few)
     search = api.MemoryOptions()
     report = api.plan(CNN.read_bytes(), None, api.PlanOptions(search, tiles, verify=None)).report
     assert report.front is not None

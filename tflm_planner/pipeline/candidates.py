@@ -295,8 +295,9 @@ def _pareto_front(
 def _describe(tiling: Tiling) -> str:
     """A tiling as a report says which one it was."""
     regions = ", ".join(map(_describe_region, tiling.regions))
-    spelled = "" if tiling.respell is None else " spelled otherwise"
-    return f"{tiling.bytes:,} B of {tiling.objective} by operators{spelled} {regions}".rstrip()
+    ways = [f"operators {regions}"] if regions else []
+    ways += [] if tiling.respell is None else ["operators spelled otherwise"]
+    return f"{tiling.bytes:,} B of {tiling.objective} by {' and '.join(ways)}"
 
 
 def _describe_region(region: TiledRegion | LoopedRegion) -> str:

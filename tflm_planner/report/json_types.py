@@ -124,7 +124,7 @@ class Block(Document):
         Literal["input", "output", "activation", "scratch"], says("What the buffer holds.")
     ]
     size: Annotated[Count, says("Bytes.")]
-    offset: Annotated[Count, says("Bytes from the start of the head.")]
+    offset: Annotated[int, says("Bytes from the start of the head; negative in a broken plan.")]
     start: Annotated[Count, says("First place in `steps` at which it is live (a count, from 0).")]
     end: Annotated[Count, says("Place in `steps` after the last at which it is live (a count).")]
 

@@ -63,7 +63,7 @@ def _result(op: Op, known: Mapping[Tensor, Values]) -> Values | None:
     if dtype is None or result.is_variable or result.elements > _MOST_ELEMENTS:
         return None
     if op.kind in _OF_SHAPES:
-        operand = op.inputs[0]
+        operand = op.inputs[0] if op.inputs else None
         if operand is None or operand.shape is None:
             return None
         operands = [np.array(operand.shape, np.int64)]
