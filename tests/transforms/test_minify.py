@@ -49,7 +49,7 @@ def two_heads() -> bytes:
 
 def planned(data: bytes, strip: Stripping, target: str = "x86-64/reference") -> api.PlanResult:
     on = api.kernels_of(api.load_target(target))
-    search = MemoryOptions(time_limit=5, strip=strip, kernels=on)
+    search = MemoryOptions(strip=strip, kernels=on, effort=0.05)
     return api.plan(data, None, api.PlanOptions(search, verify=api.VerifyOptions(inputs=3)))
 
 
