@@ -50,7 +50,6 @@ NEVER = 1 << 40
 
 OFF: dict[str, dict[str, Any]] = {
     "branches": {"no branches": 0},
-    "lower_caps": {"none": 0},
     "patch_stages": {"no patch stages": 0},
     "unbound_retries": {"no retries": 0},
     "backward_part_counts": {"no backward tiles": ()},

@@ -91,9 +91,6 @@ class SearchBudget:
     Halved: nothing on I and K."""
     head_caps: int = 48
     """Caps on the head that are looked at in one round, about. Halved: nothing on I and K."""
-    lower_caps: int = 4
-    """Lower caps looked at beside the best segmentation. 0: mobilenet_v2_030_80 own +0.27 %,
-    nothing on I, K, V, P and D, in the same seconds."""
     segmentations_at_once: int = 2
     """Segmentations that are offered together, so that two processes have work. 1 or 4: nothing on
     I."""

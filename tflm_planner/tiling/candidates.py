@@ -97,12 +97,6 @@ class PromisingSegmentations:
         for cap in self._caps:
             if cap + self._models.untiled_tail < known:
                 solved += self._segmenter.best(cap)
-        for _ in range(self._budget.lower_caps):
-            best = min(solved, key=self._rank, default=None)
-            lower = [] if best is None else self._segmenter.best(best.head - 1)
-            solved += lower
-            if not lower or best is None or self._rank(lower[0]) >= self._rank(best):
-                break
         for cap, banned in self._branches:
             others = self._segmenter.best_without(cap, banned)
             self._banned_for |= {s.keys: banned for s in others if s.keys not in self._banned_for}

@@ -140,6 +140,7 @@ def _converted(side: Side, outer: Tensor, inner: Tensor) -> ConvertedEnd:
     inside, outside = single_scale(inner), single_scale(outer)
     assert inside is not None
     scale, zero = inside
-    of_floats = outer.type_name == "float32" or outside is None
-    shift = None if of_floats else zero - outside[1]
+    if outer.type_name == "float32":
+        outside = None
+    shift = None if outside is None else zero - outside[1]
     return ConvertedEnd(side, outer.name, inner.type_name, outer.type_name, scale, zero, shift)
