@@ -1,6 +1,6 @@
 """Small models made the way people make them: planned and proved, or refused for a reason.
 
-Every third network, in one of the seven types, which take turns, so that it ends within three
+Every fifth network, in one of the seven types, which take turns, so that it ends within two
 minutes; `python -m tests.corpus` does them all.
 """
 
@@ -24,7 +24,7 @@ pytestmark = [
     ),
 ]
 
-CASES = [(n, TYPES[at % len(TYPES)]) for at, n in enumerate(NETWORKS) if at % 3 == 0]
+CASES = [(n, TYPES[at % len(TYPES)]) for at, n in enumerate(NETWORKS) if at % 5 == 0]
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +34,7 @@ def workshop() -> Iterator[Workshop]:
 
 
 def test_the_corpus_is_large_and_of_every_type() -> None:
-    assert len(CASES) >= 30
+    assert len(CASES) >= 18
     assert {kind for _, kind in CASES} == set(TYPES)
 
 
