@@ -8,11 +8,11 @@ import pytest
 from tests.conftest import needs_tflm
 from tests.models.build import Graph, Net
 from tests.transforms.tiled import same_bits
+from tflm_planner.model.check import check
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
 from tflm_planner.support.errors import ModelError
-from tflm_planner.transforms.base import run
-from tflm_planner.transforms.drop_conversions import DropConversions
+from tflm_planner.transforms.drop_conversions import drop_conversions
 from tflm_planner.verification import Options, verify
 
 SHAPE = (1, 5, 7, 3)
@@ -73,7 +73,8 @@ def _relu(graph: Graph, x: int, dtype: str, fields: dict[str, float]) -> int:
 
 def dropped(data: bytes) -> tuple[bytes, list[str]]:
     model = read_model(data)
-    notes = run(model, DropConversions())
+    notes = [str(end) for end in drop_conversions(model)]
+    check(model)
     return write_model(model), notes
 
 

@@ -73,15 +73,6 @@ def drop_conversions(model: Model) -> list[ConvertedEnd]:
     return converted
 
 
-@dataclass(frozen=True)
-class DropConversions:
-    """`drop_conversions` as a pass, with a note for each input and output that it changes."""
-
-    def apply(self, model: Model) -> list[str]:
-        """See the class."""
-        return [str(end) for end in drop_conversions(model)]
-
-
 def inner_input(graph: Graph, tensor: Tensor) -> Tensor | None:
     """The integers that a network makes of an input before anything else; None where it reads
     the input itself too, where it makes several kinds, or where the types are the same."""
