@@ -125,6 +125,8 @@ SLICED = "StridedSliceOptions"
          7),
         ("STRIDED_SLICE", [[5, 6, 7], [0], [2], [1]], (1, 2), (SLICED, {**MASKS, "newAxisMask": 1}),
          None),
+        ("STRIDED_SLICE", [[5, 6, 7], [2], [3], [1]], (),
+         (SLICED, {**MASKS, "shrinkAxisMask": 1, "beginMask": 1}), 5),
         ("SLICE", [[5, 6, 7], [1], [-1]], (2,), ("SliceOptions", {}), [6, 7]),
         ("GATHER", [[5, 6, 7], [2, 0]], (2,), ("GatherOptions", {"axis": 0}), [7, 5]),
         ("GATHER", [[5, 6, 7], [3]], (1,), ("GatherOptions", {"axis": 0}), None),

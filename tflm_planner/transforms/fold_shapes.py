@@ -109,6 +109,8 @@ def _strided_slice(op: Op, operands: Sequence[Values]) -> Values | None:
         return None
     begin, end, step = (int(v[0]) for v in limits)
     if options.shrinkAxisMask & 1:
+        if options.beginMask & 1:
+            return values[0] if step > 0 and values.size else None
         return values[begin] if -values.size <= begin < values.size else None
     if step == 0:
         return None
