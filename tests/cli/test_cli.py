@@ -6,17 +6,22 @@ import json
 import os
 import resource
 import stat
+import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from tests.command import Run
-from tests.conftest import CNN
-from tests.fuzz.shell import call
+from tests.fuzz.shell import COMMAND, call
 from tests.models.handmade import MODELS
+from tests.models.small import narrow_rows
 from tests.transforms.row_loops import chain
+from tflm_planner.cli import choices
 from tflm_planner.cli.plan import PlanArguments
+from tflm_planner.pipeline.options import ALLOCATORS, ENDS, ORDERS
+from tflm_planner.tiling.search import OBJECTIVES
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc and /dev")
 
@@ -25,13 +30,23 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc and /dev"
 def model(tmp_path: Path) -> Path:
     """A small model in a folder of its own."""
     path = tmp_path / "in.tflite"
-    path.write_bytes(CNN.read_bytes())
+    path.write_bytes(narrow_rows())
     return path
+
+
+PLAIN = ("--search", "none")
+"""Order and plan alone: tiles are not what these tests are about."""
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]):
-    return lambda *arguments: Run(list(arguments), capsys)
+    """The command in this process; plans without tiles."""
+
+    def run(*arguments: object) -> Run:
+        plain = () if arguments[0] in ("verify", "inspect") else PLAIN
+        return Run([*arguments, *plain], capsys)
+
+    return run
 
 
 def files(folder: Path) -> set[str]:
@@ -43,7 +58,7 @@ def files(folder: Path) -> set[str]:
 
 def test_a_model_is_planned_proved_and_written(model: Path, tmp_path: Path) -> None:
     """The real process, with the runtimes."""
-    done = call([str(model), str(tmp_path / "out.tflite"), "--inputs", "2"])
+    done = call([str(model), str(tmp_path / "out.tflite"), "--inputs", "2", *PLAIN])
     assert done.returncode == 0, done.stderr
     assert files(tmp_path) == {"in.tflite", "out.tflite"}
     done = call(["verify", str(model), str(tmp_path / "out.tflite"), "--inputs", "2", "--json"])
@@ -204,10 +219,10 @@ def test_a_full_disk(model: Path, tmp_path: Path, options: list[str]) -> None:
     """No file may grow beyond 400 bytes: the output, and what the runtimes read, do not fit."""
     out = tmp_path / "out.tflite"
     out.write_bytes(b"precious")
-    warm = call([str(model), str(tmp_path / "warm.tflite"), "--no-verify"])
+    warm = call([str(model), str(tmp_path / "warm.tflite"), "--no-verify", *PLAIN])
     assert warm.returncode == 0  # compiled code is cached now, and not written again
     (tmp_path / "warm.tflite").unlink()
-    done = call([str(model), str(out), "--force", *options], before=_no_room)
+    done = call([str(model), str(out), "--force", *options, *PLAIN], before=_no_room)
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith("tflm-plan: error: cannot write ")
@@ -300,9 +315,7 @@ def test_stream_input_refuses(run, model: Path, tmp_path: Path) -> None:
     front, back = tmp_path / "front.tflite", tmp_path / "back.tflite"
     assert "different files" in run("stream-input", model, front, front).refused(2)
     assert "cannot end" in run("stream-input", model, front, back, "--end", 99).refused(2)
-    assert "below 1" in run("stream-input", model, front, back, "--latency-overhead", 0.5).refused(
-        2
-    )
+    assert "below 1" in run("stream-input", model, front, back, "--max-slowdown", 0.5).refused(2)
     model.write_bytes(MODELS["unused_input"].make())
     assert "inputs" in run("stream-input", model, front, back).refused(5)
     assert files(tmp_path) == {"in.tflite"}
@@ -314,9 +327,9 @@ def test_stream_input_refuses(run, model: Path, tmp_path: Path) -> None:
 def test_every_option_of_plan_reaches_its_place(tmp_path: Path) -> None:
     given = PlanArguments(
         Path("in"), tmp_path / "out", budget="1K", target="cortex-m7/cmsis-nn", tflm="2025-06",
-        lean=True, order="rpo", allocator="greedy", time_limit=3.0, seed=4, no_overlap=True,
-        dilate=True, strip=True, tile=True, overhead=1.2, ops="+pad,SLICE", search="motes",
-        objective="head", workers=3, inputs=5, force=True,
+        firmware="lean", order="rpo", allocator="greedy", time_limit=3.0, seed=4, no_overlap=True,
+        strip=True, max_slowdown=1.2, ops="+pad,SLICE", search="motes", objective="head",
+        workers=3, inputs=5, force=True,
     )  # fmt: skip
     options = given.options()
     search, tiles = options.search, options.tiles
@@ -327,18 +340,55 @@ def test_every_option_of_plan_reaches_its_place(tmp_path: Path) -> None:
     assert (search.order, search.allocator, search.time_limit, search.seed) == (
         "rpo", "greedy", 3.0, 4,
     )  # fmt: skip
-    assert not search.overlap and search.dilate and search.strip == "unread by TFLM"
+    assert not search.overlap and search.strip == "unread by TFLM"
     assert tiles is not None and tiles.dialect
     assert (tiles.overhead, tiles.method, tiles.objective, tiles.workers) == (
         1.2, "motes", "head", 3,
     )  # fmt: skip
     assert tiles.new_kinds == {"PAD", "SLICE"}
     assert tiles.tiles
-    respelled = PlanArguments(Path("in"), Path("out"), respell=True, overhead=1.01).options().tiles
+    plain = PlanArguments(Path("in")).options()
+    assert plain.tiles is not None and plain.tiles.new_kinds == frozenset()
+    assert (plain.tiles.overhead, plain.search.strip, plain.ends) == (1.1, "nothing", "keep")
+    more = PlanArguments(Path("in"), firmware="more-ops").options().tiles
+    assert more is not None and more.new_kinds is None
+    respelled = PlanArguments(Path("in"), search="spellings", max_slowdown=1.01).options().tiles
     assert respelled is not None and not respelled.tiles and respelled.overhead == 1.01
-    portable = PlanArguments(Path("in"), Path("out"), strip=True, portable=True).options()
-    assert portable.search.strip == "unread" and portable.tiles is None
-    assert PlanArguments(Path("in"), Path("out")).options().search.strip == "nothing"
+    bare = PlanArguments(Path("in"), search="none", strip=True, portable=True).options()
+    assert bare.search.strip == "unread" and bare.tiles is None
+
+
+def test_the_words_of_help_are_those_that_are_known() -> None:
+    """`choices` has them once more, so that help loads nothing heavy."""
+    assert set(get_args(choices.Order)) == set(ORDERS)
+    assert set(get_args(choices.Allocator)) == set(ALLOCATORS)
+    assert get_args(choices.Ends) == ENDS
+    assert get_args(choices.Objective) == OBJECTIVES
+
+
+def test_the_output_is_named_after_the_input(run, model: Path, tmp_path: Path) -> None:
+    assert run(model, "--no-verify", "-q").code == 0
+    assert files(tmp_path) == {"in.tflite", "in.planned.tflite"}
+    assert "exists" in run(model, "--no-verify", "-q").refused(2)
+    assert run(model, "--no-verify", "-q", "--force").code == 0
+
+
+def test_a_model_through_a_pipe(model: Path, tmp_path: Path) -> None:
+    """From stdin to stdout: the report is on stderr then."""
+    options = ["--no-verify", *PLAIN]
+    done = subprocess.run(
+        [*COMMAND, "-", "-", *options], input=model.read_bytes(), capture_output=True, check=True
+    )
+    assert files(tmp_path) == {"in.tflite"}
+    assert call([str(model), str(tmp_path / "out"), "-q", *options]).returncode == 0
+    assert done.stdout == (tmp_path / "out").read_bytes()
+    assert b"kTensorArenaSize" in done.stderr
+    refused = subprocess.run([*COMMAND, "-"], input=b"", capture_output=True, check=False)
+    assert refused.returncode == 2 and b"say where to write" in refused.stderr
+    both = subprocess.run(
+        [*COMMAND, "-", "-", "--json"], input=b"", capture_output=True, check=False
+    )
+    assert both.returncode == 2 and b"--report FILE.json" in both.stderr
 
 
 def test_strip_writes_a_smaller_file(run, model: Path, tmp_path: Path) -> None:

@@ -12,25 +12,25 @@ from tflm_planner.cli.app import app
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.units import parse_size
 
+PLAIN, BY_HAND = ["--search", "none"], ["--split", "0-1:rows=2"]
 IDLE = [
-    ("plan", ["--ops", "all"], "--tile"),
-    ("plan", ["--latency-overhead", "1.1"], "--tile"),  # with the value that it has anyway
-    ("plan", ["--search", "motes"], "--tile"),
-    ("plan", ["--objective", "head"], "--tile"),
-    ("plan", ["--workers", "1"], "--tile"),
-    ("plan", ["--profile", "none.db"], "--tile"),
-    ("plan", ["--portable"], "--strip"),
+    ("plan", [*PLAIN, "--ops", "PAD"], "--search none"),
+    ("plan", [*PLAIN, "--firmware", "more-ops"], "--search none"),
+    ("plan", [*PLAIN, "--max-slowdown", "1.1"], "--search none"),  # the value that it has anyway
+    ("plan", [*PLAIN, "--objective", "head"], "--search"),
+    ("plan", ["--search", "spellings", "--workers", "1"], "--search"),
+    ("plan", [*PLAIN, "--profile", "none.db"], "--search none"),
+    ("plan", [*PLAIN, "--portable"], "--search none"),
+    ("plan", ["--firmware", "more-ops", "--ops", "PAD"], "allows all"),
     ("plan", ["--allow-inexact"], "--split"),
     ("plan", ["--inputs", "3", "--no-verify"], "--no-verify"),
-    ("plan", ["--tile", "--split", "0-1:rows=2"], "--split"),
-    ("plan", ["--split", "0-1:rows=2", "--latency-overhead", "1.2"], "--tile"),
-    ("plan", ["--tile", "--respell"], "--tile does it too"),
-    ("plan", ["--dilate", "--target", "x86-64/reference"], "CMSIS-NN"),
-    ("plan", ["--dilate", "--target", "esp32s3"], "CMSIS-NN"),
-    ("plan", ["--dilate", "--no-overlap"], "overlaps allowed"),
-    ("stream-input", ["--ops", "all"], "--tile"),
-    ("stream-input", ["--portable"], "--tile"),
-    ("stream-input", ["--workers", "1"], "--tile"),
+    ("plan", [*BY_HAND, "--search", "motes"], "--split"),
+    ("plan", [*BY_HAND, "--max-slowdown", "1.2"], "by hand"),
+    ("stream-input", [*PLAIN, "--ops", "PAD"], "--search none"),
+    ("stream-input", [*PLAIN, "--portable"], "--search none"),
+    ("stream-input", [*PLAIN, "--workers", "1"], "--search none"),
+    ("stream-input", [*PLAIN, "--firmware", "more-ops"], "--search none"),
+    ("stream-input", ["--firmware", "more-ops", "--ops", "PAD"], "allows all"),
     ("stream-input", ["--inputs", "3", "--no-verify"], "--no-verify"),
     ("inspect", ["--text", "--target", "esp32s3"], "everywhere"),
     ("inspect", ["--axes", "--target", "esp32s3"], "everywhere"),
@@ -46,15 +46,15 @@ CONTRARY = [
     ("verify", ["-q", "--json"]),
 ]
 WRONG = [
-    (["--tile", "--ops", "SLICES"], "did you mean SLICE"),
-    (["--tile", "--ops", "all,PAD"], "no operator ALL"),
-    (["--tile", "--ops", ","], "names no operator"),
-    (["--tile", "--search", "fast"], "regions, motes"),
-    (["--tile", "--objective", "tail"], "arena, head"),
+    (["--ops", "SLICES"], "did you mean SLICE"),
+    (["--ops", "all"], "--firmware more-ops"),
+    (["--ops", "all,PAD"], "no operator ALL"),
+    (["--ops", ","], "names no operator"),
     (["--budget", "0"], "no memory"),
     (["--budget", "1.5"], "no memory"),
     (["--budget", "9" * 400 + "K"], "no memory"),
     (["--budget", "plenty"], "not understood"),
+    (["--max-slowdown", "0.9"], "below 1"),
     (["--report", "a.pdf"], ".html"),
     (["--report", "a.json", "--report", "a.json"], "named twice"),
 ]
@@ -118,10 +118,10 @@ def test_a_file_may_be_called_like_a_verb_almost(model: Path, capsys) -> None:
 
 def test_what_does_something_is_taken(model: Path, capsys) -> None:
     fine = [
-        ["--tile", "--ops", "+pad,SLICE", "--latency-overhead", "1.2", "--workers", "1"],
-        ["--strip", "--portable"],
-        ["--budget", "0.3M"],
-        ["--verbose", "--json"],
+        ["--ops", "+pad,SLICE", "--max-slowdown", "1.2", "--workers", "1"],
+        [*PLAIN, "--strip", "--portable"],
+        [*PLAIN, "--budget", "0.3M"],
+        [*PLAIN, "--verbose", "--json"],
     ]
     for options in fine:
         done = Run([model, model.parent / "out", "--force", "--no-verify", *options], capsys)

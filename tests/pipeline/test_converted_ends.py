@@ -71,9 +71,8 @@ def test_what_is_pasted_knows_the_scales(tmp_path: Path) -> None:
 
 
 @needs_tflm
-def test_advice_gives_the_figure_that_it_reaches() -> None:
+def test_the_ladder_gives_the_figure_that_it_reaches() -> None:
     data = type_chain("float32", "int8", "int8", "float32")
     report = planned(data, tiles=api.TilePermission(workers=1)).report
-    (note,) = [n for n in report.notes if n.startswith("--io int8")]
-    reached = planned(data, ends="int8").report.after.arena.arena
-    assert f"{reached:,} B of arena" in note
+    (rung,) = [rung for rung in report.ladder if rung.kind == "int8 ends"]
+    assert rung.arena == planned(data, ends="int8").report.after.arena.arena

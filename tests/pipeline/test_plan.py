@@ -80,18 +80,6 @@ def test_resnet8_loses_a_third_of_its_head():
 
 
 @needs_tflm
-@needs_shared
-@pytest.mark.slow
-def test_dilated_1x1_convolutions_overlap_on_cmsis_nn():
-    path = SHARED / "models" / "vww_96_int8.tflite"
-    plain = api.plan(path).report
-    search = api.MemoryOptions(dilate=True)
-    dilated = api.plan(path, options=api.PlanOptions(search)).report
-    assert dilated.after.head < 0.7 * plain.after.head and dilated.verified
-    assert any("dilation" in note for note in dilated.notes)
-
-
-@needs_tflm
 @pytest.mark.parametrize("name", [n for n in RUNNABLE if n != "dynamic_range"])
 @pytest.mark.mostly_slow(fast=4)
 def test_corners_are_planned_and_proved(name):

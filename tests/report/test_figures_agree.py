@@ -24,14 +24,14 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.advice import advice
 from tflm_planner.pipeline.inspection import inspect_model
-from tflm_planner.report.document import HeadLimits, MapBlock, MapStep, MemoryMap, Report
+from tflm_planner.report.document import HeadLimits, MapBlock, MapStep, MemoryMap, Report, Rung
+from tflm_planner.report.fit_text import next_line, verdict_line
 from tflm_planner.report.html import to_html
 from tflm_planner.report.inspection_text import render_inspection
 from tflm_planner.report.json_document import to_json
 from tflm_planner.report.peak import covered, parts_of, peak_parts
 from tflm_planner.report.text import limit_sentence, render_report
 from tflm_planner.support.errors import ModelError
-from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.options import METHODS
 
@@ -177,8 +177,7 @@ def test_the_input_is_a_floor_for_everything() -> None:
 
 def told(data: bytes, target: str = TARGETS[0]) -> list[str]:
     on = api.kernels_of(api.load_target(target))
-    model = read_model(data)
-    return advice(inspect_model(model, on), model, on)
+    return advice(inspect_model(read_model(data), on))
 
 
 def numbers(text: str) -> list[int]:
@@ -210,6 +209,14 @@ def test_the_input_is_said_to_be_a_floor_where_it_is_large() -> None:
     assert not any("only a smaller input" in note for note in notes)
 
 
+# --- the ladder -----------------------------------------------------------------------------------
+
+
+def rungs(data: bytes, target: str = TARGETS[0], **more: object) -> dict[str, Rung]:
+    options = api.PlanOptions(search_for(target), verify=None, **more)  # type: ignore[arg-type]
+    return {rung.kind: rung for rung in api.plan(data, None, options).report.ladder}
+
+
 @pytest.mark.slow
 def test_stream_input_is_offered_where_it_works() -> None:
     """Every model for which it is offered can be split, and is not one where it cannot."""
@@ -218,13 +225,8 @@ def test_stream_input_is_offered_where_it_works() -> None:
     wide = {"wide": chain((1, 1, 1), (3, 1, 2), size=64)}
     for name in [*names, "wide"]:
         data = {**models(), **wide}[name]
-        on = api.kernels_of(api.load_target(TARGETS[0]))
-        model = read_model(data)
-        found = inspect_model(model, on)
-        large = replace(found, limits=replace(found.limits, inputs=found.arena.head))
-        said = any("stream-input" in note for note in advice(large, model, on))
         options = api.StreamOptions(search_for(TARGETS[0]))
-        if said:
+        if "rows streamed" in rungs(data):
             assert api.stream_input(data, None, options).pair.sram > 0
             offered += 1
         else:
@@ -237,17 +239,17 @@ def test_stream_input_is_offered_where_it_works() -> None:
 def test_lean_firmware_is_offered_with_the_arena_that_it_has() -> None:
     """The plan of the model with its pool takes no more than was said."""
     data = chain((1, 1, 64), (1, 1, 64), (1, 1, 64), size=2)
-    plain = api.plan(data, None, api.PlanOptions(search_for(TARGETS[0]), verify=None)).data
-    (note,) = [n for n in told(plain) if "lean" in n]
-    (said,) = numbers(note)
-    assert said < arena_of(read_model(plain), api.load_target(TARGETS[0])).arena
+    found = rungs(data)
+    rung = found["lean"]
+    assert rung.arena is not None and rung.at_most and "--firmware lean" in rung.command
+    assert rung.arena < (found["plan"].arena or 0)
     report = planned(data, f"{TARGETS[0]}+lean")
-    assert report.after.arena.arena <= said
-    assert not any("lean" in n for n in told(plain, "esp32s3"))
+    assert report.after.arena.arena <= rung.arena
+    assert "lean" not in rungs(data, "esp32s3")
 
 
 def test_what_integers_at_the_ends_would_take_is_what_they_take() -> None:
-    """A model that is made so needs the arena that the advice says."""
+    """A model that is made so needs the arena that the ladder says."""
 
     def network(ends: str) -> bytes:
         net = Net()
@@ -262,9 +264,29 @@ def test_what_integers_at_the_ends_would_take_is_what_they_take() -> None:
         graph.outputs(z)
         return net.finish()
 
-    (note,) = [n for n in told(network("float32")) if n.startswith("--io int8")]
-    assert numbers(note) == [planned(network("int8"), TARGETS[0]).after.arena.arena]
-    assert not any(n.startswith("--io") for n in told(network("int8")))
+    rung = rungs(network("float32"))["int8 ends"]
+    assert rung.arena == planned(network("int8"), TARGETS[0]).after.arena.arena
+    assert "--io int8" in rung.command
+    assert "int8 ends" not in rungs(network("int8"))
+
+
+def test_what_does_not_fit_is_searched_until_something_does() -> None:
+    """Of a budget that lean firmware alone keeps, the rungs up to it are tried; the first line
+    says that it does not fit, and the command says what does."""
+    data = chain((1, 1, 64), (1, 1, 64), (1, 1, 64), size=2)
+    lean = rungs(data)["lean"].arena
+    assert lean is not None
+    report = api.plan(
+        data, None, api.PlanOptions(search_for(TARGETS[0]), budget=lean, verify=None)
+    ).report
+    found = {rung.kind: rung for rung in report.ladder}
+    assert found["more operators"].arena is not None
+    assert (found["lean"].arena or 0) <= lean and not found["lean"].at_most
+    assert not report.fits and verdict_line(report).startswith("DOES NOT FIT in ")
+    assert next_line(report) == f"{found['lean'].command}   # {found['lean'].arena:,} B: fits"
+    fitting = api.plan(data, None, api.PlanOptions(search_for(TARGETS[0]), budget=10**6)).report
+    assert fitting.fits and verdict_line(fitting).startswith("FITS in 1,000,000 B: arena ")
+    assert next_line(fitting) is None
 
 
 # --- the parts ------------------------------------------------------------------------------------

@@ -100,7 +100,14 @@ def test_verdicts_and_arenas_follow_their_schemas(report: Report) -> None:
     scratch = (ScratchUse("conv", 64, 128),)
     arena = replace(report.after.arena, scratch=scratch, tail_parts={"tensors": 96})
     for name, document in (
-        ("verification", verdict_to_json(Verdict(report.checks))),
+        (
+            "verification",
+            verdict_to_json(
+                Verdict(report.checks),
+                (report.before.arena, report.after.arena),
+                load_target(report.target),
+            ),
+        ),
         ("arena", arena_to_json(arena, target)),
         ("inspection", inspection_to_json(report.after.map, report.limits, report.notes)),
     ):

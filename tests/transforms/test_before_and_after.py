@@ -17,7 +17,6 @@ from tflm_planner.memory.order import best_order
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
-from tflm_planner.ops.window import window_of
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
@@ -25,7 +24,6 @@ from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
 from tflm_planner.transforms.base import Pass, run
 from tflm_planner.transforms.collapse_axes import collapse_transpose_axes
 from tflm_planner.transforms.dialect import Crop, Dialect
-from tflm_planner.transforms.dilate import Dilate
 from tflm_planner.transforms.fold_transpose import fold_transposes
 from tflm_planner.transforms.minify import Minify
 from tflm_planner.transforms.normalize import Normalize
@@ -108,20 +106,6 @@ def collapse_axes() -> tuple[str, str]:
     before = to_text(model)
     collapse_transpose_axes(model)
     return before, to_text(model)
-
-
-@example
-def dilate() -> tuple[str, str]:
-    """Windows of one pixel are dilated: nothing but the two options changes."""
-    model = one_by_one(2, 4)
-    (op,) = model.main.ops
-    shown: list[str] = []
-    for passes in ((), (Dilate([op]),)):
-        run(model, *passes)
-        window = window_of(op)
-        assert window is not None
-        shown.append(f"{to_text(model)}  dilation {window.dilation}\n")
-    return shown[0], shown[1]
 
 
 @example

@@ -7,6 +7,7 @@ Exit codes: 0 done (and within budget), 1 internal, 2 usage, 3 over budget (best
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -32,6 +33,7 @@ from tflm_planner.cli.shared import (
     refuse_silence,
     show_progress,
     takes_fields_of,
+    width_of,
 )
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import ModelError, OutputsDifferError
@@ -40,17 +42,31 @@ from tflm_planner.support.version import __version__
 if TYPE_CHECKING:
     from tflm_planner.report.document import Report
 
+_HELP = """Makes TensorFlow Lite models fit microcontrollers: same bits, a fraction of the SRAM.
+
+`tflm-plan IN.tflite` plans a model: the verb `plan` may be left out, and
+`tflm-plan plan --help` lists its options."""
+_EXIT_CODES = (
+    "Exit codes: 0 done, 1 internal error, 2 wrong usage, 3 does not fit (the smallest was "
+    "written), 4 outputs differ (nothing written), 5 unsupported or damaged model, 6 no board, or "
+    "one that fails."
+)
+_EXAMPLES = """Examples:
+
+`tflm-plan person.tflite --target nano33ble` : does it fit, and what to paste
+
+`tflm-plan person.tflite small.tflite --budget 60K --firmware more-ops` : into 60 KiB, with a few
+more operators registered
+
+"""
+
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="markdown",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Makes TensorFlow Lite models fit microcontrollers: same bits, a fraction of the SRAM.\n\n"
-    "tflm-plan IN.tflite OUT.tflite plans a model; the verb 'plan' may be left out.",
-    epilog="Exit codes: 0 done, 1 internal error, 2 wrong usage, 3 over budget (best effort "
-    "written), 4 outputs differ (nothing written), 5 unsupported or damaged model, 6 no board, or "
-    "one that fails.",
+    help=_HELP,
+    epilog=_EXIT_CODES,
 )
 
 DEFAULT_VERB = "plan"
@@ -97,7 +113,7 @@ def top(
     """Options before any verb."""
 
 
-@app.command(DEFAULT_VERB, cls=Command)
+@app.command(DEFAULT_VERB, cls=Command, epilog=_EXAMPLES + _EXIT_CODES)
 @takes_fields_of(PlanArguments)
 def plan_command(arguments: PlanArguments) -> None:
     """Write a model that computes the same bits in less memory, proved before it is written."""
@@ -106,15 +122,19 @@ def plan_command(arguments: PlanArguments) -> None:
         from tflm_planner.report.render import RENDERERS
         from tflm_planner.support.files import write_file
 
-        reports = arguments.report or []
-        check_reports(reports, RENDERERS, (arguments.source, arguments.destination))
+        reports, output = arguments.report or [], arguments.output
+        check_reports(reports, RENDERERS, (arguments.source, output))
         options = arguments.options()
+        source = sys.stdin.buffer.read() if arguments.reads_stdin else arguments.source
+        destination = None if arguments.writes_stdout else output
         with show_progress(arguments.quiet, arguments.verbose) as report_progress:
-            result = api.plan(arguments.source, arguments.destination, options, report_progress)
+            result = api.plan(source, destination, options, report_progress)
         for path in reports:
             write_file(path, RENDERERS[path.suffix](result.report).encode("utf-8", "replace"))
-        _print_report(result.report, as_json=arguments.as_json, quiet=arguments.quiet)
-        if not result.report.within_budget:
+        if arguments.writes_stdout:
+            sys.stdout.buffer.write(result.data)
+        _print_report(result.report, arguments)
+        if not result.report.fits:
             raise typer.Exit(3)
 
 
@@ -158,6 +178,7 @@ def targets_command(as_json: AsJson = False) -> None:
 def verify_command(
     original: Annotated[Path, typer.Argument(metavar="A", help="The original model.")],
     result: Annotated[Path, typer.Argument(metavar="B", help="The model to compare with it.")],
+    target: TargetName = defaults.TARGET,
     seed: Seed = defaults.SEED,
     inputs: Inputs = defaults.INPUTS,
     allow_inexact: Annotated[
@@ -168,22 +189,24 @@ def verify_command(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Compare two models bit by bit on LiteRT's reference kernels and on real TFLM."""
+    """Compare two models bit by bit on LiteRT's reference kernels and on real TFLM, and the arenas
+    that they need on a target."""
     with exit_on_errors():
         from tflm_planner.pipeline import api
         from tflm_planner.report.json_document import verdict_to_json
-        from tflm_planner.report.text import check_sentence
+        from tflm_planner.report.verdict_text import render_verdict
 
         refuse_silence()
+        loaded = api.load_target(target)
         with show_progress(quiet, verbose) as report_progress:
             tolerance = api.Tolerance() if allow_inexact else None
             options = api.VerifyOptions(seed=seed, inputs=inputs, tolerance=tolerance)
             verdict = api.check_equal(original, result, options, report_progress)
+        arenas = api.arena(original, loaded), api.arena(result, loaded)
         if as_json:
-            print_json(verdict_to_json(verdict))
+            print_json(verdict_to_json(verdict, arenas, loaded))
         elif not quiet:
-            for check in verdict.checks:
-                typer.echo(f"{check.runtime}: {check_sentence(check)}")
+            typer.echo(render_verdict(verdict, arenas, loaded), nl=False)
         if verdict.differs:
             raise OutputsDifferError("the models compute different outputs")
         if not verdict.proved:
@@ -194,12 +217,20 @@ device.add_to(app)
 stream_input.add_to(app)
 
 
-def _print_report(report: Report, *, as_json: bool, quiet: bool) -> None:
-    if as_json:
+def _print_report(report: Report, arguments: PlanArguments) -> None:
+    """On stdout, or on stderr where the model goes there."""
+    if arguments.as_json:
         from tflm_planner.report.json_document import to_json
 
         print_json(to_json(report))
-    elif not quiet:
+    elif not arguments.quiet:
+        from tflm_planner.report.fit_text import is_good
         from tflm_planner.report.text import render_report
 
-        typer.echo(render_report(report, encoding=sys.stdout.encoding or "utf-8"))
+        stream = sys.stderr if arguments.writes_stdout else sys.stdout
+        text = render_report(report, width=width_of(stream), encoding=stream.encoding or "utf-8")
+        verdict, rest = text.split("\n", 1)
+        colour = {True: typer.colors.GREEN, False: typer.colors.RED, None: None}[is_good(report)]
+        if stream.isatty() and not os.environ.get("NO_COLOR"):
+            verdict = typer.style(verdict, fg=colour, bold=True)
+        typer.echo(f"{verdict}\n{rest}", nl=False, err=arguments.writes_stdout)

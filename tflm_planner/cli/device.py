@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from tflm_planner.cli.choices import Library
 from tflm_planner.cli.idle import Command
 from tflm_planner.cli.measure import measure_command
 from tflm_planner.cli.profile import profile_command
@@ -35,9 +36,9 @@ def export_command(
         str | None,
         typer.Option(help="What files and C++ identifiers begin with; the model's name if not."),
     ] = None,
-    lean: Annotated[
-        bool, typer.Option("--lean", help="For firmware with the lean library: target+lean.")
-    ] = False,
+    firmware: Annotated[
+        Library, typer.Option(help="Stock TFLM, or with the lean library (as target+lean).")
+    ] = "as-is",
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -53,7 +54,7 @@ def export_command(
         )
         from tflm_planner.tflm.targets import load_target
 
-        loaded = load_target(target, lean=lean)
+        loaded = load_target(target, lean=firmware == "lean")
         texts = export(read_file(source), name or source.stem, loaded)
         files = {folder / file: text.encode("utf-8", "replace") for file, text in texts.items()}
         make_folder(folder)

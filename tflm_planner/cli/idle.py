@@ -22,7 +22,14 @@ _context: ContextVar[Any] = ContextVar("context", default=None)
 
 
 class Command(typer.core.TyperCommand):
-    """A command that remembers what was given, and what was not, while it runs."""
+    """A command that remembers what was given, and what was not, while it runs. Its help shows
+    nothing behind flags, which take no value."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for parameter in self.params:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
 
     def invoke(self, ctx: Any) -> Any:
         """See the class."""
@@ -69,6 +76,25 @@ def was_given(option: str) -> bool:
             source = context.get_parameter_source(parameter.name)
             return source is not None and source.name == "COMMANDLINE"
     raise AssertionError(f"this command has no option {option}")
+
+
+def given_words(without: Collection[str]) -> tuple[str, ...]:
+    """The arguments and options of the running command as they were given, but for some options;
+    nothing outside of a command."""
+    context = _context.get()
+    if context is None:
+        return ()
+    words: list[str] = []
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name)
+        if source is None or source.name != "COMMANDLINE" or {*parameter.opts} & {*without}:
+            continue
+        value = context.params[parameter.name]
+        is_option = parameter.param_type_name == "option"
+        for one in value if isinstance(value, list | tuple) else (value,):
+            words += [parameter.opts[0]] * is_option
+            words += [] if getattr(parameter, "is_flag", False) else [str(one)]
+    return tuple(words)
 
 
 def suggest(word: str, known: Collection[str]) -> str:

@@ -22,6 +22,7 @@ from tflm_planner.cli.boards import (
     Runs,
     open_station,
 )
+from tflm_planner.cli.choices import Library
 from tflm_planner.cli.idle import Need, refuse_both, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
@@ -54,7 +55,9 @@ class MeasureArguments:
     target: BoardTarget = None
     runs: Runs = DEFAULT_RUNS
     seed: Seed = defaults.SEED
-    lean: Annotated[bool, typer.Option("--lean", help="With the firmware's lean library.")] = False
+    firmware: Annotated[
+        Library, typer.Option(help="The board's own allocation, or with its lean library.")
+    ] = "as-is"
     no_compare: Annotated[
         bool, typer.Option("--no-compare", help="Do not run TFLM here to compare outputs.")
     ] = False
@@ -91,7 +94,8 @@ class MeasureArguments:
 
         target = None if self.target is None else load_target(self.target)
         compare = not self.no_compare
-        return MeasureOptions(self.runs, self.seed, target, self.lean, compare, self._power())
+        lean = self.firmware == "lean"
+        return MeasureOptions(self.runs, self.seed, target, lean, compare, self._power())
 
     def _power(self) -> Power | None:
         """The power that was given, by a meter's record or as a figure."""

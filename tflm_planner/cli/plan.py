@@ -9,151 +9,254 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tflm_planner.cli.boards import add_profile
-from tflm_planner.cli.idle import Need, refuse_idle
-from tflm_planner.cli.shared import (
-    AsJson,
-    Inputs,
-    Quiet,
-    Seed,
-    TargetName,
-    Verbose,
-    parse_operator_kinds,
-    refuse_silence,
-)
+from tflm_planner.cli.choices import Allocator, Ends, Firmware, Objective, Order, Search
+from tflm_planner.cli.idle import Need, given_words, refuse_idle
+from tflm_planner.cli.shared import allowed_operators, refuse_silence
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 
 if TYPE_CHECKING:
     from tflm_planner.pipeline.api import MemoryOptions, PlanOptions, TilePermission
-    from tflm_planner.pipeline.options import Ends
     from tflm_planner.tflm.targets import Target
 
+STREAM = Path("-")
+"""Stdin for IN, stdout for OUT."""
+_PLANNED = ".planned.tflite"
+"""What the name of OUT ends in where none is given."""
 
-def _flag(name: str, words: str) -> Any:
-    return typer.Option(name, help=words)
+_FIT = "What it must fit"
+_CHANGE = "What it may change"
+_COST = "What it may cost"
+_BY_HAND = "Tiles and loops by hand"
+_REPORTS = "What is written and said"
+_ADVANCED = "Advanced"
 
 
-def _option(words: str, **more: Any) -> Any:
-    return typer.Option(help=words, **more)
-
-
-def _tiles(words: str, **more: Any) -> Any:
-    return typer.Option(help=f"With --tile: {words}", **more)
+def _option(panel: str, words: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=words, rich_help_panel=panel, **more)
 
 
 @dataclass(frozen=True)
 class PlanArguments:
     """The command line of `plan`, as it was given."""
 
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")]
-    destination: Annotated[Path, typer.Argument(metavar="OUT", help="The model to write.")]
-    # what for
-    budget: Annotated[
-        str | None, _option("Bytes the arena may take, e.g. 256K; exit code 3 if not.")
+    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model; - for stdin.")]
+    destination: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="OUT", help="What to write; IN.planned.tflite if not given; - for stdout."
+        ),
     ] = None
-    target: TargetName = defaults.TARGET
-    tflm: Annotated[
-        str | None, _option("A month or day of TFLM's sources, e.g. 2025-06: what it can do.")
-    ] = None
-    lean: Annotated[bool, _flag("--lean", "For firmware with the lean library: target+lean.")] = (
-        False
-    )
-    ends: Annotated[
+    target: Annotated[
         str,
-        typer.Option("--io", help="keep, or int8: inputs and outputs of the types inside."),
-    ] = "keep"
-    # how
-    order: Annotated[str, _option("Operator order: best, exact, beam, rpo or file.")] = "best"
-    allocator: Annotated[str, _option("Offsets: best, greedy, local, exact or cpsat.")] = "best"
-    time_limit: Annotated[
-        float | None,
-        _option("Seconds to search at most; proof on top. Else counted: same bytes everywhere."),
+        _option(
+            _FIT,
+            "Board, target or TOML file; tflm-plan targets lists them.",
+            "--target",
+            "-t",
+            metavar="BOARD",
+        ),
+    ] = defaults.TARGET
+    budget: Annotated[
+        str | None,
+        _option(
+            _FIT,
+            "Bytes the arena may take, e.g. 256K; a board's SRAM if not given. Of the plans that "
+            "fit the fastest is written, else the smallest, with exit code 3.",
+            metavar="BYTES",
+        ),
     ] = None
-    seed: Seed = defaults.SEED
-    no_overlap: Annotated[
-        bool, _flag("--no-overlap", "Share memory only as every kernel allows.")
-    ] = False
-    dilate: Annotated[
-        bool, _flag("--dilate", "Let 1x1 convolutions overlap on CMSIS-NN, slower.")
-    ] = False
-    strip: Annotated[
-        bool, _flag("--strip", "Drop from the file what TFLM does not read, for less flash.")
-    ] = False
-    portable: Annotated[
-        bool, _flag("--portable", "Only what every TFLite runtime runs (with --tile or --strip).")
-    ] = False
-    # tiles and loops
-    tile: Annotated[bool, _flag("--tile", "Also compute parts of the model in tiles.")] = False
-    respell: Annotated[
-        bool, _flag("--respell", "Also write 1x1 convolutions so that their results overlap.")
-    ] = False
-    overhead: Annotated[
+    firmware: Annotated[
+        Firmware,
+        _option(
+            _CHANGE,
+            "as-is: the firmware stays; more-ops: it may register more operators; lean: it may "
+            "take the lean library, and more operators.",
+            metavar="WHAT",
+        ),
+    ] = "as-is"
+    ops: Annotated[
+        str,
+        _option(
+            _CHANGE,
+            "Operators that the firmware may add, e.g. PAD,SLICE; no others.",
+            metavar="NAMES",
+        ),
+    ] = ""
+    ends: Annotated[
+        Ends,
+        _option(
+            _CHANGE,
+            "Types of inputs and outputs: keep, or int8: those inside the model, for the "
+            "application to convert.",
+            "--io",
+            metavar="TYPES",
+        ),
+    ] = "keep"
+    max_slowdown: Annotated[
         float,
-        typer.Option(
-            "--latency-overhead", help="With --tile or --respell: instructions allowed, x."
+        _option(
+            _COST,
+            "Instructions of the result, relative to the model; 1.0: what is free.",
+            metavar="RATIO",
         ),
     ] = defaults.SLOWDOWN
-    ops: Annotated[str, _tiles("operators the firmware may have to add, or 'all'.")] = ""
-    search: Annotated[str, _tiles("regions (best partition) or motes (its beam search).")] = (
-        "regions"
-    )
-    objective: Annotated[str, _tiles("lower the whole arena, or the head alone.")] = "arena"
-    workers: Annotated[int, _tiles("processes; the result is the same.", min=1)] = defaults.WORKERS
-    profile: Annotated[Path | None, _tiles("latencies of a board, from tflm-plan profile.")] = None
+    profile: Annotated[
+        Path | None, _option(_COST, "Latencies of a board, from tflm-plan profile.", metavar="FILE")
+    ] = None
     patch: Annotated[
-        str | None, _option("p,n or p,nb: p x p patches over the first n operators (or blocks).")
+        str | None,
+        _option(
+            _BY_HAND,
+            "p,n or p,nb: p x p patches over the first n operators (or blocks).",
+            metavar="P,N",
+        ),
     ] = None
     split: Annotated[
         list[str] | None,
-        _option("By hand, e.g. 2-7:rows=4,halo=merge or 3:sum=2; may be repeated."),
+        _option(
+            _BY_HAND, "E.g. 2-7:rows=4,halo=merge or 3:sum=2; may be repeated.", metavar="A-B:..."
+        ),
     ] = None
     loop: Annotated[
         list[str] | None,
-        _option("By hand, e.g. 2-4:rows=2,border=reverse: rows streamed; may be repeated."),
+        _option(
+            _BY_HAND,
+            "E.g. 2-4:rows=2,border=reverse: rows streamed; may be repeated.",
+            metavar="A-B:...",
+        ),
     ] = None
     allow_inexact: Annotated[
-        bool, _flag("--allow-inexact", "Let --split split sums: outputs may NOT be equal.")
+        bool,
+        _option(_BY_HAND, "Let --split split sums: outputs may NOT be equal.", "--allow-inexact"),
     ] = False
-    # what to say, and what to prove
+    force: Annotated[bool, _option(_REPORTS, "Replace OUT if it exists.", "--force")] = False
     report: Annotated[
         list[Path] | None,
-        _option("Also write a report: .json, .csv, .html or .svg; may be repeated."),
+        _option(
+            _REPORTS,
+            "Also write a report: .json, .csv, .html or .svg; may be repeated.",
+            metavar="FILE",
+        ),
     ] = None
-    inputs: Inputs = defaults.INPUTS
-    no_verify: Annotated[bool, _flag("--no-verify", "Write without proving equality.")] = False
-    force: Annotated[bool, _flag("--force", "Replace OUT if it exists.")] = False
-    as_json: AsJson = False
-    quiet: Quiet = False
-    verbose: Verbose = False
+    as_json: Annotated[bool, _option(_REPORTS, "Print one JSON document on stdout.", "--json")] = (
+        False
+    )
+    quiet: Annotated[bool, _option(_REPORTS, "Print errors only.", "--quiet", "-q")] = False
+    verbose: Annotated[bool, _option(_REPORTS, "Say what is being done.", "--verbose", "-v")] = (
+        False
+    )
+    strip: Annotated[
+        bool,
+        _option(_ADVANCED, "Drop from the file what TFLM does not read: less flash.", "--strip"),
+    ] = False
+    portable: Annotated[
+        bool, _option(_ADVANCED, "Write only what every TFLite runtime runs.", "--portable")
+    ] = False
+    tflm: Annotated[
+        str | None,
+        _option(
+            _ADVANCED,
+            "Month or day of the firmware's TFLM, e.g. 2025-06: what it can do.",
+            metavar="DATE",
+        ),
+    ] = None
+    search: Annotated[
+        Search,
+        _option(
+            _ADVANCED,
+            "What is tried beside order and plan. regions: tiles, loops and other spellings of "
+            "operators; motes: tiles by MOTES's beam search; spellings alone; none.",
+            metavar="WHAT",
+        ),
+    ] = "regions"
+    objective: Annotated[
+        Objective, _option(_ADVANCED, "Bytes to lower: arena or head.", metavar="WHAT")
+    ] = "arena"
+    order: Annotated[
+        Order, _option(_ADVANCED, "Of operators: best, exact, beam, rpo or file.", metavar="NAME")
+    ] = "best"
+    allocator: Annotated[
+        Allocator,
+        _option(_ADVANCED, "Of offsets: best, greedy, local, exact or cpsat.", metavar="NAME"),
+    ] = "best"
+    no_overlap: Annotated[
+        bool, _option(_ADVANCED, "Share memory only as every kernel allows.", "--no-overlap")
+    ] = False
+    time_limit: Annotated[
+        float | None,
+        _option(
+            _ADVANCED,
+            "Seconds to search at most; proof on top. Else counted: same bytes everywhere.",
+            metavar="SECONDS",
+        ),
+    ] = None
+    workers: Annotated[
+        int,
+        _option(_ADVANCED, "Processes of the search; the result is the same.", min=1, metavar="N"),
+    ] = defaults.WORKERS
+    seed: Annotated[int, _option(_ADVANCED, "Of all random choices.", min=0, metavar="N")] = (
+        defaults.SEED
+    )
+    inputs: Annotated[
+        int, _option(_ADVANCED, "Inputs to compare on each runtime.", min=1, metavar="N")
+    ] = defaults.INPUTS
+    no_verify: Annotated[
+        bool, _option(_ADVANCED, "Write without proving equality.", "--no-verify")
+    ] = False
 
     @property
     def by_hand(self) -> bool:
         """Whether tiles or loops are spelled out."""
         return bool(self.patch or self.split or self.loop)
 
+    @property
+    def reads_stdin(self) -> bool:
+        """Whether the model comes from stdin."""
+        return self.source == STREAM
+
+    @property
+    def writes_stdout(self) -> bool:
+        """Whether the model goes to stdout."""
+        return self.destination == STREAM
+
+    @property
+    def output(self) -> Path:
+        """Where the model is written: OUT, or a name made of IN's. Raises UsageError."""
+        if self.destination is not None:
+            return self.destination
+        if self.reads_stdin:
+            raise UsageError("the model comes from stdin: say where to write it, as OUT")
+        return self.source.with_name(f"{self.source.stem}{_PLANNED}")
+
     def needs(self) -> Iterator[Need]:
         """Options that do something only beside others."""
-        tiles = self.tile or self.by_hand
-        changed = tiles or self.respell
-        by_hand = "--patch, --split and --loop say what is changed"
-        yield Need(("--tile", "--respell"), not self.by_hand, by_hand)
-        yield Need(("--respell",), not self.tile, "--tile does it too; leave it out")
-        slower = self.tile or self.respell
-        yield Need(("--latency-overhead",), slower, "it allows slower models; add --tile")
-        search = ("--search", "--objective", "--workers")
-        yield Need(search, self.tile, "it is for the search for tiles; add --tile")
-        yield Need(("--ops",), changed, "it says what tiles may be made of; add --tile")
-        yield Need(("--profile",), changed, "it says what tiles cost; add --tile")
+        searched = not self.by_hand and self.search != "none"
+        changed = searched or self.by_hand
+        yield Need(("--search",), not self.by_hand, "--patch, --split and --loop say what is tiled")
+        slower = "it is for what a search may find; leave out --search none, and tiles by hand"
+        yield Need(("--max-slowdown",), searched, slower)
+        tiles = searched and self.search != "spellings"
+        search = "it is for the search for tiles, which --search and tiles by hand replace"
+        yield Need(("--objective", "--workers"), tiles, search)
+        yield Need(("--ops",), changed, "it is for tiles; leave out --search none")
+        all_already = self.firmware == "more-ops"
+        yield Need(("--ops",), not all_already, "--firmware more-ops allows all; give one of both")
+        more = self.firmware != "more-ops" or changed
+        yield Need(("--firmware",), more, "operators are for tiles; leave out --search none")
+        yield Need(("--profile",), changed, "it says what tiles cost; leave out --search none")
         portable = changed or self.strip
-        yield Need(("--portable",), portable, "every plan without tiles is; add --tile or --strip")
+        yield Need(("--portable",), portable, "order and plan alone are; leave out --search none")
         sums = bool(self.split)
         yield Need(("--allow-inexact",), sums, "it lets sums be split; add --split N-M:sum=K")
         yield Need(("--inputs",), not self.no_verify, "--no-verify compares nothing; leave it out")
+        text = not (self.writes_stdout and self.as_json)
+        yield Need(("--json",), text, "the model goes to stdout; write --report FILE.json")
 
     def options(self) -> PlanOptions:
         """What the command line asks for. Raises UsageError."""
@@ -167,33 +270,33 @@ class PlanArguments:
             budget=None if self.budget is None else parse_size(self.budget),
             verify=None if self.no_verify else api.VerifyOptions(self.seed, self.inputs),
             force=self.force,
-            ends=cast("Ends", self.ends),
-            tiles=self._permission() if self.tile or self.respell or self.by_hand else None,
+            ends=self.ends,
+            tiles=self._permission() if self.search != "none" or self.by_hand else None,
+            command=self._command(),
         )
+
+    def _command(self) -> tuple[str, ...]:
+        """The command line, for others that allow more: without what they set themselves."""
+        words = given_words(without=("--io", "--firmware", "--ops", "--search", "--force"))
+        return ("tflm-plan", *words, *(() if self.writes_stdout else ("--force",)))
 
     def _search(self) -> MemoryOptions:
         from tflm_planner.pipeline import api
-        from tflm_planner.tflm.kernels import library_of
 
-        target = self._target()
-        gains = library_of(target).gains_by_dilation and not self.no_overlap
-        why = "it is for CMSIS-NN, whose 1x1 convolutions cannot overlap otherwise"
-        refuse_idle([Need(("--dilate",), gains, f"{why}, with overlaps allowed")])
         return api.MemoryOptions(
-            order=_check_word("order", self.order),
+            order=self.order,
             allocator=self.allocator,
             time_limit=self.time_limit,
             seed=self.seed,
-            kernels=api.kernels_of(target),
+            kernels=api.kernels_of(self._target()),
             overlap=not self.no_overlap,
-            dilate=self.dilate,
             strip=("unread" if self.portable else "unread by TFLM") if self.strip else "nothing",
         )
 
     def _target(self) -> Target:
         from tflm_planner.pipeline import api
 
-        target = api.load_target(self.target, lean=self.lean)
+        target = api.load_target(self.target, lean=self.firmware == "lean")
         if self.tflm is not None:
             target = api.with_tflm(target, self.tflm)
         return add_profile(target, self.profile)
@@ -203,20 +306,13 @@ class PlanArguments:
         from tflm_planner.pipeline.by_hand import parse_regions
 
         return api.TilePermission(
-            self.overhead,
+            self.max_slowdown,
             dialect=not self.portable,
-            new_kinds=parse_operator_kinds(self.ops),
+            new_kinds=allowed_operators(self.firmware, self.ops),
             by_hand=parse_regions(self.patch, self.split or (), self.loop or ()),
             inexact=self.allow_inexact,
-            method=_check_word("search", self.search),
-            objective=_check_word("objective", self.objective),
+            method="motes" if self.search == "motes" else "regions",
+            objective=self.objective,
             workers=self.workers,
-            tiles=not self.respell,
+            tiles=self.search != "spellings",
         )
-
-
-def _check_word(option: str, value: str) -> Any:
-    """The value of a choice, checked by the class that it is for."""
-    if not value.isidentifier():
-        raise UsageError(f"--{option} {value!r} is not understood; see --help")
-    return value

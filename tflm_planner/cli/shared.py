@@ -8,16 +8,18 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, TextIO, TypeVar, cast, get_type_hints
 
 import typer
 
+from tflm_planner.cli.choices import Firmware
 from tflm_planner.support.errors import PlannerError, UsageError
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
@@ -29,7 +31,9 @@ TargetName = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
 Inputs = Annotated[int, typer.Option(min=1, help="Inputs to compare on each runtime.")]
-
+_WIDTH = 100
+"""Columns where there is no terminal."""
+_NARROWEST, _WIDEST = 60, 200
 
 A = TypeVar("A")
 
@@ -113,27 +117,36 @@ def _print_on_stderr(message: str) -> None:
     typer.echo(message, err=True)
 
 
+def width_of(stream: TextIO) -> int:
+    """Columns that text on a stream may take: those of the terminal, within reason."""
+    if not stream.isatty():
+        return _WIDTH
+    return min(max(shutil.get_terminal_size((_WIDTH, 0)).columns, _NARROWEST), _WIDEST)
+
+
 def print_json(document: Any) -> None:
     """One JSON document on stdout."""
     typer.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
-def parse_operator_kinds(text: str) -> frozenset[str] | None:
-    """Operator names of "+SLICE,CONCATENATION"; None for "all". UsageError for names that TFLM
-    does not have, which would permit nothing."""
+def allowed_operators(firmware: Firmware, names: str) -> frozenset[str] | None:
+    """Operators that may be added to the firmware; None for all. names: those that are named, as
+    in "PAD,SLICE"; "": as many as the firmware allows. Raises UsageError for names that TFLM does
+    not have, which would permit nothing."""
     from tflm_planner.cli.idle import suggest
     from tflm_planner.tflm.resolver_methods import BUILTINS
 
-    if text.strip().lower() == "all":
-        return None
-    names = [name.strip().lstrip("+").upper() for name in text.split(",")]
-    if text and not any(names):
-        raise UsageError(f"--ops {text!r} names no operator; write +PAD,SLICE, or all")
-    for name in filter(None, names):
-        if name not in BUILTINS:
-            hint = suggest(name, BUILTINS)
-            raise UsageError(f"--ops {text!r}: TFLM has no operator {name}; {hint}")
-    return frozenset(filter(None, names))
+    if not names:
+        return frozenset() if firmware == "as-is" else None
+    named = {name.strip().lstrip("+").upper() for name in names.split(",")} - {""}
+    if not named:
+        raise UsageError(f"--ops {names!r} names no operator; write PAD,SLICE for example")
+    if named == {"ALL"}:
+        raise UsageError(f"--ops {names!r}: for all operators write --firmware more-ops")
+    for name in sorted(named - BUILTINS):
+        hint = suggest(name, BUILTINS)
+        raise UsageError(f"--ops {names!r}: TFLM has no operator {name}; {hint}")
+    return frozenset(named)
 
 
 def check_reports(paths: Sequence[Path], known: Collection[str], inputs: Iterable[Path]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tflm_planner.cli.choices import Firmware, SearchOfBack
 from tflm_planner.cli.idle import Command, Need, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
@@ -20,8 +21,8 @@ from tflm_planner.cli.shared import (
     Seed,
     TargetName,
     Verbose,
+    allowed_operators,
     exit_on_errors,
-    parse_operator_kinds,
     print_json,
     refuse_silence,
     show_progress,
@@ -58,21 +59,25 @@ class StreamInputArguments:
         ),
     ] = None
     seed: Seed = defaults.SEED
-    tile: Annotated[bool, typer.Option("--tile", help="Also tile the back.")] = False
-    overhead: Annotated[
-        float, typer.Option("--latency-overhead", help="Instructions allowed, x.")
-    ] = defaults.STREAM_SLOWDOWN
+    firmware: Annotated[
+        Firmware,
+        typer.Option(
+            help="What the back may need: nothing new; more operators; the lean library too."
+        ),
+    ] = "as-is"
     ops: Annotated[
-        str,
-        typer.Option(help="With --tile: operators that the back may add, or 'all'."),
-    ] = "all"
+        str, typer.Option(help="Operators that tiles of the back may add; no others.")
+    ] = ""
+    max_slowdown: Annotated[
+        float, typer.Option(help="Instructions of the pair, relative to the model.")
+    ] = defaults.STREAM_SLOWDOWN
+    search: Annotated[
+        SearchOfBack, typer.Option(help="What is tried in the back beside order and plan.")
+    ] = "regions"
     portable: Annotated[
-        bool, typer.Option("--portable", help="With --tile: a back for every TFLite runtime.")
+        bool, typer.Option("--portable", help="A back that every TFLite runtime runs.")
     ] = False
-    workers: Annotated[int, typer.Option(min=1, help="With --tile: processes.")] = defaults.WORKERS
-    lean: Annotated[bool, typer.Option("--lean", help="For firmware with the lean library.")] = (
-        False
-    )
+    workers: Annotated[int, typer.Option(min=1, help="Processes of the search.")] = defaults.WORKERS
     inputs: Inputs = defaults.INPUTS
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Write without proving equality.")
@@ -84,8 +89,13 @@ class StreamInputArguments:
 
     def needs(self) -> Iterator[Need]:
         """Options that do something only beside others."""
+        searched = self.search != "none"
         tiles = ("--ops", "--portable", "--workers")
-        yield Need(tiles, self.tile, "it is for tiles in the back; add --tile")
+        yield Need(tiles, searched, "it is for tiles of the back; leave out --search none")
+        all_already = self.firmware != "more-ops"
+        yield Need(("--ops",), all_already, "--firmware more-ops allows all; give one of both")
+        more = searched or self.firmware != "more-ops"
+        yield Need(("--firmware",), more, "operators are for tiles; leave out --search none")
         yield Need(("--inputs",), not self.no_verify, "--no-verify compares nothing; leave it out")
 
     def options(self) -> StreamOptions:
@@ -94,10 +104,12 @@ class StreamInputArguments:
 
         refuse_idle(self.needs())
         refuse_silence()
-        kernels = api.kernels_of(api.load_target(self.target, lean=self.lean))
-        search = api.MemoryOptions(time_limit=self.time_limit, seed=self.seed, kernels=kernels)
-        tiles = self._permission() if self.tile else None
-        return api.StreamOptions(search, tiles, self.rows, self.end, self.overhead)
+        target = api.load_target(self.target, lean=self.firmware == "lean")
+        search = api.MemoryOptions(
+            time_limit=self.time_limit, seed=self.seed, kernels=api.kernels_of(target)
+        )
+        tiles = self._permission() if self.search != "none" else None
+        return api.StreamOptions(search, tiles, self.rows, self.end, self.max_slowdown)
 
     def proof(self) -> VerifyOptions | None:
         """How the pair is to be proved; None if it is not."""
@@ -110,7 +122,7 @@ class StreamInputArguments:
 
         return api.TilePermission(
             dialect=not self.portable,
-            new_kinds=parse_operator_kinds(self.ops),
+            new_kinds=allowed_operators(self.firmware, self.ops),
             workers=self.workers,
         )
 

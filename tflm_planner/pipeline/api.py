@@ -20,7 +20,7 @@ from tflm_planner.memory.allocators import compiling
 from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.candidates import ModelPlanner
+from tflm_planner.pipeline.candidates import ModelPlanner, ProveModel, leave_unproved
 from tflm_planner.pipeline.inspection import (
     Inspection,
     arena_in,
@@ -28,6 +28,7 @@ from tflm_planner.pipeline.inspection import (
     read_any,
     shares_by_calls,
 )
+from tflm_planner.pipeline.ladder import Climb, ladder
 from tflm_planner.pipeline.memory_plan import silent
 from tflm_planner.pipeline.memory_search import lowest_peak
 from tflm_planner.pipeline.options import (
@@ -38,8 +39,9 @@ from tflm_planner.pipeline.options import (
     VerifyOptions,
 )
 from tflm_planner.pipeline.plan_report import PlanOutcome, plan_report
-from tflm_planner.pipeline.planned_model import add_lean_pool
+from tflm_planner.pipeline.planned_model import PlannedModel, add_lean_pool
 from tflm_planner.pipeline.prove import Prover, check_model_proved, check_pair_proved
+from tflm_planner.pipeline.refusals import Proof
 from tflm_planner.pipeline.stream_input.render import render_header
 from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
 from tflm_planner.pipeline.versions import refuse_unrunnable
@@ -112,7 +114,7 @@ def plan(
     `on_progress` is told what is being done. Raises UsageError, ModelError, or OutputsDifferError
     (then nothing was written); a tiling found that is not equal is refused, said to be in the
     report, and the next best is made. A result over budget is written and returned: ask
-    `report.within_budget`. Ctrl-C ends the search: the best so far is proved, and `report.stopped`
+    `report.fits`. Ctrl-C ends the search: the best so far is proved, and `report.stopped`
     says so; pressed again, it ends the proof too, with KeyboardInterrupt.
     """
     options = options or PlanOptions()
@@ -136,26 +138,32 @@ def _plan(
     original = load(source)
     model = read_model(original)
     prover = Prover(original, options.verify, report_progress, stop)
-    tiles = _provable_tiles(model, options, prover)
+    options = replace(options, tiles=_provable_tiles(model, options, prover))
     before = inspect_model(model, options.search.kernels)
-    data, converted = original, list[ConvertedEnd]()
-    if options.ends == "int8":
-        converted = drop_conversions(model)
-        data = write_model(model)
-    if options.search.kernels.target.lean:
-        data, model = add_lean_pool(model)
-    planner = ModelPlanner(options.search, stop, tiles, options.budget, report_progress)
-    planned, proof = planner.plan(data, model, prover.prove_model)
+    planner = _Planning(original, stop, report_progress)
+    planned, proof, converted = planner.plan(options, prover.prove_model)
     check_model_proved(planned, proof)
+    name = "model" if isinstance(source, bytes) else str(source)
+    climb = Climb(
+        data=original,
+        model=read_model(original),
+        stock=before.arena,
+        options=options,
+        planned=planned,
+        source=name,
+        attempt=lambda other: planner.plan(other)[0],
+        stop=stop,
+    )
     outcome = PlanOutcome(
-        source="model" if isinstance(source, bytes) else str(source),
+        source=name,
         destination="" if destination is None else str(destination),
         options=options,
         original=original,
         before=before,
         planned=planned,
-        converted=tuple(converted),
+        converted=converted,
         verdict=proof.verdict,
+        ladder=ladder(climb),
         seconds={
             "plan": time.monotonic() - started - prover.seconds,
             "verify": prover.seconds,
@@ -163,6 +171,33 @@ def _plan(
         stop=stop,
     )
     return PlanResult(planned.data, plan_report(outcome))
+
+
+@dataclass(frozen=True)
+class _Planning:
+    """A model, to be planned by one set of options or several. original: the file's bytes."""
+
+    original: bytes
+    stop: Stop
+    report_progress: Progress
+
+    def plan(
+        self, options: PlanOptions, prove: ProveModel = leave_unproved
+    ) -> tuple[PlannedModel, Proof, tuple[ConvertedEnd, ...]]:
+        """The best file, its proof, and the inputs and outputs that it has of other types. Raises
+        as `ModelPlanner.plan` does."""
+        data, model = self.original, read_model(self.original)
+        converted: list[ConvertedEnd] = []
+        if options.ends == "int8":
+            converted = drop_conversions(model)
+            data = write_model(model)
+        if options.search.kernels.target.lean:
+            data, model = add_lean_pool(model)
+        planner = ModelPlanner(
+            options.search, self.stop, options.tiles, options.room, self.report_progress
+        )
+        planned, proof = planner.plan(data, model, prove)
+        return planned, proof, tuple(converted)
 
 
 def _provable_tiles(model: Model, options: PlanOptions, prover: Prover) -> TilePermission | None:

@@ -19,7 +19,6 @@ from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.advice import advice
 from tflm_planner.pipeline.by_hand import make_tiling
-from tflm_planner.pipeline.inspection import Inspection
 from tflm_planner.pipeline.memory_plan import Progress, count_instructions, silent
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
@@ -77,11 +76,17 @@ class ModelPlanner:
             return planned, prove(planned)
         memory_plan = plan_memory(model, self.options, self.report_progress, self.stop)
         plain = write_and_check(memory_plan, self.options)
-        if self.permission is None:
+        plain = replace(plain, plain=plain.inspection.arena.arena)
+        if self.permission is None or self._fits(plain):
             return plain, prove(plain)
         if not self.permission.tiles:
             return self._plan_respelled(original, plain, self.permission, prove)
         return self._plan_with_tiles(original, plain, self.permission, prove)
+
+    def _fits(self, plain: PlannedModel) -> bool:
+        """Whether the plan without tiles, which is the fastest, is known to be small enough."""
+        arena = plain.inspection.arena
+        return self.budget is not None and arena.bound != "at least" and arena.arena <= self.budget
 
     def _plan_with_tiles(
         self, original: bytes, plain: PlannedModel, permission: TilePermission, prove: ProveModel
@@ -116,7 +121,12 @@ class ModelPlanner:
             return plain, prove(plain)
         slowdown = count_instructions(spelled.memory_plan, target) / plain_instructions
         notes = [n for n in spelled.notes if n != slowdown_note(tiling.overhead)]
-        spelled = replace(spelled, notes=(*notes, slowdown_note(slowdown)))
+        spelled = replace(
+            spelled,
+            notes=(*notes, slowdown_note(slowdown)),
+            slowdown=slowdown,
+            plain=plain.plain,
+        )
         proof = prove(spelled)
         return (spelled, proof) if proof.refusal is None else (plain, prove(plain))
 
@@ -173,10 +183,6 @@ class _TilingJob:
         """The bytes that the search was to lower."""
         arena = planned.inspection.arena
         return arena.arena if self.permission.objective == "arena" else arena.head
-
-    def advice(self, inspection: Inspection) -> list[str]:
-        """What would help next."""
-        return advice(inspection, read_model(self.original), self.planner.options.kernels)
 
 
 @dataclass(frozen=True)
@@ -258,9 +264,10 @@ def _with_search_notes(
     bounds = attempts.results.notes(*sizes, more, tiled.inspection.arena.bound)
     return replace(
         tiled,
-        notes=(*bounds, *job.advice(tiled.inspection), *tiled.notes),
+        notes=(*bounds, *advice(tiled.inspection), *tiled.notes),
         front=_pareto_front(job, attempts, tiling, tiled),
         refused=attempts.refused,
+        plain=job.plain.plain,
     )
 
 
@@ -273,7 +280,7 @@ def _without_tiles(job: _TilingJob, attempts: _Attempts) -> PlannedModel:
     )
     return replace(
         job.plain,
-        notes=(outcome, *job.advice(job.plain.inspection), *job.plain.notes),
+        notes=(outcome, *advice(job.plain.inspection), *job.plain.notes),
         front=_pareto_front(job, attempts, None, job.plain),
         refused=attempts.refused,
     )

@@ -126,7 +126,7 @@ def plan(
     *,
     target: str | Target = defaults.TARGET,
     budget: int | str | None = None,
-    tile: Tile | None = None,
+    tile: Tile | None = Tile(),
     lean: bool = False,
     io: Ends = "keep",
     minify: bool = False,
@@ -138,18 +138,20 @@ def plan(
     """Plan a model for a target: the same bits in less memory, proved on the runtimes here.
 
     target: a target's id, a board's id or a TOML file (`tflm-plan targets` lists them).
-    budget: bytes of arena that are enough ("256K" is understood): of the ways that keep to it the
-    fastest is taken. tile: None computes every operator whole. lean: for firmware with the lean
-    library. io: "int8" drops conversions at inputs and outputs; `report.converted` says what the
-    application converts then. minify: drop from the file what the runtime does not read. prove:
-    False skips the comparison of outputs, of which `inputs` are made from `seed`.
+    budget: bytes of arena that are enough ("256K" is understood; a board's SRAM if not given): of
+    the ways that keep to it the fastest is taken, else the smallest; `report.fits` says which.
+    tile: what tiles and loops may cost and need; None computes every operator whole. lean: for
+    firmware with the lean library. io: "int8" drops conversions at inputs and outputs;
+    `report.converted` says what the application converts then. minify: drop from the file what the
+    runtime does not read. prove: False skips the comparison of outputs, of which `inputs` are made
+    from `seed`.
 
     Raises UsageError, ModelError (damaged, or not to be run), or OutputsDifferError.
 
-    >>> from tflm_planner import Tile, plan
+    >>> from tflm_planner import plan
     >>> planned = plan("tests/models/cnn_int8.tflite", target="nano33ble", prove=False)
-    >>> planned.report.before.arena.arena, planned.report.after.arena.arena
-    (122012, 91180)
+    >>> planned.report.before.arena.arena, planned.report.after.arena.arena, planned.report.fits
+    (122012, 91180, True)
     """
     if isinstance(target, str):
         target = api.load_target(target, lean=lean)

@@ -34,7 +34,6 @@ from tflm_planner.tflm.liveness import (
     timeline_of,
 )
 from tflm_planner.tflm.placement import placement_of
-from tflm_planner.tflm.sharing import taken_input_overlaps
 from tflm_planner.tiling.spellings import (
     Respelled,
     SpellingChoice,
@@ -42,7 +41,6 @@ from tflm_planner.tiling.spellings import (
     best_spellings,
 )
 from tflm_planner.transforms.base import run
-from tflm_planner.transforms.dilate import Dilate, Undilate, dilatable
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.reorder import (
     OrderProblem,
@@ -88,8 +86,6 @@ def _plan_memory(
     if by_recipe is not None and by_recipe[0].head < best.head:
         best, wanted = by_recipe
     apply_orders(model, wanted)
-    if options.dilate and options.overlap:
-        best = _try_dilation(best, options, report_progress, stop)
     if not (options.states or options.bind_views):
         best = _unless_tflms_own_is_lower(best, file_order, options)
     if options.spellings is not None and options.overlap:
@@ -183,32 +179,6 @@ def _unless_tflms_own_is_lower(
     return replace(best, line=line, problem=problem, solution=solution, order=order, head=head)
 
 
-def _try_dilation(
-    best: MemoryPlan, options: MemoryOptions, report_progress: Progress, stop: Stop
-) -> MemoryPlan:
-    """The best candidate with 1x1 convolutions dilated where that lowers the head: all at first,
-    then only those that use the freedom they got."""
-    model = best.model
-    everyone = {op for op in model.ops() if dilatable(op)}
-    run(model, Dilate(everyone))
-    all_dilated = place_buffers(model, options, best.order, best.notes, report_progress, stop)
-    overlapping = {
-        s.op for s in taken_input_overlaps(all_dilated.line, all_dilated.offsets, options.kernels)
-    }
-    idle = everyone - overlapping
-    run(model, Undilate(idle))
-    few_dilated = place_buffers(model, options, best.order, best.notes, report_progress, stop)
-    if few_dilated.head >= best.head:
-        run(model, Undilate(everyone))
-        note = "dilating 1x1 convolutions would save nothing; left as they were"
-        return replace(best, notes=(*best.notes, note))
-    # The order stays, but what bounds it has changed.
-    bounds = order_operators(model, replace(options, order="file"))
-    order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
-    notes = (*best.notes, _describe_dilation(everyone, overlapping, options))
-    return replace(few_dilated, order=order, notes=notes)
-
-
 def _try_spellings(
     best: MemoryPlan,
     options: MemoryOptions,
@@ -244,15 +214,6 @@ def _with_figures(memory_plan: MemoryPlan, options: MemoryOptions) -> Respelled[
     arena = memory_plan.head if options.bind_views else arena_of(model, target, offsets).arena
     instructions = count_instructions(memory_plan, target)
     return Respelled(memory_plan, arena, memory_plan.head, instructions)
-
-
-def _describe_dilation(everyone: set[Op], overlapping: set[Op], options: MemoryOptions) -> str:
-    used = everyone & overlapping
-    scratch = max((sum(options.kernels.scratch_of(op)) for op in used), default=0)
-    return (
-        f"{len(used)} 1x1 convolutions got a dilation of 2 (same result): they leave CMSIS-NN's "
-        f"1x1 kernel for the slower general one, with up to {scratch:,} bytes of scratch"
-    )
 
 
 def lowest_peak(model: Model, options: MemoryOptions) -> int:

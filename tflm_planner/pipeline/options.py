@@ -46,9 +46,8 @@ class MemoryOptions:
     tiles included; None: until everything is tried, which is counted, so that the same comes out
     on any machine. seed: of every random choice. kernels: the target, with the scratch and the
     contracts of its kernels. overlap: whether results may overlap operands where those contracts
-    allow it. dilate: whether 1x1 convolutions may be dilated for that (`transforms.dilate`).
-    spellings: how much slower operators may be spelled for that (`tiling.spellings`); None: none
-    is. strip: what is dropped from the file in the end (`write`).
+    allow it. spellings: how much slower operators may be spelled for that (`tiling.spellings`);
+    None: none is. strip: what is dropped from the file in the end (`write`).
 
     Set by the pipeline itself: bind_views: whether views must be taken (SLICE and CONCATENATION
     then copy onto themselves, and the dialect drops them). states: (input, output) of the main
@@ -62,7 +61,6 @@ class MemoryOptions:
     seed: int = defaults.SEED
     kernels: TargetKernels = field(default_factory=kernels_of)
     overlap: bool = True
-    dilate: bool = False
     spellings: SpellingPermission | None = None
     bind_views: bool = False
     states: tuple[tuple[int, int], ...] = ()
@@ -139,8 +137,10 @@ class PlanOptions:
     """search: how memory is planned, and for how long. tiles: what tiling may do (None: no tiles).
     ends: the types of inputs and outputs: as they are, or those that the network computes in
     (`transforms.drop_conversions`).
-    budget: bytes of arena that the model must fit (None: as small as possible). verify: None
-    writes the result unproved. force: replace an existing file."""
+    budget: bytes of arena that the model must fit (None: the SRAM of the target's board, and as
+    small as possible where no board was named). verify: None writes the result unproved. force:
+    replace an existing file. command: the command line that these options came from, from which
+    those of further permissions are made; (): they came from none."""
 
     search: MemoryOptions = field(default_factory=MemoryOptions)
     tiles: TilePermission | None = None
@@ -148,6 +148,13 @@ class PlanOptions:
     budget: int | None = None
     verify: VerifyOptions | None = field(default_factory=VerifyOptions)
     force: bool = False
+    command: tuple[str, ...] = ()
+
+    @property
+    def room(self) -> int | None:
+        """Bytes that the arena may take, if that is limited."""
+        board = self.search.kernels.target.board
+        return self.budget if board is None or self.budget is not None else board.sram
 
     def __post_init__(self) -> None:
         if self.ends not in ENDS:

@@ -12,6 +12,7 @@ from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.pipeline.inspection import Inspection, shares_by_calls
 from tflm_planner.pipeline.options import PlanOptions
 from tflm_planner.pipeline.pareto import with_stock
+from tflm_planner.pipeline.paste import paste_of
 from tflm_planner.pipeline.planned_model import PlannedModel
 from tflm_planner.pipeline.versions import version_notes
 from tflm_planner.report.document import (
@@ -19,6 +20,7 @@ from tflm_planner.report.document import (
     HeadLimits,
     ParetoFront,
     Report,
+    Rung,
     Side,
 )
 from tflm_planner.support.stopping import Stop
@@ -34,8 +36,8 @@ _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the chec
 @dataclass(frozen=True)
 class PlanOutcome:
     """What a plan came to. source, destination: names for the report. original: the file as it
-    came, inspected in `before`. converted: inputs and outputs of other types than there. seconds:
-    of planning and of proving. stop: of the search."""
+    came, inspected in `before`. converted: inputs and outputs of other types than there. ladder:
+    what further permissions reach. seconds: of planning and of proving. stop: of the search."""
 
     source: str
     destination: str
@@ -45,6 +47,7 @@ class PlanOutcome:
     planned: PlannedModel
     converted: tuple[ConvertedEnd, ...]
     verdict: Verdict | None
+    ladder: tuple[Rung, ...]
     seconds: dict[str, float]
     stop: Stop
 
@@ -78,6 +81,9 @@ def plan_report(outcome: PlanOutcome) -> Report:
         notes=_notes(outcome, target),
         seconds={**outcome.seconds, "total": sum(outcome.seconds.values())},
         front=_front(planned, before, after),
+        board=target.board,
+        ladder=outcome.ladder,
+        paste=paste_of(planned.inspection.model, after.arena, target),
     )
 
 

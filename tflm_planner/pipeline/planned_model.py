@@ -48,7 +48,8 @@ class PlannedModel:
     whether every element is computed by the sum that it was. tiled: whether parts of it are
     computed in tiles or in loops. front: what else a search found. refused: what promised more, and
     why it was not made: it was refused by a guard, or by the proof, which is a fault of this
-    tool."""
+    tool. plain: bytes of arena by order and plan alone, if that was made. slowdown: instructions
+    relative to the original, predicted."""
 
     data: bytes
     memory_plan: MemoryPlan
@@ -60,6 +61,8 @@ class PlannedModel:
     tiled: bool = False
     front: ParetoFront | None = None
     refused: tuple[str, ...] = ()
+    plain: int | None = None
+    slowdown: float = 1.0
 
 
 def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedModel:

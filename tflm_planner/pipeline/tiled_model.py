@@ -94,7 +94,13 @@ def plan_tiling(
         planned = replace(planned, twin=write_model(twin))
         notes += dialect_notes
     notes = [*notes, slowdown_note(tiling.overhead), *registration_notes(more), *planned.notes]
-    return replace(planned, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions))
+    return replace(
+        planned,
+        notes=tuple(notes),
+        exact=exact,
+        tiled=bool(tiling.regions),
+        slowdown=tiling.overhead,
+    )
 
 
 def slowdown_note(overhead: float) -> str:

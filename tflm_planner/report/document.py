@@ -13,6 +13,7 @@ from tflm_planner.memory.allocators.portfolio import Solution
 from tflm_planner.support.stopping import Reason
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.arena.uncertainty import Bound, bound_of
+from tflm_planner.tflm.targets import Board
 from tflm_planner.transforms.drop_conversions import ConvertedEnd
 from tflm_planner.transforms.reorder import ChosenOrder
 from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck
@@ -188,11 +189,46 @@ class ParetoFront:
     bound: Bound = "exact"
 
 
+RungKind = Literal[
+    "stock", "plan", "tiles", "int8 ends", "more operators", "lean", "rows streamed", "by hand"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One more thing that may change, with all that the rungs before it may change.
+
+    kind: the model as it was; order and plan; tiles of the firmware's own operators; inputs and
+    outputs of the types inside; loops and tiles with more operators; the lean library; rows from a
+    camera; or what was spelled out by hand. arena: bytes (None: not tried), no more than which
+    further search would need if `at_most`. slowdown: instructions relative to the original, if
+    known. taken: whether it is what was written. command: what to type for it, if it was not
+    taken. remark: why it was not tried, or what it came to."""
+
+    kind: RungKind
+    arena: int | None = None
+    slowdown: float | None = None
+    taken: bool = False
+    at_most: bool = False
+    command: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Paste:
+    """What goes into the firmware's source. lines: C++, the arena and the operators. remarks: which
+    TFLM has all that the model needs, and what is to be known beside."""
+
+    lines: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """Everything a run of the planner has to say. front: None where nothing was searched.
     converted: inputs and outputs that have another type than in the original. stopped: why the
-    search was cut short, if it was."""
+    search was cut short, if it was. board: the one that the target was named by. ladder: what each
+    further permission reaches. paste: what goes into the firmware's source."""
 
     version: str
     target: str
@@ -213,6 +249,9 @@ class Report:
     front: ParetoFront | None = None
     converted: tuple[ConvertedEnd, ...] = ()
     stopped: Reason | None = None
+    board: Board | None = None
+    ladder: tuple[Rung, ...] = ()
+    paste: Paste = Paste()
 
     @property
     def cannot_run(self) -> tuple[str, ...]:
@@ -231,12 +270,27 @@ class Report:
         return bound_of((*self.before.arena.uncertainties, *self.after.arena.uncertainties))
 
     @property
+    def room(self) -> int | None:
+        """Bytes that the arena may take: the budget, or the board's SRAM; None: neither is given"""
+        return self.budget if self.board is None or self.budget is not None else self.board.sram
+
+    @property
     def within_budget(self) -> bool:
-        """Whether the target's arena, as far as it is known, is within the budget (true without a
-        budget). Where the arena is "at least" so large, that does not mean that it fits."""
-        return self.budget is None or self.after.arena.arena <= self.budget
+        """Whether the target's arena, as far as it is known, is within its room (true where there
+        is none). Where the arena is "at least" so large, that does not mean that it fits."""
+        return self.room is None or self.after.arena.arena <= self.room
+
+    @property
+    def within_flash(self) -> bool:
+        """Whether the file is no larger than the board's flash, if a board was named."""
+        return self.board is None or self.after.file_bytes <= self.board.flash
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing is too large, as far as it is known."""
+        return self.within_budget and self.within_flash
 
     @property
     def known_to_fit(self) -> bool:
-        """Whether the arena is within the budget, and beyond doubt."""
-        return self.within_budget and self.after.arena.bound != "at least"
+        """Whether it fits beyond doubt, and can run."""
+        return self.fits and self.after.arena.bound != "at least" and not self.cannot_run

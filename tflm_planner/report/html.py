@@ -13,6 +13,13 @@ from markupsafe import Markup
 
 from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.document import MemoryMap, ParetoFront, Report
+from tflm_planner.report.fit_text import (
+    is_good,
+    ladder_cells,
+    next_line,
+    paste_lines,
+    verdict_line,
+)
 from tflm_planner.report.front_svg import front_svg
 from tflm_planner.report.front_text import overhead_text, point_words
 from tflm_planner.report.memory_map_svg import before_after_svg, memory_map_svg
@@ -22,7 +29,6 @@ from tflm_planner.report.text import (
     HERE,
     arena_sentence,
     arenas_sentence,
-    budget_sentence,
     check_sentence,
     count,
     heads_sentence,
@@ -67,6 +73,11 @@ def to_html(report: Report) -> str:
         about=f"{' → '.join(paths)}, tflm-plan {shorten(report.version, 40)}",
         report=report,
         before_after=Markup(before_after_svg(*maps, title="Memory over time")),
+        fit=verdict_line(report),
+        fit_style={True: "good", False: "hot", None: ""}[is_good(report)],
+        following=next_line(report),
+        paste="\n".join(paste_lines(report)),
+        ladder=_ladder(report),
         cards=list(_cards(report)),
         done=pairs(list(_done(report))),
         front=None if report.front is None else _front(report, report.front),
@@ -99,10 +110,6 @@ def _cards(report: Report) -> Iterator[_Card]:
     verdict = "verified" if report.verified else "not verified"
     runs = "; ".join(f"{shorten(c.runtime, 40)}: {c.status}" for c in report.checks)
     yield _Card(verdict, runs or "no runtime was asked", "good" if report.verified else "hot")
-    if report.budget is not None:
-        word = "within budget" if report.within_budget else "over budget"
-        word = word if report.known_to_fit or not report.within_budget else "not known to fit"
-        yield _Card(word, budget_sentence(report), "good" if report.known_to_fit else "hot")
 
 
 def _done(report: Report) -> Iterator[tuple[str, str]]:
@@ -110,7 +117,6 @@ def _done(report: Report) -> Iterator[tuple[str, str]]:
     yield "order", order_sentence(report)
     yield "plan", plan_sentence(report)
     yield "limit", limit_sentence(report)
-    yield "budget", budget_sentence(report)
     yield "arena before", arena_sentence(before.arena)
     yield "arena after", arena_sentence(after.arena)
     yield "heads", heads_sentence(report, "→")
@@ -123,10 +129,21 @@ def _done(report: Report) -> Iterator[tuple[str, str]]:
     yield "seconds", seconds_sentence(report.seconds)
 
 
+def _ladder(report: Report) -> Table:
+    """What each further permission reaches."""
+    columns = (
+        Column("what may change"),
+        Column("arena", "n"),
+        Column("instructions", "n"),
+        Column(""),
+    )
+    return Table(columns, [Row(cells, "kept" * rung.taken) for rung, cells in ladder_cells(report)])
+
+
 def _front(report: Report, front: ParetoFront) -> dict[str, object]:
     """What less memory costs: the picture, then every point with what it takes."""
     title = f"What less {front.objective} costs on {report.target}"
-    budget = report.budget if front.objective == "arena" else None
+    budget = report.room if front.objective == "arena" else None
     picture = front_svg(front, inputs=report.limits.inputs, budget=budget, title=title)
     columns = Column("bytes", "n"), Column("instructions", "n"), Column("how")
     rows = [

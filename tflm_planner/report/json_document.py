@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 
 from tflm_planner.report import json_types as types
 from tflm_planner.report.document import HeadLimits, MemoryMap, Report
+from tflm_planner.report.fit_text import next_line, verdict_line
 from tflm_planner.report.json_types import SCHEMA_VERSION
 from tflm_planner.support.documents import plain, view
 from tflm_planner.tflm.arena.predict import Arena
@@ -36,6 +37,9 @@ def to_json(report: Report) -> JsonObject:
             arena=arenas,
             head=types.Head(before.head, after.head),
             budget=types.Budget(report.budget, _met(report)),
+            fit=_fit(report),
+            ladder=view(report.ladder, list[types.Rung]),
+            paste=view(report.paste, types.Paste),
             stopped=report.stopped,
             verified=report.verified,
             cannot_run=list(report.cannot_run),
@@ -58,9 +62,26 @@ def to_json(report: Report) -> JsonObject:
     )
 
 
+def _fit(report: Report) -> types.Fit:
+    """Whether the arena and the file have room."""
+    board = report.board
+    return types.Fit(
+        verdict=verdict_line(report),
+        known=report.known_to_fit if report.room is not None else None,
+        board=None if board is None else board.id,
+        room=report.room,
+        flash=None if board is None else board.flash,
+        next_command=next_line(report),
+    )
+
+
 def _met(report: Report) -> bool | None:
     """None: within the budget as far as the arena is known, which is not to the end."""
-    return None if report.within_budget and not report.known_to_fit else report.within_budget
+    if report.budget is None:
+        return True
+    arena = report.after.arena
+    in_doubt = arena.arena <= report.budget and arena.bound == "at least"
+    return None if in_doubt else arena.arena <= report.budget
 
 
 def inspection_to_json(
@@ -78,10 +99,12 @@ def inspection_to_json(
     )
 
 
-def verdict_to_json(verdict: Verdict) -> JsonObject:
-    """What `verify` says: equal or not, runtime by runtime."""
+def verdict_to_json(verdict: Verdict, arenas: tuple[Arena, Arena], target: Target) -> JsonObject:
+    """What `verify` says: equal or not, runtime by runtime, and both arenas on a target."""
     checks = view(verdict.checks, list[types.Check])
-    return plain(types.Verification(SCHEMA_VERSION, verdict.proved and verdict.exact, checks))
+    before, after = (view(arena, types.Arena) for arena in arenas)
+    equal = verdict.proved and verdict.exact
+    return plain(types.Verification(SCHEMA_VERSION, equal, checks, target.id, before, after))
 
 
 def arena_to_json(arena: Arena, target: Target) -> JsonObject:

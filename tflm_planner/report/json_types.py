@@ -12,12 +12,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from tflm_planner.report.document import RungKind
 from tflm_planner.support.documents import Document, says
 from tflm_planner.tflm.arena.uncertainty import Bound as BoundWord
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """The version of the document; `schema_version` in the JSON."""
-Version = Annotated[Literal[4], says("Version of this format (a number without unit).")]
+Version = Annotated[Literal[5], says("Version of this format (a number without unit).")]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Bound = Annotated[
     BoundWord,
@@ -197,6 +198,48 @@ class Budget(Document):
     ]
 
 
+class Fit(Document):
+    """Whether the model has room on the board, or in the budget."""
+
+    verdict: Annotated[str, says("The verdict in one line, as the text report begins with it.")]
+    known: Annotated[
+        bool | None,
+        says(
+            "Whether it fits beyond doubt: arena and file (null: neither board nor budget was "
+            "given)."
+        ),
+    ]
+    board: Annotated[str | None, says("Id of the board (null: none was named).")]
+    room: Annotated[
+        Count | None, says("Bytes that the arena may take: the budget, or the board's SRAM.")
+    ]
+    flash: Annotated[Count | None, says("Bytes of the board's flash.")]
+    next_command: Annotated[
+        str | None, says("What to try next where it does not fit (null: it does).")
+    ]
+
+
+class Rung(Document):
+    """One more thing that may change, with all that the rungs before it may change."""
+
+    kind: Annotated[RungKind, says("What may change, or was changed.")]
+    arena: Annotated[Count | None, says("Bytes of arena (null: not tried).")]
+    slowdown: Annotated[
+        float | None, says("Instructions relative to the source (a ratio; null: not known).")
+    ]
+    taken: Annotated[bool, says("Whether it is what was written.")]
+    at_most: Annotated[bool, says("Whether a search for it may lower the arena further.")]
+    command: Annotated[str, says("The command line for it; empty where it was taken.")]
+    remark: Annotated[str, says("Why it was not tried, or what it came to; may be empty.")]
+
+
+class Paste(Document):
+    """What goes into the firmware's source."""
+
+    lines: Annotated[list[str], says("Lines of C++: the arena, and the operators.")]
+    remarks: Annotated[list[str], says("Which TFLM it needs, and what else is to be known.")]
+
+
 class Limits(Document):
     """Floors of the head, in bytes, that no plan of a kind can go below."""
 
@@ -299,6 +342,9 @@ class Report(Document):
     ]
     head: Annotated[Head, says("Predicted head on the target, before and after, in bytes.")]
     budget: Annotated[Budget, says("The budget of the arena.")]
+    fit: Annotated[Fit, says("Whether it fits the board, or the budget.")]
+    ladder: Annotated[list[Rung], says("What each further permission reaches, the source first.")]
+    paste: Annotated[Paste, says("What goes into the firmware's source.")]
     stopped: Annotated[
         Literal["interrupted", "time limit"] | None,
         says(
@@ -361,6 +407,9 @@ class Verification(Document):
     schema_version: Version
     equal: Annotated[bool, says("Whether all bits are equal on the runtimes that compared them.")]
     checks: Annotated[list[Check], says("One entry a runtime.")]
+    target: Annotated[str, says("Id of the target of both arenas.")]
+    before: Annotated[Arena, says("The arena of the first model; bytes.")]
+    after: Annotated[Arena, says("The arena of the second model; bytes.")]
 
 
 class Scratch(Document):

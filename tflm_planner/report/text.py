@@ -12,15 +12,16 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from tflm_planner.report.bounds_text import budget_words, long_figure, meaning
+from tflm_planner.report.bounds_text import long_figure, meaning
 from tflm_planner.report.document import (
     HeadLimits,
     Report,
     RuntimeCheck,
     Side,
 )
+from tflm_planner.report.fit_text import ladder_rows, next_line, paste_lines, verdict_line
 from tflm_planner.report.front_text import front_rows
-from tflm_planner.report.safe import cannot_run_lines, safe_text
+from tflm_planner.report.safe import safe_text
 from tflm_planner.support.units import human_size
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
@@ -29,6 +30,8 @@ _NOTES_SHOWN = 10
 _CHECKS_SHOWN = 4
 _NAME_LIMIT = 4096
 _LABEL = 13
+_RUNG = 16
+"""Columns of the labels of the ladder."""
 _MOST_LINES = 4
 """Lines of one note."""
 HERE = "TFLM here"
@@ -122,15 +125,6 @@ def plan_sentence(report: Report) -> str:
     return f"found by {safe_text(plan.solution.allocator)}; {shared}"
 
 
-def budget_sentence(report: Report) -> str:
-    """Whether the target's arena is within the budget, and by how much."""
-    if report.budget is None:
-        return "none given"
-    after = report.after.arena
-    verdict = budget_words(after.arena, report.budget, after.bound)
-    return f"{human_size(report.budget)}: {verdict}"
-
-
 def check_sentence(check: RuntimeCheck) -> str:
     """What one runtime said: the verdict, on how many inputs, and why."""
     text = f"NOT equal, but {CLOSE}" if check.status == CLOSE else check.status
@@ -208,38 +202,54 @@ def seconds_sentence(seconds: dict[str, float]) -> str:
 
 
 def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") -> str:
-    """A run in at most about 25 lines of at most `width` cells, ending in a line break.
+    """A run in words, the verdict first, ending in a line break: does it fit, what to paste, what
+    else would help, what was proved, and how it was done. Lines are at most `width` cells long, but
+    for the verdict, code and commands, which are there to be copied.
 
     What `encoding` cannot hold is written as a backslash escape.
     """
-    before, after = report.before, report.after
     paths = [p for p in (report.source, report.destination) if p]
     names = [shorten(PurePath(p).name or p, 40) for p in paths]
-    rows = [
-        ("arena", arenas_sentence(report)),
-        ("saved", saved_sentence(report)),
-        ("head", heads_sentence(report)),
-        ("limit", limit_sentence(report)),
-        ("order", order_sentence(report)),
-        ("plan", plan_sentence(report)),
-        (HERE, f"on x86-64, before: {real_sentence(before)}"),
-        ("", f"after: {real_sentence(after)}"),
-        ("verified", verdict_sentence(report)),
-        *_some([f"{c.runtime}: {check_sentence(c)}" for c in report.checks], _CHECKS_SHOWN),
-        ("budget", budget_sentence(report)),
-        ("file", f"{before.file_bytes:,} B -> {after.file_bytes:,} B"),
-        ("operators", f"{before.operators:,} -> {after.operators:,}"),
-        ("MACs", macs_sentence(before.macs, after.macs)),
-        *front_rows(report.front, encoding),
-        *_titled("notes", [" ".join(note.split()) for note in report.notes], _NOTES_SHOWN),
-        ("seconds", seconds_sentence(report.seconds)),
-    ]
     title = f"{' -> '.join(names)}  for {shorten(report.target, 40)}"
-    lines = [f"{title}  (tflm-plan {shorten(report.version, 20)})"]
-    lines += cannot_run_lines(report.cannot_run, width)
-    for label, text in rows:
-        lines += _row(label, text, width)
+    lines = [verdict_line(report), f"{title}  (tflm-plan {shorten(report.version, 20)})"]
+    if (following := next_line(report)) is not None:
+        lines.append(f"  {'next':<{_LABEL}}{safe_text(following)}")
+    lines += _section([f"  {line}" for line in paste_lines(report)])
+    ladder = [f"  {label:<{_RUNG}}{text}" for label, text in ladder_rows(report)]
+    lines += _section(ladder)
+    rows = [*_proof_rows(report), *_detail_rows(report, encoding)]
+    lines += _section([line for label, text in rows for line in _row(label, text, width)])
     return encodable("\n".join(lines) + "\n", encoding)
+
+
+def _section(lines: list[str]) -> list[str]:
+    """Lines with an empty one before them; nothing where there are none."""
+    return ["", *lines] if lines else []
+
+
+def _proof_rows(report: Report) -> Iterator[tuple[str, str]]:
+    """What was proved, and where."""
+    yield "verified", verdict_sentence(report)
+    yield from _some([f"{c.runtime}: {check_sentence(c)}" for c in report.checks], _CHECKS_SHOWN)
+
+
+def _detail_rows(report: Report, encoding: str) -> Iterator[tuple[str, str]]:
+    """Figures, what was done, and what else is worth knowing."""
+    before, after = report.before, report.after
+    yield "arena", arenas_sentence(report)
+    yield "saved", saved_sentence(report)
+    yield "head", heads_sentence(report)
+    yield "limit", limit_sentence(report)
+    yield "order", order_sentence(report)
+    yield "plan", plan_sentence(report)
+    yield HERE, f"on x86-64, before: {real_sentence(before)}"
+    yield "", f"after: {real_sentence(after)}"
+    yield "file", f"{before.file_bytes:,} B -> {after.file_bytes:,} B"
+    yield "operators", f"{before.operators:,} -> {after.operators:,}"
+    yield "MACs", macs_sentence(before.macs, after.macs)
+    yield from front_rows(report.front, encoding)
+    yield from _titled("notes", [" ".join(note.split()) for note in report.notes], _NOTES_SHOWN)
+    yield "seconds", seconds_sentence(report.seconds)
 
 
 def _titled(label: str, items: Sequence[str], shown: int) -> Iterator[tuple[str, str]]:

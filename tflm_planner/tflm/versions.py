@@ -20,7 +20,7 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.target import Target
 
 Behaviour = Literal["plans_of_subgraphs", "skips_copies", "transposes_by_cmsis_nn"]
-_FIRST = date(2023, 1, 1)
+FIRST_KNOWN = date(2023, 1, 1)
 """The beginning of what the table knows."""
 
 
@@ -44,8 +44,8 @@ def day_of(target: Target) -> date:
             f"TFLM version {version!r} is not understood; give a month or a day of its sources, "
             "such as 2025-06, or current"
         ) from None
-    if day < _FIRST:
-        raise UsageError(f"TFLM of {day} is not known; what is known begins on {_FIRST}")
+    if day < FIRST_KNOWN:
+        raise UsageError(f"TFLM of {day} is not known; what is known begins on {FIRST_KNOWN}")
     return day
 
 
@@ -62,6 +62,11 @@ def has_operator(kind: str, target: Target) -> bool:
 def since(kind: str) -> date:
     """The day on which TFLM got an operator."""
     return _table("operator").get(kind, date.min)
+
+
+def since_behaviour(behaviour: Behaviour) -> date:
+    """The day on which TFLM learnt to behave so."""
+    return _table("behaviour")[behaviour]
 
 
 def can(target: Target, behaviour: Behaviour) -> bool:

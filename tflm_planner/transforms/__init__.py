@@ -3,7 +3,7 @@
     normalize                                    applied always: all that never costs anything
         fold_shapes, drop_identities, fold_transpose, collapse_axes
     drop_conversions                             other types at inputs and outputs (--io int8)
-    reorder, dilate, minify, attach_plan         one thing each
+    reorder, minify, attach_plan         one thing each
     spelling                                     operators written so that other kernels run
     axis_graph                                   what can be split together
     tile/                                        regions computed in tiles

@@ -244,7 +244,16 @@ class SideBySide:
                 place = self._where(values)
                 detail += place.said
                 return self._check(DIFFERENT, done, len(seen) > 1, detail, place.culprit)
-        return self._check(CLOSE if found.any else EQUAL, done, len(seen) > 1, str(found))
+        detail = str(found) or self._why_fewer(done)
+        return self._check(CLOSE if found.any else EQUAL, done, len(seen) > 1, detail)
+
+    def _why_fewer(self, done: int) -> str:
+        """Why fewer inputs were compared than were asked for; empty where none were left out."""
+        asked = self._options.inputs
+        if done >= asked:
+            return ""
+        macs = total_macs(self._model.ops())
+        return f"not on {asked}, as each takes {macs:,} multiply-accumulates"
 
     def _check_answered(self, failure: RuntimeFailureError, side: int) -> None:
         """Raise ModelError where the result did not answer in time: it may hang, or the machine may

@@ -52,9 +52,6 @@ class KernelLibrary(ABC):
     """Whether its figures are those of kernels that were read; if not, they are upper bounds."""
     is_read: ClassVar[bool] = True
     """Whether its kernels were read at all; if not, a board may need more than any bound."""
-    gains_by_dilation: ClassVar[bool] = False
-    """Whether a 1x1 convolution with a dilation leaves a kernel whose result may not overlap its
-    input for one whose may (`transforms.dilate`)."""
 
     # --- memory -----------------------------------------------------------------------------
 

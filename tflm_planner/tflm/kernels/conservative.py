@@ -27,7 +27,6 @@ class AnyKernels(KernelLibrary):
 
     name = "any"
     is_exact = False
-    gains_by_dilation = True
 
     def __init__(self, known: Callable[[], Sequence[KernelLibrary]]) -> None:
         self._known = known
@@ -110,7 +109,6 @@ class UnknownKernels(AnyKernels):
 
     name = "unknown"
     is_read = False
-    gains_by_dilation = False
 
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
         """One of which nothing is known."""

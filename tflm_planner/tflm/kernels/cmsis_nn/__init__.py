@@ -32,7 +32,6 @@ class CmsisNn(ReferenceKernels):
     """CMSIS-NN, which falls back to the reference kernels for what it does not serve."""
 
     name = "cmsis-nn"
-    gains_by_dilation = True
 
     def op_data_bytes(self, op: Op, target: Target) -> int:
         """Larger than that of the reference for the operators that it serves."""

@@ -1,0 +1,221 @@
+"""What each further permission reaches, as the rungs of a ladder, with the command for each.
+
+    as it was             122,012 B
+    order and plan         91,180 B
+    tiles                  84,316 B  +9.6 %   this file
+    more operators                            tflm-plan in.tflite --firmware more-ops
+    lean                                      tflm-plan in.tflite --firmware lean
+
+A rung allows all that the rungs above it allow. Where the model fits, or nothing says what it must
+fit, rungs beyond the permission have a figure only if it costs next to nothing; where it does not
+fit they are searched, one after the other, until one does. No figure is a guess: each is the arena
+of a plan that was made for it (further search may lower those that say "at most").
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tflm_planner.model.clone import clone
+from tflm_planner.model.ir import Model
+from tflm_planner.pipeline.memory_search import plan_memory
+from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, StreamOptions, TilePermission
+from tflm_planner.pipeline.planned_model import PlannedModel
+from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
+from tflm_planner.pipeline.tiled_model import new_kinds
+from tflm_planner.report.document import Rung, RungKind
+from tflm_planner.support.errors import PlannerError
+from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.lean.pool import WritePool
+from tflm_planner.tflm.target_kernels import kernels_of
+from tflm_planner.tflm.targets import can_be_lean, with_lean
+from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.drop_conversions import drop_conversions
+from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.row_loop.split_input import can_stream
+
+_LITTLE_EFFORT = 0.05
+"""Of exact packing, for a figure that shows what an option would reach at least."""
+_FIRMWARE = "--firmware"
+
+Attempt = Callable[[PlanOptions], PlannedModel]
+"""Plans the same model by other options, unproved."""
+
+
+@dataclass(frozen=True)
+class Climb:
+    """What a ladder is made of. data, model: the original. stock: its arena. options: of the plan
+    that was made. planned: what it came to. source: the model's name in commands. attempt: plans
+    it by other options. stop: of the whole run."""
+
+    data: bytes
+    model: Model
+    stock: Arena
+    options: PlanOptions
+    planned: PlannedModel
+    source: str
+    attempt: Attempt
+    stop: Stop
+
+    @property
+    def arena(self) -> Arena:
+        """The arena that was reached."""
+        return self.planned.inspection.arena
+
+    @property
+    def is_sought(self) -> bool:
+        """Whether something that fits is still looked for."""
+        room = self.options.room
+        return room is not None and self.arena.arena > room and not self.stop.is_over
+
+    def fits(self, arena: int | None) -> bool:
+        """Whether so many bytes are few enough."""
+        room = self.options.room
+        return room is not None and arena is not None and arena <= room
+
+
+def ladder(climb: Climb) -> tuple[Rung, ...]:
+    """The rungs, the original first."""
+    stock = Rung("stock", climb.stock.arena, 1.0)
+    permission = climb.options.tiles
+    if permission is not None and permission.by_hand:
+        return (stock, Rung("by hand", climb.arena.arena, climb.planned.slowdown, taken=True))
+    return (stock, *_within(climb, permission), *_beyond(climb, permission))
+
+
+def _within(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
+    """What was permitted."""
+    planned, arena = climb.planned, climb.arena.arena
+    plain = arena if planned.plain is None else planned.plain
+    is_changed = planned.tiled or arena < plain
+    yield Rung("plan", plain, 1.0, taken=not is_changed)
+    added = new_kinds(climb.model, planned.inspection.model)
+    if is_changed and not added:
+        yield Rung("tiles", arena, planned.slowdown, taken=True)
+    elif is_changed:
+        yield from _own_tiles(planned)
+        yield Rung("more operators", arena, planned.slowdown, taken=True)
+    elif permission is None:
+        yield Rung("tiles", remark="not tried, as --search none says")
+    elif climb.fits(plain):
+        yield Rung("tiles", remark="not needed: it fits without")
+    else:
+        most = 100 * (permission.overhead - 1)
+        yield Rung("tiles", plain, 1.0, remark=f"none lowers the arena within +{most:.3g} %")
+
+
+def _own_tiles(planned: PlannedModel) -> Iterator[Rung]:
+    """The smallest that needs no operator more, where one was found beside what was written."""
+    front = planned.front
+    if front is None or front.objective != "arena":
+        return
+    own = [p for p in front.points if p.role == "tiled" and not p.added]
+    if own:
+        least = min(own, key=lambda point: point.size)
+        yield Rung("tiles", least.size, least.overhead)
+
+
+def _beyond(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
+    """What more could be permitted; searched until something fits, where nothing does yet."""
+    is_sought = climb.is_sought
+    for step in _steps(climb, permission or TilePermission()):
+        rung = _attempt(climb, step) if is_sought else step.rung
+        yield rung
+        is_sought = is_sought and not climb.fits(rung.arena)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A rung that was not taken. options: that search it. rung: what is known without a search."""
+
+    options: PlanOptions | StreamOptions
+    rung: Rung
+
+
+def _steps(climb: Climb, permission: TilePermission) -> Iterator[_Step]:
+    """The rungs beyond the permission, each with the options of those before it."""
+    options = replace(climb.options, verify=None, force=True, tiles=permission)
+    words: tuple[str, ...] = ()
+
+    def step(kind: RungKind, arena: int | None = None) -> _Step:
+        return _Step(options, Rung(kind, arena, at_most=True, command=_command(climb, *words)))
+
+    kernels = options.search.kernels
+    if options.ends == "keep" and (reached := _with_int8_ends(climb)) is not None:
+        words = (*words, "--io", "int8")
+        options = replace(options, ends="int8")
+        yield step("int8 ends", reached)
+    elif options.ends != "keep":
+        words = (*words, "--io", options.ends)
+    if permission.new_kinds is not None:
+        options = replace(options, tiles=replace(permission, new_kinds=None))
+        words = (*words, _FIRMWARE, "more-ops")
+        yield step("more operators")
+        words = words[:-2]
+    if can_be_lean(kernels.target):
+        lean = kernels_of(with_lean(kernels.target))
+        options = replace(options, search=replace(options.search, kernels=lean))
+        words = (*words, _FIRMWARE, "lean")
+        yield step("lean", _with_same_plan_when_lean(climb))
+    normalized = clone(climb.model)
+    run(normalized, Normalize())
+    if can_stream(normalized):
+        streamed = StreamOptions(climb.options.search)
+        yield _Step(streamed, Rung("rows streamed", command=_stream_command(climb)))
+
+
+def _attempt(climb: Climb, step: _Step) -> Rung:
+    """What a rung comes to when it is searched; it is not where the inputs alone are too large."""
+    room, inputs = climb.options.room or 0, climb.planned.inspection.limits.inputs
+    try:
+        if not isinstance(step.options, StreamOptions) and inputs > room:
+            return replace(step.rung, remark=f"cannot fit: the inputs alone take {inputs:,} B")
+        if isinstance(step.options, StreamOptions):
+            pair: StreamedPair = split_for_rows(climb.data, step.options, stop=climb.stop)[0]
+            return replace(step.rung, arena=pair.sram, slowdown=pair.overhead, at_most=True)
+        planned = climb.attempt(step.options)
+    except PlannerError as error:
+        return replace(step.rung, arena=None, remark=f"tried, and refused: {error}")
+    arena = planned.inspection.arena.arena
+    return replace(step.rung, arena=arena, slowdown=planned.slowdown, at_most=False)
+
+
+def _with_int8_ends(climb: Climb) -> int | None:
+    """Bytes of arena by order and plan where the conversions at the ends are dropped; None where
+    there are none to drop."""
+    model, options = clone(climb.model), climb.options.search
+    if not drop_conversions(model):
+        return None
+    plan = plan_memory(model, MemoryOptions(kernels=options.kernels, effort=_LITTLE_EFFORT))
+    return arena_of(plan.model, options.kernels.target, plan.offsets).arena
+
+
+def _with_same_plan_when_lean(climb: Climb) -> int:
+    """Bytes of arena of the very plan that was made, on lean firmware."""
+    model = clone(climb.planned.inspection.model)
+    run(model, WritePool())
+    target = with_lean(climb.options.search.kernels.target)
+    return arena_of(model, target, carried_plan(model)).arena
+
+
+def _command(climb: Climb, *words: str) -> str:
+    """The command line that was given, with more permitted."""
+    return shlex.join((*_given(climb), *words))
+
+
+def _given(climb: Climb) -> tuple[str, ...]:
+    """The command line that was given; for options that came from none, one that means them."""
+    if climb.options.command:
+        return climb.options.command
+    return ("tflm-plan", climb.source, "--target", climb.options.search.kernels.target.id)
+
+
+def _stream_command(climb: Climb) -> str:
+    words = ["tflm-plan", "stream-input", climb.source, "front.tflite", "back.tflite"]
+    target = climb.options.search.kernels.target
+    name = target.id if target.board is None else target.board.id
+    return shlex.join([*words, "--target", name])
