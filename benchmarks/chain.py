@@ -1,7 +1,7 @@
 """How time grows with the number of operators.
 
     PYTHONPATH=. python benchmarks/chain.py 1000 3000 10000      order and plan: RELU and ADD
-    PYTHONPATH=. python benchmarks/chain.py --tile 5 10 20 40    the search of tiles and loops, all
+    PYTHONPATH=. python benchmarks/chain.py --tiles 5 10 20 40    the search of tiles and loops, all
                                                                  operators allowed: so many
                                                                  inverted bottlenecks
 
@@ -92,12 +92,12 @@ def main() -> None:
     """Print seconds and milliseconds per operator for each length."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("lengths", nargs="*", type=int)
-    parser.add_argument("--tile", action="store_true")
+    parser.add_argument("--tiles", action="store_true")
     given = parser.parse_args()
-    last = "arena  without  tried" if given.tile else "   head  bound"
+    last = "arena  without  tried" if given.tiles else "   head  bound"
     print(f"{'operators':>9}  {'seconds':>7}  {'ms/operator':>11}  {last}")
-    for length in given.lengths or ([5, 10, 20, 40] if given.tile else [1000, 3000, 10000]):
-        (searched if given.tile else planned)(length)
+    for length in given.lengths or ([5, 10, 20, 40] if given.tiles else [1000, 3000, 10000]):
+        (searched if given.tiles else planned)(length)
 
 
 if __name__ == "__main__":

@@ -20,18 +20,20 @@ from pathlib import Path
 
 from tflm_planner.cli.app import main as command
 
+PLAIN = ["--search", "none"]
+ALL = ["--firmware", "more-ops"]
 WAYS: dict[str, list[str]] = {
-    "plan": [],
-    "plan-x86": ["--target", "x86-64/reference"],
-    "plan-m55": ["--target", "cortex-m55/cmsis-nn"],
-    "strip": ["--strip"],
-    "dilate": ["--dilate"],
-    "portable": ["--tile", "--portable", "--ops", "all"],
-    "tiles": ["--tile"],
-    "tiles-head": ["--tile", "--objective", "head"],
-    "loops": ["--tile", "--ops", "all"],
-    "lean": ["--tile", "--ops", "all", "--lean"],
-    "motes": ["--tile", "--search", "motes"],
+    "plan": PLAIN,
+    "plan-x86": [*PLAIN, "--target", "x86-64/reference"],
+    "plan-m55": [*PLAIN, "--target", "cortex-m55/cmsis-nn"],
+    "strip": [*PLAIN, "--strip"],
+    "spellings": ["--search", "spellings"],
+    "portable": [*ALL, "--portable"],
+    "tiles": [],
+    "tiles-head": ["--objective", "head"],
+    "loops": ALL,
+    "lean": ["--firmware", "lean"],
+    "motes": ["--search", "motes"],
 }
 STREAM = "stream"
 

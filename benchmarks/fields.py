@@ -69,7 +69,7 @@ def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
 def everything(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Report:
     """Our search, and its proof."""
     tiles = api.TilePermission(
-        overhead=given.latency_overhead, new_kinds=None, objective="head", workers=given.workers
+        overhead=given.max_slowdown, new_kinds=None, objective="head", workers=given.workers
     )
     search = api.MemoryOptions(kernels=on, time_limit=given.time_limit)
     options = api.PlanOptions(search, tiles=tiles, verify=api.VerifyOptions(inputs=2))
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("models", nargs="*", type=Path)
     parser.add_argument("--table", type=Path)
     parser.add_argument("--target", default="x86-64/wheel")
-    parser.add_argument("--latency-overhead", type=float, default=1.05)
+    parser.add_argument("--max-slowdown", type=float, default=1.05)
     parser.add_argument("--time-limit", type=float, default=None)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--svg", type=Path)

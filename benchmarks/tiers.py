@@ -111,7 +111,7 @@ def streamed(data: bytes, on: TargetKernels) -> int:
 def tiled(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Report:
     """The model in tiles and loops, proved."""
     tiles = api.TilePermission(
-        overhead=given.latency_overhead, new_kinds=None, objective=given.objective,
+        overhead=given.max_slowdown, new_kinds=None, objective=given.objective,
         method=given.search, workers=given.workers,
     )  # fmt: skip
     search = api.MemoryOptions(kernels=on, time_limit=given.time_limit)
@@ -163,7 +163,7 @@ def main() -> None:
     parser.add_argument("--target", action="append")
     parser.add_argument("--objective", choices=("arena", "head"), default="arena")
     parser.add_argument("--search", choices=("regions", "motes"), default="regions")
-    parser.add_argument("--latency-overhead", type=float, default=1.10)
+    parser.add_argument("--max-slowdown", type=float, default=1.10)
     parser.add_argument("--time-limit", type=float, default=None)
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()

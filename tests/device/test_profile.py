@@ -434,7 +434,7 @@ def test_profile_and_plan_through_a_virtual_board(
     measured = len((tmp_path / "p.csv").read_text().splitlines()) - 1
     assert measured > 4  # tiles too
     done = Run(
-        [model, out, "--tile", "--profile", path, "-t", "x86-64/wheel", "--inputs", "2", "--json",
+        [model, out, "--profile", path, "-t", "x86-64/wheel", "--inputs", "2", "--json",
          "--time-limit", "2"],
         capsys,
     )  # fmt: skip
@@ -450,4 +450,4 @@ def test_the_command_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     Run(["profile", CNN, "--db", db, "-p", tmp_path / "none"], capsys).refused(6)
     Run(["profile", "--db", db, "--export", tmp_path / "p.txt"], capsys).refused(2)
     none = ["--profile", tmp_path / "none.db"]
-    assert "no profile" in Run([CNN, tmp_path / "o.tflite", "--tile", *none], capsys).refused(2)
+    assert "no profile" in Run([CNN, tmp_path / "o.tflite", *none], capsys).refused(2)

@@ -65,7 +65,7 @@ def test_save_writes_once_and_never_over_the_source(tmp_path: Path) -> None:
 def test_the_interface_writes_what_the_command_writes(tmp_path: Path) -> None:
     out = tmp_path / "out.tflite"
     command = [sys.executable, "-c", "from tflm_planner.cli.app import main; main()"]
-    options = ["--tile", "--ops", "SLICE", "--latency-overhead", "1.05", "--no-verify", "-q"]
+    options = ["--ops", "SLICE", "--max-slowdown", "1.05", "--no-verify", "-q"]
     source = tmp_path / "in.tflite"
     source.write_bytes(narrow_rows())
     subprocess.run([*command, str(source), str(out), *options], check=True, cwd=ROOT)

@@ -186,7 +186,7 @@ posix_only = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="re
 def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, moment: str, everyone: bool) -> None:
     page = tmp_path / "page.html"
     run = Run(
-        tmp_path, CNN, tmp_path / "out.tflite", "--tile", "--ops", "all", "-v", "--json",
+        tmp_path, CNN, tmp_path / "out.tflite", "--firmware", "more-ops", "-v", "--json",
         "--inputs", 2, "--report", page,
     )  # fmt: skip
     run.wait_for(moment)
@@ -220,7 +220,7 @@ def test_ctrl_c_during_the_proof_asks_once(tmp_path: Path, everyone: bool) -> No
 @pytest.mark.slow
 def test_ctrl_c_while_a_split_is_looked_for(tmp_path: Path) -> None:
     files = tmp_path / "front.tflite", tmp_path / "back.tflite"
-    run = Run(tmp_path, "stream-input", CNN, *files, "-v", "--tile", "--json", "--inputs", 2)
+    run = Run(tmp_path, "stream-input", CNN, *files, "-v", "--json", "--inputs", 2)
     run.wait_for("splitting behind")
     run.press()
     assert run.ended() == 0

@@ -1,7 +1,7 @@
 """Options that would do nothing are errors: nobody is left to think that they did.
 
-    tflm-plan in out --ops all
-    error: --ops does nothing here: it says what tiles may be made of; add --tile
+    tflm-plan in out --search none --ops PAD
+    error: --ops does nothing here: it is for tiles; leave out --search none
 
 What an option needs is said by the command that has it. It must not know commands.
 """

@@ -81,6 +81,7 @@ def plan_report(outcome: PlanOutcome) -> Report:
         notes=_notes(outcome, target),
         seconds={**outcome.seconds, "total": sum(outcome.seconds.values())},
         front=_front(planned, before, after),
+        tflm_only=planned.twin is not None,
         board=target.board,
         ladder=outcome.ladder,
         paste=paste_of(planned.inspection.model, after.arena, target),

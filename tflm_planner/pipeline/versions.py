@@ -34,7 +34,7 @@ def refuse_unrunnable(model: Model, target: Target) -> None:
         raise ModelError(
             f"TFLM cannot run the model: {reasons[0]}{more}. Nothing was searched for; "
             "--no-verify plans it all the same, for firmware with kernels of its own, and with "
-            "--tile --portable LiteRT proves it"
+            "--portable LiteRT proves it"
         )
 
 

@@ -39,6 +39,7 @@ from tflm_planner.report.text import (
     percent,
     plan_sentence,
     real_sentence,
+    runs_on_sentence,
     saved_sentence,
     seconds_sentence,
     shorten,
@@ -114,6 +115,7 @@ def _cards(report: Report) -> Iterator[_Card]:
 
 def _done(report: Report) -> Iterator[tuple[str, str]]:
     before, after = report.before, report.after
+    yield "runs on", runs_on_sentence(report)
     yield "order", order_sentence(report)
     yield "plan", plan_sentence(report)
     yield "limit", limit_sentence(report)

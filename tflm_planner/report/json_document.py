@@ -42,6 +42,7 @@ def to_json(report: Report) -> JsonObject:
             paste=view(report.paste, types.Paste),
             stopped=report.stopped,
             verified=report.verified,
+            tflm_only=report.tflm_only,
             cannot_run=list(report.cannot_run),
             checks=view(report.checks, list[types.Check]),
             limits=view(report.limits, types.Limits),

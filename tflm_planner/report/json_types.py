@@ -358,6 +358,7 @@ class Report(Document):
             "Whether the result is proved equal to the source on the runtimes that were asked for."
         ),
     ]
+    tflm_only: Annotated[bool, says("Whether no other runtime runs the result.")]
     cannot_run: Annotated[
         list[str],
         says(

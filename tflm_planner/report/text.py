@@ -231,6 +231,14 @@ def _proof_rows(report: Report) -> Iterator[tuple[str, str]]:
     """What was proved, and where."""
     yield "verified", verdict_sentence(report)
     yield from _some([f"{c.runtime}: {check_sentence(c)}" for c in report.checks], _CHECKS_SHOWN)
+    yield "runs on", runs_on_sentence(report)
+
+
+def runs_on_sentence(report: Report) -> str:
+    """Which runtimes run the file."""
+    if report.tflm_only:
+        return "TFLM alone; --portable writes a file for every TFLite runtime, which may be larger"
+    return "every TFLite runtime; TFLM alone reads the plan in it"
 
 
 def _detail_rows(report: Report, encoding: str) -> Iterator[tuple[str, str]]:
