@@ -124,7 +124,7 @@ def test_second_reader_agrees(cnn):
 def test_equal_scalars_of_different_width_are_not_shared():
     """Tables are shared by the bytes and widths of their fields, not by Python's equality."""
     generated = schema.generated
-    builder: Any = schema.Builder([])
+    builder: Any = schema.Builder()
     first = generated.MetadataT(name=b"m", buffer=1).Pack(builder)
     again = generated.MetadataT(name=b"m", buffer=1).Pack(builder)
     other = generated.MetadataT(name=b"m", buffer=2).Pack(builder)

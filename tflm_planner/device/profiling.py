@@ -27,7 +27,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.inspection import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.tflm.targets import Target
-from tflm_planner.tiling.evaluate.extract import is_stand_in
+from tflm_planner.model.extract import is_stand_in
 
 T = TypeVar("T")
 Progress = Callable[[str], None]

@@ -1,7 +1,7 @@
 """New operators and tensors, drawn up aside and put into a graph in one step.
 
 A pass that finds on the way that it cannot go on drops its draft, and the model is as it was.
-Part of `rewriter`: only these two modules change a model.
+With `edit` it is all that changes a model.
 """
 
 from __future__ import annotations

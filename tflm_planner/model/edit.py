@@ -1,7 +1,6 @@
-"""The only module that changes a model after it is read.
+"""Changes to a model that has been read: with `draft`, which inserts operators, the only ones.
 
-Every function leaves `producer` and `consumers` right. Later passes (tiles, loops) insert and
-rewire through here too; what exists is what today's passes need.
+Every function leaves `producer` and `consumers` of all tensors right.
 """
 
 from __future__ import annotations
@@ -71,6 +70,19 @@ def cut_off(model: Model, front: Collection[Op], boundary: Tensor) -> None:
     graph.inputs = [boundary]
     link(model.graphs)
     _drop_description(model)
+
+
+def end_after(model: Model, last: Op) -> None:
+    """End the main graph after an operator of it, whose results become the only outputs.
+
+    All tensors stay, because an offline plan has one entry for each. Signatures go: their outputs
+    may no longer be computed.
+    """
+    graph = model.main
+    graph.ops = graph.ops[: graph.ops.index(last) + 1]
+    graph.outputs = list(last.outputs)
+    model.signatures = []
+    link(model.graphs)
 
 
 def _drop_description(model: Model) -> None:

@@ -2,7 +2,7 @@
 
 There are no indices here; `serde` alone knows them. Every field of the flatbuffer is either
 *managed* (an attribute below, blanked in `raw`) or *foreign* (in `raw`, never looked at), never
-both. Only `rewriter` changes a model after it is read.
+both. Only `edit` and `draft` change a model after it is read.
 
     Model -- graphs --> Graph -- ops --> Op -- inputs/outputs --> Tensor -- buffer --> Buffer
 """

@@ -238,19 +238,18 @@ class _Writer:
         self._codes = _indices(model.codes)
         self._graphs = _indices(model.graphs)
         self._external: list[tuple[Any, tuple[str, str], schema.Bytes]] = []
-        self._aligned: list[schema.Bytes] = []
 
     def bytes(self) -> bytes:
         """The file: the flatbuffer, then the external buffers, each at a multiple of 16."""
         raw = self._raw_model()
-        packed = schema.pack(raw, self._aligned, self._model.file_size)
+        packed = schema.pack(raw, self._model.file_size)
         if not self._external:
             return packed
         end = align_up(len(packed))
         for owner, (offset_field, _), data in self._external:
             setattr(owner, offset_field, end)
             end = align_up(end + int(data.size))
-        file = bytearray(schema.pack(raw, self._aligned))
+        file = bytearray(schema.pack(raw))
         for owner, (offset_field, _), data in self._external:
             file += bytes(getattr(owner, offset_field) - len(file)) + data.tobytes()
         return bytes(file)
@@ -279,8 +278,8 @@ class _Writer:
         if buffer.external and buffer.data is not None:
             self._place_behind(raw, ("offset", "size"), buffer.data)
         elif buffer.data is not None:
+            raw = schema.AlignedBuffer.like(raw)
             raw.data = buffer.data
-            self._aligned.append(buffer.data)
         return raw
 
     def _graph(self, graph: Graph) -> Any:

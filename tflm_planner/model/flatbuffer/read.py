@@ -23,7 +23,7 @@ from tflm_planner.model.flatbuffer.layout import (
     places_of,
     union_members,
 )
-from tflm_planner.model.schema import FILE_IDENTIFIER, generated
+from tflm_planner.model.schema import FILE_IDENTIFIER, generated, with_members
 from tflm_planner.support.errors import ModelError
 
 _MOST_VISITS = 2_000_000
@@ -91,9 +91,7 @@ class _TableReader:
         for field, place in places.references:
             target = at + place + fields[field.name]
             fields[field.name] = self._readers[field.kind](layout, field, target, fields)
-        table = layout.made.__new__(layout.made)
-        table.__dict__ = fields
-        return table
+        return with_members(layout.made, fields)
 
     def _places_of(self, layout: TableLayout, vtable: int) -> Places:
         if not 0 <= vtable < len(self._data):

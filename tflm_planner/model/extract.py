@@ -2,9 +2,9 @@
 
     the model     x -[A]- a -[B]- b -[C]- y        extract [B]     a -[B]- b
 
-Like the copies that `clone` makes, the new model shares what no pass changes in place: options
-(passes put copies), constants, types. The search evaluates hundreds of intervals; reading the file
-for each would take most of its time.
+Like the copies that `clone` makes, the new model shares what no pass changes in place: options,
+constants, types. A search that evaluates hundreds of such parts would spend most of its time
+reading the file if it read one for each.
 """
 
 from __future__ import annotations
