@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.conftest import needs_tflm
 from tests.fuzz.random_models import check, model_of, placement, search_options, shuffled
 from tests.model_replay import plan_in, replay
+from tests.models.build import unpack
 from tests.models.handmade import MODELS
 from tests.models.strategies import models
-from tflm_planner.model.schema import unpack
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import ModelError
 

@@ -78,13 +78,6 @@ class Receiver:
     _skipping: bool = False
     _found: deque[Frame] = field(default_factory=deque[Frame])
 
-    def feed(self, data: bytes) -> list[Frame]:
-        """The frames that are complete now and were not taken yet."""
-        self.push(data)
-        frames = list(self._found)
-        self._found.clear()
-        return frames
-
     def take(self) -> Frame | None:
         """The next frame that is complete, or None."""
         return self._found.popleft() if self._found else None

@@ -22,12 +22,12 @@ from tflm_planner.device.line import LineError
 from tflm_planner.device.link import NoAnswerError
 from tflm_planner.device.single import can_stand_alone, chain, single
 from tflm_planner.device.timing import spread, time_runs
+from tflm_planner.model.extract import is_stand_in
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.inspection import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.tflm.targets import Target
-from tflm_planner.model.extract import is_stand_in
 
 T = TypeVar("T")
 Progress = Callable[[str], None]

@@ -174,12 +174,6 @@ class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
         return self._tables[key]
 
 
-def unpack(data: bytes) -> Any:
-    """A `ModelT` over `data`, by the generated code, which trusts the file; arrays are views of it.
-    `flatbuffer.read` makes the same."""
-    return generated.ModelT.InitFromPackedBuf(data, 0)
-
-
 def pack(model: Any, at_most: int = 0) -> bytes:
     """The flatbuffer of a `ModelT`, with the bytes of every `AlignedBuffer` at a multiple of 16.
 

@@ -100,11 +100,6 @@ class ByteClasses:
     of: dict[Tensor, tuple[int, ...]]
 
 
-def byte_classes(tensors: Sequence[tuple[Tensor, int]], ops: Iterable[Op]) -> ByteClasses:
-    """The classes of `tensors` (with their planned bytes, > 0) through the views of `ops`."""
-    return classes_of(tensors, [s for op in ops for s in copies(op)])
-
-
 def classes_of(tensors: Sequence[tuple[Tensor, int]], views: Iterable[Sharing]) -> ByteClasses:
     """The classes of `tensors` (with their planned bytes, > 0) through these views.
 

@@ -35,12 +35,6 @@ def form_of(op: Op) -> Form:
     return op.kind, operands, tuple(t.type_name for t in op.outputs)
 
 
-def unsupported(op: Op, target: Target) -> str | None:
-    """Why the target's TFLM cannot run an operator: it has no such operator, or its kernel does not
-    take these element types. None where it runs, and where nothing is known."""
-    return _refusal(form_of(op), target)
-
-
 def cannot_run(ops: Iterable[Op], target: Target) -> list[str]:
     """What of a model the target's TFLM cannot run, why, and what to do: each reason once, with
     the first of its operators and its number."""

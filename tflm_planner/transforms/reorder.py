@@ -73,16 +73,6 @@ def called_first(model: Model) -> list[Graph]:
     return list(done)
 
 
-def dag_of(
-    graph: Graph,
-    peaks: dict[Graph, int],
-    scratch_of: ScratchModel,
-    input_overlaps_of: InputOverlapRule = no_input_overlaps,
-) -> Dag:
-    """The graph as the order search sees it. `peaks`: graph -> peak in bytes."""
-    return OrderProblem.of(graph, scratch_of).dag(peaks, input_overlaps_of)
-
-
 @dataclass(frozen=True)
 class ChosenOrder:
     """The order of one candidate: what the searches of all graphs said, the main graph's last.

@@ -153,11 +153,6 @@ class WritePool:
         return []
 
 
-def carries_pool(model: Model) -> bool:
-    """Whether the model was made for lean firmware."""
-    return any(m.name == POOL_METADATA for m in model.metadata)
-
-
 def pool_records(model: Model) -> Iterator[bytes]:
     """Every distinct record: builtin parameters first, then arrays, in the order in which firmware
     asks for them. What is part of an earlier record is left out."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 
 from tflm_planner.model.draft import is_convex
@@ -115,19 +114,6 @@ class Geometry:
         """Bytes of the store, or of both stores."""
         size = self.store.size * element_bytes(self.result)
         return size if self.store.shared else size + self.source.nbytes
-
-    @cached_property
-    def working_bytes(self) -> int:
-        """Bytes of the largest operator inside: its tiles and its result."""
-        most = 0
-        for op in self.ops:
-            out = op.outputs[0]
-            need = self.rows[out] * row_elements(out) * element_bytes(out)
-            for u in self.uses:
-                if u.op is op:
-                    need += u.tile * u.reading.width * element_bytes(u.reading.tensor)
-            most = max(most, need)
-        return most
 
     @property
     def masked(self) -> bool:
