@@ -167,7 +167,7 @@ def test_the_replay_stands_between_them(cnn):
     """A contract that allowed too much would be found by replaying the kernels."""
     plan = everything_at_0(cnn)
     with pytest.raises(UnsoundPlanError, match="loses bytes with cmsis-nn kernels"):
-        check_sharing(plan.line, plan.offsets, api.MemoryOptions().kernels)
+        check_sharing(plan.timeline, plan.offsets, api.MemoryOptions().kernels)
 
 
 @needs_tflm

@@ -88,9 +88,9 @@ def _peak(drawn: MemoryMap) -> str:
     said = [f"{p.own:,} B of {p.block.kind} {shorten(p.block.name, _NAME)!r}" for p in parts]
     more = [f"{sum(p.own for p in parts[_LISTED:]):,} B more"] if len(parts) > _LISTED else []
     taken = sum(part.own for part in parts)
-    whole = f"all {taken:,} B" if taken == drawn.head else f"{taken:,} of {drawn.head:,} B"
+    share = f"all {taken:,} B" if taken == drawn.head else f"{taken:,} of {drawn.head:,} B"
     return (
-        f"{whole} of the head are taken while {step.operator} runs: "
+        f"{share} of the head are taken while {step.operator} runs: "
         f"{', '.join([*said[:_LISTED], *more])}"
     )
 

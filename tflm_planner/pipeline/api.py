@@ -282,9 +282,9 @@ def problem(source: Source, options: MemoryOptions | None = None) -> tuple[Probl
     one it carries, or TFLM's own."""
     options = options or MemoryOptions()
     model = read_model(load(source))
-    line = timeline_of(model, options.kernels.scratch_of)
-    plan = placement_of(line, carried_plan(model)).plan
-    return planning_problem(line, options.input_overlaps_of), plan
+    timeline = timeline_of(model, options.kernels.scratch_of)
+    plan = placement_of(timeline, carried_plan(model)).plan
+    return planning_problem(timeline, options.input_overlaps_of), plan
 
 
 def arena(source: Source, target: Target | None = None) -> Arena:

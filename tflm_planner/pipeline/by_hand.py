@@ -55,8 +55,8 @@ def parse_split(text: str) -> TiledRegion:
     ops = _operators(f"--split {text!r}", match[1])
     splits: list[tuple[int, int]] = []
     settings: dict[str, Any] = {}
-    for item in match[2].split(","):
-        name, _, value = (part.strip() for part in item.partition("="))
+    for setting in match[2].split(","):
+        name, _, value = (part.strip() for part in setting.partition("="))
         axis = _axis(name)
         if axis is not None and value.isdecimal() and int(value) > 0:
             splits.append((axis, int(value)))
@@ -68,7 +68,7 @@ def parse_split(text: str) -> TiledRegion:
             settings[name] = value
         else:
             raise UsageError(
-                f"--split {text!r}: {item.strip()!r} is not understood; there are "
+                f"--split {text!r}: {setting.strip()!r} is not understood; there are "
                 f"{', '.join(_AXES)}, axisN, halo ({', '.join(HALOS)}), "
                 f"border ({', '.join(BORDERS)}) and order= (backward, eager)"
             )
@@ -85,15 +85,15 @@ def parse_loop(text: str) -> LoopedRegion:
     spans, _, items = text.partition(":")
     ops = _operators(f"--loop {text!r}", spans)
     settings: dict[str, Any] = {}
-    for item in items.split(",") if items else ():
-        name, _, value = (part.strip() for part in item.partition("="))
+    for setting in items.split(",") if items else ():
+        name, _, value = (part.strip() for part in setting.partition("="))
         if name == "rows" and value.isdecimal() and int(value) > 0:
             settings[name] = int(value)
         elif name == "border" and value in EDGES:
             settings[name] = value
         else:
             raise UsageError(
-                f"--loop {text!r}: {item.strip()!r} is not understood; there are rows=N and "
+                f"--loop {text!r}: {setting.strip()!r} is not understood; there are rows=N and "
                 f"border ({', '.join(EDGES)})"
             )
     return LoopedRegion(ops, **settings)

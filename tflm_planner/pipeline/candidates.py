@@ -136,8 +136,8 @@ class ModelPlanner:
         planned: list[PlannedModel] = []
         for bind_views in (True, False) if permission.dialect else (False,):
             try:
-                way = replace(tiling, bind_views=bind_views)
-                planned.append(self.plan_tiling(original, way, permission))
+                variant = replace(tiling, bind_views=bind_views)
+                planned.append(self.plan_tiling(original, variant, permission))
             except (UnsoundPlanError, UsageError):
                 if not planned and not bind_views:
                     raise

@@ -84,15 +84,15 @@ def shares_by_calls(model: Model) -> bool:
     return any(op.graphs for op in model.ops())
 
 
-def _limits(model: Model, line: Timeline, *, dialect: bool) -> HeadLimits:
+def _limits(model: Model, timeline: Timeline, *, dialect: bool) -> HeadLimits:
     """Floors of the head. Views count beside their parents, so of the dialect little is known."""
-    posed = planning_problem(line)
-    whole = Problem(posed.buffers)
-    inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if t in line.spans)
+    posed = planning_problem(timeline)
+    without_overlaps = Problem(posed.buffers)
+    inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if t in timeline.spans)
     if dialect:
         return HeadLimits(inputs=inputs, order=None, best_order=None, overlap=None)
-    peak = max((size for _, size in live_bytes(whole)), default=0)
-    overlap = None if shares_by_calls(model) else live_between_operators(line, posed.overlaps)
+    peak = max((size for _, size in live_bytes(without_overlaps)), default=0)
+    overlap = None if shares_by_calls(model) else live_between_operators(timeline, posed.overlaps)
     return HeadLimits(inputs=inputs, order=peak, best_order=None, overlap=overlap)
 
 

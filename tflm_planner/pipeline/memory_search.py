@@ -76,15 +76,17 @@ def _plan_memory(
 ) -> MemoryPlan:
     notes = tuple(run(model, Normalize()))
     file_order = current_orders(model)
-    frames = order_problems(model, options.kernels.scratch_of)
-    by_recipe = _plan_by_recipe(model, options, frames, notes) if options.recipe else None
+    graph_problems = order_problems(model, options.kernels.scratch_of)
+    by_recipe = _plan_by_recipe(model, options, graph_problems, notes) if options.recipe else None
     if by_recipe is not None and (
         by_recipe[0].is_least or len(model.main.ops) > _LARGE or stop.is_over
     ):
         best, wanted = by_recipe
     else:
         apply_orders(model, file_order)
-        best, wanted = _plan_best_order(model, options, frames, notes, report_progress, stop)
+        best, wanted = _plan_best_order(
+            model, options, graph_problems, notes, report_progress, stop
+        )
     if by_recipe is not None and by_recipe[0].head < best.head:
         best, wanted = by_recipe
     apply_orders(model, wanted)
@@ -98,19 +100,22 @@ def _plan_memory(
 
 
 def _plan_by_recipe(
-    model: Model, options: MemoryOptions, frames: dict[Graph, OrderProblem], notes: tuple[str, ...]
+    model: Model,
+    options: MemoryOptions,
+    graph_problems: dict[Graph, OrderProblem],
+    notes: tuple[str, ...],
 ) -> tuple[MemoryPlan, dict[Graph, list[Op]]]:
     """What the recipe comes to, with its order. Puts the model into it."""
     recipe = options.recipe
     assert recipe is not None
-    order = order_operators(model, options, frames, quick_order(recipe.schedule))
+    order = order_operators(model, options, graph_problems, quick_order(recipe.schedule))
     return plan_quickly(model, options, order, notes, recipe.rounds), current_orders(model)
 
 
 def _plan_best_order(
     model: Model,
     options: MemoryOptions,
-    frames: dict[Graph, OrderProblem],
+    graph_problems: dict[Graph, OrderProblem],
     notes: tuple[str, ...],
     report_progress: Progress,
     stop: Stop,
@@ -118,15 +123,15 @@ def _plan_best_order(
     """The best of the order asked for and its rivals, with that order."""
     file_order = current_orders(model)
     report_progress("ordering operators")
-    first = order_operators(model, options, frames, stop=stop)
+    first = order_operators(model, options, graph_problems, stop=stop)
     wanted = current_orders(model)
     tried = [wanted]
     best = place_buffers(model, options, first, notes, report_progress, stop)
     for rival_options in _rivals(best, options, stop):
-        if _was_tried(rival_options, frames, file_order in tried):
+        if _was_tried(rival_options, graph_problems, file_order in tried):
             continue
         apply_orders(model, file_order)
-        result = order_operators(model, rival_options, frames, stop=stop)
+        result = order_operators(model, rival_options, graph_problems, stop=stop)
         ordered = current_orders(model)
         if ordered in tried:
             continue
@@ -153,10 +158,10 @@ def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
 
 
 def _was_tried(
-    options: MemoryOptions, frames: dict[Graph, OrderProblem], file_order_tried: bool
+    options: MemoryOptions, graph_problems: dict[Graph, OrderProblem], file_order_tried: bool
 ) -> bool:
     """Whether a search for an order would only find one that was tried."""
-    only_one = not any(frame.plain.is_free for frame in frames.values())
+    only_one = not any(frame.plain.is_free for frame in graph_problems.values())
     return only_one or (options.order == "file" and file_order_tried)
 
 
@@ -166,21 +171,23 @@ def _unless_tflms_own_is_lower(
     """The candidate, or what TFLM itself would do, should luck have been on its side."""
     model = best.model
     chosen = current_orders(model)
-    line = best.line
+    timeline = best.timeline
     if chosen != file_order:
         apply_orders(model, file_order)
-        line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
-    own = placement_of(line)
+        timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    own = placement_of(timeline)
     head = own.head
     if head >= best.head:
         apply_orders(model, chosen)
         return best
-    problem = planning_problem(line)
+    problem = planning_problem(timeline)
     solution = replace(
         best.solution, plan=own.plan, height=head, optimal=False, allocator="TFLM's own"
     )
     order = replace(best.order, changed=False, optimal=False)
-    return replace(best, line=line, problem=problem, solution=solution, order=order, head=head)
+    return replace(
+        best, timeline=timeline, problem=problem, solution=solution, order=order, head=head
+    )
 
 
 def _try_dilation(
@@ -193,7 +200,8 @@ def _try_dilation(
     run(model, Dilate(everyone))
     all_dilated = place_buffers(model, options, best.order, best.notes, report_progress, stop)
     overlapping = {
-        s.op for s in taken_input_overlaps(all_dilated.line, all_dilated.offsets, options.kernels)
+        s.op
+        for s in taken_input_overlaps(all_dilated.timeline, all_dilated.offsets, options.kernels)
     }
     idle = everyone - overlapping
     run(model, Undilate(idle))
@@ -217,8 +225,10 @@ def _try_spellings(
     stop: Stop,
 ) -> MemoryPlan:
     """The best plan with operators spelled otherwise where that lowers the arena."""
-    problem = planning_problem(best.line, options.input_overlaps_of)
-    choice = SpellingChoice(best.model, best.line, problem, options.kernels, rows=permission.rows)
+    problem = planning_problem(best.timeline, options.input_overlaps_of)
+    choice = SpellingChoice(
+        best.model, best.timeline, problem, options.kernels, rows=permission.rows
+    )
     rounds = options.recipe.rounds if options.recipe else None
 
     def plan(spellings: tuple[Spelling, ...]) -> Respelled[MemoryPlan]:

@@ -69,15 +69,15 @@ def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedM
     model = read_model(written.data)
     lend_names(model, written.names)
     offsets = carried_plan(model)
-    line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     if offsets is None:
         raise UnsoundPlanError("the plan is not in the file that was made; please report it")
-    plan = placement_of(line, offsets).plan
-    check_legal(planning_problem(line, options.input_overlaps_of), plan)
+    plan = placement_of(timeline, offsets).plan
+    check_legal(planning_problem(timeline, options.input_overlaps_of), plan)
     return PlannedModel(
         data=written.data,
         memory_plan=memory_plan,
-        sharing=check_sharing(line, offsets, options.kernels),
+        sharing=check_sharing(timeline, offsets, options.kernels),
         inspection=inspect_model(model, options.kernels),
         twin=written.portable,
         notes=written.notes,
@@ -91,12 +91,14 @@ def check_legal(problem: Problem, plan: Plan) -> None:
         raise UnsoundPlanError(f"the plan made is not legal: {violations[0]}; please report it")
 
 
-def check_sharing(line: Timeline, offsets: dict[Tensor, int], kernels: TargetKernels) -> Sharing:
+def check_sharing(
+    timeline: Timeline, offsets: dict[Tensor, int], kernels: TargetKernels
+) -> Sharing:
     """What shares memory, replayed on every build of the target's kernels. Raises
     UnsoundPlanError where a byte would be lost."""
-    input_overlaps = list(taken_input_overlaps(line, offsets, kernels))
+    input_overlaps = list(taken_input_overlaps(timeline, offsets, kernels))
     return Sharing(
-        aliases=shared_in_place(line, offsets),
+        aliases=shared_in_place(timeline, offsets),
         input_overlaps=tuple(map(str, input_overlaps)),
         replayed=replay_all(input_overlaps, kernels),
     )

@@ -103,12 +103,15 @@ class RefusalCauses:
         """The operators of the original that write or read what `tensor` is a part of."""
         model = read_model(self.original)
         run(model, Normalize())
-        whole = _whole_of(model, tensor)
+        original_name = _whole_of(model, tensor)
         return frozenset(
             i
             for i, op in enumerate(model.main.ops)
-            if whole in {t.name for t in op.outputs}
-            or (whole in {t.name for t in op.operands()} and not _is_computed(model, whole))
+            if original_name in {t.name for t in op.outputs}
+            or (
+                original_name in {t.name for t in op.operands()}
+                and not _is_computed(model, original_name)
+            )
         )
 
 

@@ -108,7 +108,7 @@ def _write_dialect(
     """The plan's file in the dialect, with notes on what the dialect left out. The plan is checked
     before views are dropped: later, life spans say nothing of its legality."""
     check_legal(memory_plan.problem, memory_plan.solution.plan)
-    sharing = check_sharing(memory_plan.line, memory_plan.offsets, options.kernels)
+    sharing = check_sharing(memory_plan.timeline, memory_plan.offsets, options.kernels)
     notes = into_dialect(memory_plan, options)
     written = write_planned(memory_plan, options)
     model = read_model(written.data, dialect=True)

@@ -68,8 +68,8 @@ class Minify:
                 remove_metadata(model, entry.name)
         model.metadata_buffers = []
         clear_fields(model, "description", "metadataBuffer")
-        for item in (*model.graphs, *model.ops()):
-            clear_fields(item, "debugMetadataIndex")
+        for owner in (*model.graphs, *model.ops()):
+            clear_fields(owner, "debugMetadataIndex")
         _drop_names(model)
         unread = _biases(model) if self.kernels else set[Tensor]()
         for t in model.tensors():

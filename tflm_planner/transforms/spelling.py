@@ -141,15 +141,15 @@ class _Writer:
 
     def replace(self) -> None:
         """Put it in place of the old one, between RESHAPEs where its tensors have other shapes."""
-        made = self.write()
+        spelled = self.write()
         drafted, (data, result) = self._draft.ops, (self._op.inputs[0], self._op.outputs[0])
-        assert data is not None and made.inputs[0] is not None
+        assert data is not None and spelled.inputs[0] is not None
         drafted.clear()
-        if made.inputs[0] is not data:
-            self._reshape(data, made.inputs[0])
-        drafted.append(made)
-        if made.outputs[0] is not result:
-            self._reshape(made.outputs[0], result)
+        if spelled.inputs[0] is not data:
+            self._reshape(data, spelled.inputs[0])
+        drafted.append(spelled)
+        if spelled.outputs[0] is not result:
+            self._reshape(spelled.outputs[0], result)
         self._draft.commit([self._op])
 
     def _in_rows(self, tensor: Tensor) -> Tensor:
