@@ -90,8 +90,8 @@ def order_operators(
     quick: OrderSearch | None = None,
     stop: Stop | None = None,
 ) -> ChosenOrder:
-    """Order every graph. `graph_problems`: of the present order, if they are known. `quick`: in place of
-    the search that `options` ask for, which `stop` may end."""
+    """Order every graph. `graph_problems`: of the present order, if they are known. `quick`: the
+    search to take instead of the one that `options` ask for, which `stop` may end."""
     before = [op for g in model.graphs for op in g.ops]
 
     def find(dag: Dag) -> OrderResult:
