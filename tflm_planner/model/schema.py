@@ -51,8 +51,8 @@ def operator_names() -> dict[int, str]:
 
 @cache
 def own_options(kind: str) -> str | None:
-    """The table of options that is called like an operator, e.g. "GATHER" -> "GatherOptions"; None
-    where none is (several kinds may share one then, or have none)."""
+    """The options table named after an operator, e.g. "GATHER" -> "GatherOptions"; None where there
+    is none, because several kinds share a table, or because the kind has no options."""
     tables = (generated.BuiltinOptions, generated.BuiltinOptions2)
     names = [name for table in tables for name in value_names(table).values()]
     spelt = f"{kind.replace('_', '')}Options".lower()
@@ -177,9 +177,9 @@ class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
 def pack(model: Any, at_most: int = 0) -> bytes:
     """The flatbuffer of a `ModelT`, with the bytes of every `AlignedBuffer` at a multiple of 16.
 
-    `at_most`: bytes that it should not exceed, if that can be. Flatbuffers are built from their
-    end, so that one with aligned buffers is a multiple of 16 long; bytes that nobody needs at the
-    end, cut off again, let it end anywhere.
+    `at_most`: bytes that it should not exceed, if possible. Flatbuffers are built from their end,
+    so that one with aligned buffers has a multiple of 16 bytes. Building it with padding at the
+    end, which is then cut off, makes other lengths possible.
     """
     packed = _build(model, 0)
     if not at_most < len(packed) < at_most + ALIGNMENT:
@@ -188,7 +188,7 @@ def pack(model: Any, at_most: int = 0) -> bytes:
 
 
 def _build(model: Any, cut: int) -> bytes:
-    """The flatbuffer, built before `cut` bytes that are then left out."""
+    """The flatbuffer, built in front of `cut` bytes of padding, which are then cut off."""
     builder: Any = Builder()
     builder.Pad(cut)
     builder.Finish(model.Pack(builder), FILE_IDENTIFIER)

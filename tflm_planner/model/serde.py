@@ -192,7 +192,8 @@ class _Reader:
         return op
 
     def _read_graph_references(self, raw: Any, where: str) -> dict[str, list[Graph]]:
-        """References in `builtin_options` and `builtin_options_2`; -1 stays in the options."""
+        """The graphs that the two options tables of an operator refer to. -1 (no graph) stays in
+        the options."""
         called: dict[str, list[Graph]] = {}
         for options in (raw.builtinOptions, raw.builtinOptions2):
             for name in _graph_fields(options):
@@ -225,7 +226,8 @@ class _Reader:
 
 
 def _blank(raw: Any, *fields: str) -> None:
-    """Empty a managed vector of `raw`; None stays None, so that absence survives the trip."""
+    """Empty managed vectors of `raw`. None stays None, so that a vector that is absent is not
+    written as an empty one."""
     for name in fields:
         if getattr(raw, name) is not None:
             setattr(raw, name, ())
@@ -268,7 +270,7 @@ class _Writer:
 
     def _place_behind(self, owner: Any, fields: tuple[str, str], data: schema.Bytes) -> None:
         """Register data that goes behind the flatbuffer. Its offset is known only when the
-        flatbuffer is packed; a number that no other has holds its place until then."""
+        flatbuffer is packed; until then a unique number stands in its place."""
         self._external.append((owner, fields, data))
         setattr(owner, fields[0], ALIGNMENT * len(self._external))
         setattr(owner, fields[1], int(data.size))
