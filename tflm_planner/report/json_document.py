@@ -59,7 +59,8 @@ def to_json(report: Report) -> JsonObject:
 
 
 def _met(report: Report) -> bool | None:
-    """None: within the budget as far as the arena is known, which is not to the end."""
+    """Whether the budget is met. None where the known part of the arena is within it, but the arena
+    may be larger."""
     return None if report.within_budget and not report.known_to_fit else report.within_budget
 
 
