@@ -4,10 +4,10 @@
                     --RESHAPE--> (12, 12, 2, 24)    --TRANSPOSE 0 1 3 2-->   (12, 12, 24, 2)
 
 CMSIS-NN refuses int8 tensors of five axes and more, and TFLM takes that for done: the result is
-never written (see `tflm.wrong_kernels`). An axis of one element can be left out, and axes that are
-neighbours before and after are one. Where the operand is made by a RESHAPE and the result is read
-by RESHAPEs alone (channels shuffled among groups, pixels among channels), nobody else sees the
-shape, and the model is right on every target. No operator comes or goes.
+never written (see `tflm.kernels.known_faults`). An axis of one element can be left out, and axes
+that are neighbours before and after are one. Where the operand is made by a RESHAPE and the result
+is read by RESHAPEs alone (channels shuffled among groups, pixels among channels), nobody else sees
+the shape, and the model is right on every target. No operator comes or goes.
 """
 
 from __future__ import annotations
