@@ -1,8 +1,8 @@
 """A trick for CMSIS-NN: give 1x1 convolutions a dilation of 2.
 
-A 1x1 kernel has nothing to dilate, so the result is the same. But CMSIS-NN then leaves its 1x1
-kernel, which reads the whole input once for every pair of output channels, for the general one,
-whose output may trail its input. It costs scratch (4 bytes an input channel, rounded up to 4)
+A 1x1 kernel has nothing to dilate, so the result is the same. But CMSIS-NN then takes its general
+kernel, whose output may trail its input, instead of its 1x1 kernel, which reads the whole input
+once for every pair of output channels. It costs scratch (4 bytes an input channel, rounded up to 4)
 and speed. Source: CMSIS-NN, arm_nnsupportfunctions.h, arm_convolve_wrapper_s8.
 """
 
