@@ -4,8 +4,8 @@ and what would lower it.
     offset |  input 27,648   | 512 |      the moment that fills the head: what lies there, the
                                           largest first, bytes that several share counted once
 
-Nothing is said that was not tried: an input is called streamable if it can be split, lean firmware
-is offered with the arena that this very plan has there, other types of inputs with the arena that
+Everything that is said was tried: an input is called streamable if it can be split; lean firmware
+is offered with the arena of this very plan there, and other types of inputs with the arena that
 order and plan then reach. It reads an `Inspection`; it must not search for tiles.
 """
 
@@ -37,7 +37,7 @@ _LISTED = 3
 _NAME = 24
 """Letters of their names."""
 _LITTLE_EFFORT = 0.05
-"""Of exact packing, for a figure that shows what an option would reach at least."""
+"""Effort of exact packing for a figure that only shows what an option would reach at least."""
 _LARGE = 0.5
 """A share of the arena above which something is worth a hint."""
 
@@ -64,7 +64,7 @@ def advice(inspection: Inspection, original: Model, kernels: TargetKernels) -> l
 
 
 def _sum(arena: Arena) -> str:
-    """What the arena is made of; the parts add up to it."""
+    """The parts of the arena, which add up to it."""
     rest = arena.arena - arena.head - arena.tail
     total, head = figure(arena.arena, arena.bound), figure(arena.head, arena.head_bound)
     if 0 <= rest < 16:
@@ -79,7 +79,7 @@ def _sum(arena: Arena) -> str:
 
 
 def _peak(drawn: MemoryMap) -> str:
-    """The operator that fills the head, and what lies there."""
+    """The operator at which the head is full, and what lies there then."""
     top = max(drawn.blocks, key=lambda b: b.offset + b.size)
     moments = [s for s in drawn.steps if top.start <= s.index < top.end] or list(drawn.steps)
     live = {s.index: live_at(drawn, s) for s in moments}
@@ -96,7 +96,8 @@ def _peak(drawn: MemoryMap) -> str:
 
 
 def _on_ends(inspection: Inspection, original: Model, kernels: TargetKernels) -> Iterator[str]:
-    """What dropping the conversions at the model's ends would reach, planned to find out."""
+    """The arena that dropping the conversions at the model's ends would reach, planned to find
+    out."""
     model = clone(original)
     if not drop_conversions(model):
         return

@@ -1,7 +1,7 @@
 """Tiles and loops that the user spells out: `--patch 3,5b`, `--split 2-7:rows=4,halo=merge`,
 `--loop 2-4:rows=2,border=reverse`.
 
-It reads the spelling and says what a tiling costs; it must not choose one.
+It parses these options and says what such a tiling costs; it must not choose one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def parse_regions(
 
 
 def parse_patch(text: str) -> Patch:
-    """ "p,n": p x p patches over the first n operators; "p,nb": over the first n blocks."""
+    """ Parses "p,n": p x p patches over the first n operators; "p,nb": over the first n blocks."""
     match = re.fullmatch(r"\s*(\d+)\s*,\s*(\d+)\s*(b?)\s*", text)
     if match is None or not int(match[1]) or not int(match[2]):
         raise UsageError(f"--patch {text!r}: give p,n (operators) or p,nb (blocks), e.g. 3,5b")
@@ -122,8 +122,8 @@ def make_tiling(
     kernels: TargetKernels,
     inexact: bool,
 ) -> Tiling:
-    """The tiling that is spelled out for the model in `data`, with what it costs. Raises
-    UsageError where they cannot be had."""
+    """The tiling that is spelled out for the model in `data`, with what it costs. Raises UsageError
+    where it is impossible."""
     model = read_model(data)
     listed = list(model.main.ops)
     run(model, Normalize())

@@ -42,7 +42,7 @@ from tflm_planner.transforms.schedules import quick_order
 Progress = Callable[[str], None]
 
 _STATES = 60_000
-"""Of the search for an order of a model that was planned before."""
+"""States of the search for an order of a model that was planned before."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def place_buffers(
     report_progress: Progress,
     stop: Stop,
 ) -> MemoryPlan:
-    """The best plan of the model as it is ordered, by the allocators that `options` ask for."""
+    """The best plan of the model in its present order, by the allocators that `options` ask for."""
     timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     best: MemoryPlan | None = None
     plain = planning_problem(timeline)
@@ -157,7 +157,7 @@ def plan_quickly(
     notes: tuple[str, ...],
     rounds: int | None = None,
 ) -> MemoryPlan:
-    """A plan of the model as it is ordered, packed in so many rounds."""
+    """A plan of the model in its present order, packed in `rounds` rounds."""
     timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     problem = planning_problem(timeline, options.input_overlaps_of)
     overlaps = _required_overlaps(timeline, model, options)
@@ -178,8 +178,8 @@ def _required_overlaps(
 
 
 def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
-    """As low, but with the variables of loops in one place, if that is possible: they are copied
-    at every turn otherwise."""
+    """A plan that is as low and has the variables of loops in one place, if possible; otherwise
+    they are copied at every turn."""
     wanted = loop_aliases(best.timeline)
     if not wanted or options.bind_views:
         return best

@@ -1,8 +1,8 @@
-"""Chooses: which operator order, which aliases, which offsets.
+"""Chooses the order of operators, the aliases and the offsets.
 
-Legality lives in the passes and the planning problem; here candidates are made, compared by the
-head that TFLM will really take, and the lowest wins. An order that saves nothing is not taken:
-the operators then stay as they were.
+The passes and the planning problem know what is legal. This module makes candidates and compares
+them by the head that TFLM will really take; the lowest wins. If no order saves anything, the
+operators stay as they were.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from tflm_planner.transforms.schedules import quick_order
 from tflm_planner.transforms.spelling import Respell, Spelling
 
 _LARGE = 1_500
-"""Operators of a model that was planned before, beyond which nothing else is looked for: minutes
-of search for an order and a packing found nothing in models of thousands of tiles."""
+"""A model that was planned before and has more operators than this is not searched again: minutes
+of search found nothing better in models of thousands of tiles."""
 
 
 def plan_memory(
@@ -105,7 +105,7 @@ def _plan_by_recipe(
     graph_problems: dict[Graph, OrderProblem],
     notes: tuple[str, ...],
 ) -> tuple[MemoryPlan, dict[Graph, list[Op]]]:
-    """What the recipe comes to, with its order. Puts the model into it."""
+    """The plan that the recipe leads to, and its order. The model is left in that order."""
     recipe = options.recipe
     assert recipe is not None
     order = order_operators(model, options, graph_problems, quick_order(recipe.schedule))
@@ -145,7 +145,8 @@ def _plan_best_order(
 
 
 def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
-    """The candidate, if every state stays where it is. Raises UnsoundPlanError."""
+    """The candidate. Raises UnsoundPlanError unless every state has its input and its output in one
+    place."""
     graph, offsets = best.model.main, best.offsets
     for input_place, output_place in options.states:
         before, after = graph.inputs[input_place], graph.outputs[output_place]
@@ -168,7 +169,7 @@ def _was_tried(
 def _unless_tflms_own_is_lower(
     best: MemoryPlan, file_order: dict[Graph, list[Op]], options: MemoryOptions
 ) -> MemoryPlan:
-    """The candidate, or what TFLM itself would do, should luck have been on its side."""
+    """The candidate, or the plan that TFLM itself would make, if that happens to be lower."""
     model = best.model
     chosen = current_orders(model)
     timeline = best.timeline
@@ -193,8 +194,8 @@ def _unless_tflms_own_is_lower(
 def _try_dilation(
     best: MemoryPlan, options: MemoryOptions, report_progress: Progress, stop: Stop
 ) -> MemoryPlan:
-    """The best candidate with 1x1 convolutions dilated where that lowers the head: all at first,
-    then only those that use the freedom they got."""
+    """The best candidate with 1x1 convolutions dilated, if that lowers the head. First all are
+    dilated, then only those whose results do overlap their inputs."""
     model = best.model
     everyone = {op for op in model.ops() if dilatable(op)}
     run(model, Dilate(everyone))
@@ -248,8 +249,8 @@ def _try_spellings(
 
 
 def _with_figures(memory_plan: MemoryPlan, options: MemoryOptions) -> Respelled[MemoryPlan]:
-    """A plan with its arena and instructions; in the dialect, which drops views, its head stands
-    for the arena."""
+    """A plan with its arena and instructions. In the dialect, which drops views, its head is used
+    in place of the arena."""
     model, offsets, target = memory_plan.model, memory_plan.offsets, options.kernels.target
     arena = memory_plan.head if options.bind_views else arena_of(model, target, offsets).arena
     instructions = count_instructions(memory_plan, target)
@@ -272,9 +273,9 @@ def lowest_peak(model: Model, options: MemoryOptions) -> int:
 
 
 def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[MemoryOptions]:
-    """Searches for other orders, while the best one is not what its order promised: file order,
-    in case packing undoes the gain, and the best order for a plan without input overlaps, unless a
-    trial has left one that is good."""
+    """Options for searches of other orders, as long as the best plan is higher than its order
+    promised: file order, in case packing undoes the gain, and the best order for a plan without
+    input overlaps, unless a trial has already left a good one."""
     plain = () if options.recipe else (replace(options, overlap=False),)
     for rival in (replace(options, order="file"), *plain):
         unkept = best.head > best.order.lower_bound

@@ -3,7 +3,8 @@
     MemoryPlan --write--> file --read back--> plan found in it: validated, overlaps replayed
                                               -> PlannedModel
 
-Every guard before the runtimes stands here and in `tiled_model`, which makes the files of tilings.
+All checks that come before the runtimes are here and in `tiled_model`, which makes the files of
+tilings.
 """
 
 from __future__ import annotations
@@ -43,12 +44,11 @@ class Sharing:
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """The file that was made. memory_plan: what it was made of. inspection: of the file. twin: for
-    one that only TFLM runs, the portable model that computes the same on every runtime. exact:
-    whether every element is computed by the sum that it was. tiled: whether parts of it are
-    computed in tiles or in loops. front: what else a search found. refused: what promised more, and
-    why it was not made: it was refused by a guard, or by the proof, which is a fault of this
-    tool."""
+    """A file that was made. memory_plan: from which it was made. inspection: of the file. twin: for
+    a file that only TFLM runs, the portable model that computes the same on every runtime. exact:
+    whether every element is computed by the same sum as before. tiled: whether parts of it are
+    computed in tiles or in loops. front: what else a search found. refused: candidates that
+    promised more, and why a guard or the proof refused them, which is a fault of this tool."""
 
     data: bytes
     memory_plan: MemoryPlan
@@ -63,8 +63,8 @@ class PlannedModel:
 
 
 def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedModel:
-    """The plan's file, read back: the plan found in it is validated and its overlaps are replayed,
-    not those meant. Raises UnsoundPlanError where a guard refuses it."""
+    """The plan's file, read back. The plan that is found in the file is validated and its overlaps
+    are replayed, not the plan that was meant. Raises UnsoundPlanError where a check fails."""
     written = write_planned(memory_plan, options)
     model = read_model(written.data)
     lend_names(model, written.names)

@@ -166,7 +166,8 @@ class PartialSums:
     def _narrow_mean(
         self, op: Op, operands: list[Tensor | None], ranges: list[Range], k: int
     ) -> Tensor:
-        """The mean of a range, weighed by MUL of a constant: by scales alone, bits stay."""
+        """The mean of a range, weighed by a MUL with a constant whose bits are all the same: only
+        its scale is the weight."""
         if op.kind == "SUM":
             raise NotTileableError(f"{op.label}: no runtime but TFLM sums up int16")
         data, result = operands[0], op.outputs[0]
