@@ -38,7 +38,7 @@ def parse_regions(
 
 
 def parse_patch(text: str) -> Patch:
-    """ Parses "p,n": p x p patches over the first n operators; "p,nb": over the first n blocks."""
+    """Parses "p,n": p x p patches over the first n operators; "p,nb": over the first n blocks."""
     match = re.fullmatch(r"\s*(\d+)\s*,\s*(\d+)\s*(b?)\s*", text)
     if match is None or not int(match[1]) or not int(match[2]):
         raise UsageError(f"--patch {text!r}: give p,n (operators) or p,nb (blocks), e.g. 3,5b")
