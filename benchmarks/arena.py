@@ -14,21 +14,13 @@ import json
 from collections import Counter
 from pathlib import Path
 
+from tests.tflm.recorded_arenas import TARGETS
 from tests.tflm.wheel import Wheel
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.tflm.arena.predict import PARTS, Arena, arena_of
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.transforms.attach_plan import carried_plan
-
-TRUTH_TARGETS = {
-    "m4-cmsis": "cortex-m4/cmsis-nn",
-    "m4-ref": "cortex-m4/reference",
-    "m3-cmsis": "cortex-m3/cmsis-nn",
-    "m55-cmsis": "cortex-m55/cmsis-nn",
-    "x86-ref": "x86-64/reference",
-    "m4-ard": "arduino-2023",
-}
 
 
 def against_wheel(name: str, data: bytes) -> tuple[str, bool | None, set[str]]:
@@ -64,7 +56,7 @@ def against_truth(truth: Path, files: list[Path]) -> None:
     exact = total = 0
     for record in json.loads(truth.read_text()):
         path = paths.get(record["model"])
-        target = TRUTH_TARGETS.get(record["target"])
+        target = TARGETS.get(record["target"])
         if path is None or target is None:
             continue
         model = read_model(path.read_bytes())

@@ -21,6 +21,7 @@ from tflm_planner.device.energy import metered_power, stated_power
 from tflm_planner.device.events import events
 from tflm_planner.device.framing import Frame, encode
 from tflm_planner.device.line import SerialLine
+from tflm_planner.device.link import Link
 from tflm_planner.device.measurement import Measurement
 from tflm_planner.device.measurement_report import to_csv, to_html, to_json
 from tflm_planner.device.measuring import MeasureOptions, measure, predicted_for
@@ -213,31 +214,28 @@ def test_models_whose_order_is_not_known() -> None:
             assert events(model) == model.main.ops
 
 
-def test_lean_firmware_is_measured_against_lean_predictions(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+class LeanBoard(BoardClient):
+    """A board with lean firmware. asked: whether lean, and from which size on, at each trial."""
+
+    def __init__(self, port: str) -> None:
+        super().__init__(Link(SerialLine(port)))
+        self.asked: list[tuple[bool, int]] = []
+
+    def allocate(
+        self, *, smallest: bool = False, lean: bool = False, step: int = 16, lowest: int = 0
+    ) -> BoardAllocation:
+        self.asked.append((lean, lowest))
+        return replace(super().allocate(smallest=smallest, step=step, lowest=lowest), lean=lean)
+
+
+def test_lean_firmware_is_measured_against_lean_predictions() -> None:
     model = read_model(CNN.read_bytes())
     run(model, WritePool())
     data = write_model(model)
-    allocate, asked = BoardClient.allocate, list[tuple[bool, int]]()
-
-    def lean_allocate(
-        self: BoardClient,
-        *,
-        smallest: bool = False,
-        lean: bool = False,
-        step: int = 16,
-        lowest: int = 0,
-    ) -> BoardAllocation:
-        asked.append((lean, lowest))
-        found = allocate(self, smallest=smallest, step=step, lowest=lowest)
-        return replace(found, lean=lean)
-
-    monkeypatch.setattr(BoardClient, "allocate", lean_allocate)
     target = load_target("cortex-m4/cmsis-nn")
     options = MeasureOptions(runs=2, compare=False, target=target, lean=True)
     with VirtualBoard(virtual_capabilities(), ModelFake(data, [10])) as board:
-        host = connect(SerialLine(board.port))
+        host = LeanBoard(board.port)
         found = measure(host, "model", data, options, silent)
         by_name = replace(options, target=load_target("cortex-m4/cmsis-nn+lean"), lean=False)
         again = measure(host, "model", data, by_name, silent)
@@ -245,8 +243,9 @@ def test_lean_firmware_is_measured_against_lean_predictions(
     assert found.lean and found.target == "cortex-m4/cmsis-nn+lean"
     assert [s.predicted for s in found.sizes[:3]] == [expected.arena, expected.head, expected.tail]
     assert again.lean and again.sizes == found.sizes
-    assert all(lean for lean, _ in asked)
-    assert expected.arena // 2 < asked[0][1] < expected.arena  # not from nothing: TFLM may fault
+    assert all(lean for lean, _ in host.asked)
+    lowest = host.asked[0][1]
+    assert expected.arena // 2 < lowest < expected.arena  # not from nothing: TFLM may fault
 
 
 def test_lean_is_not_predicted_for_other_kernels(board: VirtualBoard) -> None:

@@ -321,25 +321,25 @@ def drop_field(model: Any, rng: Rng) -> None:
 
 def repeat_item(model: Any, rng: Rng) -> None:
     """An operator, tensor, graph or input listed twice."""
-    graph = _graph(model, rng)
-    thing = _pick([model, graph, graph], rng)
-    lists = [n for n, v in vars(thing).items() if isinstance(v, list) and v]
-    if lists:
-        name = _pick(lists, rng)
-        items = list(getattr(thing, name))
-        items.insert(int(rng.integers(len(items) + 1)), _pick(items, rng))
-        setattr(thing, name, items)
+    _change_some_list(
+        model, rng, lambda items: items.insert(int(rng.integers(len(items) + 1)), _pick(items, rng))
+    )
 
 
 def drop_item(model: Any, rng: Rng) -> None:
+    _change_some_list(model, rng, lambda items: items.pop(int(rng.integers(len(items)))))
+
+
+def _change_some_list(model: Any, rng: Rng, change: Callable[[list[Any]], object]) -> None:
+    """Change a copy of a list of the model or of a graph, and put it in the list's place."""
     graph = _graph(model, rng)
-    thing = _pick([model, graph, graph], rng)
-    lists = [n for n, v in vars(thing).items() if isinstance(v, list) and v]
+    owner = _pick([model, graph, graph], rng)
+    lists = [n for n, v in vars(owner).items() if isinstance(v, list) and v]
     if lists:
         name = _pick(lists, rng)
-        items = list(getattr(thing, name))
-        del items[int(rng.integers(len(items)))]
-        setattr(thing, name, items)
+        items = list(getattr(owner, name))
+        change(items)
+        setattr(owner, name, items)
 
 
 def shuffle_operators(model: Any, rng: Rng) -> None:

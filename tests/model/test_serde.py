@@ -11,6 +11,7 @@ import pytest
 import tflite
 
 from tests.conftest import CNN, shared_models
+from tests.models.build import unpack
 from tests.models.generator import random_model
 from tests.models.handmade import MODELS
 from tflm_planner.model import schema
@@ -56,7 +57,7 @@ def outside(model: Any, data: bytes) -> list[bytes]:
 
 def check_trip(data: bytes) -> None:
     written = write_model(read_model(data))
-    before, after = schema.unpack(data), schema.unpack(written)
+    before, after = unpack(data), unpack(written)
     assert_equal(before, after)
     assert outside(before, data) == outside(after, written)
     assert write_model(read_model(written)) == written, "the second trip changed the file"
@@ -124,7 +125,7 @@ def test_second_reader_agrees(cnn):
 def test_equal_scalars_of_different_width_are_not_shared():
     """Tables are shared by the bytes and widths of their fields, not by Python's equality."""
     generated = schema.generated
-    builder: Any = schema.Builder([])
+    builder: Any = schema.Builder()
     first = generated.MetadataT(name=b"m", buffer=1).Pack(builder)
     again = generated.MetadataT(name=b"m", buffer=1).Pack(builder)
     other = generated.MetadataT(name=b"m", buffer=2).Pack(builder)
@@ -151,7 +152,7 @@ def test_every_table_of_the_schema_has_a_layout() -> None:
 
 def check_read(data: bytes) -> None:
     """What is read is what the generated code reads, attribute by attribute, in their order."""
-    ours, theirs = read_flatbuffer(data), schema.unpack(data)
+    ours, theirs = read_flatbuffer(data), unpack(data)
     assert_equal(theirs, ours)
     assert list(vars(ours)) == list(vars(theirs))
 

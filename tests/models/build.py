@@ -38,6 +38,11 @@ def fill(schema_object: Any, fields: dict[str, Any]) -> Any:
     return schema_object
 
 
+def unpack(data: bytes) -> Any:
+    """A `ModelT` over a file, by the generated code, which trusts it; arrays are views of it."""
+    return schema.ModelT.InitFromPackedBuf(data, 0)
+
+
 class Net:
     """A model under construction; `net.model` is the plain schema object, open to anything."""
 

@@ -1,8 +1,16 @@
 """Hypothesis strategies over random models: the seed is drawn, and `steps` shrinks."""
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from tests.models.generator import random_model
+
+PATIENT = settings(
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+"""For tests that make, transform and run whole models."""
 
 
 def models(max_steps: int = 25, dtype: str | None = None) -> st.SearchStrategy[bytes]:

@@ -75,17 +75,16 @@ def test_arena_and_inspect_say_it_first(make, reason, tmp_path) -> None:
 
 @pytest.mark.parametrize("make, reason", CASES)
 @pytest.mark.mostly_slow(fast=3)
-def test_plan_refuses_it_before_the_search(make, reason, monkeypatch, tmp_path) -> None:
-    monkeypatch.setattr(
-        api.ModelPlanner, "plan", lambda *_, **__: pytest.fail("a search was begun")
-    )
+def test_plan_refuses_it_before_the_search(make, reason, tmp_path) -> None:
+    steps: list[str] = []
     for tiles in (None, api.TilePermission()):
         with pytest.raises(ModelError, match=f"cannot run the model: .*{reason}") as refused:
-            api.plan(make(), tmp_path / "out.tflite", api.PlanOptions(tiles=tiles))
+            options = api.PlanOptions(tiles=tiles)
+            api.plan(make(), tmp_path / "out.tflite", options, steps.append)
         assert refused.value.exit_code == 5 and "--no-verify" in str(refused.value)
     with pytest.raises(ModelError, match=reason):
         api.stream_input(make(), None, api.StreamOptions(), api.VerifyOptions())
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [] and steps == []
 
 
 def test_what_is_planned_all_the_same_is_not_called_verified() -> None:

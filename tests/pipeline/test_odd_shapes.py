@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import needs_tflm
 from tests.fuzz.mutations import packed
-from tests.models.build import schema
+from tests.models.build import schema, unpack
 from tests.models.registry import IMAGE, SCALE, conv, relu, start
 from tests.tflm.operator_models import MODELS
 from tests.tflm.registered import BUILTIN
@@ -17,7 +17,6 @@ from tflm_planner.cost.case import Case, Operand
 from tflm_planner.cost.model import work_of
 from tflm_planner.cost.moves import MOVES
 from tflm_planner.cost.products import PRODUCTS
-from tflm_planner.model.schema import unpack
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.ops import sharings
 from tflm_planner.ops.axes import AxisMap, axis_map

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import copy
 import json
+import re
+from dataclasses import replace
 
 import jsonschema
 import pytest
 
 from tests.conftest import ROOT, SHARED, needs_shared, needs_tflm
 from tests.models.handmade import MODELS
+from tflm_planner.memory.problem import Plan
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline import planned_model as make
+from tflm_planner.pipeline.memory_plan import MemoryPlan, silent
+from tflm_planner.pipeline.memory_search import plan_memory
+from tflm_planner.pipeline.planned_model import check_sharing, write_and_check
+from tflm_planner.pipeline.write import write_planned
 from tflm_planner.report.json_document import to_json
 from tflm_planner.support.errors import (
     ModelError,
-    OutputsDifferError,
     UnsoundPlanError,
     UsageError,
 )
-from tflm_planner.transforms import attach_plan as place
+from tflm_planner.support.stopping import Stop
 from tflm_planner.transforms.attach_plan import PLAN_METADATA, carried_plan
+from tflm_planner.verification.verdict import DIFFERENT, EQUAL
 
 RUNNABLE = sorted(n for n, m in MODELS.items() if m.runs_on_litert or m.runs_on_tflm)
 
@@ -133,46 +139,32 @@ def test_the_plan_lists_every_tensor_of_every_graph():
             assert word == -1
 
 
-@needs_tflm
-def test_a_corrupting_plan_is_never_written(cnn, tmp_path, monkeypatch):
-    """All tensors at offset 0: LiteRT does not care, real TFLM computes something else."""
-    monkeypatch.setattr(make, "validate", lambda problem, plan: [])
-    monkeypatch.setattr(make, "replay_all", lambda input_overlaps, kernels: 0)
-    original = place.AttachPlan.apply
-
-    def corrupt(self, model):
-        return original(place.AttachPlan(dict.fromkeys(self.offsets, 0)), model)
-
-    monkeypatch.setattr(place.AttachPlan, "apply", corrupt)
-    target = tmp_path / "out.tflite"
-    with pytest.raises(OutputsDifferError, match=r"on TFLM: .*first at operator \d+"):
-        api.plan(cnn, target)
-    assert list(tmp_path.iterdir()) == []
+def everything_at_0(data: bytes) -> MemoryPlan:
+    """A memory plan with all buffers at one place: it destroys every tensor."""
+    memory_plan = plan_memory(read_model(data), api.MemoryOptions(), silent, Stop())
+    offsets = (0,) * len(memory_plan.problem.buffers)
+    return replace(memory_plan, solution=replace(memory_plan.solution, plan=Plan(offsets)))
 
 
-def test_the_validator_stands_before_the_runtimes(cnn, tmp_path, monkeypatch):
-    original = place.AttachPlan.apply
-
-    def corrupt(self, model):
-        return original(place.AttachPlan(dict.fromkeys(self.offsets, 0)), model)
-
-    monkeypatch.setattr(place.AttachPlan, "apply", corrupt)
+def test_the_validator_stands_before_the_runtimes(cnn):
     with pytest.raises(UnsoundPlanError, match="share bytes"):
-        api.plan(cnn, tmp_path / "out.tflite")
-    assert list(tmp_path.iterdir()) == []
+        write_and_check(everything_at_0(cnn), api.MemoryOptions())
 
 
-def test_the_replay_stands_between_them(cnn, monkeypatch):
+def test_the_replay_stands_between_them(cnn):
     """A contract that allowed too much would be found by replaying the kernels."""
-    monkeypatch.setattr(make, "validate", lambda problem, plan: [])
-    original = place.AttachPlan.apply
-
-    def corrupt(self, model):
-        return original(place.AttachPlan(dict.fromkeys(self.offsets, 0)), model)
-
-    monkeypatch.setattr(place.AttachPlan, "apply", corrupt)
+    plan = everything_at_0(cnn)
     with pytest.raises(UnsoundPlanError, match="loses bytes with cmsis-nn kernels"):
-        api.plan(cnn)
+        check_sharing(plan.timeline, plan.offsets, api.MemoryOptions().kernels)
+
+
+@needs_tflm
+def test_a_plan_that_destroys_tensors_is_found_by_tflm_alone(cnn):
+    """LiteRT does not read plans; real TFLM computes something else."""
+    corrupt = write_planned(everything_at_0(cnn), api.MemoryOptions()).data
+    checks = {check.runtime: check for check in api.check_equal(cnn, corrupt).checks}
+    assert checks["LiteRT"].status == EQUAL and checks["TFLM"].status == DIFFERENT
+    assert re.search(r"first at operator \d+", checks["TFLM"].detail)
 
 
 def test_ethos_u_is_refused():

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import needs_tflm
 from tests.fuzz.random_models import check, model_of, placement, search_options, shuffled
 from tests.model_replay import plan_in, replay
+from tests.models.build import unpack
 from tests.models.handmade import MODELS
-from tests.models.strategies import models
-from tflm_planner.model.schema import unpack
+from tests.models.strategies import PATIENT, models
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import ModelError
 
-SLOW = settings(
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-
 
 @needs_tflm
-@settings(SLOW, max_examples=30)
+@settings(PATIENT, max_examples=30)
 @given(models(), st.integers(0, 2**32 - 1), st.booleans())
 @pytest.mark.slow
 def test_a_planned_model_is_right(data: bytes, seed: int, in_another_order: bool) -> None:

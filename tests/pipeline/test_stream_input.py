@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import ROOT, SHARED, needs_shared, needs_tflm
 from tests.models.build import Net
+from tests.models.strategies import PATIENT
 from tests.transforms.row_loops import chain, random_blocks
 from tests.transforms.stream_inputs import (
     cleaned,
@@ -37,12 +38,6 @@ from tflm_planner.transforms.row_loop import NotStreamableError
 from tflm_planner.transforms.row_loop.split_input import can_split, split_model
 from tflm_planner.verification.pairs import verify_pair
 
-SLOW = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=15,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
 VWW = SHARED / "models" / "vww_96_int8.tflite"
 M4 = "cortex-m4/cmsis-nn"
 WHEEL = "x86-64/wheel"
@@ -54,7 +49,7 @@ def on(target: str) -> api.MemoryOptions:
 
 
 @needs_tflm
-@settings(SLOW)
+@settings(PATIENT, max_examples=15)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12))
 @pytest.mark.slow
 def test_pairs_compute_the_same_bits(seed: int, steps: int) -> None:

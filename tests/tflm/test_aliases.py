@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.models.build import Graph, Net
 from tflm_planner.model.serde import read_model
-from tflm_planner.tflm.aliases import byte_classes, equal_tensors
+from tflm_planner.tflm.aliases import classes_of, copies, equal_tensors
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
 
 ROW = 16
@@ -74,7 +74,8 @@ def test_views_of_a_living_tensor_are_permitted_and_intruders_are_not():
 def test_bytes_are_counted_once():
     model = halves_that_overlap()
     names = {t.name: t for t in model.tensors() if not t.is_constant}
-    classes = byte_classes([(t, t.nbytes) for t in names.values()], model.ops())
+    views = [view for op in model.ops() for view in copies(op)]
+    classes = classes_of([(t, t.nbytes) for t in names.values()], views)
     size = {n: sum(classes.sizes[c] for c in classes.of[t]) // ROW for n, t in names.items()}
     assert size == {"x": 8, "a": 5, "b": 5, "c": 5, "d": 5, "y": 10}
     shared = set(classes.of[names["a"]]) & set(classes.of[names["b"]])

@@ -1,17 +1,15 @@
-import json
 from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import pytest
 
 from tests.call_counts import assert_near_linear
-from tests.conftest import SHARED, published
+from tests.conftest import published
 from tests.models import handmade  # noqa: F401  (fills the registry)
 from tests.models.build import Net
 from tests.models.generator import random_model
 from tests.models.registry import MODELS as HANDMADE
 from tests.tflm.custom_models import MODELS as OPERATORS
+from tests.tflm.recorded_arenas import PLACE, TARGETS, records
 from tests.tflm.registered import BUILTIN, CUSTOM
 from tests.tflm.wheel import Wheel, assert_needs
 from tflm_planner.model.serde import read_model
@@ -20,33 +18,18 @@ from tflm_planner.tflm.kernels.operator_allocations import OPERATORS as KNOWN
 from tflm_planner.tflm.targets import all_targets, load_target
 from tflm_planner.transforms.attach_plan import carried_plan
 
-TRUTH = SHARED / "truth" / "arena.json"
-TARGETS = {
-    "m4-cmsis": "cortex-m4/cmsis-nn",
-    "m4-ref": "cortex-m4/reference",
-    "m3-cmsis": "cortex-m3/cmsis-nn",
-    "m55-cmsis": "cortex-m55/cmsis-nn",
-    "x86-ref": "x86-64/reference",
-    "m4-ard": "arduino-2023",
-}
-
 
 def predicted(data: bytes, target: str) -> Arena:
     model = read_model(data)
     return arena_of(model, load_target(target), carried_plan(model))
 
 
-@cache
-def truth() -> list[dict[str, Any]]:
-    return json.loads(TRUTH.read_text()) if TRUTH.exists() else []
-
-
-@pytest.mark.skipif(not TRUTH.exists(), reason="no measurements here")
+@pytest.mark.skipif(not PLACE.exists(), reason="no measurements here")
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_measured_figure_is_exact(target: str) -> None:
-    records = [r for r in truth() if r["target"] == target]
-    assert records
-    for record in records:
+    measured = [r for r in records() if r["target"] == target]
+    assert measured
+    for record in measured:
         arena = predicted(published(record["model"]), TARGETS[target])
         found = (arena.head, arena.tail, arena.arena)
         assert found == (record["head"], record["tail"], record["min_arena"]), record["model"]

@@ -15,7 +15,7 @@ from tests.tflm.operator_models import MODELS as OPERATORS
 from tests.tflm.registered import BUILTIN
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
-from tflm_planner.tflm.element_types import cannot_run, newly_unsupported, unsupported
+from tflm_planner.tflm.element_types import cannot_run, newly_unsupported
 from tflm_planner.tflm.targets import HOST_RUNTIME, Target, load_target
 from tflm_planner.tflm.versions import with_tflm
 
@@ -53,6 +53,12 @@ def test_the_wheel_runs_what_the_table_says_and_nothing_else() -> None:
 def test_every_operator_that_tflm_registers_was_tried_or_is_known_not_to_be() -> None:
     read = {"UNIDIRECTIONAL_SEQUENCE_LSTM"}
     assert {*TABLE["operator"]} == {*BUILTIN.split()} - CONTROL - read
+
+
+def unsupported(op: Op, target: Target) -> str | None:
+    """Why an operator is refused, without its label and what to do about it."""
+    refused = cannot_run([op], target)
+    return refused[0].split("): ", 1)[1].split("; ")[0] if refused else None
 
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))

@@ -45,6 +45,6 @@ def test_a_plan_that_shares_what_must_not_be_shared_is_told_by_what_it_violates(
 
 def test_the_plan_that_the_search_reports_has_the_head_that_is_placed() -> None:
     found = plan_memory(read_model(MODELS["branches_of_different_depth"].make()), MemoryOptions())
-    placement = placement_of(found.line, found.offsets)
+    placement = placement_of(found.timeline, found.offsets)
     assert placement.head == found.head
     assert placement.plan == found.solution.plan

@@ -215,38 +215,38 @@ def test_padding_is_dear_where_kernels_weigh_every_element(target, type_, dear) 
     assert pads_are_dear(tensor, TilingOptions(on, on.input_overlaps_of)) == dear
 
 
-def hotspot_tiles_of(data: bytes, *, allowed: int) -> HotspotTiles:
-    """The search around hotspots of a model that was only planned so far."""
-    on = api.kernels_of(api.load_target("x86-64/reference"))
-    options = TilingOptions(on, on.input_overlaps_of, objective="head", new_kinds=None)
-    workers = Workers(data, options)
-    models = ModelEvaluations(workers, options, len(read_model(data).main.ops), WorkBudget(0))
-    return HotspotTiles(workers, options, models, allowed)
+class GivenTiles(HotspotTiles):
+    """The search around hotspots of a model that was only planned so far. The figures of tiles are
+    given: more of them need less memory and cost more instructions."""
 
-
-def test_the_smallest_tiles_first_and_larger_ones_where_they_must_be(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Half a row of the result is a tile too. Tiles that need much more are tried only where the
-    small ones cost too much."""
-    tiles = hotspot_tiles_of(image_to_thumbnail(), allowed=100)
-    evaluated: list[int] = []
+    def __init__(self, data: bytes, *, allowed: int) -> None:
+        on = api.kernels_of(api.load_target("x86-64/reference"))
+        options = TilingOptions(on, on.input_overlaps_of, objective="head", new_kinds=None)
+        workers, count = Workers(data, options), len(read_model(data).main.ops)
+        models = ModelEvaluations(workers, options, count, WorkBudget(0))
+        super().__init__(workers, options, models, allowed)
+        self.tried: list[int] = []
 
     def evaluate_parts(
-        _: HotspotTiles, schedule: LinearSchedule, parts: int, order: object, span: tuple[int, int]
+        self, schedule: LinearSchedule, parts: int, order: object, span: tuple[int, int]
     ) -> list[HotspotOption]:
-        evaluated.append(parts)
+        self.tried.append(parts)
         region = TiledRegion(tuple(range(*span)), ((ROWS, parts),), "merge")
         return [HotspotOption(region, 100 + 400 // parts, 0, 30 * parts)]
 
-    monkeypatch.setattr(HotspotTiles, "evaluate_parts", evaluate_parts)
+
+def test_the_smallest_tiles_first_and_larger_ones_where_they_must_be() -> None:
+    """Half a row of the result is a tile too. Tiles that need much more are tried only where the
+    small ones cost too much."""
+    tiles = GivenTiles(image_to_thumbnail(), allowed=100)
     found = ContractedOrder((0, 1, 2, 3), ((0, 4),), 0)
     candidate = tiles.candidate_of(found)
     assert candidate is not None
-    assert evaluated == [16, 8, 4, 2, 4, 8, 16][: len(evaluated)] and evaluated[:3] == [16, 8, 4]
+    assert tiles.tried == [16, 8, 4, 2, 4, 8, 16][: len(tiles.tried)]
+    assert tiles.tried[:3] == [16, 8, 4]
     assert [s.splits for s in candidate.regions if isinstance(s, TiledRegion)] == [((ROWS, 2),)]
-    tiles.allowed_instructions, evaluated[:] = 10_000, []
+    tiles.allowed_instructions, tiles.tried = 10_000, []
     candidate = tiles.candidate_of(found)
     assert candidate is not None
-    assert evaluated == [16, 8, 4]
+    assert tiles.tried == [16, 8, 4]
     assert [s.splits for s in candidate.regions if isinstance(s, TiledRegion)] == [((ROWS, 16),)]

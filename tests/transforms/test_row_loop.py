@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.model_replay import replay
 from tests.models.build import Net
+from tests.models.strategies import PATIENT
 from tests.tflm.wheel import Wheel
 from tests.transforms.row_loops import chain as _chain
 from tests.transforms.row_loops import faults, planned, random_blocks, random_loops, streamed
@@ -38,19 +39,13 @@ from tflm_planner.transforms.row_loop import (
 )  # fmt: skip
 from tflm_planner.transforms.tile.tile import band
 
-SLOW = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=20,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
 VWW = SHARED / "models" / "vww_96_int8.tflite"
 RESNET = SHARED / "models" / "pretrainedResnet_quant.tflite"
 M4 = "cortex-m4/cmsis-nn"
 
 
 @needs_tflm
-@settings(SLOW)
+@settings(PATIENT, max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.integers(3, 14))
 @pytest.mark.slow
 def test_loops_compute_the_same_bits(seed: int, steps: int) -> None:
@@ -62,7 +57,7 @@ def test_loops_compute_the_same_bits(seed: int, steps: int) -> None:
 
 
 @needs_tflm
-@settings(SLOW, max_examples=12)
+@settings(PATIENT, max_examples=12)
 @given(st.integers(0, 2**32 - 1), st.integers(3, 12))
 @pytest.mark.slow
 def test_planned_loops_hold_on_the_runtime(seed: int, steps: int) -> None:

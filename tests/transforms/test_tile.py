@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.model_replay import replay
 from tests.models.generator import random_model
+from tests.models.strategies import PATIENT
 from tests.transforms.random_tiles import random_scheme
 from tests.transforms.tiled import (
     KINDS,
@@ -35,16 +36,9 @@ from tflm_planner.transforms.tile.tile import (
 )
 from tflm_planner.transforms.tile.tiler import HALOS
 
-SLOW = settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=30,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-
 
 @needs_tflm
-@settings(SLOW)
+@settings(PATIENT, max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(2, 14))
 @pytest.mark.slow
 def test_tiles_compute_the_same_bits(model: int, scheme: int, steps: int) -> None:
@@ -56,7 +50,7 @@ def test_tiles_compute_the_same_bits(model: int, scheme: int, steps: int) -> Non
 
 
 @needs_tflm
-@settings(SLOW, max_examples=15)
+@settings(PATIENT, max_examples=15)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(2, 12))
 @pytest.mark.slow
 def test_planned_tiles_replay_and_the_dialect_is_equal(model: int, scheme: int, steps: int) -> None:

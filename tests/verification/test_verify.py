@@ -21,10 +21,7 @@ from tflm_planner.verification.session import RuntimeFailureError, Session
 
 
 class Crashing(Session):
-    """The runtime of the result is killed at its first invoke; that of the original too when it
-    ends, if `everywhere`."""
-
-    everywhere = False
+    """The runtime of the result is killed at its first invoke."""
 
     def __init__(self, runtime: str, model: Path, **more: Any) -> None:
         super().__init__(runtime, model, **more)
@@ -35,24 +32,31 @@ class Crashing(Session):
             assert kill_children(str(self.model), signal.SIGSEGV) == 1
         super().send(values)
 
+
+class CrashingEverywhere(Crashing):
+    """The runtime of the original is killed too, when it ends."""
+
     def crash(self) -> str | None:
-        if self.everywhere:
-            kill_children(str(self.model), signal.SIGABRT)
+        kill_children(str(self.model), signal.SIGABRT)
         return super().crash()
 
 
 @posix_only
-@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize(
+    "session, status, reason",
+    [
+        (Crashing, "different", "fails where the original runs"),
+        (CrashingEverywhere, "cannot run original", "its own memory"),
+    ],
+)
 def test_a_crash_is_the_results_fault_unless_the_original_crashes_too(
-    everywhere: bool, monkeypatch: pytest.MonkeyPatch
+    session: type[Session], status: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A runtime that damages its own memory on the original says nothing of the result."""
-    monkeypatch.setattr(compare_module, "Session", Crashing)
-    monkeypatch.setattr(Crashing, "everywhere", everywhere)
+    monkeypatch.setattr(compare_module, "Session", session)
     data = CNN.read_bytes()
     (check,) = verify(data, data, Options(inputs=2, runtimes=("LiteRT",))).checks
-    assert check.status == ("cannot run original" if everywhere else "different")
-    assert ("its own memory" if everywhere else "fails where the original runs") in check.detail
+    assert check.status == status and reason in check.detail
 
 
 @needs_tflm

@@ -3,9 +3,9 @@
     cost_of(op, target) -> Cost          latency_of(model, target) -> Latency
     cost_of_case(case, target) -> Cost   of an operator that need not exist: a tile, say
 
-`case` says what a cost depends on, `products` and `moves` what kernels do, `profiles` what it
-takes, `model` adds up. Latencies measured on a device take the place of these: `measured`. It must
-not know passes, plans or the arena.
+`case` says what a cost depends on, `products` and `moves` what kernels do, `profiles` how many
+instructions that takes, and `model` adds up. `measured` replaces these by latencies that were
+measured on a device. It must not know passes, plans or the arena.
 """
 
 from tflm_planner.cost.case import Case, Operand, case_of

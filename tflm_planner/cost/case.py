@@ -49,7 +49,7 @@ class Operand:
 
     @property
     def width(self) -> int:
-        """Bytes of an element; 1 for types of less."""
+        """Bytes of an element; 1 for types of less than a byte."""
         return _WIDTHS.get(self.type, 1)
 
     @property
@@ -58,7 +58,7 @@ class Operand:
         return self.elements * self.width
 
     def last_axes(self, count: int) -> tuple[int, ...]:
-        """Exactly `count` axes, as kernels extend a shape: a scalar is ones alone, and axes in
+        """Exactly `count` axes, as kernels extend a shape: missing axes in front are 1, and axes in
         front of the last `count` are left out."""
         return (*(1,) * count, *self.shape)[-count:]
 
@@ -115,7 +115,7 @@ _NOTHING = Operand("int8", (0,))
 
 
 def case_of(op: Op) -> Case:
-    """The case of an operator of a model. Raises nothing: what is missing is left out."""
+    """The case of an operator of a model. It never raises: what the operator lacks is left out."""
     read = op.kind in _WITH_NUMBERS
     fields = members(op.options) if op.options else {}
     options = [(name, fields[name]) for name in OPTIONS if name in fields]
@@ -177,6 +177,7 @@ def from_row(row: list[Any]) -> Case:
 
 
 def canonical(case: Case) -> Case:
-    """The case without options that are 0, in one order: equal ones mean the same operator."""
+    """The case with its options sorted and those that are 0 left out, so that cases of the same
+    operator are equal."""
     options = tuple(sorted((name, value) for name, value in case.options if value))
     return Case(case.kind, case.inputs, case.outputs, options)

@@ -18,7 +18,8 @@ _INTEGERS = {"int32": "<i4", "int64": "<i8"}
 
 
 def turns(op: Op) -> int | None:
-    """Turns of a counting WHILE; None if it does not count in the way drawn above."""
+    """How often the body of a counting WHILE runs; None if it does not count in the way drawn
+    above."""
     conditions, bodies = op.graphs.get("condSubgraphIndex"), op.graphs.get("bodySubgraphIndex")
     if not conditions or not bodies or len(conditions[0].outputs) != 1:
         return None

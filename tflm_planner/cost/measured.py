@@ -4,9 +4,9 @@
     case not measured -> constants of its kernel path: fitted, or the built-in ones scaled,
                          whichever predicts held-out shapes better
 
-A target with such a source is a `ProfiledTarget`; everything that asks for costs then counts
-cycles of the device. MOTES (section 4.5) keeps the same cache "based on its type and shape". It
-must not know devices or databases.
+A target with such a source is a `ProfiledTarget`; everything that asks for costs then gets cycles
+of the device. MOTES (section 4.5) keeps the same cache "based on its type and shape". It must not
+know devices or databases.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tflm_planner.tflm.targets import Target
 
 FOLDS = 5
 _ENOUGH = 4
-"""Measurements of a path from which on its constants may be fitted to them alone."""
+"""A path with at least so many measurements may have its constants fitted to these alone."""
 Rows = Sequence[tuple[Case, float]]
 Counted = Callable[[Case, Family], tuple[str, Counts]]
 """The key of a case's kernel path, and how often each piece of its code runs."""
@@ -40,7 +40,7 @@ class HeldOut:
     count: int
     median: float
     most: float
-    """Nine of ten are within this."""
+    """Nine of ten errors are at most this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,13 +57,14 @@ class Measured:
     held_out: HeldOut | None
 
     def cycles(self, case: Case) -> float | None:
-        """What was measured of a case; None where nothing was."""
+        """The measured cycles of a case; None where it was not measured."""
         return self.exact.get(canonical(case))
 
 
 @dataclass(frozen=True, eq=False)
 class Watch:
-    """Hears of every operator whose cost is asked: the shapes that a search would try."""
+    """Is told of every operator whose cost is asked, to collect the shapes that a search would
+    try."""
 
     heard: Callable[[Op], None]
 
@@ -88,7 +89,7 @@ def measured_of(target: Target) -> Measured | None:
 
 
 def fit(rows: Rows, base: Profile, counted: Counted) -> tuple[Profile, HeldOut | None]:
-    """Constants for all paths, from measured cases, and their error on cases held out.
+    """Constants for all paths, fitted to measured cases, and their error on cases held out.
 
     Deterministic: folds by a hash of the case. `base`: built-in constants of the nearest core.
     """
@@ -156,7 +157,7 @@ def _scaled(table: Mapping[str, float], factor: float) -> dict[str, float]:
 
 
 def predict(table: Mapping[str, float], counts: Counts) -> float:
-    """Cost by the constants of a path."""
+    """The cost that the constants of a path predict for these counts."""
     return table.get(CALL, 0.0) + sum(
         table[name] * count for name, count in counts.items() if name in table
     )

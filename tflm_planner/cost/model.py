@@ -3,9 +3,9 @@
     Op -> Case -> Work (path, counts) -> sum of counts x constants of the target's profile
 
 Instructions are those that a core executes, not cycles: no pipeline, no flash wait states, no
-cache. Ratios between plans of one model on one target are what they are good for; divided by a
-board's clock they give the order of magnitude of a time. On a `ProfiledTarget` they are cycles
-that were measured, or fitted to such (see `measured`). This module must not know passes.
+cache. Use them for ratios between plans of one model on one target; divided by a board's clock they
+give no more than the order of magnitude of a time. On a `ProfiledTarget` they are cycles that were
+measured, or fitted to such (see `measured`). This module must not know passes.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ NOTHING = Cost(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class OpCost:
-    """An operator's share of a model: `runs` runs of `each`, its called graphs not counted."""
+    """An operator's share of a model: `runs` runs that cost `each`, without the graphs that it
+    calls."""
 
     op: Op
     runs: int
@@ -110,9 +111,9 @@ class Latency:
 def cost_of(op: Op, target: Target, *, in_place: bool = False) -> Cost:
     """The cost of one run of `op`, without the graphs that it calls.
 
-    `in_place`: the result lies on the operand, so that operators that would only copy it
-    (IN_PLACE) do not. Raises nothing: an operator without a form of its own is bounded by its
-    sizes and `estimated`.
+    `in_place`: the result lies on the operand, so that operators that would only copy it (IN_PLACE)
+    do not. It never raises: for an operator without an entry of its own, the cost is a bound from
+    its sizes, marked `estimated`.
     """
     if isinstance(target, ProfiledTarget) and isinstance(target.source, Watch):
         target.source.heard(op)
@@ -121,8 +122,8 @@ def cost_of(op: Op, target: Target, *, in_place: bool = False) -> Cost:
 
 @lru_cache(maxsize=CACHED)
 def cost_of_case(case: Case, target: Target, in_place: bool = False) -> Cost:
-    """The cost of an operator that need not exist: a tile, say. As `cost_of`; on the dearest of
-    the profiles that stand for the target."""
+    """The cost of an operator that need not exist, such as a tile; otherwise as `cost_of`. Where
+    several profiles stand for the target, the dearest counts."""
     choice = _profiles(target)
     read = sum(t.nbytes for t in case.inputs if t is not None)
     written = sum(t.nbytes for t in case.outputs)
@@ -168,7 +169,8 @@ def work_of(case: Case, family: Family) -> Work:
 
 
 def key_of(case: Case, work: Work) -> str:
-    """Where a profile has the constants: kernel path and element type; copies know no type."""
+    """The key of the constants in a profile: kernel path and element type. Paths of copies have no
+    type."""
     untyped = work.path in BYTEWISE or work.path.startswith("fill_")
     return work.path if untyped else f"{work.path}.{case.data.type}"
 
@@ -205,10 +207,10 @@ def latency_of(
     """One inference of `model`: every operator as often as it runs.
 
     A WHILE runs its body as often as its counter says (see `loops`), an IF its dearer branch.
-    `in_place` says of an operator in IN_PLACE, and of an IF, whether the plan puts its results on
-    its operands; `turn_bytes` of a WHILE how many bytes of its variables a turn copies between
-    caller, condition and body (without it, `in_place` says whether none or all). Without either
-    all of them copy. `proof.Copying` answers for a plan.
+    `in_place` tells, for an operator in IN_PLACE and for an IF, whether the plan puts its results
+    on its operands. `turn_bytes` tells, for a WHILE, how many bytes of its variables a turn copies
+    between caller, condition and body; without it, `in_place` tells whether that is none or all.
+    Without either, everything is copied. `tflm.sharing.RemainingCopies` answers both for a plan.
     """
     runs: dict[Graph, int] = {}
     unknown = _count(model.main, 1, target, runs)
@@ -232,7 +234,8 @@ def latency_of(
 
 
 def _count(graph: Graph, times: int, target: Target, runs: dict[Graph, int]) -> int:
-    """Note how often each graph runs; return the loops of unknown length."""
+    """Note in `runs` how often each graph runs. Returns the number of loops whose turns the model
+    does not say."""
     runs[graph] = runs.get(graph, 0) + times
     unknown = 0
     for op in graph.ops:

@@ -1,4 +1,4 @@
-"""What loops element-wise operators, copies and reductions run: counts of loop bodies.
+"""Which loops element-wise operators, copies and reductions run, as counts of loop bodies.
 
 Copies differ a hundredfold: CONCATENATION, GATHER and one-dimensional updates copy runs of bytes,
 SLICE and the reference PAD walk element by element. A `run` is a number of bytes that one copy
@@ -154,8 +154,8 @@ def reshape(case: Case, family: Family) -> Work:
 
 
 def update(case: Case, family: Family) -> Work:
-    """DYNAMIC_UPDATE_SLICE: the operand copied, then the update by runs along its last axis;
-    only the update, if it covers everything."""
+    """DYNAMIC_UPDATE_SLICE: the operand copied, then the update by runs along its last axis; only
+    the update, if it covers all of the operand."""
     part, width = case.operand(1) or Operand(case.data.type, (0,)), case.data.width
     last = (part.shape or (1,))[-1]
     rows = part.elements // max(1, last)

@@ -1,4 +1,4 @@
-"""What loops convolutions and matrix products run, by kernel library: counts of loop bodies.
+"""Which loops convolutions and matrix products run, by kernel library, as counts of loop bodies.
 
     reference   one multiplication at a time, the window checked at every tap
     plain, dsp  CMSIS-NN: columns copied, two rows x two channels at a time, steps of 16, 4, 1

@@ -78,7 +78,7 @@ def window_counts(case: Case) -> WindowCounts | None:
 def taps_inside(size: int, out: int, kernel: int, stride: int, dilation: int, pad: int) -> int:
     """Sum over outputs of kernel positions inside: positions k with 0 <= base + k * d < size.
 
-    Counted by outputs or by positions, whichever are fewer: there may be millions of either.
+    It loops over outputs or over positions, whichever are fewer: there may be millions of either.
     """
     if kernel < out:
         return sum(_count_inside(size, out, stride, pad - k * dilation) for k in range(kernel))

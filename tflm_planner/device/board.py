@@ -1,9 +1,9 @@
 """A board as the host sees it: commands as methods, every answer checked.
 
-    connect -> Board -- upload, arena, allocate, invoke, log, outputs, memory
+    connect -> BoardClient -- upload, arena, allocate, invoke, log, outputs, memory
 
-What a board says is believed only as far as it agrees with itself: lists that do not end, sizes
-that change and data beyond the end are DeviceErrors. It must not know TFLite.
+Answers of a board must agree with each other: lists that do not end, sizes that change and data
+beyond the end are DeviceErrors. It must not know TFLite.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tflm_planner.support.errors import DeviceError
 P = TypeVar("P")
 R = TypeVar("R")
 MOST_INPUT = 1 << 28
-"""Bytes of a tensor, and entries of a log, beyond which a board is not believed."""
+"""Bytes of a tensor, and entries of a log, above which an answer is taken for damage."""
 
 
 def known(value: int) -> int | None:
@@ -58,8 +58,8 @@ class BoardTensor:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """runs: done. events: operators begun in a run, 0 where not counted. entries: of the log.
-    crcs: of every output after the first run."""
+    """runs: number of runs done. events: operators begun in a run, 0 where not counted. entries:
+    number of entries in the log. crcs: CRC-32 of every output after the first run."""
 
     runs: int
     events: int
@@ -95,7 +95,7 @@ class BoardClient:
         self.link.line.close()
 
     def on_work(self, listener: Callable[[int, int], None] | None) -> None:
-        """Who hears of the progress of long commands."""
+        """Set who is told of the progress of long commands, as (done, total); None for nobody."""
         self.link.on_work = listener
 
     def _capabilities(self) -> m.Capabilities:
@@ -134,7 +134,7 @@ class BoardClient:
         self._same_model(self.link.ask(m.Command.MODEL_END), data)
 
     def select(self, index: int, data: bytes) -> None:
-        """Take the compiled-in model number `index`, which is `data`."""
+        """Use the model that is compiled in as number `index`; `data` is its file."""
         self._same_model(self.link.ask(m.Command.MODEL_SELECT, m.INDEX.pack(index, 0)), data)
 
     def stored(self, data: bytes) -> int | None:
@@ -151,7 +151,8 @@ class BoardClient:
     # --- running ---------------------------------------------------------------------------------
 
     def arena(self, size: int = 0) -> int:
-        """Set the arena; 0: as large as there is. Returns its bytes."""
+        """Set the size of the arena in bytes; 0 takes as much as there is. Returns the bytes
+        set."""
         (got,) = self._unpack(m.U32, self.link.ask(m.Command.ARENA, m.U32.pack(size)))
         if size and got != size:
             raise self._contradiction(f"an arena of {size} bytes was asked, it gave {got}")
@@ -160,8 +161,8 @@ class BoardClient:
     def allocate(
         self, *, smallest: bool = False, lean: bool = False, step: int = 16, lowest: int = 0
     ) -> BoardAllocation:
-        """AllocateTensors. `smallest`: find the smallest arena first, in steps, not below
-        `lowest`. `lean`: with the lean library."""
+        """Run AllocateTensors. `smallest`: find the smallest arena first, in steps of `step` bytes,
+        from `lowest` on. `lean`: with the lean library."""
         flags = m.AllocateFlag.SMALLEST * smallest | m.AllocateFlag.LEAN * lean
         payload = self.link.ask(m.Command.ALLOCATE, m.ALLOCATE.pack(flags, step, lowest))
         arena, used, head, tail, least, ticks, stack, inputs, outputs, reply_flags, trials = (
@@ -247,7 +248,7 @@ class BoardClient:
                 return data
 
     def memory(self) -> Memory:
-        """Static RAM, heap, stack."""
+        """Bytes of static RAM, heap and stack."""
         fields = self._unpack(m.MEMORY_REPLY, self.link.ask(m.Command.MEMORY))
         return Memory(*map(known, fields))
 

@@ -1,5 +1,5 @@
-"""Measured latencies in a SQLite file: schema/profile.md. Mergeable, exportable, never half
-written.
+"""Measured latencies in a SQLite file (schema/profile.md), which can be merged and exported and is
+never half written.
 
     boards 1 --- n latencies: operator (a case, as JSON) -> nanoseconds
 
@@ -91,7 +91,7 @@ _LATENCY = tuple(f.name for f in fields(LatencyRow))
 
 
 class ProfileDatabase:
-    """An open database. UsageError when the file is none, or cannot be used."""
+    """An open database. UsageError when the file is no such database, or cannot be used."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         self.path = path
@@ -132,7 +132,7 @@ class ProfileDatabase:
                 yield from (LatencyRow(*row) for row in self._all(sql, (number,)))
 
     def add(self, board: BoardRow, rows: Iterable[LatencyRow]) -> int:
-        """Keep latencies, all or none; of two for one operator the later measured. Returns how
+        """Store latencies, all or none; of two for one operator, the later one is kept. Returns how
         many are new or newer."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
@@ -157,7 +157,7 @@ class ProfileDatabase:
         return self._all(f"SELECT id FROM board WHERE {where}", values)[0][0]
 
     def merge(self, other: ProfileDatabase) -> int:
-        """Take over what another database has; returns how much of it was new or newer."""
+        """Add the latencies of another database. Returns how many were new or newer."""
         return sum(self.add(board, list(other.latencies(board))) for board in other.boards())
 
     def _all(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -17,13 +17,13 @@ from tflm_planner.support.errors import UsageError
 
 _SCALES = {"a": 1.0, "ma": 1e-3, "ua": 1e-6, "µa": 1e-6, "na": 1e-9}
 FEWEST = 20
-"""Samples below which a record says nothing."""
+"""A record with fewer samples is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """watts: while the model runs. source: where that comes from, for people. measured: by a
-    meter; else an estimate."""
+    """watts: while the model runs. source: where the figure comes from, in words. measured: whether
+    by a meter; otherwise it is an estimate."""
 
     watts: float
     source: str
@@ -39,7 +39,7 @@ class Energy:
 
 
 def energy_of(power: Power | None, seconds: float) -> Energy | None:
-    """The energy of an inference that takes so long; None without a power."""
+    """The energy of an inference that takes so many seconds; None if the power is not known."""
     return None if power is None else Energy(power.watts * seconds, power)
 
 
@@ -53,10 +53,10 @@ def stated_power(milliwatts: float, source: str) -> Power:
 def metered_power(path: Path, volts: float) -> Power:
     """The power while busy, from a current meter's CSV.
 
-    The column whose name has "current" in it (or the last one) holds the current, in the unit
-    that its name gives in brackets: "Current(uA)", "current [mA]"; amperes where it gives none.
-    Record while `measure` runs; idle stretches are told apart by their level. UsageError when
-    the file cannot be read or holds too few samples.
+    The column whose name has "current" in it (or the last one) holds the current, in the unit that
+    its name gives in brackets: "Current(uA)", "current [mA]"; amperes where it gives none. Record
+    it while `measure` runs; idle stretches are recognised by their level. UsageError when the file
+    cannot be read or holds too few samples.
     """
     if not 0 < volts < 100:
         raise UsageError(f"a supply of {volts} V; give the board's supply voltage, e.g. 3.3")

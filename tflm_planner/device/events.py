@@ -1,4 +1,4 @@
-"""In which order operators begin during one Invoke: the rows of a board's log.
+"""The order in which operators begin during one Invoke, which is that of the rows in a board's log.
 
     main: A WHILE B      log: total, A, WHILE, condition, (body, condition) x turns, B
 
@@ -16,12 +16,12 @@ MOST_EVENTS = 1 << 20
 
 
 class _UnknownError(Exception):
-    """The order depends on values that the model does not say."""
+    """The order depends on values that are not in the model."""
 
 
 def events(model: Model) -> list[Op] | None:
-    """The operators as they begin; None where the model does not say how often, or which (an IF,
-    a loop that does not count)."""
+    """The operators in the order in which they begin; None where the model does not tell which
+    operators run or how often (an IF, a loop that does not count)."""
     operators: list[Op] = []
     try:
         for op in _list_started(model.main):

@@ -1,4 +1,4 @@
-"""A model as C++ sources that any TFLM project can take in: data, resolver, arena.
+"""Exports a model as C++ sources for any TFLM project: data, resolver, arena.
 
     NAME_model_data.h, .cpp   the file, alignas(16), in flash
     NAME_op_resolver.h        a MicroMutableOpResolver with the operators used, no others; for lean
@@ -111,7 +111,7 @@ constexpr std::size_t k{names.camel}ModelSize = {size};
 
 
 def _scales(names: _Names, side: str, tensors: Sequence[Tensor]) -> Iterator[str]:
-    """What the numbers of inputs or outputs stand for, where they stand for others."""
+    """Comments on what the numbers of quantised inputs or outputs stand for."""
     for number, tensor in enumerate(tensors):
         known = single_scale(tensor)
         if known is None or tensor.type_name == "float32":
@@ -127,7 +127,7 @@ def _scales(names: _Names, side: str, tensors: Sequence[Tensor]) -> Iterator[str
 
 
 def _float_literal(value: float) -> str:
-    """With the nine digits that tell any two floats apart."""
+    """A float literal with nine digits, which are enough to tell any two floats apart."""
     text = f"{value:.9g}"
     return f"{text}f" if set(text) & set(".e") else f"{text}.0f"
 
@@ -174,7 +174,7 @@ def _resolver(head: str, names: _Names, model: Model, target: Target) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Library:
-    """What the resolver is made of: lines to include, its class, and what follows it."""
+    """Parts of the resolver's source: lines to include, its class, and what follows it."""
 
     includes: str
     resolver: str
@@ -241,7 +241,8 @@ def _literal(op: Op) -> str:
 
 
 def _escape_comment(text: str) -> str:
-    """Text for a comment that ends with its line: a backslash there would take in the next."""
+    """Text for a comment of one line. A backslash at its end would continue the comment on the next
+    line."""
     return safe_text(text).replace("\\", "/").replace("??/", "?? /")
 
 

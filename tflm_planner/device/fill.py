@@ -1,4 +1,4 @@
-"""Inputs that board and host make alike from a seed. Section 5 of schema/protocol.md."""
+"""Inputs that board and host generate alike from a seed (section 5 of schema/protocol.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TYPES = frozenset(
 
 
 def can_fill(tensor: Tensor) -> bool:
-    """Whether the generator knows values of a tensor's type."""
+    """Whether the generator can make values of a tensor's type."""
     return tensor.type_name in _TYPES
 
 

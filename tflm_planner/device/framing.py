@@ -68,7 +68,8 @@ def decode(encoded: bytes) -> Frame:
 class Receiver:
     """Finds frames in a stream that comes in pieces of any size.
 
-    bad: runs of bytes between zeros that were no frame. noise: bytes in them. last: why the last.
+    bad: number of runs of bytes between zeros that were no frame. noise: bytes in them. last: why
+    the last one was none.
     """
 
     bad: int = 0
@@ -78,19 +79,12 @@ class Receiver:
     _skipping: bool = False
     _found: deque[Frame] = field(default_factory=deque[Frame])
 
-    def feed(self, data: bytes) -> list[Frame]:
-        """The frames that are complete now and were not taken yet."""
-        self.push(data)
-        frames = list(self._found)
-        self._found.clear()
-        return frames
-
     def take(self) -> Frame | None:
         """The next frame that is complete, or None."""
         return self._found.popleft() if self._found else None
 
     def push(self, data: bytes) -> None:
-        """Add what has come."""
+        """Add bytes that have come."""
         self._pending += data
         if b"\0" in data:
             *complete, rest = bytes(self._pending).split(b"\0")
@@ -118,7 +112,7 @@ class Receiver:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing at all has come that was no frame."""
+        """Whether no byte has come that was not part of a frame."""
         return self.noise == 0 and not self._pending
 
 

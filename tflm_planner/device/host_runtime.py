@@ -31,7 +31,7 @@ class HostEngine:
         self._limit = time_limit
         self._child: Child | None = None
         self._loaded: list[tuple[str, int]] = []
-        """Of each input of the loaded model: numpy's type name, elements."""
+        """For each input of the loaded model: numpy's type name and the number of elements."""
         self._counts: tuple[bytes, tuple[int, int]] = b"", (0, 0)
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class HostEngine:
             raise failure
 
     def _arity(self, data: bytes) -> tuple[int, int]:
-        """How many inputs and outputs a model has: the wheel does not say."""
+        """How many inputs and outputs a model has, because the wheel does not tell."""
         if self._counts[0] != data:
             try:
                 main = read_model(data, dialect=True).main
@@ -121,5 +121,5 @@ _LITE_TYPES = {"float32": 1, "int32": 2, "uint8": 3, "int64": 4, "string": 5, "b
 
 
 def type_number(name: str) -> int:
-    """The number that the protocol has for an element type of numpy; 0 for one it has none for."""
+    """The protocol's number for an element type of numpy; 0 where it has none."""
     return _LITE_TYPES.get(name, 0)

@@ -1,11 +1,12 @@
-"""The child process of a virtual board: the Python wheel's TFLM, told what to do in frames.
+"""The child process of a virtual board. It runs the Python wheel's TFLM and takes commands in
+frames.
 
     ("load", model, arena)   -> (head, tail, nanoseconds, inputs, outputs): (dtype, shape) each
     ("run", inputs)          -> (nanoseconds, outputs), as bytes
 
-Times are those of this thread on the processor: what else runs on the machine does not count.
-TFLM aborts the process on some models: that is why this is one. Interpreters are heavy to make
-and models are many, so it serves any number of them.
+Times are processor times of this thread, so that other work on the machine does not count. It is a
+process of its own because TFLM aborts the process on some models. One process serves any number of
+models, because starting one is slow.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class HostInterpreter:
         self._outputs = 0
 
     def load(self, model: bytes, arena: int, inputs: int, outputs: int) -> tuple[Any, ...]:
-        """Make an interpreter; what it took."""
+        """Make an interpreter for a model in an arena of so many bytes. Returns what it took (see
+        the module)."""
         from tflite_micro import runtime
 
         self._interpreter = None  # before the next: two arenas need not fit

@@ -1,4 +1,4 @@
-"""Serial lines: which ports there are, and one of them opened, through pyserial.
+"""Serial lines: lists ports, and opens one of them, through pyserial.
 
 It must not know frames. Every failure of the line is a LineError that says what to try.
 """
@@ -14,7 +14,7 @@ BAUD = 115_200
 """What UART firmware is built for; USB CDC and pseudo-terminals ignore it."""
 _WRITE_LIMIT = 5.0
 _BITS = 10
-"""Of a byte on a UART, with start and stop."""
+"""Bits of a byte on a UART, with start and stop."""
 _KNOWN_USB = {
     0x2341: "Arduino", 0x2A03: "Arduino", 0x1FC9: "NXP", 0x0483: "ST", 0x2E8A: "Raspberry Pi",
     0x239A: "Adafruit", 0x1366: "Segger", 0x0D28: "Mbed DAPLink", 0x2886: "Seeed",
@@ -38,7 +38,8 @@ class Line(Protocol):
         ...
 
     def read(self, seconds: float) -> bytes:
-        """What has come, waiting up to `seconds` for the first byte. LineError as above."""
+        """The bytes that have come, waiting up to `seconds` for the first one. LineError as
+        above."""
         ...
 
     def close(self) -> None:
@@ -104,7 +105,8 @@ def _reason(error: Exception) -> str:
 
 
 def ports() -> list[tuple[str, str, bool]]:
-    """(port, what it says it is, whether it has a USB id that boards have), likely ones first."""
+    """(port, its description, whether its USB id is that of a board) of all ports, likely ones
+    first."""
     from serial.tools import list_ports
 
     listed_ports: list[tuple[str, str, bool]] = []

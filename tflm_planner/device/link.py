@@ -18,11 +18,12 @@ from tflm_planner.device.line import Line
 from tflm_planner.support.errors import DeviceError
 
 _MOST_TRIALS = 64
-"""Steps of a command that cannot say how many it has: a bisection has 32 at most."""
+"""The most progress messages of a command that does not say how many steps it has: a bisection has
+32 at most."""
 
 
 class NoAnswerError(DeviceError):
-    """Nothing came back in time."""
+    """No reply came in time."""
 
 
 class BoardResetError(DeviceError):
@@ -72,7 +73,8 @@ class Link:
     # --- the handshake ---------------------------------------------------------------------------
 
     def greet(self) -> Greeting:
-        """Begin a session. DeviceError when this is no board of ours, or of another version."""
+        """Begin a session. DeviceError when no board with our firmware answers, or one with another
+        version."""
         started = time.monotonic()
         while True:
             try:
@@ -126,7 +128,7 @@ class Link:
     # --- requests --------------------------------------------------------------------------------
 
     def ask(self, command: m.Command, payload: bytes = b"") -> bytes:
-        """The payload of the reply. Raises RefusedError, BoardResetError, NoAnswerError,
+        """The payload of the reply. Raises BoardRefusedError, BoardResetError, NoAnswerError,
         LineError."""
         frame = self._next(command, payload)
         for attempt in range(1 + self.timing.repeats):
@@ -140,8 +142,8 @@ class Link:
     def _final_reply(self, reply: Frame, request: Frame, command: m.Command) -> Frame:
         """The reply that ends the command, after those that say that the board is working.
 
-        It may get lost, or the board may start anew: so the request is repeated while nothing
-        comes, ever more rarely. A board that is free answers, one that was reset says so.
+        It may get lost, or the board may restart, so the request is repeated at growing intervals
+        while nothing comes. A board that has finished answers; one that was reset says so.
         """
         silent, last = 0.0, -1
         while reply.status == m.WORKING:
@@ -170,8 +172,8 @@ class Link:
         return reply
 
     def _reply_timeout(self, size: int) -> float:
-        """Seconds within which the first reply to a request of `size` bytes must come, as slow
-        as the line is."""
+        """Seconds within which the first reply to a request of `size` bytes must come on a line of
+        this speed."""
         return self.timing.answer + (size + self.max_payload) * self.line.seconds_a_byte
 
     def _reply_or_none(self, request: Frame, seconds: float) -> Frame | None:
@@ -199,7 +201,8 @@ class Link:
         )
 
     def _reply(self, request: Frame, deadline: float) -> Frame:
-        """The next reply to `request`. Others are answers to what was repeated: dropped."""
+        """The next reply to `request`. Replies to other requests answer earlier repeats, and are
+        dropped."""
         while True:
             while (frame := self._receiver.take()) is not None:
                 if frame.type == request.type | m.REPLY and frame.sequence == request.sequence:

@@ -1,4 +1,4 @@
-"""What measuring found, as data: sizes, latencies, outputs. Bytes and seconds.
+"""The result of measuring as data: sizes, latencies, outputs, in bytes and seconds.
 
 It must not know boards' lines, or how to render.
 """
@@ -16,7 +16,7 @@ from tflm_planner.tflm.arena.uncertainty import Bound
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A size in bytes: predicted for the target, measured on the board; None where unknown. bound:
-    what the predicted one is, exact or "at least" so much."""
+    how the predicted size is known: exact, enough, or "at least"."""
 
     name: str
     predicted: int | None
@@ -71,8 +71,8 @@ class OutputCheck:
 
 @dataclass(frozen=True)
 class Measurement:
-    """All that was measured. model: its name. sizes: arena and its parts. predicted_seconds: by
-    the latency model, None without a clock."""
+    """A whole measurement. model: its name. sizes: arena and its parts. predicted_seconds: by the
+    latency model, None without a clock."""
 
     model: str
     sha256: str

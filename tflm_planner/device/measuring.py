@@ -2,8 +2,8 @@
 
     upload -> smallest arena -> run there, outputs against TFLM here -> latencies, stack
 
-The smallest arena is where the outputs are made: a plan that is wrong shows there. It must not
-know lines or reports.
+The outputs are computed in the smallest arena, because a wrong plan shows there. It must not know
+lines or reports.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class MeasureOptions:
 
 
 def target_of(says: m.Capabilities) -> Target:
-    """The target that a board says it is. UsageError when it is none that is known."""
+    """The target that a board says it is. UsageError when it is unknown."""
     board = all_boards().get(says.board)
     if board is not None and says.target in ("", board.target):
         return load_target(says.board)
@@ -71,8 +71,8 @@ def target_of(says: m.Capabilities) -> Target:
 
 
 def predicted_for(options: MeasureOptions, says: m.Capabilities) -> Target:
-    """The target of the predictions: lean if the board is to use its lean library. UsageError
-    when it is none that is known, or none that can be lean."""
+    """The target of the predictions: a lean one if the board is to use its lean library. UsageError
+    when it is unknown, or cannot be lean."""
     target = options.target or target_of(says)
     return with_lean(target) if options.lean else target
 
@@ -123,7 +123,8 @@ def _stated_power(target: Target) -> Power | None:
 
 
 def _rough_seconds(latency: Latency, says: m.Capabilities) -> float | None:
-    """Instructions over the clock: the target's board's, else the one that the board states."""
+    """Predicted instructions divided by the clock of the target's board, or else by the clock that
+    the board states."""
     if latency.rough_seconds is not None or says.virtual or not says.clock_hz:
         return latency.rough_seconds
     return latency.instructions / says.clock_hz
@@ -146,7 +147,7 @@ def check_runs(says: m.Capabilities, model: Model) -> None:
 
 
 def load(board: BoardClient, data: bytes, say: Progress) -> None:
-    """The model onto the board: the one compiled in where it is there, else by upload."""
+    """Put the model onto the board: select it if it is compiled in, otherwise upload it."""
     index = board.stored(data)
     if index is not None:
         board.select(index, data)
@@ -161,8 +162,8 @@ def load(board: BoardClient, data: bytes, say: Progress) -> None:
 
 
 def smallest(board: BoardClient, predicted: int, *, lean: bool = False) -> BoardAllocation:
-    """The smallest arena, found on the board. It is looked for from a little below what was
-    predicted on: TFLM can fault, instead of failing, in arenas that are much too small."""
+    """Find the smallest arena on the board. The search begins a little below the predicted size,
+    because in arenas that are much too small TFLM may crash instead of failing."""
     board.arena(0)
     lowest = max(0, predicted - max(1024, predicted // 16)) // 16 * 16
     allocation = board.allocate(smallest=True, lean=lean, lowest=min(lowest, board.arena(0)))
@@ -196,7 +197,7 @@ def _outputs(
     allocation: BoardAllocation,
     options: MeasureOptions,
 ) -> tuple[tuple[OutputCheck, ...], list[str]]:
-    """One run; every output fetched, and compared with TFLM's here."""
+    """Run once, fetch every output, and compare it with that of TFLM on this machine."""
     graph = model.main
     if (allocation.inputs, allocation.outputs) != (len(graph.inputs), len(graph.outputs)):
         raise DeviceError(

@@ -1,6 +1,6 @@
-"""What frames say: commands, errors, capabilities. Sections 2 to 5 of schema/protocol.md.
+"""The contents of frames: commands, errors, capabilities (sections 2 to 5 of schema/protocol.md).
 
-Layouts only: it must not know lines, time or retries.
+It knows layouts only, and must not know lines, time or retries.
 """
 
 from __future__ import annotations
@@ -303,6 +303,6 @@ def read_error(payload: bytes) -> tuple[int, str]:
 
 
 def _text(data: bytes) -> str:
-    """Text that a board sent, without what could move a terminal's cursor."""
+    """Text that a board sent, without characters that could move a terminal's cursor."""
     text = data.decode("utf-8", "replace")
     return "".join(c if c.isprintable() else "?" for c in text)

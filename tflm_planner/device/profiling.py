@@ -2,8 +2,8 @@
 
     models -> operators, one for each case -> models of one operator -> board -> database
 
-Whatever search is asked for, a `Watch` in the target hears every operator that it weighs; so this
-module must not know how searches work.
+A `Watch` in the target is told of every operator whose cost a search asks for, so that this module
+need not know how searches work.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tflm_planner.device.line import LineError
 from tflm_planner.device.link import NoAnswerError
 from tflm_planner.device.single import can_stand_alone, chain, single
 from tflm_planner.device.timing import spread, time_runs
+from tflm_planner.model.extract import is_stand_in
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.inspection import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.tflm.targets import Target
-from tflm_planner.tiling.evaluate.extract import is_stand_in
 
 T = TypeVar("T")
 Progress = Callable[[str], None]
@@ -42,7 +42,7 @@ class Runner(Protocol):
 
 
 _CHAIN = 9
-"""Operators of the longer of two chains, whose difference is what a run costs by itself."""
+"""Operators of the longer of two chains, from which the fixed cost of a run is computed."""
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Shapes:
     left_out: dict[str, str] = field(default_factory=dict[str, str])
 
     def add(self, op: Op) -> None:
-        """Take an operator in, unless there is one like it."""
+        """Add an operator, unless there is an equal one."""
         if is_stand_in(op):  # of the search's own making
             return
         if not can_stand_alone(op):
@@ -77,8 +77,8 @@ class Shapes:
 
 @dataclass(frozen=True, slots=True)
 class Profiled:
-    """What a run did. failed: operators that the board could not measure, and why. interrupted:
-    by Ctrl-C; what was measured until then is kept."""
+    """The outcome of a run. failed: operators that the board could not measure, and why.
+    interrupted: whether Ctrl-C ended it; latencies measured until then are kept."""
 
     measured: int
     known: int
@@ -123,7 +123,7 @@ def profile(
 
 
 class _Own:
-    """Latencies of operators without what a run costs by itself."""
+    """Latencies of operators, without the fixed cost of a run."""
 
     def __init__(self, on: Runner, runs: int) -> None:
         self._on, self._runs = on, runs
@@ -168,9 +168,10 @@ class _Own:
 
 
 def profiled_target(target: Target, database: ProfileDatabase) -> Target:
-    """The target with the latencies of the database's board that is it, or of its only board.
+    """The target with latencies from the database: those of the board that is this target, or of
+    the only board.
 
-    UsageError when there is none, or a choice.
+    Raises UsageError when there is no such board, or more than one.
     """
     board = _choose_board(target, database)
     rows = {r.case: r for r in database.latencies(board)}

@@ -1,9 +1,9 @@
-"""The board's side of the protocol: what a firmware does with a frame, in Python.
+"""The board's side of the protocol in Python: answers frames as the firmware does.
 
     Frame -> Responder -> Engine (TFLM, whatever it is)
                  |-> replies: WORKING ..., then the final one
 
-The twin of the firmware's command loop; `virtual_board` puts it on a pseudo-terminal. It must not
+It mirrors the firmware's command loop; `virtual_board` puts it on a pseudo-terminal. It must not
 know lines or processes.
 """
 
@@ -59,7 +59,8 @@ class Engine(Protocol):
         ...
 
     def fits(self, data: bytes, arena: int) -> bool:
-        """Whether AllocateTensors succeeds there. Discards the interpreter."""
+        """Whether AllocateTensors succeeds in an arena of so many bytes. Discards the loaded
+        interpreter."""
         ...
 
     def run(self, inputs: list[bytes], number: int) -> Ran:
@@ -73,7 +74,7 @@ class Engine(Protocol):
 
 @dataclass
 class _State:
-    """What HELLO keeps and commands step through."""
+    """The state of a session: what HELLO keeps, and what commands change."""
 
     expected: tuple[int, int] | None = None
     model: bytearray = field(default_factory=bytearray)

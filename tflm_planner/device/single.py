@@ -2,9 +2,9 @@
 
     ... CONV ADD CONV ...   --single-->   input -> ADD -> output
 
-Constants come along; what other operators compute becomes an input. Small integers that say where
-(begins of a SLICE in a loop, indices of a GATHER) become zeros: any other value might point
-outside. It must not know boards.
+Constants are kept; operands that other operators compute become inputs. Small integers that are
+positions (begins of a SLICE in a loop, indices of a GATHER) become constant zeros, because any
+other value might point outside. It must not know boards.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.new_model import NewModel
 
 _POSITIONS = 64
-"""Integer operands of up to so many elements are taken for positions and counts."""
+"""Integer operands of at most so many elements count as positions and sizes."""
 _NEVER = frozenset(
     ("WHILE", "IF", "CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CUSTOM")
 )
@@ -26,8 +26,8 @@ _DTYPES = {"int32": "<i4", "int64": "<i8"}
 
 
 def can_stand_alone(op: Op) -> bool:
-    """Whether an operator means anything by itself: no control flow, no resources, no variables
-    of its own, data in the file, results that are not empty."""
+    """Whether an operator can be measured alone: it has no control flow, no resources and no
+    variables, its data are in the file, and its results are not empty."""
     return (
         op.kind not in _NEVER
         and op.code.custom is None

@@ -1,8 +1,8 @@
 """Where a board is plugged in: opens it when needed, and again after a reset.
 
-A board that was reset or whose line broke comes back after some seconds; the job it was at is
-done once more from its start, and given up when it fails the same way again. A board that hangs
-does not come back by itself: its error is final. This module must not know what jobs do.
+A board that was reset, or whose line broke, comes back after some seconds. Its job is then done
+once more from the start, and given up if it fails the same way again. A board that hangs does not
+come back by itself, so its error is final. This module must not know what jobs do.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ def timed(
 
 
 def time_runs(board: BoardClient, model: Model, seed: int, count: int) -> list[list[int]]:
-    """Ticks of each of `count` runs: the total, then one for each operator begun, where the board
-    times operators. A warm-up run goes before."""
+    """Ticks of each of `count` runs after a warm-up: the total, then those of each operator begun
+    if the board times operators."""
     operators = m.Feature.OPERATORS in board.says.features
     fill = all(map(can_fill, model.main.inputs))
     done: list[list[int]] = []
@@ -102,7 +102,8 @@ def _exclusive(ticks: Sequence[int], begun: list[Op], model: Model) -> list[int]
     own = list(ticks)
 
     def walk(at: int) -> tuple[int, int]:
-        """The event behind the one at `at` and all inside it; the ticks of the one at `at`."""
+        """(index of the event that follows the one at `at` and all events inside it, ticks of the
+        one at `at`)."""
         op, following = begun[at], at + 1
         called = {inner for graph in op.called() for inner in graph.ops}
         while following < len(begun) and begun[following] in called:
@@ -118,7 +119,8 @@ def _exclusive(ticks: Sequence[int], begun: list[Op], model: Model) -> list[int]
 
 
 def make_inputs(model: Model, seed: int) -> list[bytes]:
-    """The bytes of every input: as the board generates them where it can, else random ones."""
+    """The bytes of every input: those that the board would generate if it can, otherwise random
+    ones."""
     graph = model.main
     if all(map(can_fill, graph.inputs)):
         return [filled(t, i, seed).tobytes() for i, t in enumerate(graph.inputs)]

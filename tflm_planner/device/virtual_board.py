@@ -1,9 +1,9 @@
-"""A board that is none: a pseudo-terminal that speaks the protocol, real TFLM behind it.
+"""A virtual board: a pseudo-terminal that speaks the protocol, with real TFLM behind it.
 
-    host -- /dev/pts/N -- pump -- Receiver -> Responder -> WheelEngine -> child process
+    host -- /dev/pts/N -- pump -- Receiver -> Responder -> HostEngine -> child process
 
-So everyone can try `measure` and `profile` without hardware, and all host code is tested through
-a real serial port. Its latencies are this machine's, and it says so (VIRTUAL).
+With it everyone can try `measure` and `profile` without hardware, and all host code is tested
+through a real serial port. Its latencies are this machine's, and it says so (VIRTUAL).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class VirtualBoard:
         self.reset()
 
     def reset(self, reason: int = 1) -> None:
-        """As a board after power-up: no session, no model."""
+        """Start again as a board after power-up: without session and model."""
         self._responder = Responder(
             self._engine, self._says, largest=self._largest, reset=reason, models=self._models
         )

@@ -1,8 +1,8 @@
 """How low any plan of a problem can be.
 
-Lower bounds from sets of buffers that are live together, raised by what pairs of them in turn
-leave to each other over time (`domains`). Knows intervals and bytes. It must not know allocators,
-and never looks at a plan.
+Lower bounds come from sets of buffers that are live together; where buffers may overlap, pruning
+the offsets of pairs (`domains`) raises them. Knows intervals and bytes. It must not know
+allocators, and never looks at a plan.
 
     live together:  a  b  c  d      permits join a-b and b-c, so {a, b, c} is a component:
                     |--|--|  |      b may lie inside a and c, but a and c still need their own
@@ -78,9 +78,9 @@ def live_bound(problem: Problem, needs: Needs | None = None) -> int:
 def pruned_bound(pruner: Pruner, low: int) -> int:
     """The lowest height from the bound `low` on at which every buffer still has an offset.
 
-    `low` is returned where its own domains are not empty, as mostly. Else heights are doubled
-    away from it and then bisected: each that is disproved is a proof by itself (see `domains`),
-    so budgets and their order cost tightness, never validity.
+    Mostly that is `low` itself. Else ever larger heights are tried, then bisected. Each height that
+    is disproved is a proof by itself (see `domains`), so a small budget makes the bound lower but
+    never wrong.
     """
     unit = pruner.unit
     low = -(-low // unit) * unit
@@ -102,7 +102,8 @@ def pruned_bound(pruner: Pruner, low: int) -> int:
 def pairwise_bounds(problem: Problem, needs: Needs | None = None) -> dict[tuple[int, int], int]:
     """(i, j), i < j -> the most bytes that buffers with no permit to either need while both live.
 
-    For every pair that has a permit. Those bytes are disjoint from the pair's at every moment.
+    There is an entry for every pair with a permit. The bytes of the other buffers are disjoint from
+    those of the pair at every moment.
     """
     needs = needs or Needs(problem)
     partners = needs.partners
@@ -159,7 +160,8 @@ def _linked_live_sets(
 
 
 class Needs:
-    """Bytes that sets of buffers live together need, by components of permits, remembered."""
+    """The bytes that sets of buffers need which live together, computed for each component of
+    permits and remembered."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -213,7 +215,7 @@ def _component_need(
     best = 0
 
     def take(left: frozenset[int], weight: int) -> None:
-        """Branch over what becomes of the first buffer left: alone, in a pair, or not counted."""
+        """Branch over the first buffer left: it counts alone, as part of a pair, or not at all."""
         nonlocal best
         if not left:
             best = max(best, weight)

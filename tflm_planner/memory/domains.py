@@ -72,9 +72,9 @@ class _Arc:
 
 @dataclass(frozen=True, slots=True)
 class _Tight:
-    """A buffer and a neighbour with a permit. roomy: the arc between them while there is room for
-    everybody. gaps: distances that are forbidden. first, second: their sizes. need: both sizes,
-    and the bytes that others need beside them."""
+    """A buffer and a neighbour that may overlap. roomy: the arc between them at heights where all
+    fit without overlapping. gaps: forbidden distances. first, second: their sizes. need: both
+    sizes, and the bytes that others need beside them."""
 
     of: int
     roomy: _Arc
@@ -119,7 +119,7 @@ class Domains:
         return self.possible
 
     def _prune_around(self, i: int) -> Iterator[int]:
-        """Prune the neighbours of i; those that changed."""
+        """Prune the neighbours of buffer i. Returns those whose domains changed."""
         spans = self.spans
         source = spans[i]
         least, most = source[0][0], source[-1][1]
@@ -142,7 +142,7 @@ class Domains:
                     return
 
     def _narrow(self, i: int, span: Span) -> bool:
-        """Give buffer i a domain within its old one; whether that is a change."""
+        """Give buffer i a domain within its old one. Returns whether that changes it."""
         if span == self.spans[i]:
             return False
         self.spans[i] = span
@@ -150,8 +150,8 @@ class Domains:
         return True
 
     def fix(self, i: int, offset: int, budget: int) -> bool:
-        """Place buffer i, and prune. Its neighbours are pruned exactly, whatever the budget: so
-        when all buffers are placed without emptying a domain, the plan is legal."""
+        """Place buffer i, and prune. Its neighbours are pruned exactly whatever the budget is, so
+        that the plan is legal if all buffers are placed and no domain becomes empty."""
         self.spans[i] = [(offset, offset)]
         return self.propagate((i,), max(budget, 1))
 
@@ -185,8 +185,8 @@ class Pruner:
                     walls.append((j, self.sizes[j], self.sizes[i]))
 
     def at(self, height: int, budget: int) -> Domains:
-        """Consistent domains below `height` bytes, as far as `budget` steps lead. Not to be
-        narrowed but in a copy: they are given out again."""
+        """Domains below `height` bytes, made consistent as far as `budget` steps allow. They are
+        cached: narrow a copy of them only."""
         if (height, budget) != self._last[0]:
             self._last = (height, budget), self._propagate_below(height, budget)
         return self._last[1]

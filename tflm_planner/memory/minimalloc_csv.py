@@ -1,8 +1,8 @@
 """Problems and plans as CSV in MiniMalloc's columns: id, lower, upper, size[, offset].
 
-Life spans are half-open: `upper` is the time after the last. (MiniMalloc's older files call the
-column `end` and mean the last time itself; they are read too.) Overlaps have no column there and
-are not written.
+Life spans are half-open: `upper` is the time after the last. MiniMalloc's older files call the
+column `end` and mean the last time itself; they are read too. Overlaps have no column there and are
+not written.
 """
 
 from __future__ import annotations

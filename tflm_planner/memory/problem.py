@@ -118,19 +118,6 @@ class Problem:
         """Whether buffers i and j may share memory when `offset[j] - offset[i] == distance`."""
         return any(low <= distance <= high for low, high in self.permits.get((i, j), ()))
 
-    def live_sets(self) -> Iterator[tuple[int, list[int]]]:
-        """(time, indices of live buffers) for each maximal set of buffers live together."""
-        events = sorted({b.start for b in self.buffers})
-        by_start = sorted(range(len(self.buffers)), key=lambda i: self.buffers[i].start)
-        live: list[int] = []
-        cursor = 0
-        for time in events:
-            live = [i for i in live if self.buffers[i].end > time]
-            while cursor < len(by_start) and self.buffers[by_start[cursor]].start == time:
-                live.append(by_start[cursor])
-                cursor += 1
-            yield time, list(live)
-
 
 @dataclass(frozen=True)
 class Plan:

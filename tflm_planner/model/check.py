@@ -1,4 +1,4 @@
-"""Whether a model could run: what a damaged file, or a pass with a fault, would leave wrong.
+"""Checks whether a model could run, to find damaged files and faulty passes.
 
 Calls of sub-graphs, shapes and data of tensors, options and operands of operators, one producer a
 tensor and nothing read before it is written. It must not change models, nor know TFLM.
@@ -18,7 +18,8 @@ LARGEST_TENSOR = 1 << 31
 MOST_AXES = 32
 """No kernel takes more than 8; far beyond, the shape is damage."""
 MOST_SCOPES = 100_000
-"""Operators run, with bodies counted at every call. TFLM walks all of them to plan."""
+"""The most operators that may run, the bodies of calls counted at every call: TFLM visits each of
+them when it plans."""
 DEEPEST_CALLS = 64
 """Levels of control flow in control flow. TFLM recurses once for each."""
 
@@ -85,7 +86,8 @@ def _scopes(graph: Graph, of: dict[Graph, int]) -> int:
 
 
 def _check_tensors(graph: Graph) -> int:
-    """Shapes and data; bytes in all of what is not constant, a byte an element at least."""
+    """Check shapes and data. Returns the bytes of all tensors that are not constant, counting at
+    least one byte for each element."""
     total = 0
     for t in graph.tensors:
         shape = t.shape or ()
@@ -133,11 +135,13 @@ _SHAPES_OF_OPERATORS = {
         ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ALL"), ("ReducerOptions", False, 2)
     ),
 }
-"""Kind -> (its options, whether it cannot do without, how many first operands it needs)."""
+"""Kind -> (name of its options, whether they are required, how many of its first operands are
+required)."""
 
 
 def _check_operators(graph: Graph) -> None:
-    """Operators carry their own options, and those whose meaning is looked at operands enough."""
+    """Check that operators carry the options of their kind, and enough operands where their meaning
+    is used."""
     for i, op in enumerate(graph.ops):
         wanted, needed, least = _SHAPES_OF_OPERATORS.get(op.kind) or (
             own_options(op.kind),
@@ -158,7 +162,8 @@ def _check_operators(graph: Graph) -> None:
 
 
 def _check_order(graph: Graph) -> None:
-    """One producer a tensor; nothing is read before it is written; links are consistent."""
+    """Check that a tensor has one producer at most, that nothing is read before it is written, and
+    that links are consistent."""
     written: dict[Tensor, int] = {}
     inputs = set(graph.inputs)
     for i, op in enumerate(graph.ops):

@@ -1,6 +1,6 @@
 """Copies a model, so that passes can change the copy.
 
-Ten times as fast as reading the file again. It must not know flatbuffers.
+It is ten times as fast as reading the file again. It must not know flatbuffers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """New operators and tensors, drawn up aside and put into a graph in one step.
 
-A pass that finds on the way that it cannot go on drops its draft, and the model is as it was.
-Part of `rewriter`: only these two modules change a model.
+A pass that finds out halfway that it cannot go on drops its draft; the model is then unchanged.
+With `edit` it is all that changes a model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LARGEST_OLD_CODE = 127
 
 
 class Draft:
-    """Operators that shall replace others of one graph, with all that they need.
+    """Operators that are to replace others of one graph, with their tensors, constants and codes.
 
     `beside`: another draft for the same model, which shares its new operator codes.
     """
@@ -78,8 +78,8 @@ class Draft:
         like: Tensor | None = None,
         quantization: Any = None,
     ) -> Tensor:
-        """A constant; equal ones without quantisation are made once. `like`: whose other fields
-        it takes."""
+        """A constant; equal ones without quantisation are made once. `like`: a tensor whose other
+        fields (variable, shape signature, ...) it copies."""
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         key = (type_name, values.shape, data.tobytes())
         if quantization is None and key in self._constants:
@@ -169,8 +169,8 @@ class Draft:
         drop_unused(model, graph)
 
     def commit_graph(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Graph:
-        """Make the draft's graph, a new one, a sub-graph of the model, with these ends. To be
-        done before the draft that calls it is committed."""
+        """Add the draft's graph, which is new, to the model as a sub-graph with these inputs and
+        outputs. Call it before committing the draft of the operator that calls the graph."""
         graph = self._graph
         assert all(g is not graph for g in self._model.graphs), "the graph is there already"
         graph.ops, graph.inputs, graph.outputs = self.ops, list(inputs), list(outputs)
@@ -181,7 +181,7 @@ class Draft:
         return graph
 
     def _enter(self) -> None:
-        """Codes that are used, buffers and tensors become part of model and graph."""
+        """Add the operator codes that are used, the buffers and the tensors to model and graph."""
         model, graph = self._model, self._graph
         known_codes = set(model.codes)
         used = {op.code for op in self.ops}
@@ -239,8 +239,8 @@ def drop_unused(model: Model, graph: Graph) -> None:
 
 
 def _insert_ops(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> list[Op]:
-    """The order with `new` behind all that they may read, and before all that reads them; at the
-    end where they replace nothing."""
+    """`ops` without `replaced` and with `new`, placed after everything that `new` may read and
+    before everything that reads its results; at the end if `replaced` is empty."""
     removed = set(replaced)
     late = {t for op in replaced for t in op.outputs}
     before: list[Op] = []

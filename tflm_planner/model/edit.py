@@ -1,7 +1,6 @@
-"""The only module that changes a model after it is read.
+"""Changes to a model that has been read: with `draft`, which inserts operators, the only ones.
 
-Every function leaves `producer` and `consumers` right. Later passes (tiles, loops) insert and
-rewire through here too; what exists is what today's passes need.
+Every function leaves `producer` and `consumers` of all tensors right.
 """
 
 from __future__ import annotations
@@ -73,6 +72,19 @@ def cut_off(model: Model, front: Collection[Op], boundary: Tensor) -> None:
     _drop_description(model)
 
 
+def end_after(model: Model, last: Op) -> None:
+    """End the main graph after an operator of it, whose results become the only outputs.
+
+    All tensors stay, because an offline plan has one entry for each. Signatures go: their outputs
+    may no longer be computed.
+    """
+    graph = model.main
+    graph.ops = graph.ops[: graph.ops.index(last) + 1]
+    graph.outputs = list(last.outputs)
+    model.signatures = []
+    link(model.graphs)
+
+
 def _drop_description(model: Model) -> None:
     model.signatures, model.metadata, model.metadata_buffers = [], [], []
     used = {op.code for op in model.ops()}
@@ -126,7 +138,8 @@ def rename(named: Tensor | Graph, name: str) -> None:
 
 
 def lend_names(model: Model, names: Sequence[str]) -> None:
-    """Show tensors by names that the file no longer has: for reports. Never written again."""
+    """Give tensors names that the file no longer has, for reports. The model must not be written
+    afterwards."""
     for tensor, name in zip(model.tensors(), names, strict=True):
         tensor.name = name
 
@@ -137,7 +150,7 @@ def set_quantization(tensor: Tensor, quantization: Any) -> None:
 
 
 def clear_fields(owner: Tensor | Op | Graph | Model, *fields: str) -> None:
-    """Empty foreign fields: what nothing above the flatbuffer looks at."""
+    """Empty fields of `raw`, which nothing above the flatbuffer looks at."""
     fresh = type(owner.raw)()
     owner.raw = copy(owner.raw)  # clones of the model share it
     for field in fields:
@@ -151,7 +164,7 @@ def share_buffer(tensor: Tensor, buffer: DataBuffer) -> None:
 
 
 def move_end(model: Model, graph: Graph, end: Tensor, other: Tensor) -> None:
-    """Make another tensor the input or output that `end` is, for signatures too."""
+    """Make `other` the input or output that `end` was, in signatures too."""
     for ends in (graph.inputs, graph.outputs):
         ends[:] = [other if t is end else t for t in ends]
     for signature in (s for s in model.signatures if s.graph is graph):
@@ -160,7 +173,8 @@ def move_end(model: Model, graph: Graph, end: Tensor, other: Tensor) -> None:
 
 
 def make_constants(model: Model, graph: Graph, values: Mapping[Op, npt.NDArray[Any]]) -> None:
-    """Put constants in place of operators with one result each: the values, of its type."""
+    """Replace operators, each with a single result, by constants. values: operator -> the elements
+    of its result, in the type of that result."""
     for op, constant in values.items():
         (result,) = op.outputs
         data = np.ascontiguousarray(constant).reshape(-1).view(np.uint8)
@@ -175,8 +189,8 @@ def drop_operators(
     unwanted: Collection[Op],
     replaced: Mapping[Tensor, Tensor] | None = None,
 ) -> None:
-    """Remove operators, and what nothing mentions any more. `replaced`: what the other operators
-    read instead of a result; chains of replacements are followed."""
+    """Remove operators, and what nothing mentions any more. `replaced`: tensor -> the tensor that
+    the other operators read in its place; chains are followed."""
     gone = set(unwanted)
     graph.ops = [op for op in graph.ops if op not in gone]
     if replaced:
@@ -193,8 +207,8 @@ def _last(replaced: Mapping[Tensor, Tensor], tensor: Tensor) -> Tensor:
 
 
 class Snapshot:
-    """Which operators and tensors the main graph has, to come back to: for changes that may turn
-    out wrong (`drop_views`)."""
+    """The operators and tensors of the main graph, so that a change that turns out wrong
+    (`drop_views`) can be taken back."""
 
     def __init__(self, model: Model) -> None:
         graph = model.main
@@ -202,7 +216,7 @@ class Snapshot:
         self._parts = list(graph.ops), list(graph.tensors), list(model.buffers)
 
     def restore(self) -> None:
-        """Make it as it was."""
+        """Give the main graph the operators and tensors that it had."""
         graph = self._model.main
         ops, tensors, buffers = self._parts
         graph.ops, graph.tensors, self._model.buffers = list(ops), list(tensors), list(buffers)
@@ -216,7 +230,7 @@ def drop_views(
 ) -> None:
     """Remove operators that copy bytes onto themselves; their results become views.
 
-    `merge`: results are replaced by the first operand instead, which must be the same as they.
+    `merge`: readers of the results read the first operand instead, which must hold the same.
     `unwanted`: in running order.
     """
     if not unwanted:

@@ -2,7 +2,7 @@
 
 There are no indices here; `serde` alone knows them. Every field of the flatbuffer is either
 *managed* (an attribute below, blanked in `raw`) or *foreign* (in `raw`, never looked at), never
-both. Only `rewriter` changes a model after it is read.
+both. Only `edit` and `draft` change a model after it is read.
 
     Model -- graphs --> Graph -- ops --> Op -- inputs/outputs --> Tensor -- buffer --> Buffer
 """
@@ -85,7 +85,7 @@ class Tensor:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether its bytes are stored without the zeros (TFLM reads such data as dense)."""
+        """Whether its zeros are not stored (TFLM reads such data as if it were dense)."""
         return self.raw.sparsity is not None
 
     @property
@@ -144,7 +144,7 @@ class Op:
 
     @property
     def label(self) -> str:
-        """How messages name it: kind and first output."""
+        """Kind and name of the first output, as messages name the operator."""
         return f"{self.kind} {shown(self.outputs[0].name)}" if self.outputs else self.kind
 
     def operands(self) -> list[Tensor]:
@@ -152,7 +152,7 @@ class Op:
         return [t for t in self.inputs if t is not None]
 
     def called(self) -> list[Graph]:
-        """Sub-graphs that it names, in the order of their option fields."""
+        """The sub-graphs that its options name, in the order of the option fields."""
         return [g for graphs in self.graphs.values() for g in graphs]
 
 
@@ -219,7 +219,8 @@ class Model:
 
     @property
     def has_views(self) -> bool:
-        """Whether something needs a tensor that nothing writes: the TFLM dialect."""
+        """Whether something reads a tensor that no operator writes: the model is then in the TFLM
+        dialect."""
         given = {t for graph in self.graphs for t in graph.outputs}
         return any(t.is_view and (t.consumers or t in given) for t in self.tensors())
 

@@ -1,6 +1,6 @@
 """Makes a model of one graph from nothing, out of tensors and operators like those of others.
 
-With `edit` and `draft` it is all that makes or changes a model; it must not know why.
+It must not know what the model is for.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ def single_scale(tensor: Tensor) -> tuple[float, int] | None:
 
 
 def is_shifted(first: Tensor, second: Tensor) -> bool:
-    """Whether one is int8 and the other uint8 of the same scale, 128 apart: bytes that differ in
-    their highest bit only."""
+    """Whether one is int8 and the other uint8, with one scale and zero points 128 apart: their
+    bytes then differ in the highest bit only."""
     a, b = single_scale(first), single_scale(second)
     if a is None or b is None or {first.type_name, second.type_name} != _BYTES:
         return False

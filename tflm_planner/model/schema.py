@@ -30,6 +30,14 @@ def members(thing: Any) -> dict[str, Any]:
     return thing.__dict__
 
 
+def with_members(kind: Any, attributes: dict[str, Any]) -> Any:
+    """An object of a generated class with exactly these attributes. Its constructor, which would
+    set each of them first, is not called: that would take most of the time of reading a file."""
+    made = kind.__new__(kind)
+    made.__dict__ = attributes
+    return made
+
+
 def value_names(enumeration: Any) -> dict[int, str]:
     """Value -> name of a generated enumeration."""
     return {v: k for k, v in members(enumeration).items() if isinstance(v, int)}
@@ -43,8 +51,8 @@ def operator_names() -> dict[int, str]:
 
 @cache
 def own_options(kind: str) -> str | None:
-    """The table of options that is called like an operator, e.g. "GATHER" -> "GatherOptions"; None
-    where none is (several kinds may share one then, or have none)."""
+    """The options table named after an operator, e.g. "GATHER" -> "GatherOptions"; None where there
+    is none, because several kinds share a table, or because the kind has no options."""
     tables = (generated.BuiltinOptions, generated.BuiltinOptions2)
     names = [name for table in tables for name in value_names(table).values()]
     spelt = f"{kind.replace('_', '')}Options".lower()
@@ -83,20 +91,33 @@ def element_bits(tensor_type: int) -> int | None:
     return _BITS.get(type_names().get(tensor_type, ""))
 
 
-class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
-    """Stores equal vectors, strings and tables once, and aligns chosen arrays to 16 bytes.
+class AlignedBuffer(generated.BufferT):  # pyright: ignore[reportUntypedBaseClass]
+    """A `BufferT` whose bytes start at a multiple of 16 in the file. Only `Builder` packs it."""
 
-    The alignment costs up to 15 bytes an array; the sharing saves more than that, so that files
-    do not grow. Method names are the library's.
+    @classmethod
+    def like(cls, buffer: Any) -> AlignedBuffer:
+        """One with the fields of a `BufferT`."""
+        return with_members(cls, dict(members(buffer)))
+
+    def Pack(self, builder: Any) -> int:  # noqa: N802
+        """Write it, with its bytes aligned: the library's name."""
+        builder.least_alignment = ALIGNMENT
+        try:
+            return super().Pack(builder)
+        finally:
+            builder.least_alignment = 1
+
+
+class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
+    """Stores equal vectors, strings and tables once, and aligns the bytes of buffers to 16.
+
+    The alignment costs up to 15 bytes a buffer; the sharing saves more than that, so that files
+    do not grow. Method names are the library's. least_alignment: that of vectors written next.
     """
 
-    def __init__(self, aligned: list[Bytes]) -> None:
-        """`aligned`: the arrays (these objects) whose bytes must start at a multiple of 16."""
+    def __init__(self) -> None:
         super().__init__(1 << 16)
-        # Arrays have no hash, and compare element by element. The list keeps them alive, so that
-        # no other object gets one of these numbers.
-        self._arrays = aligned
-        self._aligned = {id(a) for a in aligned}
+        self.least_alignment = 1
         self._vectors: dict[tuple[str, int, bytes], int] = {}
         self._strings: dict[bytes, int] = {}
         self._tables: dict[tuple[object, ...], int] = {}
@@ -105,7 +126,7 @@ class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
 
     def CreateNumpyVector(self, x: npt.NDArray[Any]) -> int:  # noqa: N802
         """Write `x` once; a later equal vector of the same type points to it."""
-        alignment = ALIGNMENT if id(x) in self._aligned else x.dtype.alignment
+        alignment = max(self.least_alignment, x.dtype.alignment)
         payload = x.astype(x.dtype.newbyteorder("<"), copy=False).tobytes()
         key = (x.dtype.str, alignment, payload)
         if key not in self._vectors:
@@ -153,28 +174,22 @@ class Builder(flatbuffers.Builder):  # pyright: ignore[reportUntypedBaseClass]
         return self._tables[key]
 
 
-def unpack(data: bytes) -> Any:
-    """A `ModelT` over `data`, by the generated code, which trusts the file; arrays are views of it.
-    `flatbuffer_read` makes the same."""
-    return generated.ModelT.InitFromPackedBuf(data, 0)
+def pack(model: Any, at_most: int = 0) -> bytes:
+    """The flatbuffer of a `ModelT`, with the bytes of every `AlignedBuffer` at a multiple of 16.
 
-
-def pack(model: Any, aligned: list[Bytes], at_most: int = 0) -> bytes:
-    """The flatbuffer of a `ModelT`, with the arrays in `aligned` at multiples of 16.
-
-    `at_most`: bytes that it should not exceed, if that can be. Flatbuffers are built from their
-    end, so that one with aligned arrays is a multiple of 16 long; bytes that nobody needs at the
-    end, cut off again, let it end anywhere.
+    `at_most`: bytes that it should not exceed, if possible. Flatbuffers are built from their end,
+    so that one with aligned buffers has a multiple of 16 bytes. Building it with padding at the
+    end, which is then cut off, makes other lengths possible.
     """
-    packed = _build(model, aligned, 0)
+    packed = _build(model, 0)
     if not at_most < len(packed) < at_most + ALIGNMENT:
         return packed
-    return min((packed, *(_build(model, aligned, n) for n in (4, 8, 12))), key=len)
+    return min((packed, *(_build(model, n) for n in (4, 8, 12))), key=len)
 
 
-def _build(model: Any, aligned: list[Bytes], cut: int) -> bytes:
-    """The flatbuffer, built before `cut` bytes that are then left out."""
-    builder: Any = Builder(aligned)
+def _build(model: Any, cut: int) -> bytes:
+    """The flatbuffer, built in front of `cut` bytes of padding, which are then cut off."""
+    builder: Any = Builder()
     builder.Pad(cut)
     builder.Finish(model.Pack(builder), FILE_IDENTIFIER)
     packed = bytes(builder.Output())

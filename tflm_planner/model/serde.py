@@ -192,7 +192,8 @@ class _Reader:
         return op
 
     def _read_graph_references(self, raw: Any, where: str) -> dict[str, list[Graph]]:
-        """References in `builtin_options` and `builtin_options_2`; -1 stays in the options."""
+        """The graphs that the two options tables of an operator refer to. -1 (no graph) stays in
+        the options."""
         called: dict[str, list[Graph]] = {}
         for options in (raw.builtinOptions, raw.builtinOptions2):
             for name in _graph_fields(options):
@@ -225,7 +226,8 @@ class _Reader:
 
 
 def _blank(raw: Any, *fields: str) -> None:
-    """Empty a managed vector of `raw`; None stays None, so that absence survives the trip."""
+    """Empty managed vectors of `raw`. None stays None, so that a vector that is absent is not
+    written as an empty one."""
     for name in fields:
         if getattr(raw, name) is not None:
             setattr(raw, name, ())
@@ -238,19 +240,18 @@ class _Writer:
         self._codes = _indices(model.codes)
         self._graphs = _indices(model.graphs)
         self._external: list[tuple[Any, tuple[str, str], schema.Bytes]] = []
-        self._aligned: list[schema.Bytes] = []
 
     def bytes(self) -> bytes:
         """The file: the flatbuffer, then the external buffers, each at a multiple of 16."""
         raw = self._raw_model()
-        packed = schema.pack(raw, self._aligned, self._model.file_size)
+        packed = schema.pack(raw, self._model.file_size)
         if not self._external:
             return packed
         end = align_up(len(packed))
         for owner, (offset_field, _), data in self._external:
             setattr(owner, offset_field, end)
             end = align_up(end + int(data.size))
-        file = bytearray(schema.pack(raw, self._aligned))
+        file = bytearray(schema.pack(raw))
         for owner, (offset_field, _), data in self._external:
             file += bytes(getattr(owner, offset_field) - len(file)) + data.tobytes()
         return bytes(file)
@@ -269,7 +270,7 @@ class _Writer:
 
     def _place_behind(self, owner: Any, fields: tuple[str, str], data: schema.Bytes) -> None:
         """Register data that goes behind the flatbuffer. Its offset is known only when the
-        flatbuffer is packed; a number that no other has holds its place until then."""
+        flatbuffer is packed; until then a unique number stands in its place."""
         self._external.append((owner, fields, data))
         setattr(owner, fields[0], ALIGNMENT * len(self._external))
         setattr(owner, fields[1], int(data.size))
@@ -279,8 +280,8 @@ class _Writer:
         if buffer.external and buffer.data is not None:
             self._place_behind(raw, ("offset", "size"), buffer.data)
         elif buffer.data is not None:
+            raw = schema.AlignedBuffer.like(raw)
             raw.data = buffer.data
-            self._aligned.append(buffer.data)
         return raw
 
     def _graph(self, graph: Graph) -> Any:

@@ -1,7 +1,7 @@
 """The text form of a model: one operator a line, with shapes, types and bytes.
 
-Stable: golden tests compare it, `inspect --text` prints it. Tensors are numbered per graph in
-order of first appearance, so that renaming or dropping unused tensors changes little.
+The form is stable: golden tests compare it, and `inspect --text` prints it. Tensors are numbered
+per graph in order of first appearance, so that renaming or dropping unused tensors changes little.
 
     graph 'main' (%0: int8[1,96,96,3]) -> (%5)
       %1: int8[1,48,48,8] 18432B = CONV_2D(%0, #int8[8,3,3,3], #int32[8])

@@ -41,7 +41,7 @@ def advice(inspection: Inspection) -> list[str]:
 
 
 def _sum(arena: Arena) -> str:
-    """What the arena is made of; the parts add up to it."""
+    """The parts of the arena, which add up to it."""
     rest = arena.arena - arena.head - arena.tail
     total, head = figure(arena.arena, arena.bound), figure(arena.head, arena.head_bound)
     if 0 <= rest < 16:
@@ -56,7 +56,7 @@ def _sum(arena: Arena) -> str:
 
 
 def _peak(drawn: MemoryMap) -> str:
-    """The operator that fills the head, and what lies there."""
+    """The operator at which the head is full, and what lies there then."""
     top = max(drawn.blocks, key=lambda b: b.offset + b.size)
     moments = [s for s in drawn.steps if top.start <= s.index < top.end] or list(drawn.steps)
     live = {s.index: live_at(drawn, s) for s in moments}
@@ -65,8 +65,8 @@ def _peak(drawn: MemoryMap) -> str:
     said = [f"{p.own:,} B of {p.block.kind} {shorten(p.block.name, _NAME)!r}" for p in parts]
     more = [f"{sum(p.own for p in parts[_LISTED:]):,} B more"] if len(parts) > _LISTED else []
     taken = sum(part.own for part in parts)
-    whole = f"all {taken:,} B" if taken == drawn.head else f"{taken:,} of {drawn.head:,} B"
+    share = f"all {taken:,} B" if taken == drawn.head else f"{taken:,} of {drawn.head:,} B"
     return (
-        f"{whole} of the head are taken while {step.operator} runs: "
+        f"{share} of the head are taken while {step.operator} runs: "
         f"{', '.join([*said[:_LISTED], *more])}"
     )

@@ -5,7 +5,7 @@
     users --keywords--> interface --options---> api      the same verbs, simpler; exported by the
                                                          package, and stable
 
-It reads files and writes them; what lies between is done by the parts that it calls.
+It reads and writes files; the modules that it calls do the rest.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class PlanResult:
-    """A planned model: its bytes, and all there is to say about it."""
+    """A planned model: its bytes, and the report."""
 
     data: bytes
     report: Report
@@ -215,7 +215,7 @@ def _provable_tiles(model: Model, options: PlanOptions, prover: Prover) -> TileP
 
 @contextmanager
 def _search(time_limit: float | None) -> Generator[Stop]:
-    """What is searched inside ends after the time limit, and with Ctrl-C."""
+    """Searches inside end after the time limit, or with Ctrl-C."""
     stop = Stop(time_limit)
     try:
         with heeding(stop):
@@ -246,9 +246,10 @@ def stream_input(
 ) -> SplitResult:
     """Split a model so that its input comes row by row; prove the pair equal to it, and write it.
 
-    destinations: of front and back. header: of C++ that runs them. proof: None writes unproved.
-    Raises UsageError, ModelError, or OutputsDifferError (then nothing was written); a split found
-    that is not equal is refused, said to be in `pair.refused`, and the next best is made.
+    destinations: paths of front and back. header: path of the C++ header that runs them. proof:
+    None skips the proof. Raises UsageError, ModelError, or OutputsDifferError (then nothing was
+    written); a split whose outputs differ is refused, `pair.refused` says so, and the next best is
+    made.
     """
     options = options or StreamOptions()
     paths = [*(destinations or ()), *([header] if header is not None else [])]
@@ -296,8 +297,8 @@ def _split(
 def inspect(source: Source, options: MemoryOptions | None = None) -> Inspection:
     """The memory of a model as stock TFLM runs it: with the plan that it carries, or its own.
 
-    `options`: the target, and bounds for the search for the best order, of which only the limit
-    is shown.
+    `options`: the target, and budgets of the search for the best order, of which only the lowest
+    peak is shown.
     """
     options = options or MemoryOptions()
     data = load(source)
@@ -317,9 +318,9 @@ def problem(source: Source, options: MemoryOptions | None = None) -> tuple[Probl
     one it carries, or TFLM's own."""
     options = options or MemoryOptions()
     model = read_model(load(source))
-    line = timeline_of(model, options.kernels.scratch_of)
-    plan = placement_of(line, carried_plan(model)).plan
-    return planning_problem(line, options.input_overlaps_of), plan
+    timeline = timeline_of(model, options.kernels.scratch_of)
+    plan = placement_of(timeline, carried_plan(model)).plan
+    return planning_problem(timeline, options.input_overlaps_of), plan
 
 
 def arena(source: Source, target: Target | None = None) -> Arena:

@@ -1,7 +1,7 @@
 """Tiles and loops that the user spells out: `--patch 3,5b`, `--split 2-7:rows=4,halo=merge`,
 `--loop 2-4:rows=2,border=reverse`.
 
-It reads the spelling and says what a tiling costs; it must not choose one.
+It parses these options and says what such a tiling costs; it must not choose one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def parse_regions(
 
 
 def parse_patch(text: str) -> Patch:
-    """ "p,n": p x p patches over the first n operators; "p,nb": over the first n blocks."""
+    """Parses "p,n": p x p patches over the first n operators; "p,nb": over the first n blocks."""
     match = re.fullmatch(r"\s*(\d+)\s*,\s*(\d+)\s*(b?)\s*", text)
     if match is None or not int(match[1]) or not int(match[2]):
         raise UsageError(f"--patch {text!r}: give p,n (operators) or p,nb (blocks), e.g. 3,5b")
@@ -55,8 +55,8 @@ def parse_split(text: str) -> TiledRegion:
     ops = _operators(f"--split {text!r}", match[1])
     splits: list[tuple[int, int]] = []
     settings: dict[str, Any] = {}
-    for item in match[2].split(","):
-        name, _, value = (part.strip() for part in item.partition("="))
+    for setting in match[2].split(","):
+        name, _, value = (part.strip() for part in setting.partition("="))
         axis = _axis(name)
         if axis is not None and value.isdecimal() and int(value) > 0:
             splits.append((axis, int(value)))
@@ -68,7 +68,7 @@ def parse_split(text: str) -> TiledRegion:
             settings[name] = value
         else:
             raise UsageError(
-                f"--split {text!r}: {item.strip()!r} is not understood; there are "
+                f"--split {text!r}: {setting.strip()!r} is not understood; there are "
                 f"{', '.join(_AXES)}, axisN, halo ({', '.join(HALOS)}), "
                 f"border ({', '.join(BORDERS)}) and order= (backward, eager)"
             )
@@ -85,15 +85,15 @@ def parse_loop(text: str) -> LoopedRegion:
     spans, _, items = text.partition(":")
     ops = _operators(f"--loop {text!r}", spans)
     settings: dict[str, Any] = {}
-    for item in items.split(",") if items else ():
-        name, _, value = (part.strip() for part in item.partition("="))
+    for setting in items.split(",") if items else ():
+        name, _, value = (part.strip() for part in setting.partition("="))
         if name == "rows" and value.isdecimal() and int(value) > 0:
             settings[name] = int(value)
         elif name == "border" and value in EDGES:
             settings[name] = value
         else:
             raise UsageError(
-                f"--loop {text!r}: {item.strip()!r} is not understood; there are rows=N and "
+                f"--loop {text!r}: {setting.strip()!r} is not understood; there are rows=N and "
                 f"border ({', '.join(EDGES)})"
             )
     return LoopedRegion(ops, **settings)
@@ -122,8 +122,8 @@ def make_tiling(
     kernels: TargetKernels,
     inexact: bool,
 ) -> Tiling:
-    """The tiling that is spelled out for the model in `data`, with what it costs. Raises
-    UsageError where they cannot be had."""
+    """The tiling that is spelled out for the model in `data`, with what it costs. Raises UsageError
+    where it is impossible."""
     model = read_model(data)
     listed = list(model.main.ops)
     run(model, Normalize())

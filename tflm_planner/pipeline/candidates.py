@@ -1,13 +1,13 @@
-"""From a model to a planned file that stands the proof: without tiles, with the tiles that are
-spelled out, or with the best that a search finds.
+"""From a model to a planned file that is proved: without tiles, with the tiles that the user spells
+out, or with the best that a search finds.
 
     plan without tiles ------------------------------------------------------------+
     search -> tilings, the best first --> plan_tiling --> prove --> equal: taken   | taken where
                  ^                                          |                      | no tiling is
                  +--- those that share the cause left out --+ refused              v
 
-Files are made one by one, each only after those before it were refused. What proving means is for
-the caller to know: `prove` is a function.
+Files are made one by one, each only after those before it were refused. The caller knows what
+proving means: `prove` is a function.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ from tflm_planner.transforms.tile.tile import TiledRegion
 
 REFUSED = "REFUSED, and the next best was made instead; please report this model"
 _FINAL_EFFORT = 0.05
-"""Of exact packing, for the last plan of a tiled model: it starts from its trial's, which is mostly
-as low as it gets."""
+"""Effort of exact packing for the final plan of a tiled model. That starts from the plan of its
+trial, which can rarely be lowered."""
 
 ProveModel = Callable[[PlannedModel], Proof]
 
 
 def leave_unproved(_: object) -> Proof:
-    """A proof that was not asked for."""
+    """Stands for a proof where none was asked for."""
     return Proof()
 
 
 @dataclass(frozen=True)
 class ModelPlanner:
-    """Plans models, each by the same options. options: of the plan. stop: may end all searching;
-    what was found until then is made. permission: what tiling may do (None: no tiles). budget:
-    bytes of arena; tiles that keep it may be fewer."""
+    """Plans models, all with the same options. stop: may end all searching; the best found until
+    then is made. permission: what tiling may do (None: no tiles). budget: bytes of arena; a search
+    for tiles then looks for the fastest tiling within it."""
 
     options: MemoryOptions
     stop: Stop
@@ -64,7 +64,7 @@ class ModelPlanner:
         self, original: bytes, model: Model, prove: ProveModel = leave_unproved
     ) -> tuple[PlannedModel, Proof]:
         """The smallest file that `prove` does not refuse: with tiles, if they are allowed and lower
-        the arena. Where it refuses all, the last one made: the plan without tiles, or what was
+        the arena. If it refuses all, the last file made: the plan without tiles, or what the user
         spelled out.
 
         `model` is the one in `original`, and is changed. Raises UnsoundPlanError where a guard
@@ -105,8 +105,8 @@ class ModelPlanner:
     def _plan_respelled(
         self, original: bytes, plain: PlannedModel, permission: TilePermission, prove: ProveModel
     ) -> tuple[PlannedModel, Proof]:
-        """Without tiles, with operators spelled otherwise; the plain plan where that lowers
-        nothing, or is refused."""
+        """Plan without tiles, with operators in other spellings. The plain plan, if that lowers
+        nothing or is refused."""
         target = self.options.kernels.target
         plain_instructions = count_instructions(plain.memory_plan, target)
         most = int(permission.overhead * plain_instructions)
@@ -139,15 +139,16 @@ class ModelPlanner:
         )
 
     def _plan_by_hand(self, original: bytes, permission: TilePermission) -> PlannedModel:
-        """What was spelled out, whether it pays or not. Of both ways to treat views the one that
-        needs no operator which the firmware may not have, and then the smaller one."""
+        """Plan the regions that the user spelled out, whether that pays or not. Of the two ways to
+        treat views, the one is taken that adds no operator beyond those permitted; if both or none
+        do, the smaller one."""
         kernels = self.options.kernels
         tiling = make_tiling(original, permission.by_hand, kernels, permission.inexact)
         planned: list[PlannedModel] = []
         for bind_views in (True, False) if permission.dialect else (False,):
             try:
-                way = replace(tiling, bind_views=bind_views)
-                planned.append(self.plan_tiling(original, way, permission))
+                variant = replace(tiling, bind_views=bind_views)
+                planned.append(self.plan_tiling(original, variant, permission))
             except (UnsoundPlanError, UsageError):
                 if not planned and not bind_views:
                     raise
@@ -163,8 +164,8 @@ class ModelPlanner:
 
 @dataclass(frozen=True)
 class _TilingJob:
-    """What tilings were found for. plain: the plan without tiles. planner: makes the last plan of
-    each tiling."""
+    """The model whose tilings are tried. plain: its plan without tiles. planner: makes the final
+    plan of each tiling."""
 
     original: bytes
     plain: PlannedModel
@@ -187,9 +188,9 @@ class _TilingJob:
 
 @dataclass(frozen=True)
 class _Attempts:
-    """What became of the tilings so far. results: of the search, without those given up. causes:
-    of the proof's refusals. given_up: which were refused or passed over, and why, in words.
-    skipped: how many were not tried, as they share a cause."""
+    """The outcome of the tilings so far. results: of the search, without tilings that were given
+    up. causes: of the proof's refusals. given_up: which tilings were refused or passed over, and
+    why, in words. skipped: how many were not tried because they share a cause."""
 
     results: PermissionResults
     causes: RefusalCauses
@@ -198,16 +199,16 @@ class _Attempts:
     skipped: int = 0
 
     def skip(self, tiling: Tiling) -> _Attempts:
-        """A tiling shares a cause."""
+        """Leave out a tiling that shares a cause."""
         results = self.results.without(tiling, self.budget)
         return replace(self, results=results, skipped=self.skipped + 1)
 
     def pass_over(self, tiling: Tiling, fault: Exception) -> _Attempts:
-        """A guard refused the file of a tiling."""
+        """Leave out a tiling whose file a guard refused."""
         return self._give_up(tiling, self.causes, f"passed over: {_describe(tiling)}: {fault}")
 
     def refuse(self, tiling: Tiling, refusal: Refusal) -> _Attempts:
-        """The proof refused the file of a tiling."""
+        """Leave out a tiling whose file the proof refused, and those that share the cause."""
         causes = self.causes.including(tiling, refusal)
         return self._give_up(tiling, causes, f"{REFUSED}: {_describe(tiling)}: {refusal}")
 
@@ -217,7 +218,7 @@ class _Attempts:
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """What a report says of all of them."""
+        """What a report says about tilings that were given up or skipped."""
         if not self.skipped:
             return self.given_up
         more = f"not tried, as they share the cause: {self.skipped} more ways to tile"
@@ -227,8 +228,8 @@ class _Attempts:
 def _first_proved(
     job: _TilingJob, results: PermissionResults, prove: ProveModel
 ) -> tuple[PlannedModel, Proof]:
-    """The first tiling that lowers what is to be lowered and is not refused; the plan without
-    tiles where there is none."""
+    """The first tiling that lowers the objective and is not refused; the plan without tiles if
+    there is none."""
     attempts = _Attempts(results, RefusalCauses(job.original), job.planner.budget)
     for tiling in results.result.finalists:
         if attempts.causes.concern(tiling):
@@ -300,7 +301,7 @@ def _pareto_front(
 
 
 def _describe(tiling: Tiling) -> str:
-    """A tiling as a report says which one it was."""
+    """A tiling in words, for a report."""
     regions = ", ".join(map(_describe_region, tiling.regions))
     ways = [f"operators {regions}"] if regions else []
     ways += [] if tiling.respell is None else ["operators spelled otherwise"]

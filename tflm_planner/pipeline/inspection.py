@@ -27,9 +27,9 @@ from tflm_planner.transforms.attach_plan import carried_plan
 
 @dataclass(frozen=True)
 class Inspection:
-    """A model as it is: its map and arena on a target, what this machine should say, and the
-    floors of its head. notes: warnings of the arena, and what there is to say of a plan that the
-    model carries."""
+    """A model as it is: its map and arena on a target, its prediction for TFLM on this machine, and
+    the floors of its head. notes: warnings about the arena, and about a plan that the model
+    carries."""
 
     model: Model
     map: MemoryMap
@@ -40,8 +40,9 @@ class Inspection:
 
 
 def read_any(data: bytes) -> tuple[Model, bool]:
-    """The model in `data`, and whether it is in the TFLM dialect: views over other tensors are
-    taken for what they are where a plan says where they lie. Raises ModelError otherwise."""
+    """The model in `data`, and whether it is in the TFLM dialect, in which tensors without a
+    producer are views. These are accepted only if the model carries a plan that says where they
+    lie; otherwise ModelError is raised."""
     model = read_model(data, dialect=True)
     dialect = model.has_views
     if dialect and carried_plan(model) is None:
@@ -50,8 +51,8 @@ def read_any(data: bytes) -> tuple[Model, bool]:
 
 
 def arena_in(data: bytes, target: Target) -> tuple[Model, Arena]:
-    """The model in a file, and the arena that it needs with the plan that it carries; that this
-    plan is none for the target is among the warnings."""
+    """The model in a file, and the arena that it needs with the plan that it carries. The warnings
+    say so if that plan is not valid for the target."""
     model, dialect = read_any(data)
     offsets = carried_plan(model)
     arena = arena_of(model, target, offsets)
@@ -60,8 +61,8 @@ def arena_in(data: bytes, target: Target) -> tuple[Model, Arena]:
 
 
 def inspect_model(model: Model, kernels: TargetKernels, *, dialect: bool = False) -> Inspection:
-    """The model with the plan that it carries, or as TFLM plans it itself. `dialect`: it is in
-    the TFLM dialect, where life spans say nothing of a plan's legality."""
+    """The model with the plan that it carries, or as TFLM plans it itself. `dialect`: whether it is
+    in the TFLM dialect, where life spans cannot show whether a plan is legal."""
     timeline = timeline_of(model, kernels.scratch_of)
     offsets = carried_plan(model)
     placement = placement_of(timeline, offsets)
@@ -79,20 +80,21 @@ def inspect_model(model: Model, kernels: TargetKernels, *, dialect: bool = False
 
 
 def shares_by_calls(model: Model) -> bool:
-    """Whether operators call graphs. What a body shares with its call is not among the floors, so
-    that plans go below them: they are not known then."""
+    """Whether operators call graphs. The floors do not count what a body shares with its caller, so
+    that plans go below them; they are unknown then."""
     return any(op.graphs for op in model.ops())
 
 
-def _limits(model: Model, line: Timeline, *, dialect: bool) -> HeadLimits:
-    """Floors of the head. Views count beside their parents, so of the dialect little is known."""
-    posed = planning_problem(line)
-    whole = Problem(posed.buffers)
-    inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if t in line.spans)
+def _limits(model: Model, timeline: Timeline, *, dialect: bool) -> HeadLimits:
+    """Floors of the head. In the dialect most are unknown, because views would count beside their
+    parents."""
+    posed = planning_problem(timeline)
+    without_overlaps = Problem(posed.buffers)
+    inputs = sum(align_up(t.nbytes) for t in _distinct(model.main.inputs) if t in timeline.spans)
     if dialect:
         return HeadLimits(inputs=inputs, order=None, best_order=None, overlap=None)
-    peak = max((size for _, size in live_bytes(whole)), default=0)
-    overlap = None if shares_by_calls(model) else live_between_operators(line, posed.overlaps)
+    peak = max((size for _, size in live_bytes(without_overlaps)), default=0)
+    overlap = None if shares_by_calls(model) else live_between_operators(timeline, posed.overlaps)
     return HeadLimits(inputs=inputs, order=peak, best_order=None, overlap=overlap)
 
 
@@ -112,8 +114,8 @@ def _notes_on_plan(
 def plan_faults(
     model: Model, offsets: Mapping[Tensor, int], kernels: TargetKernels
 ) -> tuple[str, ...]:
-    """That a plan which a model carries is none for this target: made for other kernels, say. Of
-    models in the TFLM dialect nothing can be told so."""
+    """A warning if the plan that a model carries is not valid for this target, because it was made
+    for other kernels, for example. It cannot judge models in the TFLM dialect."""
     timeline = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
     wrong = placement_of(timeline, offsets).violations(kernels.input_overlaps_of)
     if not wrong:

@@ -42,7 +42,7 @@ from tflm_planner.transforms.schedules import quick_order
 Progress = Callable[[str], None]
 
 _STATES = 60_000
-"""Of the search for an order of a model that was planned before."""
+"""States of the search for an order of a model that was planned before."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class MemoryPlan:
     """A model with its operators in some order, and a plan for it."""
 
     model: Model
-    line: Timeline
+    timeline: Timeline
     problem: Problem
     solution: Solution
     order: ChosenOrder
@@ -65,7 +65,7 @@ class MemoryPlan:
     @property
     def offsets(self) -> dict[Tensor, int]:
         """Tensor -> bytes from the head's start; scratch is TFLM's own to place."""
-        return dict(zip(self.line.planned, self.solution.plan.offsets, strict=False))
+        return dict(zip(self.timeline.planned, self.solution.plan.offsets, strict=False))
 
 
 def silent(_: str) -> None:
@@ -86,12 +86,12 @@ def apply_orders(model: Model, orders: dict[Graph, list[Op]]) -> None:
 def order_operators(
     model: Model,
     options: MemoryOptions,
-    frames: dict[Graph, OrderProblem] | None = None,
+    graph_problems: dict[Graph, OrderProblem] | None = None,
     quick: OrderSearch | None = None,
     stop: Stop | None = None,
 ) -> ChosenOrder:
-    """Order every graph. `frames`: of the present order, if they are known. `quick`: in place of
-    the search that `options` ask for, which `stop` may end."""
+    """Order every graph. `graph_problems`: of the present order, if they are known. `quick`: the
+    search to take instead of the one that `options` ask for, which `stop` may end."""
     before = [op for g in model.graphs for op in g.ops]
 
     def find(dag: Dag) -> OrderResult:
@@ -100,7 +100,7 @@ def order_operators(
     if options.recipe is not None and options.order == "best":
         quick = quick or quick_order("best", _STATES)
     reorder = Reorder(
-        quick or find, options.kernels.scratch_of, options.input_overlaps_of, frames or {}
+        quick or find, options.kernels.scratch_of, options.input_overlaps_of, graph_problems or {}
     )
     results = reorder.results(model)
     after = [op for g in model.graphs for op in g.ops]
@@ -118,11 +118,15 @@ def place_buffers(
     report_progress: Progress,
     stop: Stop,
 ) -> MemoryPlan:
-    """The best plan of the model as it is ordered, by the allocators that `options` ask for."""
-    line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    """The best plan of the model in its present order, by the allocators that `options` ask for."""
+    timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     best: MemoryPlan | None = None
-    plain = planning_problem(line)
-    full = with_input_overlaps(plain, line, options.input_overlaps_of) if options.overlap else plain
+    plain = planning_problem(timeline)
+    full = (
+        with_input_overlaps(plain, timeline, options.input_overlaps_of)
+        if options.overlap
+        else plain
+    )
     for problem in (full,) if full is plain or options.recipe else (full, plain):
         report_progress(f"packing {len(problem.buffers)} buffers")
         solution = best_of(
@@ -132,14 +136,14 @@ def place_buffers(
             effort=options.effort,
             say=report_progress,
             seed=options.seed,
-            required=_required_overlaps(line, model, options),
+            required=_required_overlaps(timeline, model, options),
             on_progress=lambda name, height, bound: report_progress(
                 f"packing: {height:,} B with {name}, bound {bound:,} B"
             ),
         )
-        head = _head_of(line, solution.plan)
+        head = _head_of(timeline, solution.plan)
         if best is None or head < best.head:
-            best = MemoryPlan(model, line, problem, solution, order, head, notes)
+            best = MemoryPlan(model, timeline, problem, solution, order, head, notes)
         if best.head == best.solution.lower_bound or stop.is_over:
             break  # else freedom may have led the heuristics astray: try without input overlaps
     assert best is not None
@@ -153,32 +157,34 @@ def plan_quickly(
     notes: tuple[str, ...],
     rounds: int | None = None,
 ) -> MemoryPlan:
-    """A plan of the model as it is ordered, packed in so many rounds."""
-    line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
-    problem = planning_problem(line, options.input_overlaps_of)
-    overlaps = _required_overlaps(line, model, options)
+    """A plan of the model in its present order, packed in `rounds` rounds."""
+    timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    problem = planning_problem(timeline, options.input_overlaps_of)
+    overlaps = _required_overlaps(timeline, model, options)
     plan = pack(problem, overlaps) if rounds is None else pack(problem, overlaps, rounds)
     height, bound = plan.height(problem), live_bound(problem)
     solution = Solution(plan, height, bound, height <= bound, "local")
-    return MemoryPlan(model, line, problem, solution, order, _head_of(line, plan), notes)
+    return MemoryPlan(model, timeline, problem, solution, order, _head_of(timeline, plan), notes)
 
 
-def _required_overlaps(line: Timeline, model: Model, options: MemoryOptions) -> tuple[Overlap, ...]:
+def _required_overlaps(
+    timeline: Timeline, model: Model, options: MemoryOptions
+) -> tuple[Overlap, ...]:
     """The aliases that every plan must take."""
-    views = view_aliases(line, model.main) if options.bind_views else ()
-    place = {t: i for i, t in enumerate(line.planned)}
+    views = view_aliases(timeline, model.main) if options.bind_views else ()
+    place = {t: i for i, t in enumerate(timeline.planned)}
     pairs = [(model.main.inputs[i], model.main.outputs[j]) for i, j in options.states]
     return (*views, *(Overlap(place[a], place[b], 0, 0) for a, b in pairs))
 
 
 def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
-    """As low, but with the variables of loops in one place, if that is possible: they are copied
-    at every turn otherwise."""
-    wanted = loop_aliases(best.line)
+    """A plan that is as low and has the variables of loops in one place, if possible; otherwise
+    they are copied at every turn."""
+    wanted = loop_aliases(best.timeline)
     if not wanted or options.bind_views:
         return best
     joined = best_of(best.problem, allocators=("greedy",), seed=options.seed, required=wanted)
-    head = _head_of(best.line, joined.plan)
+    head = _head_of(best.timeline, joined.plan)
     if head > best.head:
         return best
     solution = replace(
@@ -187,9 +193,9 @@ def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan
     return replace(best, solution=solution, head=head)
 
 
-def _head_of(line: Timeline, plan: Plan) -> int:
+def _head_of(timeline: Timeline, plan: Plan) -> int:
     """The head that TFLM takes for a plan: its own placement of scratch included."""
-    return placement_of(line, dict(zip(line.planned, plan.offsets, strict=False))).head
+    return placement_of(timeline, dict(zip(timeline.planned, plan.offsets, strict=False))).head
 
 
 def count_instructions(memory_plan: MemoryPlan, target: Target) -> int:

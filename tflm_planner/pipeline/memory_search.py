@@ -1,8 +1,8 @@
-"""Chooses: which operator order, which aliases, which offsets.
+"""Chooses the order of operators, the aliases and the offsets.
 
-Legality lives in the passes and the planning problem; here candidates are made, compared by the
-head that TFLM will really take, and the lowest wins. An order that saves nothing is not taken:
-the operators then stay as they were.
+The passes and the planning problem know what is legal. This module makes candidates and compares
+them by the head that TFLM will really take; the lowest wins. If no order saves anything, the
+operators stay as they were.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from tflm_planner.transforms.schedules import quick_order
 from tflm_planner.transforms.spelling import Respell, Spelling
 
 _LARGE = 1_500
-"""Operators of a model that was planned before, beyond which nothing else is looked for: minutes
-of search for an order and a packing found nothing in models of thousands of tiles."""
+"""A model that was planned before and has more operators than this is not searched again: minutes
+of search found nothing better in models of thousands of tiles."""
 
 
 def plan_memory(
@@ -74,15 +74,17 @@ def _plan_memory(
 ) -> MemoryPlan:
     notes = tuple(run(model, Normalize()))
     file_order = current_orders(model)
-    frames = order_problems(model, options.kernels.scratch_of)
-    by_recipe = _plan_by_recipe(model, options, frames, notes) if options.recipe else None
+    graph_problems = order_problems(model, options.kernels.scratch_of)
+    by_recipe = _plan_by_recipe(model, options, graph_problems, notes) if options.recipe else None
     if by_recipe is not None and (
         by_recipe[0].is_least or len(model.main.ops) > _LARGE or stop.is_over
     ):
         best, wanted = by_recipe
     else:
         apply_orders(model, file_order)
-        best, wanted = _plan_best_order(model, options, frames, notes, report_progress, stop)
+        best, wanted = _plan_best_order(
+            model, options, graph_problems, notes, report_progress, stop
+        )
     if by_recipe is not None and by_recipe[0].head < best.head:
         best, wanted = by_recipe
     apply_orders(model, wanted)
@@ -94,19 +96,22 @@ def _plan_memory(
 
 
 def _plan_by_recipe(
-    model: Model, options: MemoryOptions, frames: dict[Graph, OrderProblem], notes: tuple[str, ...]
+    model: Model,
+    options: MemoryOptions,
+    graph_problems: dict[Graph, OrderProblem],
+    notes: tuple[str, ...],
 ) -> tuple[MemoryPlan, dict[Graph, list[Op]]]:
-    """What the recipe comes to, with its order. Puts the model into it."""
+    """The plan that the recipe leads to, and its order. The model is left in that order."""
     recipe = options.recipe
     assert recipe is not None
-    order = order_operators(model, options, frames, quick_order(recipe.schedule))
+    order = order_operators(model, options, graph_problems, quick_order(recipe.schedule))
     return plan_quickly(model, options, order, notes, recipe.rounds), current_orders(model)
 
 
 def _plan_best_order(
     model: Model,
     options: MemoryOptions,
-    frames: dict[Graph, OrderProblem],
+    graph_problems: dict[Graph, OrderProblem],
     notes: tuple[str, ...],
     report_progress: Progress,
     stop: Stop,
@@ -114,15 +119,15 @@ def _plan_best_order(
     """The best of the order asked for and its rivals, with that order."""
     file_order = current_orders(model)
     report_progress("ordering operators")
-    first = order_operators(model, options, frames, stop=stop)
+    first = order_operators(model, options, graph_problems, stop=stop)
     wanted = current_orders(model)
     tried = [wanted]
     best = place_buffers(model, options, first, notes, report_progress, stop)
     for rival_options in _rivals(best, options, stop):
-        if _was_tried(rival_options, frames, file_order in tried):
+        if _was_tried(rival_options, graph_problems, file_order in tried):
             continue
         apply_orders(model, file_order)
-        result = order_operators(model, rival_options, frames, stop=stop)
+        result = order_operators(model, rival_options, graph_problems, stop=stop)
         ordered = current_orders(model)
         if ordered in tried:
             continue
@@ -136,7 +141,8 @@ def _plan_best_order(
 
 
 def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
-    """The candidate, if every state stays where it is. Raises UnsoundPlanError."""
+    """The candidate. Raises UnsoundPlanError unless every state has its input and its output in one
+    place."""
     graph, offsets = best.model.main, best.offsets
     for input_place, output_place in options.states:
         before, after = graph.inputs[input_place], graph.outputs[output_place]
@@ -149,34 +155,36 @@ def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
 
 
 def _was_tried(
-    options: MemoryOptions, frames: dict[Graph, OrderProblem], file_order_tried: bool
+    options: MemoryOptions, graph_problems: dict[Graph, OrderProblem], file_order_tried: bool
 ) -> bool:
     """Whether a search for an order would only find one that was tried."""
-    only_one = not any(frame.plain.is_free for frame in frames.values())
+    only_one = not any(frame.plain.is_free for frame in graph_problems.values())
     return only_one or (options.order == "file" and file_order_tried)
 
 
 def _unless_tflms_own_is_lower(
     best: MemoryPlan, file_order: dict[Graph, list[Op]], options: MemoryOptions
 ) -> MemoryPlan:
-    """The candidate, or what TFLM itself would do, should luck have been on its side."""
+    """The candidate, or the plan that TFLM itself would make, if that happens to be lower."""
     model = best.model
     chosen = current_orders(model)
-    line = best.line
+    timeline = best.timeline
     if chosen != file_order:
         apply_orders(model, file_order)
-        line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
-    own = placement_of(line)
+        timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    own = placement_of(timeline)
     head = own.head
     if head >= best.head:
         apply_orders(model, chosen)
         return best
-    problem = planning_problem(line)
+    problem = planning_problem(timeline)
     solution = replace(
         best.solution, plan=own.plan, height=head, optimal=False, allocator="TFLM's own"
     )
     order = replace(best.order, changed=False, optimal=False)
-    return replace(best, line=line, problem=problem, solution=solution, order=order, head=head)
+    return replace(
+        best, timeline=timeline, problem=problem, solution=solution, order=order, head=head
+    )
 
 
 def _try_spellings(
@@ -187,8 +195,10 @@ def _try_spellings(
     stop: Stop,
 ) -> MemoryPlan:
     """The best plan with operators spelled otherwise where that lowers the arena."""
-    problem = planning_problem(best.line, options.input_overlaps_of)
-    choice = SpellingChoice(best.model, best.line, problem, options.kernels, rows=permission.rows)
+    problem = planning_problem(best.timeline, options.input_overlaps_of)
+    choice = SpellingChoice(
+        best.model, best.timeline, problem, options.kernels, rows=permission.rows
+    )
     rounds = options.recipe.rounds if options.recipe else None
 
     def plan(spellings: tuple[Spelling, ...]) -> Respelled[MemoryPlan]:
@@ -208,8 +218,8 @@ def _try_spellings(
 
 
 def _with_figures(memory_plan: MemoryPlan, options: MemoryOptions) -> Respelled[MemoryPlan]:
-    """A plan with its arena and instructions; in the dialect, which drops views, its head stands
-    for the arena."""
+    """A plan with its arena and instructions. In the dialect, which drops views, its head is used
+    in place of the arena."""
     model, offsets, target = memory_plan.model, memory_plan.offsets, options.kernels.target
     arena = memory_plan.head if options.bind_views else arena_of(model, target, offsets).arena
     instructions = count_instructions(memory_plan, target)
@@ -223,9 +233,9 @@ def lowest_peak(model: Model, options: MemoryOptions) -> int:
 
 
 def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[MemoryOptions]:
-    """Searches for other orders, while the best one is not what its order promised: file order,
-    in case packing undoes the gain, and the best order for a plan without input overlaps, unless a
-    trial has left one that is good."""
+    """Options for searches of other orders, as long as the best plan is higher than its order
+    promised: file order, in case packing undoes the gain, and the best order for a plan without
+    input overlaps, unless a trial has already left a good one."""
     plain = () if options.recipe else (replace(options, overlap=False),)
     for rival in (replace(options, order="file"), *plain):
         unkept = best.head > best.order.lower_bound

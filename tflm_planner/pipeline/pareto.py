@@ -1,4 +1,4 @@
-"""What less memory costs: the ways that a search found, as points for reports.
+"""What less memory costs: the tilings that a search found, as points for reports.
 
     bytes  o stock
            o order and plan
@@ -30,7 +30,7 @@ def pareto_front(
     size: int,
 ) -> ParetoFront:
     """The front of a search. plain: bytes with order and plan alone. written: the tiling that was
-    written, None if that is the plain plan. size: bytes that it came to, by the final plan."""
+    written, None if that is the plain plan. size: bytes of the final plan."""
     points = [ParetoPoint("chosen" if written is None else "plan", plain, 1.0)]
     for tiling in result.front:
         if tiling.is_changed and tiling != written and tiling.bytes < plain:
@@ -43,7 +43,8 @@ def pareto_front(
 
 
 def with_stock(front: ParetoFront, stock: int, bound: Bound) -> ParetoFront:
-    """The front with the source as its first point. bound: what the bytes of all points are."""
+    """The front with the source as its first point. bound: how the bytes of all points are known
+    (exact, enough, at least)."""
     return replace(front, points=(ParetoPoint("stock", stock, 1.0), *front.points), bound=bound)
 
 
@@ -54,8 +55,8 @@ def _point(role: Role, tiling: Tiling, size: int) -> ParetoPoint:
 
 
 def _without_dominated(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:
-    """The largest first. The chosen point's final plan may be lower than its trial's: what it then
-    beats is left out."""
+    """The points, the largest first, without those that another beats: the chosen point's final
+    plan may be lower than its trial promised."""
     chosen = next(p for p in points if p.role == "chosen")
     kept = [
         p

@@ -35,9 +35,9 @@ _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the chec
 
 @dataclass(frozen=True)
 class PlanOutcome:
-    """What a plan came to. source, destination: names for the report. original: the file as it
-    came, inspected in `before`. converted: inputs and outputs of other types than there. ladder:
-    what further permissions reach. seconds: of planning and of proving. stop: of the search."""
+    """The outcome of a plan. source, destination: names for the report. original: the file as it
+    came, inspected in `before`. converted: inputs and outputs whose types changed. ladder: what
+    further permissions reach. seconds: of planning and of proving. stop: of the search."""
 
     source: str
     destination: str
@@ -124,7 +124,7 @@ def _allocation(planned: PlannedModel) -> Allocation:
 
 
 def _is_verified(planned: PlannedModel, verdict: Verdict | None) -> bool:
-    """Whether the bits are known to be equal where the file will run."""
+    """Whether the outputs are proved equal on the runtime on which the file will run."""
     if verdict is None or planned.inspection.arena.cannot_run:
         return False
     return verdict.proved and verdict.exact
@@ -154,7 +154,7 @@ def _unconverted(outcome: PlanOutcome) -> tuple[str, ...]:
 
 
 def _front(planned: PlannedModel, before: Side, after: Side) -> ParetoFront | None:
-    """What else the search for tiles found, with the model as it came."""
+    """The front of the search for tiles, with the model as it came as one of its points."""
     if planned.front is None:
         return None
     stock = before.arena.arena if planned.front.objective == "arena" else before.head

@@ -3,7 +3,8 @@
     MemoryPlan --write--> file --read back--> plan found in it: validated, overlaps replayed
                                               -> PlannedModel
 
-Every guard before the runtimes stands here and in `tiled_model`, which makes the files of tilings.
+All checks that come before the runtimes are here and in `tiled_model`, which makes the files of
+tilings.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ class Sharing:
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """The file that was made. memory_plan: what it was made of. inspection: of the file. twin: for
-    one that only TFLM runs, the portable model that computes the same on every runtime. exact:
-    whether every element is computed by the sum that it was. tiled: whether parts of it are
-    computed in tiles or in loops. front: what else a search found. refused: what promised more, and
-    why it was not made: it was refused by a guard, or by the proof, which is a fault of this
-    tool. plain: bytes of arena by order and plan alone, if that was made. slowdown: instructions
-    relative to the original, predicted."""
+    """A file that was made. memory_plan: from which it was made. inspection: of the file. twin: for
+    a file that only TFLM runs, the portable model that computes the same on every runtime. exact:
+    whether every element is computed by the same sum as before. tiled: whether parts of it are
+    computed in tiles or in loops. front: what else a search found. refused: candidates that
+    promised more, and why a guard or the proof refused them, which is a fault of this tool. plain:
+    bytes of arena by order and plan alone, if that was made. slowdown: instructions relative to the
+    original, predicted."""
 
     data: bytes
     memory_plan: MemoryPlan
@@ -66,21 +67,21 @@ class PlannedModel:
 
 
 def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedModel:
-    """The plan's file, read back: the plan found in it is validated and its overlaps are replayed,
-    not those meant. Raises UnsoundPlanError where a guard refuses it."""
+    """The plan's file, read back. The plan that is found in the file is validated and its overlaps
+    are replayed, not the plan that was meant. Raises UnsoundPlanError where a check fails."""
     written = write_planned(memory_plan, options)
     model = read_model(written.data)
     lend_names(model, written.names)
     offsets = carried_plan(model)
-    line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     if offsets is None:
         raise UnsoundPlanError("the plan is not in the file that was made; please report it")
-    plan = placement_of(line, offsets).plan
-    check_legal(planning_problem(line, options.input_overlaps_of), plan)
+    plan = placement_of(timeline, offsets).plan
+    check_legal(planning_problem(timeline, options.input_overlaps_of), plan)
     return PlannedModel(
         data=written.data,
         memory_plan=memory_plan,
-        sharing=check_sharing(line, offsets, options.kernels),
+        sharing=check_sharing(timeline, offsets, options.kernels),
         inspection=inspect_model(model, options.kernels),
         twin=written.portable,
         notes=written.notes,
@@ -94,12 +95,14 @@ def check_legal(problem: Problem, plan: Plan) -> None:
         raise UnsoundPlanError(f"the plan made is not legal: {violations[0]}; please report it")
 
 
-def check_sharing(line: Timeline, offsets: dict[Tensor, int], kernels: TargetKernels) -> Sharing:
+def check_sharing(
+    timeline: Timeline, offsets: dict[Tensor, int], kernels: TargetKernels
+) -> Sharing:
     """What shares memory, replayed on every build of the target's kernels. Raises
     UnsoundPlanError where a byte would be lost."""
-    input_overlaps = list(taken_input_overlaps(line, offsets, kernels))
+    input_overlaps = list(taken_input_overlaps(timeline, offsets, kernels))
     return Sharing(
-        aliases=shared_in_place(line, offsets),
+        aliases=shared_in_place(timeline, offsets),
         input_overlaps=tuple(map(str, input_overlaps)),
         replayed=replay_all(input_overlaps, kernels),
     )

@@ -1,11 +1,11 @@
-"""Nothing unproved is handed out: what no runtime here could prove is refused before the search,
-and every file that is made is compared with the original.
+"""Proves files: models that no runtime here could prove are refused before the search, and every
+file that is made is compared with the original.
 
     check_provable    before a search: does any runtime here run the original at all?
     Prover            file -> compared -> Proof: equal, or refused and why
     check_..._proved  of the last file: an error unless it was proved equal
 
-Which file is made next, should one be refused, is for those who make them to know.
+The callers decide which file is made next if one is refused.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ def check_provable(
     only TFLM can prove files in its dialect.
 
     Raises ModelError where a search would be in vain: no runtime here runs the original, or TFLM
-    knows all its operators and does not run them so, nor will a board. Operators that TFLM does
-    not know may be known to the firmware: LiteRT may prove portable files of them.
+    has all its operators but does not run them with these types or parameters, so that no board
+    will either. Operators that TFLM lacks may be the firmware's own: LiteRT may prove portable
+    files with them.
     """
     report_progress("running the model on TFLM")
     on_tflm = why_unable(data, "TFLM", options)
@@ -73,7 +74,7 @@ def check_provable(
 
 
 class Prover:
-    """Compares files with the original. seconds: that this took so far."""
+    """Compares files with the original. seconds: how long that took so far."""
 
     def __init__(
         self, original: bytes, options: Options | None, report_progress: Progress, stop: Stop
@@ -97,8 +98,8 @@ class Prover:
         return tiles
 
     def prove_model(self, planned: PlannedModel) -> Proof:
-        """Whether a planned model computes the same as the original. A tiling that does not is a
-        fault of this tool, and the one that is next best may be none."""
+        """Compare a planned model with the original. A tiling that computes something else is a
+        fault of this tool; the next best one may be right."""
         options = self._options
         if options is None:
             return Proof()
@@ -150,21 +151,22 @@ def _difference(verdict: Verdict) -> str:
 
 
 def check_model_proved(planned: PlannedModel, proof: Proof) -> None:
-    """Raise OutputsDifferError or ModelError unless the model was proved, or was not to be."""
+    """Raise OutputsDifferError or ModelError unless the model was proved, or no proof was asked
+    for."""
     advice = "Please report this model" if planned.exact else _TOO_FAR
     _check_proved(proof.verdict, "planned model", advice, planned.twin)
 
 
 def check_pair_proved(pair: StreamedPair, proof: Proof, elsewhere: str) -> None:
-    """Raise OutputsDifferError or ModelError unless the pair was proved, or was not to be.
-    `elsewhere`: how to have it split at another operator."""
+    """Raise OutputsDifferError or ModelError unless the pair was proved, or no proof was asked for.
+    `elsewhere`: how to split at another operator, in words."""
     advice = f"Please report this model; {elsewhere}"
     _check_proved(proof.verdict, "split model", advice, pair.back.twin)
 
 
 def _check_proved(verdict: Verdict | None, what: str, advice: str, twin: bytes | None) -> None:
-    """`what`: was proved. `advice`: should it differ. `twin`: the portable one of a file for TFLM
-    alone."""
+    """`what`: was compared, in words. `advice`: what to do if it differs. `twin`: the portable twin
+    of a file for TFLM alone."""
     if verdict is None:
         return
     if verdict.differs:
@@ -182,10 +184,10 @@ def _check_proved(verdict: Verdict | None, what: str, advice: str, twin: bytes |
 def compare_with_twin(
     original: bytes, planned: PlannedModel, options: Options, report_progress: Progress
 ) -> Verdict:
-    """The result against the original. A result in the TFLM dialect runs on TFLM only: its
-    portable twin is compared as well, on every runtime that runs it, and must not differ either.
-    TFLM need not run the twin: what the dialect leaves out (SLICE of uint8, say) no kernel may
-    know."""
+    """The result against the original. A result in the TFLM dialect runs on TFLM only: its portable
+    twin is compared as well, on every runtime that runs it, and must not differ either. TFLM need
+    not run the twin: it may hold operators that the dialect leaves out and that no kernel runs
+    (SLICE of uint8, for example)."""
     if planned.twin is None:
         return verify(original, planned.data, options, report_progress)
     for_twin = _without_unable(original, planned.twin, options)
@@ -211,8 +213,8 @@ def _without_unable(original: bytes, twin: bytes, options: Options) -> Options:
 def compare_pair(
     original: bytes, pair: Pair, options: Options, report_progress: Progress
 ) -> Verdict:
-    """A split model against the original: LiteRT has run the portable twin of a back in the TFLM
-    dialect."""
+    """A split model against the original. Where the back is in the TFLM dialect, LiteRT runs its
+    portable twin."""
     verdict = verify_pair(original, pair, options, report_progress)
     if pair.twin is None:
         return verdict
@@ -225,8 +227,8 @@ def compare_pair(
 def _with_twin(
     verdict: Verdict, of_twin: Iterable[RuntimeCheck], against: Iterable[RuntimeCheck] = ()
 ) -> Verdict:
-    """A verdict of a file for TFLM alone, with what was found of its twin (`of_twin`) and of both
-    (`against`). What only the twin proves is not enough."""
+    """The verdict on a file for TFLM alone, with the checks of its twin (`of_twin`) and of one
+    against the other (`against`). A proof of the twin alone is not enough."""
     checks = [replace(c, runtime=f"{c.runtime}, portable twin", of_twin=True) for c in of_twin]
     checks += [replace(c, runtime=f"{c.runtime}, against the twin") for c in against]
     if not verdict.proved:

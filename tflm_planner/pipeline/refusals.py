@@ -1,11 +1,11 @@
-"""Why the proof refused files, and which tilings share the cause: these are not offered again.
+"""Why the proof refused files, and which tilings share the cause and are not offered again.
 
     refused: operator 7 of the file differs  ->  it is a tile of operator 3  ->  no other tiling
                                                  that has operator 3 in tiles
     refused: TFLM does not run SLICE of uint8 -> no other file with such an operator
 
-Where nobody can say which operator it was, other forms of the same regions may still be right: a
-few of them are tried, then only tilings of other regions. It must not run models.
+If the operator at fault is unknown, other tilings of the same regions may still be right: a few of
+them are tried, then only tilings of other regions. It must not run models.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import Verdict
 
 MOST_REFUSED = 3
-"""Tilings refused for reasons unknown, after which no other one of the same regions is tried."""
+"""After so many refusals for unknown reasons, no other tiling of the same regions is tried."""
 MOST_PROOFS = 8
-"""Tilings that are proved at most, before the plan without tiles is fallen back on."""
+"""The most tilings that are proved before the plan without tiles is taken."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Proof:
-    """What the proof of a file came to. verdict: of the runtimes; None if none was asked for.
-    refusal: why the file may not be handed out; None if it may."""
+    """The outcome of proving a file. verdict: of the runtimes; None if no proof was asked for.
+    refusal: why the file must not be written; None if it may be."""
 
     verdict: Verdict | None = None
     refusal: Refusal | None = None
@@ -66,7 +66,7 @@ class RefusalCauses:
     refusals: int = 0
 
     def including(self, tiling: Tiling, refusal: Refusal) -> RefusalCauses:
-        """These causes, and that of one more refusal."""
+        """These causes with that of one more refusal."""
         at_fault = self._operators_at(refusal.tensor)
         regions = tuple(
             (type(region), at_fault & {*region.ops})
@@ -103,17 +103,20 @@ class RefusalCauses:
         """The operators of the original that write or read what `tensor` is a part of."""
         model = read_model(self.original)
         run(model, Normalize())
-        whole = _whole_of(model, tensor)
+        original_name = _whole_of(model, tensor)
         return frozenset(
             i
             for i, op in enumerate(model.main.ops)
-            if whole in {t.name for t in op.outputs}
-            or (whole in {t.name for t in op.operands()} and not _is_computed(model, whole))
+            if original_name in {t.name for t in op.outputs}
+            or (
+                original_name in {t.name for t in op.operands()}
+                and not _is_computed(model, original_name)
+            )
         )
 
 
 def _whole_of(model: Model, part: str) -> str:
-    """The name of the tensor of `model` that a part of it was named after."""
+    """The name of the tensor of `model` after which its part `part` was named."""
     names = {t.name for t in model.main.tensors if t.name}
     while part not in names and "/" in part:
         part = part.rpartition("/")[0]

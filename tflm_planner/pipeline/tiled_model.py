@@ -1,10 +1,10 @@
-"""A tiling made into files: the portable twin, and the TFLM dialect of it.
+"""Makes a tiling into files: the portable twin, and its TFLM dialect.
 
-    original -Tile-> portable twin -------------------------> plan, Place      every runtime
-                          |------ Crop -> plan -> Dialect -> Place             TFLM only
+    original -Regions-> portable twin -------------------------> plan, AttachPlan    every runtime
+                             |------ Crop -> plan -> Dialect -> AttachPlan           TFLM only
 
-The twin is an ordinary model. In the dialect, views cost no operator; nothing but TFLM with its
-plan understands it, so its scratch is checked against the life spans that it no longer shows.
+The twin is an ordinary model. In the dialect, views cost no operator; only TFLM with its plan
+understands it, so its scratch is checked against the life spans of the twin.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _write_dialect(
     """The plan's file in the dialect, with notes on what the dialect left out. The plan is checked
     before views are dropped: later, life spans say nothing of its legality."""
     check_legal(memory_plan.problem, memory_plan.solution.plan)
-    sharing = check_sharing(memory_plan.line, memory_plan.offsets, options.kernels)
+    sharing = check_sharing(memory_plan.timeline, memory_plan.offsets, options.kernels)
     notes = into_dialect(memory_plan, options)
     written = write_planned(memory_plan, options)
     model = read_model(written.data, dialect=True)
@@ -134,7 +134,7 @@ def _write_dialect(
 
 
 def _check_runs(source: Model, result: Model, target: Target) -> None:
-    """Raise UsageError where TFLM could not run what was made of a model that it does run."""
+    """Raise UsageError where TFLM could not run the result, although it runs the source."""
     why = newly_unsupported(source.ops(), result.ops(), runners(target))
     if why is not None:
         raise UsageError(f"TFLM could not run the result: {why}; leave out what has this type")
@@ -178,7 +178,7 @@ def tiled_model(
 
 
 def into_dialect(memory_plan: MemoryPlan, options: MemoryOptions) -> list[str]:
-    """Turn a plan made with `bind_views` into the dialect, in place; notes.
+    """Turn a plan that was made with `bind_views` into the dialect, in place. Returns notes.
 
     Raises UnsoundPlanError when TFLM would place scratch over bytes that are still needed: on the
     target, or with the reference kernels, by which the file is proved on this machine.

@@ -1,6 +1,6 @@
-"""What the target's version of TFLM means for a model: what it cannot run, and cannot plan.
+"""What the target's version of TFLM cannot run or plan of a model.
 
-It must not know when TFLM learnt what: `tflm.history` does.
+It must not know when TFLM learnt what: `tflm.versions` does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tflm_planner.tflm.versions import can, day_of, since
 
 
 def refuse_plan(model: Model, target: Target) -> None:
-    """Raise ModelError where TFLM would take the plan for another one, or the model."""
+    """Raise ModelError where TFLM would misunderstand the plan or the model."""
     if (wrong := misdeclared(model.ops())) is not None:
         raise ModelError(wrong)
     if len(model.graphs) > 1 and not can(target, "plans_of_subgraphs"):

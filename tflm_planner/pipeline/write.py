@@ -1,11 +1,12 @@
-"""The last steps: what costs flash is dropped if that was asked for, then what lean firmware looks
-for is written, then the plan.
+"""The last steps to a file: drop what costs flash (if asked for), write the pool that lean firmware
+looks for, then write the plan.
 
     MemoryPlan --Minify--> --WritePool--> --AttachPlan--> portable file
                                       --KeepOneZeroPoint--> file for TFLM alone
 
-Their order is a law: the pool is of the operators as they are now, and the plan lists every
-tensor. Names live on in `WrittenFile.names`, so that reports can tell tensors apart.
+The order is fixed: the pool depends on the operators as they are in the end, and the plan lists
+every tensor. `WrittenFile.names` keeps names that were dropped, so that reports can tell tensors
+apart.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file, and the names that its tensors had. portable: what it was before the last step, if
-    that made it one for TFLM alone."""
+    """A file, and the names that its tensors had. portable: the file before the last step, if that
+    step made it one for TFLM alone."""
 
     data: bytes
     names: tuple[str, ...]

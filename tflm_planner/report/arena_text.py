@@ -48,7 +48,8 @@ def _lines(name: str, arena: Arena, target: Target) -> Iterator[str]:
 
 
 def margin_remarks(arena: Arena) -> Iterator[str]:
-    """Why a size that is pasted into firmware is not what was predicted; nothing where it is."""
+    """Why the size to paste into firmware is larger than the predicted one; empty where it is the
+    same."""
     if arena.reserved == arena.arena:
         return
     yield f"At least {arena.arena:,} bytes, and a margin of {arena.reserved - arena.arena:,}:"
@@ -58,7 +59,7 @@ def margin_remarks(arena: Arena) -> Iterator[str]:
 
 
 def _meaning(arena: Arena) -> str:
-    """What the figure is worth."""
+    """How far the figure can be trusted."""
     if arena.cannot_run:
         return "what TFLM would need, if it could run the model"
     return meaning(arena.bound)
@@ -71,7 +72,7 @@ def _parts(arena: Arena) -> str:
 
 
 def _rules(arena: Arena) -> str:
-    """Whether the temporary memory, and not head + tail, decides."""
+    """Whether temporary memory, and not head + tail, decides the size."""
     decides = arena.arena > arena.head + arena.tail + 16
     return ": this decides, not head + tail" if decides else ""
 

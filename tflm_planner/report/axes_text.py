@@ -31,7 +31,7 @@ _NAMES = {1: "rows", 2: "columns", 3: "channels"}
 
 
 def axes_text(graph: Graph) -> str:
-    """The axes of each cell of a graph: a line a tensor, then a line an axis."""
+    """The axes of each cell of a graph: one line for each tensor, then one for each axis."""
     position = {op: i for i, op in enumerate(graph.ops)}
     lines = [
         "Axes with one letter are split together or not at all; a length without a letter cannot "

@@ -1,4 +1,4 @@
-"""How figures are called that are not known to the byte: "at least 55,068 B", never "fits".
+"""Words for figures that are not known to the byte: "at least 55,068 B", never "fits".
 
     exact       82,280 B            fits          the smallest that works
     enough      82,280 B            fits          enough for every build of these kernels
@@ -20,7 +20,7 @@ _MEANING: dict[Bound, str] = {
 
 
 def figure(size: int, bound: Bound) -> str:
-    """Bytes, as far as they are known."""
+    """A size in words, with "at least" if it is no more than a lower bound."""
     return f"{_at_least(bound)}{size:,} B"
 
 
@@ -30,12 +30,13 @@ def long_figure(size: int, bound: Bound) -> str:
 
 
 def meaning(bound: Bound) -> str:
-    """What an arena of so many bytes is."""
+    """What an arena of so many bytes means: the smallest that works, enough, or perhaps too
+    little."""
     return _MEANING[bound]
 
 
 def fits_words(size: int, room: int, bound: Bound) -> str:
-    """Whether an arena fits the SRAM of a board: that it does only where it is known."""
+    """Whether an arena fits the SRAM of a board; "fits" is said only where the size is known."""
     if size > room:
         return "DOES NOT FIT"
     return "not known to fit" if bound == "at least" else "fits"

@@ -1,7 +1,7 @@
 """What a run has to say, as data. Rendering lives in the modules beside this one.
 
-Nothing here computes, and nothing is copied: results of the floors below are held as they are.
-All sizes are bytes.
+Nothing here computes or copies: results of the floors below are held as they are. All sizes are
+bytes.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class MapStep:
 
 @dataclass(frozen=True, slots=True)
 class MemoryMap:
-    """Where every buffer lies, over the operators in execution order. bound: what the head is, and
-    with it all that holds scratch: exact, or "at least" where scratch is in doubt."""
+    """Where every buffer lies, over the operators in execution order. bound: how the head and all
+    figures with scratch are known: exact, or "at least" where scratch is in doubt."""
 
     steps: tuple[MapStep, ...]
     blocks: tuple[MapBlock, ...]
@@ -175,9 +175,9 @@ class ParetoPoint:
 
 @dataclass(frozen=True, slots=True)
 class ParetoFront:
-    """Memory against instructions: ways to run the model, the largest first. Beside the source and
-    the plan alone, none is both smaller and faster than another that needs no operator which it
-    does not need; there may be better ones that the search did not find.
+    """Memory against instructions: ways to run the model, the largest first. Apart from the source
+    and the plan alone, no point is beaten in both bytes and instructions by another that needs no
+    further operators. There may be better points that the search did not find.
 
     objective: the bytes that were to be lowered, of the whole arena or of the head. allowed:
     instructions allowed, relative to the source. bound: what the bytes are.
@@ -257,8 +257,8 @@ class Report:
 
     @property
     def cannot_run(self) -> tuple[str, ...]:
-        """What the target's TFLM refuses to run of the model, which then is not verified, whatever
-        other runtimes say."""
+        """The operators that the target's TFLM refuses to run, with reasons. Such a model is not
+        verified, whatever other runtimes say."""
         return self.after.arena.cannot_run
 
     @property
@@ -268,7 +268,7 @@ class Report:
 
     @property
     def bound(self) -> Bound:
-        """What the arenas are: exact, or "at least" where one of both is."""
+        """How the arenas are known: exact, or "at least" if one of the two is."""
         return bound_of((*self.before.arena.uncertainties, *self.after.arena.uncertainties))
 
     @property

@@ -156,15 +156,16 @@ def _box(left: float, right: float, plane: _Plane) -> tuple[float, float, float,
 
 
 def _level(plane: _Plane, size: int, style: str, words: str, text: str) -> Iterator[Element]:
-    """A line at so many bytes, named at its right end."""
+    """A horizontal line at `size` bytes, named at its right end."""
     y = plane.y(size)
     yield svg.line(style, _LEFT, y, plane.right, y)
     yield svg.text(plane.right - 6, y - 5, words, text, "end")
 
 
 def _stairs(plane: _Plane, front: ParetoFront) -> Iterator[Element]:
-    """What can be had for at most so many instructions: on the firmware as it is, and with more
-    operators in it. Nothing goes up: what is slower and no smaller helps nobody."""
+    """The fewest bytes for at most so many instructions, as a staircase: one for the firmware as it
+    is, one with more operators added. It never rises, because a slower way that is no smaller is
+    left out."""
     ways = [p for p in front.points if p.role not in ("stock", "slower")]
     ways.sort(key=lambda p: (p.overhead, p.size))
     end = svg.number(plane.x(min(front.allowed, plane.high)))
@@ -202,7 +203,7 @@ def _tone(point: ParetoPoint) -> str:
 
 
 def _labels(plane: _Plane, points: Sequence[ParetoPoint]) -> Iterator[Element]:
-    """Bytes beside the points, where there is room; those that have a name first."""
+    """The bytes beside the points, where there is room; points with a name come first."""
     ranks = {"chosen": 0, "stock": 1, "plan": 2, "slower": 4}
     taken: list[tuple[float, float, float]] = []
     for p in sorted(points, key=lambda p: (ranks.get(p.role, 3), p.size)):

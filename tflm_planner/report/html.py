@@ -1,6 +1,7 @@
 """A report as one HTML page: pictures, figures, tables.
 
-What stands where is in templates/report.html; here is what it says. `page` renders, and escapes.
+templates/report.html says where things stand; this module says what they are. `page` renders, and
+escapes.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class _Card:
-    """A figure that counts, large, and what it is."""
+    """An important figure, shown large, and what it is."""
 
     figure: str
     words: str
@@ -97,7 +98,7 @@ def to_html(report: Report) -> str:
 
 
 def _cards(report: Report) -> Iterator[_Card]:
-    """The figures that count, large."""
+    """The important figures, shown large."""
     bound = report.allocation.solution.lower_bound
     arenas = arenas_sentence(report).replace("->", "→")
     saved = f"saved: {saved_sentence(report)}, {arenas}, for {report.target}"
@@ -143,7 +144,8 @@ def _ladder(report: Report) -> Table:
 
 
 def _front(report: Report, front: ParetoFront) -> dict[str, object]:
-    """What less memory costs: the picture, then every point with what it takes."""
+    """What less memory costs: the picture, then every point with its instructions and added
+    operators."""
     title = f"What less {front.objective} costs on {report.target}"
     budget = report.room if front.objective == "arena" else None
     picture = front_svg(front, inputs=report.limits.inputs, budget=budget, title=title)
@@ -191,8 +193,8 @@ def _peaks(report: Report) -> Iterator[tuple[str, Table]]:
 
 
 def _peak_table(parts: Sequence[Part], scratch: int) -> Table:
-    """Tensors with the bytes that are their own, which add up to those live, and with their sizes,
-    which add up to more where tensors share memory."""
+    """Tensors with two figures each: the bytes that are their own, which add up to the live bytes,
+    and their sizes, which add up to more where tensors share memory."""
     rows = [(shorten(p.block.name, _NAME), p.own, f"{p.block.size:,}") for p in parts[:_LISTED]]
     if left := parts[_LISTED:]:
         rows.append((f"and {len(left):,} more", sum(p.own for p in left), ""))

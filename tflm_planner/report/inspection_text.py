@@ -37,9 +37,9 @@ def render_inspection(
 ) -> str:
     """One operator a line with its live bytes as a bar, then the peak, the limits, the notes.
 
-    Lines are about `width` cells (at least 80). Operators of sub-graphs other than the first
-    are indented. Bars are of block characters, or of "#" where `encoding` has none. Takes
-    time linear in the operators, and in the buffers once.
+    Lines are about `width` cells (at least 80). Operators of sub-graphs other than the first are
+    indented. Bars are of block characters, or of "#" where `encoding` has none. The time is linear
+    in the operators and in the buffers.
     """
     steps, blocks = len(memory_map.steps), len(memory_map.blocks)
     lines = [

@@ -55,9 +55,10 @@ def memory_map(
 
 
 def live_between_operators(line: Timeline, overlaps: Sequence[Overlap]) -> int:
-    """Bytes that no overlap inside an operator can save: the most that is live across a
-    boundary between two scopes, and the largest tensor. overlaps: what may share memory; of two
-    that may beyond an operator, as views and their parents, the larger one counts alone."""
+    """Bytes that no overlap inside an operator can save: the most that is live across a boundary
+    between two scopes, and the largest tensor. overlaps: what may share memory; of two tensors that
+    may share it for longer than one operator, as a view and its parent, only the larger one
+    counts."""
     change: dict[int, int] = {}
     covered_by_others = _shared_for_long(line, overlaps)
     largest = 0

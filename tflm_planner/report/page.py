@@ -1,9 +1,9 @@
-"""Templates of HTML pages, rendered so that no text of anybody else's becomes markup.
+"""Renders templates of HTML pages so that no text from a model becomes markup.
 
-Jinja2 escapes every value (`autoescape`), a name that nobody gave is an error (`StrictUndefined`),
-and what is not printable is spelled out (`finalize`). Pages are self-contained: no script, nothing
-loaded (a content security policy forbids both), dark and light by `prefers-color-scheme`. It must
-not know what the pages show.
+Jinja2 escapes every value (`autoescape`), a missing value is an error (`StrictUndefined`), and what
+is not printable is spelled out (`finalize`). Pages are self-contained: no script, nothing loaded (a
+content security policy forbids both), dark and light by `prefers-color-scheme`. It must not know
+what the pages show.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ so many percent, or a `Name`."""
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name as it is shown, and longer, for who points at it."""
+    """A name as it is shown, and its full form, which appears under the pointer."""
 
     short: str
     long: str
@@ -68,7 +68,8 @@ def pairs(rows: Sequence[tuple[str, str]], kind: Kind = "") -> Table:
 
 
 def render(template: str, **values: Any) -> str:
-    """A page as a string; write it as UTF-8. What is markup already is to be `Markup`."""
+    """A page as a string; write it as UTF-8. Values that are markup already must be of type
+    `Markup`."""
     return _environment().get_template(template).render(values)
 
 

@@ -25,8 +25,8 @@ class Part:
 
 
 def parts_of(blocks: Sequence[MapBlock]) -> list[Part]:
-    """Buffers with bytes of their own first, by these, then those that lie on others; of equals
-    the larger one, then the lower one."""
+    """The blocks as parts: those with most bytes of their own first, then those that lie wholly on
+    others. Of equals, the larger one comes first, then the lower one."""
     parts: list[Part] = []
     taken: list[tuple[int, int]] = []
     for block in sorted(blocks, key=lambda b: (-b.size, b.offset, b.name)):

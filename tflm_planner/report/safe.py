@@ -1,4 +1,5 @@
-"""Text that someone else's model has a part in, safe for a terminal, and what is said first."""
+"""Text from a model that someone else made, made safe for a terminal, and the lines about what
+cannot run."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ CHARACTER = 0.56
 
 
 def shape(tag: str, style: str = "", hover: str = "", **attributes: str | float) -> Element:
-    """An element with the style of a class, and with a text for who points at it. A name's `_`
-    stands for "-"."""
+    """An element with the style of a class. hover: text that appears under the pointer. A `_` in an
+    attribute's name stands for "-"."""
     made = Element(tag, {"class": style} if style else {})
     for name, value in attributes.items():
         made.set(name.replace("_", "-"), value if isinstance(value, str) else number(value))
@@ -59,7 +59,7 @@ def circle(style: str, x: float, y: float, radius: float, hover: str = "") -> El
 def drawing(
     style: str, size: tuple[int, int], label: str, css: str, body: Iterable[Element]
 ) -> str:
-    """A drawing that stands alone, with a background; `label`: what a screen reader says."""
+    """A whole drawing with a background. `label`: what a screen reader says."""
     width, height = size
     whole = shape("svg", style, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}")
     for name, value in (("width", str(width)), ("height", str(height)), ("role", "img")):

@@ -1,8 +1,8 @@
 """A report, and an inspection, as plain text for a terminal.
 
 It must not know colours, terminals or files: it returns a string. Names come from a model that
-someone else made: nothing of them reaches the terminal but printable characters (see
-`safe_text`, which the other renderings use too).
+someone else made: only printable characters of them reach the terminal (see `safe_text`, which the
+other renderings use too).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _RUNG = 16
 _MOST_LINES = 4
 """Lines of one note."""
 HERE = "TFLM here"
-"""What the rows of TFLM on this machine are called: they are of another target."""
+"""The name of rows about TFLM on this machine, which is another target."""
 
 
 def display_width(text: str) -> int:
@@ -116,7 +116,7 @@ def order_sentence(report: Report) -> str:
 
 
 def plan_sentence(report: Report) -> str:
-    """Who found the offsets, and how much memory is shared on purpose."""
+    """Which allocator found the offsets, and how much memory is shared on purpose."""
     plan = report.allocation
     shared = count(len(plan.aliases), "alias", "aliases")
     if plan.input_overlaps:
@@ -175,7 +175,7 @@ def arena_sentence(arena: Arena) -> str:
 
 
 def saved_sentence(report: Report) -> str:
-    """Bytes of arena saved; by what is known of it, where that is not all."""
+    """Bytes of arena saved; where the arena is a lower bound, by what is known of it."""
     saved = f"{report.saved:,} B, {percent(report.saved, report.before.arena.arena)} of the arena"
     return f"{saved}, as far as it is known" if report.bound == "at least" else saved
 
@@ -194,7 +194,7 @@ def arenas_sentence(report: Report) -> str:
 
 
 def seconds_sentence(seconds: dict[str, float]) -> str:
-    """The total, and what it went into. A given "total" is taken at its word."""
+    """The total time and its parts. A key "total" is taken as the total."""
     parts = {name: value for name, value in seconds.items() if name != "total"}
     total = seconds.get("total", sum(parts.values()))
     inside = ", ".join(f"{safe_text(name)} {value:.2f}" for name, value in parts.items())
@@ -274,8 +274,8 @@ def _some(items: Sequence[str], shown: int) -> Iterator[tuple[str, str]]:
 
 
 def _row(label: str, text: str, width: int) -> list[str]:
-    """A labelled line and, where the text is long, a few more; of what is longer still the middle
-    is lost."""
+    """A line with a label, and a few more where the text is long; from a text that is longer still
+    the middle is left out."""
     room = max(20, width - 2 - _LABEL)
     text = shorten(text, _MOST_LINES * room - 20)
     even = text.isascii() or display_width(text) == len(text)

@@ -1,6 +1,7 @@
 """Every way the tool can refuse, each with its process exit code.
 
-A message says what, where, why, and what to try.
+A message says what, where, why, and what to try. A plan over the budget is no error: its file is
+written, and the command line ends with exit code 3.
 """
 
 from __future__ import annotations
@@ -23,12 +24,6 @@ class UsageError(PlannerError):
     """The call is wrong: a bad option, a missing or unwritable path."""
 
     exit_code = 2
-
-
-class OverBudgetError(PlannerError):
-    """The best plan found needs more memory than the budget (it was written all the same)."""
-
-    exit_code = 3
 
 
 class OutputsDifferError(PlannerError):

@@ -1,4 +1,4 @@
-"""The runtime, modelled: what TensorFlow Lite Micro does with a model on a target, byte by byte.
+"""A model of the runtime: what TensorFlow Lite Micro does with a network on a target, byte by byte.
 
 targets, versions    what a model is planned for: core, kernel library, TFLM of which day, board
 liveness             TFLM's life spans, and from them the planning problem

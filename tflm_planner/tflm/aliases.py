@@ -1,15 +1,15 @@
-"""Tensors that hold the same bytes: views, and the pairs of them that may share memory while both
-are needed.
+"""Tensors that hold the same bytes (views), and which pairs of them may share memory while both are
+needed.
 
     X      |aaaabbbbccccdddd|      A = X[0:8], B = X[4:12]: each lies in X, so where two of
     A      |aaaabbbb|              them overlap in X they hold the same bytes, and at these very
     B          |bbbbcccc|          distances writing one of them changes nothing in the other.
 
-It is enough to look at pairs: whatever else would write these bytes (a result over a view that
-dies, for example) needs a permission of its own against *every* tensor that is live and lies
-there, and X, A and B are tensors of the problem like all others. Two tensors are compared through
-a tensor that contains both; through one that contains only part of each they would not be equal.
-It knows tensors and operators; it must not know offsets.
+It is enough to look at pairs. Anything else that would write these bytes (a result placed over a
+view that dies, for example) needs a permission against *every* tensor that is live there, and X, A
+and B are tensors of the problem like all others. Two tensors count as equal only inside a tensor
+that contains both; one that contains a part of each proves nothing about the rest. It knows tensors
+and operators; it must not know offsets.
 """
 
 from __future__ import annotations
@@ -100,13 +100,8 @@ class ByteClasses:
     of: dict[Tensor, tuple[int, ...]]
 
 
-def byte_classes(tensors: Sequence[tuple[Tensor, int]], ops: Iterable[Op]) -> ByteClasses:
-    """The classes of `tensors` (with their planned bytes, > 0) through the views of `ops`."""
-    return classes_of(tensors, [s for op in ops for s in copies(op)])
-
-
 def classes_of(tensors: Sequence[tuple[Tensor, int]], views: Iterable[Sharing]) -> ByteClasses:
-    """The classes of `tensors` (with their planned bytes, > 0) through these views.
+    """The classes of `tensors`, each given with its planned bytes (> 0), that these views make.
 
     Every tensor is cut wherever a view of it starts or ends; equal pieces are one class.
     """
@@ -149,7 +144,8 @@ def classes_of(tensors: Sequence[tuple[Tensor, int]], views: Iterable[Sharing]) 
 def _cuts(
     size: dict[Tensor, int], links: list[tuple[Tensor, Tensor, int]]
 ) -> dict[Tensor, set[int]]:
-    """Where each tensor is cut: its ends, the ends of its views, and what these are cut at."""
+    """Where each tensor is cut: at its own ends, at the ends of its views, and where these are
+    cut."""
     cuts = {key: {0, n} for key, n in size.items()}
     near: dict[Tensor, list[tuple[Tensor, int]]] = {}
     for a, b, distance in links:

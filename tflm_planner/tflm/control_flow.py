@@ -1,14 +1,15 @@
 """Memory through control flow: when the variables of a WHILE are really needed, and which of their
-five faces may be one; the same of what an IF hands to its branches.
+five tensors may share one place; and the same for what an IF hands to its branches.
 
-TFLM's life spans hold the operands and results of WHILE from its start to its end. What it does
-(kernels/while.cc) needs less: operands are copied to the condition's inputs and to the results
-before the body runs; the body's inputs are copies of the results, and its outputs are copied to
-them when it is through. A copy onto itself changes nothing.
+In TFLM's life spans, the operands and results of a WHILE live from its start to its end. What the
+kernel does (kernels/while.cc) needs less: operands are copied to the condition's inputs and to the
+results before the body runs; the body's inputs are copies of the results, and its outputs are
+copied to the results when it ends. A copy of bytes onto themselves changes nothing.
 
-TFLM from 20 July 2026 on (#3633) copies operands to results before the condition runs for the
-first time. Before, it read them again afterwards, and wrote the body's inputs from them first. A
-plan must be right for both: it costs nothing, for the results hold that place anyway.
+TFLM from 20 July 2026 on (#3633) copies operands to results before the condition runs for the first
+time. Older versions read the operands again afterwards, and first wrote the body's inputs from
+them. A plan must be right for both, which costs nothing, because the results take that memory
+anyway.
 
     scope     s  s+1 cond   b  body ...  e   after
     x  ------------------------|                 operand: dead once the body may run
@@ -17,9 +18,9 @@ plan must be right for both: it costs nothing, for the results hold that place a
     b                       |---- . . .          body's input: a copy of w, as long as it is read
     o                          . . . ----|       body's output: becomes w
 
-So x, w, c, b and o of one variable may lie in one place wherever the bytes of both are needed at
-the same time only while they are equal. A variable that the body hands on unchanged is equal in
-all its places at all times.
+So two of x, w, c, b and o of one variable may lie in one place if they are equal whenever the bytes
+of both are needed. A variable that the body hands on unchanged is equal in all its places at all
+times.
 
 An IF copies its operands to the inputs of the branch that runs, one after the other, and that
 branch's outputs to its results in the end. The other branch does not run, though it has scopes.
@@ -72,7 +73,8 @@ class Call:
 def while_calls(
     ops: list[Op], scopes: Mapping[Op, list[Span]], entered: Mapping[Graph, list[Span]]
 ) -> list[Call]:
-    """The WHILEs whose variables can be followed: run at one place, over graphs of their own.
+    """The WHILEs whose variables can be followed: those that run at one place, with graphs that
+    nobody else runs.
 
     scopes: of each operator. entered: of each graph, for every time that it is entered.
     """
@@ -103,7 +105,7 @@ class Branching:
     def idle_spans(
         self, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
     ) -> Iterator[tuple[Tensor, Span]]:
-        """As `idle_spans` of a loop says."""
+        """As `idle_spans` below, for a branching."""
         entries = [span[0] for _, span in self.branches]
         ends = [span[1] for _, span in self.branches]
         for x in dict.fromkeys(t for t in self.op.inputs[1:] if t is not None):
@@ -125,9 +127,8 @@ class Branching:
                     yield from ((t, w) for w in self.op.outputs)
 
     def same_places(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """As `same_places` of a loop says. An input holds what its operand does for as long as
-        both are there; what a branch writes over an input of its own needs a permit against the
-        operand too."""
+        """As `same_places` below, for a branching. An input equals its operand while both live;
+        what a branch writes over its input needs a permit against the operand too."""
         for graph, _ in self.branches:
             for x, i in zip(self.op.inputs[1:], graph.inputs, strict=True):
                 if x is not None and not x.is_constant and sum(t is i for t in graph.inputs) == 1:
@@ -159,7 +160,7 @@ def if_calls(
 def idle_spans(
     call: Call, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
 ) -> Iterator[tuple[Tensor, Span]]:
-    """(tensor, scopes at which TFLM counts it though nobody needs its bytes).
+    """(tensor, scopes at which TFLM counts it as live though nobody needs its bytes).
 
     last: last scope of each planned tensor. kept: outputs of graphs.
     """
@@ -170,7 +171,8 @@ def idle_spans(
 
 
 def same_places(call: Call, idle: Mapping[Tensor, list[Span]]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pairs of tensors that may lie in one place: where both are needed they are equal."""
+    """Pairs of tensors that may lie in one place, because they are equal wherever both are
+    needed."""
     _, body = call.graphs
     for x, w, c, b, o in call.variables():
         steady = b is o

@@ -1,8 +1,8 @@
-"""Results whose declared shape is not the one that the operator makes.
+"""Finds results whose declared shape differs from the one that the operator makes.
 
-A converter that is left a free batch declares it as 1 throughout, also where SPACE_TO_BATCH_ND
-(a dilated convolution) makes several images of one. Other runtimes find shapes anew when a model
-is loaded; TFLM takes them as declared, and leaves most of the result unwritten:
+A converter that meets a free batch size declares it as 1 everywhere, even where SPACE_TO_BATCH_ND
+(of a dilated convolution) makes several images from one. Other runtimes compute shapes again when
+they load a model; TFLM takes them as declared, and leaves most of the result unwritten:
 
     1 x 16 x 16 --SPACE_TO_BATCH_ND--> declared 1 x 10 x 10, made 4 x 10 x 10
 
@@ -36,7 +36,7 @@ def misdeclared(ops: Iterable[Op]) -> str | None:
 
 
 def _elements_made(op: Op) -> int | None:
-    """Elements that come out; None where that is not known."""
+    """Elements of the result that the operator makes; None where that is not known."""
     if len(op.inputs) < 3 or None in op.inputs:
         return None
     data, _, edges = op.operands()[:3]

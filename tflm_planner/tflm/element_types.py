@@ -1,12 +1,13 @@
-"""Which element types the kernels of a target take: what they refuse is known before it is run.
+"""Which element types the kernels of a target take, so that what they refuse is known before
+anything runs.
 
     CONV_2D float32 x int8  ->  "CONV_2D of float32 and int8: TFLM's kernel takes ... only"
 
 What the reference kernels of TFLM take was tried on the wheel, every combination of types of the
-tensors that decide (data/element_types.toml); what other libraries refuse, and what older TFLM had
-not learnt, was read in their sources (data/element_types_read.toml). Only what is known not to run
-is refused: an operator without an entry, a type that was not tried, a kernel library that nobody
-has read are left alone. This module must not know plans.
+tensors that decide (data/element_types.toml); what other libraries refuse, and what older versions
+of TFLM refuse, was read in their sources (data/element_types_read.toml). Only what is known not to
+run is refused: an operator without an entry, a type that was not tried, a kernel library that
+nobody has read are left alone. This module must not know plans.
 """
 
 from __future__ import annotations
@@ -30,20 +31,14 @@ _CONVERTS = ("QUANTIZE", "DEQUANTIZE", "CAST")
 
 
 def form_of(op: Op) -> Form:
-    """An operator's form: a custom one has the kind that it is called by."""
+    """The form of an operator; the kind of a custom one is its own name."""
     operands = tuple(None if t is None else t.type_name for t in op.inputs)
     return op.kind, operands, tuple(t.type_name for t in op.outputs)
 
 
-def unsupported(op: Op, target: Target) -> str | None:
-    """Why the target's TFLM cannot run an operator: it has no such operator, or its kernel does not
-    take these element types. None where it runs, and where nothing is known."""
-    return _refusal(form_of(op), target)
-
-
 def cannot_run(ops: Iterable[Op], target: Target) -> list[str]:
-    """What of a model the target's TFLM cannot run, why, and what to do: each reason once, with
-    the first of its operators and its number."""
+    """The operators that the target's TFLM cannot run: a message for each reason, with the first
+    operator that it concerns, its number, and what to do."""
     labels_by_reason: dict[str, list[str]] = {}
     for number, op in enumerate(ops):
         form = form_of(op)
@@ -59,8 +54,8 @@ def cannot_run(ops: Iterable[Op], target: Target) -> list[str]:
 def newly_unsupported(
     before: Iterable[Op], after: Iterable[Op], targets: Iterable[Target]
 ) -> str | None:
-    """Why one of `targets` cannot run an operator of `after`, which was made of the model `before`
-    that it does run. None where nothing of the kind was made."""
+    """Why one of `targets` cannot run an operator of `after`, although it runs the model `before`
+    from which that was made. None where all run."""
     return refused_beyond(forms_of(before), forms_of(after), targets)
 
 
@@ -80,8 +75,9 @@ def forms_of(ops: Iterable[Op]) -> frozenset[Form]:
 def refused_beyond(
     known: Iterable[Form], forms: Iterable[Form], targets: Iterable[Target]
 ) -> str | None:
-    """The same of forms; the first in alphabetical order. `known`: forms that the model had. What
-    a target refuses of these already says that it is not the one to run the result."""
+    """The same for forms; of several, the first in alphabetical order is reported. `known`: forms
+    that the model had. A target that refuses one of these is left out: it will not be the one to
+    run the result."""
     known = {*known}
     new = sorted({*forms} - known, key=str)
     for target in targets if new else ():

@@ -55,7 +55,8 @@ def head(requests: Sequence[Request], offsets: Sequence[int]) -> int:
 
 
 def _first_gap(offsets: Ints, sizes: Ints, size: int) -> int:
-    """The lowest place for a buffer beside others, which are sorted by their offsets."""
+    """The lowest offset at which a buffer fits between others, which are sorted by their
+    offsets."""
     tops = np.maximum.accumulate(offsets + sizes)
     floors = np.concatenate((np.zeros(1, np.int64), np.maximum(tops, 0)))
     fits = np.flatnonzero(offsets - floors[:-1] >= size)

@@ -30,7 +30,7 @@ from tflm_planner.tflm.kernels.contracts import InputOverlap
 from tflm_planner.tflm.kernels.scratch import ScratchModel
 
 InputOverlapRule = Callable[[Op], Iterable[InputOverlap]]
-"""From an operator to what its kernels allow beyond aliases (`tflm.kernels.contracts`)."""
+"""Operator -> the overlaps that its kernels allow beyond aliases (`tflm.kernels.contracts`)."""
 
 
 def no_input_overlaps(_: Op) -> Iterable[InputOverlap]:
@@ -86,11 +86,11 @@ class Scratch:
 class Timeline:
     """Life spans of all tensors that TFLM's planner places, and of all scratch.
 
-    planned: the tensors that get memory, in file order (sub-graph by sub-graph).
-    ops: the operators in file order. scopes: first and last scope of each call of an operator;
-    entered: the same of each graph, from the scope at which its inputs are written. idle: scopes
-    at which TFLM counts a tensor though nobody needs its bytes (see `flow`).
-    sizes: bytes of each planned tensor, rounded up to 16.
+    planned: the tensors that get memory, in file order (sub-graph by sub-graph). ops: the operators
+    in file order. scopes: first and last scope of each call of an operator; entered: the same of
+    each graph, from the scope at which its inputs are written. idle: scopes at which TFLM counts a
+    tensor though nobody needs its bytes (see `control_flow`). sizes: bytes of each planned tensor,
+    rounded up to 16.
     """
 
     ops: list[Op]
@@ -198,9 +198,10 @@ def _find_idle(timeline: Timeline) -> None:
 def planning_problem(
     timeline: Timeline, input_overlaps_of: InputOverlapRule = no_input_overlaps
 ) -> Problem:
-    """Buffers of all planned tensors, then of all scratch (sizes rounded up to 16), and where
-    memory may be shared: the aliases that every kernel library allows, and the input overlaps that
-    the target's contracts allow, each where the operand dies at the operator.
+    """The planning problem: buffers of all planned tensors, then of all scratch (sizes rounded up
+    to 16), and the permitted overlaps. Those are the aliases that every kernel library allows, and
+    the input overlaps that the target's contracts allow, each where the operand dies at the
+    operator.
 
     Scratch cannot be planned offline, but room must be left for it: with it among the buffers,
     every plan has a gap where TFLM's first fit finds one.
@@ -232,8 +233,8 @@ def planning_problem(
 def with_input_overlaps(
     plain: Problem, timeline: Timeline, input_overlaps_of: InputOverlapRule
 ) -> Problem:
-    """The problem of `planning_problem` without input overlaps, and those of
-    `input_overlaps_of`."""
+    """A problem of `planning_problem` that was made without input overlaps, with those of
+    `input_overlaps_of` added."""
     index = {t: i for i, t in enumerate(timeline.planned)}
     input_overlaps = tuple(
         Overlap(index[t.result], index[t.operand], t.low, t.high)
@@ -260,8 +261,8 @@ def legal_in_place(timeline: Timeline) -> Iterator[Sharing]:
 
 
 def loop_pairs(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
-    """Planned tensors that the copies of a WHILE or an IF make equal wherever both are needed; see
-    `flow`."""
+    """Pairs of planned tensors that the copies of a WHILE or an IF make equal wherever both are
+    needed; see `control_flow`."""
     loops = while_calls(timeline.ops, timeline.scopes, timeline.entered)
     pairs = [pair for call in loops for pair in same_places(call, timeline.idle)]
     for choice in if_calls(timeline.ops, timeline.scopes, timeline.entered):
@@ -277,7 +278,7 @@ def loop_pairs(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def loop_aliases(timeline: Timeline) -> list[Overlap]:
-    """The overlaps that spare loops all copies of their variables, indices as in
+    """The overlaps under which loops copy none of their variables. Indices are those of
     `planning_problem`."""
     index = {t: i for i, t in enumerate(timeline.planned)}
     aliased = [(index[a], index[b], 0) for a, b in loop_pairs(timeline)]
@@ -285,8 +286,8 @@ def loop_aliases(timeline: Timeline) -> list[Overlap]:
 
 
 def never_together(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
-    """Pairs of planned tensors that TFLM counts at the same time, though the bytes of both
-    are needed at none: they may share memory in any way."""
+    """Pairs of planned tensors that are live together as TFLM counts, although their bytes are
+    never needed at the same time: they may share memory in any way."""
     last = {key: span.last for key, span in timeline.spans.items()}
     for choice in if_calls(timeline.ops, timeline.scopes, timeline.entered):
         for a, b in choice.over_by_then(last, timeline.graph_outputs):
@@ -321,7 +322,8 @@ def _spans_intersect(a: LifeSpan, b: LifeSpan) -> bool:
 
 
 def equal_pairs(timeline: Timeline) -> Iterator[EqualPair]:
-    """Planned tensors that hold the same bytes and are live together at some time; see `views`.
+    """Pairs of planned tensors that hold the same bytes and are live together at some time; see
+    `aliases`.
 
     Operators that two callers run are left out: their tensors live in between.
     """
@@ -333,8 +335,8 @@ def equal_pairs(timeline: Timeline) -> Iterator[EqualPair]:
 
 
 def view_aliases(timeline: Timeline, graph: Graph) -> list[Overlap]:
-    """The overlaps that make every operator of `graph` that makes views along the outermost axis
-    copy onto itself, indices as in `planning_problem`."""
+    """The overlaps under which every operator of `graph` that makes views along the outermost axis
+    copies bytes onto themselves. Indices are those of `planning_problem`."""
     index = {t: i for i, t in enumerate(timeline.planned)}
     makers = [op for op in graph.ops if makes_views(op)]
     once = [op for op in makers if len(timeline.scopes.get(op, ())) == 1]

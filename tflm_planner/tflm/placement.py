@@ -3,7 +3,7 @@
     timeline --requests--> TFLM's planner --offsets--> head
                                  plan ----'
 
-The one place where a plan for tensors becomes a place for each buffer, scratch included. It must
+Only this module turns a plan for tensors into an offset for each buffer, scratch included. It must
 not know where a plan comes from.
 """
 

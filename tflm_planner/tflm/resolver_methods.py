@@ -6,18 +6,8 @@ named after the schema's operator; the others are listed. It must not know model
 
 from __future__ import annotations
 
-_NAMES = """
-ABS ADD ADD_N ARG_MAX ARG_MIN ASSIGN_VARIABLE BATCH_TO_SPACE_ND BROADCAST_ARGS BROADCAST_TO
-CALL_ONCE CAST CEIL CONCATENATION COS DEPTH_TO_SPACE DEQUANTIZE DIV DYNAMIC_UPDATE_SLICE ELU
-EMBEDDING_LOOKUP EQUAL EXP EXPAND_DIMS FILL FLOOR FLOOR_DIV FLOOR_MOD FULLY_CONNECTED GATHER
-GATHER_ND GREATER GREATER_EQUAL HARD_SWISH IF L2_NORMALIZATION LEAKY_RELU LESS LESS_EQUAL LOG
-LOGICAL_AND LOGICAL_NOT LOGICAL_OR LOGISTIC LOG_SOFTMAX MAXIMUM MEAN MINIMUM MIRROR_PAD MUL NEG
-NOT_EQUAL PACK PAD PRELU QUANTIZE READ_VARIABLE REDUCE_ALL REDUCE_MAX REDUCE_MIN RELU RELU6
-RESHAPE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR REVERSE_V2 ROUND RSQRT SELECT_V2 SHAPE SIN SLICE
-SOFTMAX SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V SQRT SQUARE SQUARED_DIFFERENCE SQUEEZE
-STRIDED_SLICE SUB SUM SVDF TANH TRANSPOSE TRANSPOSE_CONV UNPACK VAR_HANDLE WHILE ZEROS_LIKE
-"""
-_REGULAR = frozenset(_NAMES.split())
+from tflm_planner.tflm.kernels import builtin_parameters
+
 _OTHERS = {
     "AVERAGE_POOL_2D": "AddAveragePool2D",
     "BATCH_MATMUL": "AddBatchMatMul",
@@ -50,7 +40,7 @@ _CUSTOM = {
     "ethos-u": "AddEthosU",
 }
 """Custom operators that come with TFLM, by the name in the file."""
-BUILTINS = _REGULAR | frozenset(_OTHERS)
+BUILTINS = builtin_parameters.BUILTINS - _CUSTOM.keys()
 """Operators of the schema that TFLM has."""
 
 
@@ -58,6 +48,7 @@ def resolver_method(kind: str, *, custom: bool = False) -> str | None:
     """The method for an operator ("CONV_2D" -> "AddConv2D"); None where TFLM has none."""
     if custom:
         return _CUSTOM.get(kind)
-    if kind in _REGULAR:
-        return "Add" + "".join(word.capitalize() for word in kind.lower().split("_"))
-    return _OTHERS.get(kind)
+    if kind not in BUILTINS:
+        return None
+    by_rule = "Add" + "".join(word.capitalize() for word in kind.lower().split("_"))
+    return _OTHERS.get(kind, by_rule)

@@ -54,14 +54,14 @@ def taken_aliases(timeline: Timeline, offsets: dict[Tensor, int]) -> Iterator[Sh
 
 
 def shared_in_place(timeline: Timeline, offsets: dict[Tensor, int]) -> tuple[str, ...]:
-    """Everything of which bytes are shared because they are equal, or no longer needed, whatever
-    the kernels: in words, for reports."""
+    """In words, for reports: all memory that is shared because the bytes are equal or no longer
+    needed, whatever the kernels do."""
     return (*map(str, taken_aliases(timeline, offsets)), *taken_variables(timeline, offsets))
 
 
 def taken_variables(timeline: Timeline, offsets: Mapping[Tensor, int]) -> list[str]:
-    """Variables of loops, and of branches, of which several faces (operand, result, inputs and
-    outputs of the graphs that run; see `tflm.control_flow`) lie in one place, each in words."""
+    """In words: the variables of loops and branches several of whose tensors (operand, result,
+    inputs and outputs of the graphs that run; see `tflm.control_flow`) lie in one place."""
     places: dict[Tensor, tuple[Tensor, ...]] = {}
     for pair in loop_pairs(timeline):
         if offsets[pair[0]] == offsets[pair[1]]:
@@ -109,7 +109,7 @@ def _overlap_of(operand: Tensor, result: Tensor, offsets: dict[Tensor, int]) -> 
 
 @dataclass(frozen=True, slots=True)
 class RemainingCopies:
-    """What a plan leaves to be copied; `cost.latency_of` asks. offsets: tensor -> bytes.
+    """The copies that a plan leaves to be made, for `cost.latency_of`. offsets: tensor -> bytes.
     skips: whether a WHILE leaves out copies of a tensor onto itself."""
 
     offsets: Mapping[Tensor, int]

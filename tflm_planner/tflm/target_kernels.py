@@ -41,8 +41,8 @@ class TargetKernels:
     def input_overlaps_of(self, op: Op) -> Iterable[InputOverlap]:
         """Results that may overlap operands: what the target's kernels allow beyond aliases.
 
-        The reference kernels, which run on this machine, must allow it too: so that every plan
-        can be run here, and not only replayed.
+        The reference kernels must allow it too, because they run on this machine: every plan can
+        then be run here, and not only replayed.
         """
         if op.kind not in OVERLAPPING:
             return
@@ -53,7 +53,7 @@ class TargetKernels:
 
 
 class _ContractMemo:
-    """What some builds and the reference kernels allow, remembered.
+    """A cache of what some builds and the reference kernels allow.
 
     Contracts are asked for many times and by many operators of the same form, so they are
     remembered by form, never by identity: operators may be changed in between.
@@ -89,8 +89,9 @@ weights do not."""
 
 
 def _form(op: Op) -> Hashable:
-    """All that contracts look at: kind, options, types, shapes, which operands are constant or one
-    and the same, and small constants themselves (of windows only whether they are constant)."""
+    """Everything that contracts depend on: kind, options, types, shapes, which operands are
+    constant or identical, and the values of small constants (for windows, only whether operands are
+    constant)."""
     tensors = (*op.inputs, None, *op.outputs)
     seen: dict[Tensor, int] = {}
     if op.kind in WINDOWS:

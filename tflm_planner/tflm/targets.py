@@ -84,7 +84,8 @@ def with_lean(target: Target) -> Target:
 
 
 def can_be_lean(target: Target) -> bool:
-    """Whether it is known which parameters stay in RAM with the lean library, and not lean yet."""
+    """Whether a target is not lean yet, and it is known which parameters would stay in RAM with the
+    lean library."""
     return library_of(target).is_exact and not (target.lean or target.recording)
 
 

@@ -2,8 +2,8 @@
 
     --tflm 2025-06  ->  day of the target  ->  has this operator? plans of several sub-graphs?
 
-The days are data (data/history.toml), each with its commit. Sizes of structures do not depend on
-them: a target's `version` says whose they are. This module must not know models.
+The days stand in data/history.toml, each with its commit. Sizes of structures do not depend on the
+day but on the target's `version`. This module must not know models.
 """
 
 from __future__ import annotations

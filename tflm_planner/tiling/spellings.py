@@ -81,19 +81,19 @@ class SpellingChoice:
     def __init__(
         self,
         model: Model,
-        line: Timeline,
+        timeline: Timeline,
         problem: Problem,
         kernels: TargetKernels,
         *,
         rows: bool = True,
     ) -> None:
         asked = _Kernels(model, kernels)
-        found = _pointwise(model, line, problem, rows)
-        found = [p for p in found if asked.allows(p.at_its_freest)]
-        freed = tuple(Overlap(*p.pair, asked.least(p.at_its_freest), UNBOUNDED) for p in found)
+        pointwise = _pointwise(model, timeline, problem, rows)
+        gaining = [p for p in pointwise if asked.allows(p.at_its_freest)]
+        freed = tuple(Overlap(*p.pair, asked.least(p.at_its_freest), UNBOUNDED) for p in gaining)
         self.floor = live_bound(problem.permitting((*problem.overlaps, *freed)))
         """No spelling makes a plan that is lower."""
-        high = [p for p in found if p.need > self.floor]
+        high = [p for p in gaining if p.need > self.floor]
         self._operators = [_Offers(p.need, _convex(asked.offers(p))) for p in high]
 
     @property
@@ -156,26 +156,33 @@ class _Pointwise:
         yield self.op, Spelling(self.position, "dilated")
 
 
-def _pointwise(model: Model, line: Timeline, problem: Problem, rows: bool) -> Iterator[_Pointwise]:
+def _pointwise(
+    model: Model, timeline: Timeline, problem: Problem, rows: bool
+) -> Iterator[_Pointwise]:
     """The operators of the main graph that may be spelled otherwise, and might gain from it."""
-    place = {t: i for i, t in enumerate(line.planned)}
+    place = {t: i for i, t in enumerate(timeline.planned)}
     for position, op in enumerate(model.main.ops):
         try:
             pixels = pixels_of(op)
         except SpellingRefusedError:
             continue
         data, result = op.inputs[0], op.outputs[0]
-        if data is None or not _dies_with(line, op, data, result):
+        if data is None or not _dies_with(timeline, op, data, result):
             continue
         pair = place[result], place[data]
-        need = live_bound(problem.moment(line.spans[result].first))
+        need = live_bound(problem.moment(timeline.spans[result].first))
         divisors = [n for n in range(1, pixels // 2 + 1) if rows and pixels % n == 0]
         yield _Pointwise(op, position, divisors, pair, need)
 
 
-def _dies_with(line: Timeline, op: Op, data: Tensor, result: Tensor) -> bool:
-    calls, spans = line.scopes.get(op, ()), line.spans
-    if len(calls) != 1 or data in line.graph_outputs or data not in spans or result not in spans:
+def _dies_with(timeline: Timeline, op: Op, data: Tensor, result: Tensor) -> bool:
+    calls, spans = timeline.scopes.get(op, ()), timeline.spans
+    if (
+        len(calls) != 1
+        or data in timeline.graph_outputs
+        or data not in spans
+        or result not in spans
+    ):
         return False
     return spans[data].last == calls[0][0] == spans[result].first
 
@@ -197,17 +204,17 @@ class _Kernels:
         """Bytes from which on the result may lie below its operand."""
         return min(self._lows(spelled(self._model, *asked)))
 
-    def offers(self, found: _Pointwise) -> Iterator[Offer]:
+    def offers(self, pointwise: _Pointwise) -> Iterator[Offer]:
         """As it is, and each spelling."""
         target, scratch_of = self._kernels.target, self._kernels.scratch_of
-        before = cost_of(found.op, target).instructions
-        yield Offer(None, 0, align_up(found.op.outputs[0].nbytes))
-        for op, spelling in found.spellings():
-            made = spelled(self._model, op, spelling)
-            lows = self._lows(made)
+        before = cost_of(pointwise.op, target).instructions
+        yield Offer(None, 0, align_up(pointwise.op.outputs[0].nbytes))
+        for op, spelling in pointwise.spellings():
+            drafted = spelled(self._model, op, spelling)
+            lows = self._lows(drafted)
             if lows:
-                distance = min(lows) + sum(map(align_up, scratch_of(made)))
-                yield Offer(spelling, cost_of(made, target).instructions - before, distance)
+                distance = min(lows) + sum(map(align_up, scratch_of(drafted)))
+                yield Offer(spelling, cost_of(drafted, target).instructions - before, distance)
 
     def _lows(self, op: Op) -> list[int]:
         return [o.low for o in self._kernels.input_overlaps_of(op)]
@@ -270,13 +277,13 @@ class _Search(Generic[P]):
     def affordable(self) -> list[tuple[float, int]]:
         """Rates, from the highest on, each with the lowest level at which it may be paid."""
         choice, allowance = self._choice, self._limit - self._as_it_is.instructions
-        found = list[tuple[float, int]]()
+        affordable = list[tuple[float, int]]()
         for rate in reversed(choice.rates):
             levels = choice.levels
             level = next((one for one in levels if choice.price(rate, one) <= allowance), None)
-            if level is not None and (not found or level < found[-1][1]):
-                found.append((rate, level))
-        return found[-_PLANS:]
+            if level is not None and (not affordable or level < affordable[-1][1]):
+                affordable.append((rate, level))
+        return affordable[-_PLANS:]
 
     def try_out(self, rate: float, level: int) -> bool:
         """Whether these spellings come about as low as the lowest; the best are the cheapest that
@@ -284,16 +291,16 @@ class _Search(Generic[P]):
         spellings = self._choice.at(rate, level)
         if spellings not in self._known:
             self._known[spellings] = self._plan(spellings)
-        made = self._known[spellings]
-        if made.instructions > self._limit or not spellings:
+        respelled = self._known[spellings]
+        if respelled.instructions > self._limit or not spellings:
             return False
-        self._least = min(self._least, made.bytes)
+        self._least = min(self._least, respelled.bytes)
         enough = self._least + self._least // _WORTH
-        if self.best.bytes > enough >= made.bytes or (
-            made.bytes <= enough and made.instructions < self.best.instructions
+        if self.best.bytes > enough >= respelled.bytes or (
+            respelled.bytes <= enough and respelled.instructions < self.best.instructions
         ):
-            self.best, self._rate = made, rate
-        return made.bytes <= enough
+            self.best, self._rate = respelled, rate
+        return respelled.bytes <= enough
 
     def save(self) -> None:
         """Leave operators below the height that was reached as they are, and bisect for the lowest

@@ -1,4 +1,4 @@
-"""Rewrites of a model. Each is exact: the same bits on every input, or it refuses with a reason.
+"""Rewrites of a model. Each is exact (the same bits on every input), or refuses with a reason.
 
     normalize                                    applied always: all that never costs anything
         fold_shapes, drop_identities, fold_transpose, collapse_axes
@@ -10,5 +10,5 @@
     row_loop/                                    regions computed a few rows at a time in a WHILE
     dialect                                      tiles whose views cost no operator, for TFLM alone
 
-Legality lives here; what pays is for `tiling` to choose.
+These modules know what is legal; `tiling` chooses what pays.
 """

@@ -2,9 +2,9 @@
 
     int32: [version 1][sub-graphs][n][offset of tensor 0]...[offset of tensor n-1]
 
-One offset for every tensor of every sub-graph in file order; -1 leaves a tensor to TFLM
-(constants and variables: their entry is not used). It must be the last structural change: a
-tensor added or dropped later shifts the list. Source: tflite-micro, micro_allocation_info.cc.
+One offset for every tensor of every sub-graph in file order; -1 leaves a tensor to TFLM (TFLM does
+not use the entries of constants and variables). It must be the last structural change: a tensor
+added or dropped later shifts the list. Source: tflite-micro, micro_allocation_info.cc.
 """
 
 from __future__ import annotations

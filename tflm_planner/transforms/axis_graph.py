@@ -115,9 +115,9 @@ def axis_graph(ops: Iterable[Op]) -> AxisGraph:
 
 @dataclass(frozen=True)
 class PartitionScheme:
-    """p = (S, A, V_I, V_O, n): the operators `ops` are split along `axis` into `parts`; `inputs`
-    are tensors that SLICE splits, `outputs` those that CONCATENATION (or ADD, along a reduce axis)
-    puts together."""
+    """MOTES's p = (S, A, V_I, V_O, n): the operators `ops` are split along `axis` into `parts`;
+    SLICE splits the tensors `inputs`, and CONCATENATION (or ADD, along a reduce axis) puts the
+    tensors `outputs` together."""
 
     ops: tuple[Op, ...]
     axis: Axis
@@ -163,8 +163,8 @@ def _vertices(tensor: Tensor) -> frozenset[Vertex]:
 
 
 def schemes_along(graph: Graph, ops: Sequence[Op], axis: Axis, parts: int) -> PartitionScheme:
-    """The scheme that splits `ops` (of `graph`) along an axis: inputs and outputs are what lies on
-    the border of `ops`."""
+    """The scheme that splits `ops` (of `graph`) along an axis: its inputs and outputs are the
+    tensors on the border of `ops`."""
     inner = set(ops)
     results = {t for op in ops for t in op.outputs}
     touched = {v.tensor for v in axis.vertices if v.axis != REDUCE}
@@ -185,13 +185,15 @@ def schemes_along(graph: Graph, ops: Sequence[Op], axis: Axis, parts: int) -> Pa
 
 
 LONGEST_CELL = 40
-"""Operators. Cells of networks whose cells read the two before them are found below this."""
+"""Operators. In networks whose cells read the two cells before them, single cells are shorter than
+this."""
 
 
 def cells(graph: Graph) -> list[list[Op]]:
-    """The operators in running order, cut wherever a single tensor is all that goes on: between
-    cuts lie the cells, of which those without branches in a row are one. Longer ones than
-    LONGEST_CELL are cut where two tensors go on (NASNet), where that makes them shorter."""
+    """The operators in running order, cut into cells wherever a single tensor is all that later
+    operators need; neighbouring cells without branches are joined into one. Cells longer than
+    LONGEST_CELL are cut where two tensors are needed later (as in NASNet), if that makes them
+    shorter."""
     cells_so_far: list[list[Op]] = []
     for cell in _cut_where(graph, graph.ops, 1):
         finer = _cut_where(graph, cell, 2) if len(cell) > LONGEST_CELL else [cell]
@@ -200,7 +202,8 @@ def cells(graph: Graph) -> list[list[Op]]:
 
 
 def _cut_where(graph: Graph, ops: Sequence[Op], width: int) -> list[list[Op]]:
-    """Operators in a row, cut behind branches where at most `width` of their results go on."""
+    """Consecutive operators, cut behind branches where later operators need at most `width` of
+    their results."""
     last_use = _last_uses(graph)
     position = {op: i for i, op in enumerate(graph.ops)}
     alive: set[Tensor] = set()
@@ -219,8 +222,9 @@ def _cut_where(graph: Graph, ops: Sequence[Op], width: int) -> list[list[Op]]:
 
 
 def blocks(graph: Graph) -> list[list[Op]]:
-    """The operators in running order, cut where a single tensor goes on that is no larger than
-    those before and after it: an inverted bottleneck is a block, with its residual or without."""
+    """The operators in running order, cut where later operators need a single tensor, no larger
+    than the ones before and after it. So an inverted bottleneck is one block, with or without its
+    residual."""
     ends = _cut_points(graph)
     sizes = [graph.ops[i].outputs[0].nbytes for i in ends]
     narrow = [

@@ -19,7 +19,8 @@ class Pass(Protocol):
     """One transformation of a model."""
 
     def apply(self, model: Model) -> list[str]:
-        """Change `model` in place; notes for the report, empty when nothing was worth a word."""
+        """Change `model` in place. Returns notes for the report; empty when there is nothing to
+        say."""
         ...
 
 
@@ -53,7 +54,7 @@ R = TypeVar("R", bound=RegionRewrite)
 
 @dataclass(frozen=True)
 class RegionResult(Generic[R]):
-    """What became of a region. note: for the report. refusal: why it was left as it is; None where
+    """The outcome of a region. note: for the report. refusal: why it was left as it is; None where
     it was rewritten."""
 
     region: R
@@ -67,9 +68,10 @@ def apply_regions(
     rewrite: Callable[[R, list[Op]], str],
     refused: type[TransformRefusedError] = TransformRefusedError,
 ) -> list[RegionResult[R]]:
-    """Rewrite regions one by one; all positions are those of the model as it is now. One result a
-    region, in their order. rewrite: returns a note. refused: the error for regions that share an
-    operator with an earlier one, or that would change the order of side effects."""
+    """Rewrite regions one by one. All positions refer to the model before the first rewrite.
+    Returns one result for each region, in their order. rewrite: returns a note. refused: the error
+    for regions that share an operator with an earlier one, or that would change the order of side
+    effects."""
     ops_before = list(model.main.ops)
     results: list[RegionResult[R]] = []
     taken: set[Op] = set()
@@ -87,8 +89,8 @@ def apply_regions(
 
 
 def _reorders_effects(ops: Sequence[Op], region: Sequence[Op]) -> bool:
-    """Whether a region that runs as one would turn two operators with side effects around: the
-    first reads what the region makes and must wait for it, the second need not."""
+    """Whether running the region as one would swap two operators with side effects: the first reads
+    what the region makes and must wait for it, the second need not."""
     left = set(region)
     late: set[Tensor] = set()
     waits = False

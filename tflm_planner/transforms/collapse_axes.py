@@ -1,13 +1,13 @@
-"""Transpositions of fewer axes: the same bytes, by a kernel that knows four.
+"""Writes transpositions with fewer axes, so that a kernel that knows only four can run them.
 
     (1, 12, 12, 48) --RESHAPE--> (1, 12, 12, 2, 24) --TRANSPOSE 0 1 2 4 3--> (1, 12, 12, 24, 2)
                     --RESHAPE--> (12, 12, 2, 24)    --TRANSPOSE 0 1 3 2-->   (12, 12, 24, 2)
 
-CMSIS-NN refuses int8 tensors of five axes and more, and TFLM takes that for done: the result is
-never written (see `tflm.wrong_kernels`). An axis of one element can be left out, and axes that are
+CMSIS-NN refuses int8 tensors of five axes and more, but TFLM ignores that: the result is never
+written (see `tflm.kernels.known_faults`). An axis of one element can be left out, and axes that are
 neighbours before and after are one. Where the operand is made by a RESHAPE and the result is read
 by RESHAPEs alone (channels shuffled among groups, pixels among channels), nobody else sees the
-shape, and the model is right on every target. No operator comes or goes.
+shape, and the model is right on every target. No operator is added or removed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def collapse_transpose_axes(model: Model) -> list[str]:
 
 
 def collapsed_axes(shape: Sequence[int], order: Sequence[int], most: int) -> list[list[int]]:
-    """The axes of `shape` in groups that stay together, none of one element alone, `most` of them
-    if so few can be: the last ones are merged first, so that rows stay apart from columns."""
+    """The axes of `shape` in groups that stay together, none of a single element; `most` groups if
+    that is possible. The last axes are merged first, so that rows stay apart from columns."""
     there = [axis for axis in order if shape[axis] > 1]
     groups = [[axis] for axis in there]
     at = len(groups) - 1
@@ -59,14 +59,14 @@ class _AxisCollapser:
         self._integers: dict[tuple[int, ...], Tensor] = {}
 
     def merge_all(self) -> int:
-        """How many were made with fewer axes."""
+        """Merge the axes of all; returns how many transpositions have fewer axes now."""
         transpositions = [
             op for op in self._graph.ops if op.kind == "TRANSPOSE" and len(op.inputs) == 2
         ]
         return sum(map(self._merge, transpositions))
 
     def _merge(self, op: Op) -> bool:
-        """Merge axes of one; False where that is of no use, or cannot be."""
+        """Merge axes of one transposition; False where that is useless or impossible."""
         source, result, order = op.inputs[0], op.outputs[0], integers(op.inputs[1])
         shape = () if source is None else source.shape or ()
         if source is None or source.type_name != "int8" or len(shape) <= MAX_TRANSPOSE_AXES:

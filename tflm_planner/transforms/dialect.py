@@ -3,14 +3,15 @@
     portable   X -SLICE-> V -CONV_2D-> P -CONCATENATION-> Y     V lies in X, P in Y: both copies
     dialect    X          V -CONV_2D-> P                  Y     write what is there already
 
-TFLM asks for no producer: a tensor is an address. So an operator that the plan makes copy every
-byte onto itself is dropped, and its result keeps its place over its parent. Only TFLM
-understands the outcome, and only with its plan: the portable model stays the reference.
+For TFLM a tensor is an address, and it need not have a producer. So where the plan makes an
+operator copy every byte onto itself, the operator is dropped, and its result keeps its place over
+its parent. Only TFLM understands the outcome, and only with its plan: the portable model stays the
+reference.
 
-What TFLM no longer knows are life spans, by which it places scratch; `scratch_faults` says whether
-any scratch of the dialect would lie over a byte that is still needed. A graph output without a
-producer TFLM protects at the very end only: it goes through a last RESHAPE onto itself where the
-model uses RESHAPE; elsewhere its producer is dropped only if no scratch comes near.
+TFLM then no longer knows all life spans, by which it places scratch; `scratch_faults` finds scratch
+of the dialect that would lie over a byte that is still needed. TFLM protects a graph output without
+a producer only at the very end. Such an output goes through a last RESHAPE onto itself if the model
+uses RESHAPE; otherwise its producer is dropped only if no scratch would overwrite it.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ _SAME = 0
 
 @dataclass(frozen=True)
 class Dialect:
-    """Drops the operators that `offsets` (tensor -> bytes) make copy onto themselves.
-    The last structural change but `Place`, with the same offsets. outputs: those that make graph
-    outputs as well."""
+    """Drops the operators that `offsets` (tensor -> bytes) make copy onto themselves. The last
+    structural change but `AttachPlan`, with the same offsets. outputs: whether operators that make
+    graph outputs are dropped too."""
 
     offsets: Mapping[Tensor, int]
     outputs: bool = True
@@ -73,11 +74,11 @@ class Dialect:
 class Crop:
     """Prepares the dialect, before planning; LiteRT refuses the outcome.
 
-    SAME windows end before their last rows where only those before are read: TFLM computes as
-    many rows as the result declares. Not so windows of one pixel: CMSIS-NN's 1x1 convolution
-    (arm_convolve_1x1_s8_fast) counts the pixels of its input, and would write behind a shorter
-    result. Graph outputs put together from tiles get a last RESHAPE, if
-    the model uses it already, so that what they are put together by can be dropped.
+    Windows with SAME padding do not compute their last rows where only the rows before are read:
+    TFLM computes as many rows as the result declares. That does not hold for windows of one pixel:
+    CMSIS-NN's 1x1 convolution (arm_convolve_1x1_s8_fast) counts the pixels of its input, and would
+    write behind a shorter result. Graph outputs that are put together from tiles get a last
+    RESHAPE, if the model uses that operator already, so that their CONCATENATION can be dropped.
     """
 
     def apply(self, model: Model) -> list[str]:
@@ -99,7 +100,7 @@ class Crop:
 
 
 def copies_onto_itself(op: Op, offsets: Mapping[Tensor, int]) -> bool:
-    """Whether the plan makes every byte that `op` writes the one that it reads there."""
+    """Whether the plan makes `op` write every byte to where it reads it."""
     moved = [s for s in sharings(op) if s.same_bytes]
     operands = [t for t in op.operands() if not t.is_constant]
     pairs = {(s.operand, s.result, s.distance) for s in moved}
@@ -118,8 +119,8 @@ def scratch_faults(
     scratch_of: ScratchModel,
     input_overlaps_of: InputOverlapRule = no_input_overlaps,
 ) -> tuple[int, list[str]]:
-    """Head of the dialect `model`, and what its scratch would overwrite by the life spans of the
-    `portable` timeline, taken before operators were dropped."""
+    """Bytes of head of the dialect `model`, and what its scratch would overwrite, judged by the
+    life spans in `portable`: the timeline from before operators were dropped."""
     placement = placement_of(timeline_of(model, scratch_of), offsets)
     scratch = placement.scratch_offsets
     tensors = [offsets[t] for t in portable.planned]
@@ -151,7 +152,8 @@ def _rows_read(op: Op, model: Model) -> int | None:
 
 
 def _is_identity(op: Op, model: Model) -> bool:
-    """Whether a SLICE takes all of its operand, so that its readers may as well read that."""
+    """Whether a SLICE takes all of its operand, so that its readers can read the operand
+    instead."""
     data, result = op.inputs[0], op.outputs[0]
     outputs = set(model.main.outputs)
     return data is not None and data.shape == result.shape and result not in outputs

@@ -3,9 +3,8 @@
     RESHAPE to the same shape, QUANTIZE to the same parameters, PAD of nothing, CAST to the same
     type, TRANSPOSE in the same order, SLICE of everything, CONCATENATION of one tensor
 
-Converters leave them behind, and so do other rewrites. Each costs TFLM an operator's share of the
-tail, a copy, and where its operand is needed longer, a second buffer. This module must not know
-memory.
+Converters leave them behind, and so do other rewrites. Each costs an operator's share of the tail,
+a copy, and a second buffer where its operand is needed longer. This module must not know memory.
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ def drop_identities(model: Model) -> list[str]:
 def _drop_from(model: Model, graph: Graph) -> list[Op]:
     """Take the identities out of a graph: who reads the result reads the operand.
 
-    One that makes an output stays: the output has its name and its place, and where tiles make one
-    together a RESHAPE behind them is what lets their CONCATENATION go (`transforms.dialect`).
+    An identity that makes a graph output stays: the output has a name and a place of its own, and
+    behind tiles a last RESHAPE is what allows their CONCATENATION to be dropped
+    (`transforms.dialect`).
     """
     outside = {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
     outside |= {*graph.inputs, *graph.outputs}
@@ -74,7 +74,8 @@ def _pads_nothing(op: Op) -> bool:
 
 
 def _is_forward(op: Op) -> bool:
-    """STRIDED_SLICE with steps of one, which takes all if it takes as many."""
+    """Whether a STRIDED_SLICE has steps of one: it takes everything if its result has as many
+    elements."""
     steps = integers(op.inputs[3]) if len(op.inputs) > 3 else None
     return steps is not None and all(step == 1 for step in steps)
 

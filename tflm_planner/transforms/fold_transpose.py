@@ -1,12 +1,12 @@
-"""Products of activations read their operands as the kernel wants them.
+"""Lets BATCH_MATMUL read its operands the way round that its kernel wants.
 
     k --TRANSPOSE(0,2,3,1)--> k' --BATCH_MATMUL(adj_y=0)--    TFLM keeps a turned copy of k'
     k --TRANSPOSE(0,2,1,3)--> k' --BATCH_MATMUL(adj_y=1)--    ... and now none
 
-The kernel computes with the right operand turned and the left one as it is, whatever the flags
-say; where they say otherwise, it keeps a copy as large as the operand in the tail, one for every
-BATCH_MATMUL, of every tile (tflite-micro, kernels/batch_matmul.cc). An operand that a TRANSPOSE
-makes can be made the right way round. The sums are the same ones in the same order.
+The kernel computes with the right operand transposed and the left one as it is. Where the flags say
+otherwise, it keeps a transposed copy of the operand in the tail, for every BATCH_MATMUL of every
+tile (tflite-micro, kernels/batch_matmul.cc). An operand that a TRANSPOSE makes can be made the
+right way round at once. The sums are the same, in the same order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SIDES = ((0, "adjX", False), (1, "adjY", True))
 
 
 def fold_transposes(model: Model) -> list[str]:
-    """Turn what can be turned; a note if there was something."""
+    """Make the operands the right way round where that is possible; a note if there was one."""
     count = 0
     for graph in model.graphs:
         for op in [op for op in graph.ops if op.kind == "BATCH_MATMUL" and len(op.inputs) == 2]:
@@ -35,7 +35,8 @@ def fold_transposes(model: Model) -> list[str]:
 
 
 def _fold_operand(model: Model, graph: Graph, op: Op, side: int, flag: str, best: bool) -> bool:
-    """Make one operand the right way round; False where it is so, or cannot be."""
+    """Make one operand the right way round; False where it is already, or where that is
+    impossible."""
     operand = op.inputs[side]
     if op.options is None or bool(getattr(op.options, flag)) is best or operand is None:
         return False
@@ -58,8 +59,8 @@ def _is_free(model: Model, graph: Graph, op: Op, operand: Tensor) -> bool:
 
 
 def is_private(model: Model, graph: Graph, tensor: Tensor) -> bool:
-    """Whether only operators know the shape of a tensor that one of them makes, and no axis of it
-    has scales of its own."""
+    """Whether a tensor is made by an operator, is neither input nor output, and has no axis with
+    scales of its own, so that nothing outside the graph knows its shape."""
     scale = None if tensor.quantization is None else tensor.quantization.scale
     offered = any(tensor is t for s in model.signatures for _, t in (*s.inputs, *s.outputs))
     return (

@@ -1,12 +1,12 @@
-"""Removes what costs flash and computes nothing.
+"""Removes parts of the file that cost flash and that no computation needs.
 
     what nobody computes with    tensor names, ranges, descriptions, debug metadata, empty buffers
     what no kernel reads         scales and zero points of the biases of convolutions
-    what LiteRT alone reads      all zero points of a filter but the first (`Squeeze`)
+    what LiteRT alone reads      all zero points of a filter but the first (`KeepOneZeroPoint`)
 
-TFLM copies every quantisation that it fetches into temporary memory, read or not: without those
-of biases, Prepare needs less of it. Multipliers are computed from the scales of operand, filter
-and result alone, as lean firmware does too, before it looks for them in its pool: those stay.
+TFLM copies every quantisation that it fetches into temporary memory, read or not: without those of
+biases, Prepare needs less of it. Multipliers are computed from the scales of operand, filter and
+result alone, by TFLM and by lean firmware, so these scales stay.
 
 Read from tflite-micro 90b983c and the Arduino library of 2023: the reference and the CMSIS-NN
 kernels of `WEIGHTS`, `PopulateConvolutionQuantizationParams` (kernel_util.cc) and
@@ -68,8 +68,8 @@ class Minify:
                 remove_metadata(model, entry.name)
         model.metadata_buffers = []
         clear_fields(model, "description", "metadataBuffer")
-        for item in (*model.graphs, *model.ops()):
-            clear_fields(item, "debugMetadataIndex")
+        for owner in (*model.graphs, *model.ops()):
+            clear_fields(owner, "debugMetadataIndex")
         _drop_names(model)
         unread = _biases(model) if self.kernels else set[Tensor]()
         for t in model.tensors():
@@ -129,7 +129,7 @@ def _filters(model: Model) -> list[Tensor]:
 
 
 def _only_used_as(model: Model, role: int) -> list[Tensor]:
-    """Constants that every consumer takes in one role, and in no other."""
+    """Constants that every consumer takes in the same one role."""
     shown = _shown(model.graphs, model)
     return [
         t
@@ -159,7 +159,7 @@ def _repeats_zero_point(quantization: Any) -> bool:
 
 
 def _share_empty_buffers(model: Model) -> None:
-    """One empty buffer, the first, for all tensors without bytes of their own."""
+    """Let all tensors without bytes of their own share the first empty buffer."""
     (first, *_) = model.buffers or [None]
     if first is not None and (first.data is None or first.data.size == 0) and not first.external:
         for t in model.tensors():

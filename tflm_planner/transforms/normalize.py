@@ -1,6 +1,6 @@
-"""The rewrites that never cost anything, made before every plan.
+"""The rewrites that never cost anything. They are made before every plan.
 
-Each lowers memory or leaves it as it is, keeps every bit, and needs no choice:
+Each lowers memory or leaves it as it is, keeps every bit of the results, and needs no choice:
 
     dropped      tensors, graphs and buffers that nothing mentions: TFLM gives memory to every
                  tensor listed, and reads uninitialised scratch records for graphs that never run
@@ -11,7 +11,7 @@ Each lowers memory or leaves it as it is, keeps every bit, and needs no choice:
     rewritten    transpositions, so that products keep no transposed copy (`fold_transpose`) and
                  CMSIS-NN writes every result (`collapse_axes`)
 
-Whatever may cost memory, time or bytes of the file for another gain is a pass of its own.
+A rewrite that may cost memory, time or bytes of the file is a pass of its own.
 """
 
 from __future__ import annotations

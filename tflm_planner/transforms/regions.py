@@ -14,7 +14,7 @@ from tflm_planner.transforms.tile.tile import TiledRegion, tile_region
 @dataclass(frozen=True)
 class Regions:
     """Puts regions into tiles or loops; a region that is refused stays as it is, with a note.
-    inexact: whether sums may be split."""
+    inexact: whether sums may be split, which changes bits."""
 
     regions: tuple[TiledRegion | LoopedRegion, ...]
     inexact: bool = False

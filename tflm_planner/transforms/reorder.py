@@ -25,8 +25,8 @@ OrderSearch = Callable[[Dag], OrderResult]
 
 @dataclass(frozen=True)
 class Reorder:
-    """search: from a DAG to an order. scratch_of, input_overlaps_of: the target's kernel scratch,
-    and what its kernels may overlap. problems: those of the graphs in their present order, where
+    """search: finds an order of a DAG. scratch_of, input_overlaps_of: scratch and permitted
+    overlaps of the target's kernels. problems: the graphs as problems in their present order, where
     the caller has them; the others are built here."""
 
     search: OrderSearch
@@ -73,16 +73,6 @@ def called_first(model: Model) -> list[Graph]:
     return list(done)
 
 
-def dag_of(
-    graph: Graph,
-    peaks: dict[Graph, int],
-    scratch_of: ScratchModel,
-    input_overlaps_of: InputOverlapRule = no_input_overlaps,
-) -> Dag:
-    """The graph as the order search sees it. `peaks`: graph -> peak in bytes."""
-    return OrderProblem.of(graph, scratch_of).dag(peaks, input_overlaps_of)
-
-
 @dataclass(frozen=True)
 class ChosenOrder:
     """The order of one candidate: what the searches of all graphs said, the main graph's last.
@@ -100,10 +90,10 @@ class ChosenOrder:
 
 @dataclass(frozen=True)
 class OrderProblem:
-    """A graph as the order search sees it, but for overlaps of its results with inputs.
+    """A graph as the order search sees it, still without overlaps of results with operands.
 
-    Its tensors are classes of bytes: what views share is there once, needed by whoever reads one
-    of them, so that a tensor whose parts were taken as views dies part by part. `plain` knows
+    Its tensors are classes of bytes: bytes that views share count once and live until the last
+    reader of any of them, so that a tensor whose parts are views dies part by part. `plain` knows
     neither input overlaps nor the peaks of called graphs. sizes: bytes of tensors, rounded up to
     16.
     """
@@ -149,8 +139,8 @@ class OrderProblem:
         return operand in of and result in of and operand not in self.graph_outputs
 
     def _trailing(self, op: Op, node: Node, input_overlaps: list[InputOverlap]) -> Node:
-        """A result that trails its operand by D bytes saves what the two do not need side by
-        side."""
+        """What a result saves that trails its operand by D bytes: the bytes that the two do not
+        need side by side."""
         saved = _Saved(self.classes, {a.tensor: a.saved for a in node.absorbs})
         for t in input_overlaps:
             operand, result = self.sizes[t.operand], self.sizes[t.result]
@@ -162,20 +152,21 @@ class OrderProblem:
 
 
 def _body_bytes(op: Op, peaks: dict[Graph, int]) -> int:
-    """Bytes that the graphs of a control-flow operator need at least beside its results. Those of
-    WHILE and IF hold nothing while a graph runs, nor do operands of IF: what goes in and comes out
-    of that graph may take their place."""
+    """Bytes that the graphs of a control-flow operator need at least beside its results. While a
+    graph runs, the results of WHILE and IF hold nothing yet, nor do the operands of IF any more:
+    the inputs and outputs of that graph may take their place."""
     most = max((peaks[g] for g in op.called()), default=0)
     around = {"WHILE": op.outputs, "IF": [*op.operands(), *op.outputs]}.get(op.kind, [])
     return max(most - sum(align_up(planned_bytes(t)) for t in around), 0)
 
 
 def _as_litert_runs(graph: Graph) -> list[list[int]]:
-    """For each operator those that must stay before it so that LiteRT computes what it did.
+    """For each operator, those that must stay before it so that LiteRT computes the same as before.
 
-    LiteRT keeps the result of a RESHAPE in its operand, and computes element by element in place
-    even there: whoever reads the operand too gets other values before than after. Pairs of such
-    operators stay in the file's order, right or wrong, so that there are no cycles.
+    LiteRT keeps the result of a RESHAPE in its operand's memory, and may then compute element by
+    element in place: another reader of the operand gets other values afterwards than before. Pairs
+    of such operators stay in the file's order, whether that is right or wrong, so that there are no
+    cycles.
     """
     root_of: dict[Tensor, Tensor] = {}
     members: dict[Tensor, list[Tensor]] = {}
@@ -237,8 +228,8 @@ def _nodes(
 class _Saved:
     """What the results of an operator may reuse of each class of bytes.
 
-    Of an operand in several classes each may give all that is saved: never too little, so that
-    bounds hold.
+    If an operand consists of several classes, each may give all that is saved. That is never too
+    little, so that bounds hold.
     """
 
     def __init__(self, classes: ByteClasses, saved: dict[int, int]) -> None:

@@ -1,6 +1,6 @@
 """Orders that are found in tenths of a second, for models that are made by the hundred.
 
-Trials and the final search share them: the same model, in the same schedule, has the same order.
+Trials and the final search share them, so that the same model has the same order in both.
 """
 
 from __future__ import annotations

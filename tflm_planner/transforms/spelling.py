@@ -1,14 +1,14 @@
-"""How an operator is written decides which kernel runs; here 1x1 convolutions, written otherwise.
+"""Writes 1x1 convolutions in other ways, because the way decides which kernel runs.
 
     as it is   (1, 48, 48, 8) --CONV_2D 1x1--> (1, 48, 48, 16)
     in rows    (1, 48, 48, 8) --RESHAPE--> (48, 1, 48, 8) --CONV_2D 1x1, stride 2 in height-->
                                            (48, 1, 48, 16) --RESHAPE--> (1, 48, 48, 16)
     dilated    (1, 48, 48, 8) --CONV_2D 1x1, dilation 2--> (1, 48, 48, 16)
 
-A 1x1 convolution knows no neighbours: each pixel's sums are the same, in the same order, wherever
-the pixel lies. So its images may be cut into rows of n pixels, as a batch of images of height 1. In
-one row a stride in height changes nothing, and one pixel under the window leaves nothing to dilate:
-every spelling has the same bits.
+A 1x1 convolution reads no neighbouring pixels: each pixel's sums are the same, in the same order,
+wherever the pixel lies. So its images may be cut into rows of n pixels, as a batch of images of
+height 1. In one row a stride in height changes nothing, and one pixel under the window leaves
+nothing to dilate: every spelling has the same bits.
 
 But CMSIS-NN's wrapper looks at stride and dilation. Plain, it takes `arm_convolve_1x1_s8_fast`: one
 product of all pixels, output channels outermost, so that the whole input is read to the end and no
@@ -16,7 +16,7 @@ overlap is safe. With a stride it takes `arm_convolve_1x1_s8`: the same product 
 results may lie a row behind their operand; each row sums up the weights again, 1/n of the work.
 With a dilation it takes `arm_convolve_s8`: pixel by pixel, with scratch, slower. Source: CMSIS-NN
 99f736a, arm_convolve_wrapper_s8.c. Both shapes of a tensor are the same bytes: in the TFLM dialect
-the RESHAPEs go. This module must not know what pays.
+the RESHAPEs go. This module must not judge which spelling pays.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class Spelling:
 
 @dataclass(frozen=True)
 class Respell:
-    """Writes operators otherwise; what cannot be is left as it is, with a note."""
+    """Writes operators in other spellings; where that is impossible, the operator stays as it is,
+    with a note."""
 
     spellings: Sequence[Spelling]
 
@@ -95,8 +96,8 @@ class Respell:
 
 
 def spelled(model: Model, op: Op, spelling: Spelling) -> Op:
-    """The operator of the main graph as the spelling has it, with tensors of its own: to ask what
-    its kernel would do. Nothing is changed. Raises SpellingRefusedError."""
+    """The operator of the main graph in that spelling, with tensors of its own, to ask what its
+    kernel would do. The model is not changed. Raises SpellingRefusedError."""
     return _Writer(model, model.main, op, spelling).write()
 
 
@@ -141,15 +142,15 @@ class _Writer:
 
     def replace(self) -> None:
         """Put it in place of the old one, between RESHAPEs where its tensors have other shapes."""
-        made = self.write()
+        spelled = self.write()
         drafted, (data, result) = self._draft.ops, (self._op.inputs[0], self._op.outputs[0])
-        assert data is not None and made.inputs[0] is not None
+        assert data is not None and spelled.inputs[0] is not None
         drafted.clear()
-        if made.inputs[0] is not data:
-            self._reshape(data, made.inputs[0])
-        drafted.append(made)
-        if made.outputs[0] is not result:
-            self._reshape(made.outputs[0], result)
+        if spelled.inputs[0] is not data:
+            self._reshape(data, spelled.inputs[0])
+        drafted.append(spelled)
+        if spelled.outputs[0] is not result:
+            self._reshape(spelled.outputs[0], result)
         self._draft.commit([self._op])
 
     def _in_rows(self, tensor: Tensor) -> Tensor:

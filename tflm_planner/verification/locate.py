@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tflm_planner.model.edit import end_after
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.verification.ends import as_original
@@ -63,15 +64,9 @@ def first_difference(
 
 
 def cut_after(data: bytes, last: int) -> bytes:
-    """The model with the main graph ending at operator `last`, whose results are its outputs.
-
-    All tensors stay listed: an offline plan has one entry for each.
-    """
+    """The file with the main graph ending at operator `last`, whose results are its outputs."""
     model = _read(data)
-    graph = model.main
-    graph.outputs = list(graph.ops[last].outputs)
-    graph.ops = graph.ops[: last + 1]
-    model.signatures = []
+    end_after(model, model.main.ops[last])
     return write_model(model)
 
 

@@ -5,8 +5,8 @@
     low     -8 -16 |-4  | ..                   forbidden of `offset[other] - offset`
     high     4   4 | 8  | ..
 
-The same entries as `Items.conflicts`, in the same order, in a tenth of the time. It knows integers
-only; it is imported lazily, as `exact_kernel` is.
+It has the entries of `Items.conflicts`, in the same order, and computes them in a tenth of the
+time. It knows integers only; it is imported lazily, as `exact_kernel` is.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Arrays:
 
     @cached_property
     def degrees(self) -> Ints:
-        """Items that each one must not collide with."""
+        """How many items each item must not collide with."""
         return np.add.reduceat(np.append(self._leads, 0), self.starts[:-1]) * (
             self.starts[1:] > self.starts[:-1]
         )
@@ -98,8 +98,8 @@ def _buffers(problem: Problem) -> tuple[Ints, Ints, Ints]:
 def _list_conflicts(
     problem: Problem, owner: Ints, shift: Ints, size: Ints
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Item, other item, forbidden interval of the difference of their offsets, number of the pair:
-    by items, then by when pairs turn up, then by intervals."""
+    """For each entry: item, other item, forbidden interval of the difference of their offsets,
+    number of the pair. Sorted by item, then by when the pair turns up, then by interval."""
     near = problem.neighbours
     count = len(near)
     i = np.repeat(np.arange(count), [len(n) for n in near])
@@ -141,9 +141,9 @@ def _list_conflicts(
 
 @compiled
 def _unite_intervals(pair: Ints, low: Ints, high: Ints, first_entries: Ints, tops: Ints) -> int:
-    """How many stretches there are of intervals that overlap; which begin one (kept), and where it
-    ends, noted at its first interval (tops, which are `high` at first). Two that only touch leave
-    their common point free. Sorted by pair and low."""
+    """Unite intervals of a pair that overlap; they are sorted by pair and low. Returns how many are
+    left. Notes which intervals begin a united one, and in `tops` (at first equal to `high`) where
+    that ends. Two intervals that only touch stay apart: their common point is free."""
     count = 0
     for e in range(len(low)):
         if count:

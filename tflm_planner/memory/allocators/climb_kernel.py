@@ -3,8 +3,9 @@
     order    a  b  c  d  e          the item at the peak, or one beneath it, is placed before one
                 <-----|             that blocks it; what is placed before both stays where it is
 
-It knows arrays of integers only, and no clock. All that the climb compiles stays in this file:
-numba compiles anew when the file of a function changes, not when that of a function it calls does.
+It knows arrays of integers only, and no clock. All compiled functions of the climb stay in this
+file, because numba compiles a function anew when its own file changes, but not when the file of a
+function that it calls does.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Replaced(NamedTuple):
 
 @compiled
 def _lowest_offset(conflicts: Conflicts, placement: Placement, item: int, blocked: Blocked) -> int:
-    """The lowest offset of an item beside those that are placed before it."""
+    """The lowest offset that the items placed before an item leave to it."""
     bottoms, tops, offsets = blocked.bottoms, blocked.tops, placement.offsets
     count, at = 0, placement.position[item]
     for e in range(conflicts.starts[item], conflicts.starts[item + 1]):
@@ -118,7 +119,7 @@ def _draw(random_state: Ints, count: int) -> int:
 def _draw_peak_item(
     conflicts: Conflicts, placement: Placement, height: int, movable: Ints, random_state: Ints
 ) -> int:
-    """One of the movable items that reach the top."""
+    """A random one of the movable items that reach the top."""
     count = int64(0)
     for p in range(movable.size):
         item = movable[p]
@@ -192,9 +193,10 @@ def _place_after_move(
     conflicts: Conflicts, placement: Placement, stop: int,
     at: int, target: int, replaced: Replaced, blocked: Blocked,
 ) -> int:  # fmt: skip
-    """First fit again after a move from `at` to `target`, of those alone that may lie elsewhere
-    now: the item itself, neighbours that it changed sides with, and neighbours behind whatever
-    did move. The number of changes; -1 - number as soon as an item reaches `stop`."""
+    """Repeat first fit after a move from `at` to `target`, for those items alone whose offset may
+    change: the item itself, neighbours that it overtook or that overtook it, and neighbours behind
+    any item that did change. Returns the number of changes n, or -1 - n as soon as an item reaches
+    `stop`."""
     starts, other, marks = conflicts.starts, conflicts.other, replaced.marks
     order, position, offsets = placement.order, placement.position, placement.offsets
     begin, end = (at, target) if at < target else (target, at)
@@ -280,8 +282,9 @@ def climb_order(
     conflicts: Conflicts, placement: Placement, movable: Ints,
     bound: int, rounds: int, seed: int, blocked: Blocked,
 ) -> int:  # fmt: skip
-    """Climb from an order, which is changed; the height, and in the placement's offsets the best
-    ones. movable: the items of the order, sorted. Offsets of all others stay."""
+    """Climb from the placement's order, which is changed. Returns the lowest height; the placement
+    then has its offsets. movable: the items of the order, sorted. All other items keep their
+    offsets."""
     count, size = placement.order.size, conflicts.heights.size
     random_state = np.empty(1, np.int64)
     random_state[0] = seed
@@ -340,8 +343,9 @@ def _place_in_best_order(
     conflicts: Conflicts, stage: Placement, items: Ints, ranks: Ints, enough: int,
     best_offsets: Ints, blocked: Blocked,
 ) -> int:  # fmt: skip
-    """First fits of a stage's items in each order until one is no higher than `enough`; the
-    lowest height, and its offsets in `best_offsets` and in the placement."""
+    """Place a stage's items by first fit in each order, until one comes out no higher than
+    `enough`. Returns the lowest height; its offsets are then in `best_offsets` and in the
+    placement."""
     least = int64(FAR)
     for r in range(ranks.shape[0] - 1):
         _copy(items, stage.order)

@@ -34,10 +34,10 @@ def climb(
     given: Ints | None = None,
     seed: int = 0,
 ) -> Ints:
-    """The best offsets found in at most `rounds` rounds from a first order; those of the first
-    fit in that order at worst. Stops at `bound`. given: offsets of items that stay where they
-    are, -1 of all others; those that are in no order have none in the end. seed: of the random
-    choices."""
+    """The best offsets found in at most `rounds` rounds, starting from the first fit in `order`;
+    never worse than that first fit. Stops at `bound`. given: offsets of items that stay where they
+    are, and -1 for all others; an item that is in neither has no offset in the end. seed: of the
+    random choices."""
     offsets = np.full(len(arrays.heights), -1, np.int64) if given is None else given.copy()
     first = np.array(order, np.int64)
     movable = np.sort(first)
@@ -66,10 +66,10 @@ def climb_stages(
 ) -> tuple[Ints, Ints]:
     """Offsets of all items, placed stage after stage, and the height that each stage came to.
 
-    Of a stage those items are placed that no stage before has placed, in the order of `orders`
-    in which they come to the least, and then in those that a climb finds, until they lie no higher
-    than what was placed before; the first ones than `bound`. rounds: of a climb at most. work:
-    rounds times conflicts at most.
+    Each stage places its items that no earlier stage has placed: first in that order of `orders`
+    which comes out lowest, then in orders that a climb finds, until they lie no higher than what
+    was placed before (in the first stage: no higher than `bound`). rounds: limit of each climb.
+    work: limit of rounds times conflicts.
     """
     size = len(arrays.heights)
     ends = np.cumsum([0, *map(len, stages)])

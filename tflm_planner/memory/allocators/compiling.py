@@ -1,12 +1,13 @@
-"""Compiled code is compiled once for an installation: by child processes, side by side, while the
-parent goes on; processes that start later load it from disk.
+"""Compiles the kernels once for an installation, in child processes side by side, while the parent
+goes on; processes that start later load the machine code from disk.
 
     parent   start ---- reads, orders ---- ready? ---- packs       a stamp beside the machine code
     child      |------- compiles exact ---->|                      says that nothing is to be done
     child      |--- compiles climbing -->|
 
-Should a child fail, whoever needs the code compiles it. It knows names of modules, each with a
-function `warm_up` that calls all its compiled functions once; it must not know what they compute.
+If a child fails, the parent compiles the code when it needs it. It knows names of modules, each
+with a function `warm_up` that calls all its compiled functions once; it must not know what they
+compute.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Kernels:
 
     @property
     def stamp(self) -> Path:
-        """The file that is there when all is compiled: for these sources, this numba and this
+        """The file that shows that all is compiled, for these sources, this numba and this
         processor."""
         import llvmlite.binding
         import numba
@@ -63,7 +64,7 @@ _children: dict[Kernels, subprocess.Popen[bytes]] = {}
 
 
 def start(groups: Sequence[Kernels]) -> None:
-    """Begin to compile what is not."""
+    """Begin to compile the groups that are not compiled yet."""
     for group in groups:
         if group in _known or group in _children:
             continue
@@ -93,7 +94,7 @@ def ready(
 
 
 def abandon() -> None:
-    """End what is under way; it begins anew when it is needed."""
+    """End the children that still compile; their work begins anew when it is needed."""
     for group in list(_children):
         _children[group].kill()
         _end(group, compiled=False)

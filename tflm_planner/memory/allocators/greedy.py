@@ -53,7 +53,8 @@ def best_fit(items: Items, order: Sequence[int]) -> list[int]:
 
 
 def pendulum(items: Items, order: Sequence[int], height: int) -> list[int]:
-    """Offsets when items hang from `height` and stand on 0 by turns, as the steps of a chain do.
+    """Offsets when items hang from `height` and stand on 0 in turn, as is best for a chain of
+    operators.
 
     An item whose predecessor lies low is placed as high as possible below `height`, and the
     other way round; what does not fit below `height` is placed by first fit.
@@ -112,8 +113,8 @@ def orders(items: Items) -> Iterator[tuple[str, Order]]:
 def first_fits(
     items: Items, stop: Callable[[], int | None] = lambda: None
 ) -> Iterator[tuple[str, list[int]]]:
-    """(name, offsets) of first fit in every order that leads to a height below what `stop` says
-    by then, if it says anything; the caller stops when it has seen enough."""
+    """(name, offsets) of first fit in every order whose height is below `stop()` at that time
+    (None: any height). The caller stops asking when it has seen enough."""
     for name, order in orders(items):
         offsets = first_fit(items, order, stop())
         if offsets is not None:

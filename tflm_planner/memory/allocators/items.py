@@ -1,4 +1,4 @@
-"""What allocators really place: items, rigid groups of buffers at fixed distances.
+"""Items: what allocators really place. An item is a group of buffers at fixed distances.
 
 This module knows intervals and bytes. It must not know TFLite, nor how offsets are searched.
 
@@ -54,7 +54,8 @@ class Items:
 
     @cached_property
     def areas(self) -> tuple[int, ...]:
-        """Bytes times steps that the members of each item take, shared ones counted each time."""
+        """Bytes times steps that the members of each item take. Bytes that members share count once
+        for each of them."""
         buffers = self.problem.buffers
         return tuple(
             sum(buffers[i].size * (buffers[i].end - buffers[i].start) for i in m)
@@ -138,7 +139,8 @@ def without_aliases(problem: Problem) -> Problem:
 
 
 def bind(problem: Problem, aliases: Iterable[Overlap]) -> Items:
-    """Items of a problem with these aliases taken, as far as they agree, the first ones first.
+    """Items of a problem with these aliases taken; an alias that contradicts an earlier one is
+    dropped.
 
     An alias is dropped when it would place two buffers of a group so that they share bytes at a
     time when both live and no permit allows that distance.
@@ -171,7 +173,7 @@ def shared_bytes(problem: Problem, alias: Overlap) -> int:
 
 
 def alias_sets(problem: Problem, limit: int) -> tuple[list[Items], bool]:
-    """At most `limit` different consistent alias sets, and whether these are all there are.
+    """At most `limit` different consistent sets of aliases, and whether there are no more.
 
     Starts with all aliases that agree and with none; then each alternative (an alias that was
     left out, with what still agrees with it); then, where few aliases exist, every subset.
@@ -256,7 +258,8 @@ class _Groups:
         self.members: dict[int, list[int]] = {i: [i] for i in range(count)}
 
     def join(self, alias: Overlap) -> bool:
-        """Take an alias, unless a group would collide with itself. Small group moves to large."""
+        """Take an alias, unless a group would collide with itself. The smaller group is added to
+        the larger."""
         i, j, distance = alias.first, alias.second, alias.low
         a, b = self.joint[i], self.joint[j]
         if a == b:

@@ -18,16 +18,16 @@ import numpy as np
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 int64: Any = np.int64
-"""Makes numbers of one type with those from arrays, which numba tells from literal ones."""
+"""Gives literal numbers the type of numbers from arrays; numba tells the two apart."""
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def compiled(function: _F) -> _F:
     """`numba.njit` with the machine code kept on disk, and with the function's own type.
 
-    What is compiled is plain: loops over elements, comparisons in place of `min` and `max`, no
-    slices, no sorts of numpy's, one type an argument. Each of those costs numba a second or more.
-    Python's lock is released, so that Ctrl-C is heard meanwhile."""
+    Compiled functions are kept plain: loops over elements, comparisons instead of `min` and `max`,
+    no slices, no sorts of numpy, one type for each argument. Each of these costs numba a second or
+    more to compile. Python's lock is released, so that Ctrl-C is heard meanwhile."""
     try:
         machine_code = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # neither beside the source nor in the user's cache may be written

@@ -1,8 +1,8 @@
 """Plans in milliseconds that are nearly the best ones: first fits, then a short climb.
 
-First fits alone mislead a search: views bound to their parents make rigid groups, which they pack
-badly. A few thousand rounds of local search come within a per cent of what minutes find. Effort is
-counted in rounds, so that the same problem gives the same plan everywhere.
+First fits alone mislead a search: views bound to their parents make rigid groups, which first fits
+pack badly. A few thousand rounds of local search come within a per cent of what minutes find.
+Effort is counted in rounds, so that the same problem gives the same plan everywhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tflm_planner.memory.limits import DEFAULT_PACK_BUDGET, PackBudget
 from tflm_planner.memory.problem import Buffer, Overlap, Plan, Problem
 
 ROUNDS = DEFAULT_PACK_BUDGET.rounds
-"""Of local search, where nobody asks for more."""
+"""Rounds of local search, unless the caller asks for more."""
 
 
 def warm_up() -> None:
@@ -56,8 +56,8 @@ def pack(
 def _pack_stages(
     problem: Problem, required: Sequence[Overlap], bound: int, rounds: int, limits: PackBudget
 ) -> Plan:
-    """All aliases bound, or left open; the stages of the one that comes out lower are placed
-    again in other orders."""
+    """Place the problem stage by stage, once with all aliases bound and once with all left open;
+    the lower result is improved by placing its stages in other orders."""
     items = bind(problem, required)
     offsets = stages.place_stages(items, bound, rounds, 0, limits)
     if (_height(items, offsets) - bound) * limits.near_bound_divisor > bound:

@@ -43,7 +43,7 @@ NAMES = (*DEFAULT, "cpsat", "best")
 """What `best_of` understands; "best" stands for `DEFAULT`, and "greedy" always goes first."""
 
 _STACK = "stack"
-"""Makes the first plan, of which nothing is expected: all buffers on top of each other."""
+"""Name of the first plan, which is only a start: all buffers on top of each other."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _expand(allocators: Sequence[str]) -> set[str]:
 
 @dataclass(eq=False)
 class _AliasChoice:
-    """One choice of aliases, with the best offsets found for its items."""
+    """A choice of aliases to take, with the best offsets found for its items."""
 
     items: Items
     bound: int
@@ -155,7 +155,7 @@ class _Portfolio:
 
     @cached_property
     def needs(self) -> Needs:
-        """What sets of buffers need, for all bounds."""
+        """The bytes that sets of live buffers need, computed once for all bounds."""
         return Needs(self.problem)
 
     @property
@@ -212,7 +212,7 @@ class _Portfolio:
                 step()
 
     def _place_without_overlaps(self) -> None:
-        """Without any overlap, unless overlaps from a distance on promise more."""
+        """Place without any overlap, unless overlaps from a distance on promise more."""
         bare = self.problem.permitting(()) if self.problem.overlaps else self.problem
         peak = live_bound(bare)
         self.bound = live_bound(self.problem, self.needs) if self.problem.overlaps else peak
@@ -220,7 +220,8 @@ class _Portfolio:
             self._first_fits(_AliasChoice(bind(bare, ()), peak))
 
     def _place_with_required(self) -> None:
-        """Only with the required aliases: bound alone, then with all others that agree."""
+        """Place with the required aliases: first with these alone, then with all others that
+        agree."""
         self.bound = live_bound(self.problem)
         self.height = 1 << 62  # the stack of all buffers takes none
         self._place_greedily(_AliasChoice(bind(self.problem, self.required), self.bound))
@@ -229,7 +230,8 @@ class _Portfolio:
         self._place_greedily(_AliasChoice(taken, self.bound))
 
     def _place_by_sliding(self) -> None:
-        """Without aliases; then with everything, at heights that no pair of buffers forbids."""
+        """Slide without aliases; then with all overlaps, at heights that no pair of buffers rules
+        out."""
         if self.loose:
             plain = without_aliases(self.problem) if self.aliases else self.problem
             self._first_fits(_AliasChoice(bind(plain, ()), self.bound))
@@ -244,8 +246,8 @@ class _Portfolio:
             self._offer_all(self.free, plans)
 
     def _place_with_aliases(self) -> None:
-        """The other ways to place; all aliases that agree; all left open, taken where they fit;
-        those taken so far."""
+        """Place by the other greedy allocators: with all aliases that agree, with all left open and
+        taken where they fit, and with those that the best plan so far takes."""
         for choice in self.choices:
             if choice is not self.free or not self.aliases:
                 self._offer_all(choice, greedy.others(choice.items, self.bound))
@@ -345,7 +347,8 @@ class _Portfolio:
     def _advance(
         self, choice: _AliasChoice, minimiser: Minimiser, slices: int, budget: float
     ) -> float:
-        """Let one search go on, for as many slices as the budget has; the slices that it took."""
+        """Let one search go on for as many slices as the budget has. Returns the slices that it
+        took."""
         minimiser.high = min(minimiser.high, self.height)
         if self.over or budget <= 0:
             return 0.0

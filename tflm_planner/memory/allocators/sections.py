@@ -30,9 +30,11 @@ class Sections:
 
     arrays: dict[str, Ints]
     ordered: bool
-    """Every item above another lies at a higher offset: placing in offset order loses nothing."""
+    """Whether an item above another always has the higher offset, so that placing items in the
+    order of offsets loses no plan."""
     complete: bool
-    """The search relaxes nothing: when it finds no plan there is none for these items."""
+    """Whether the arrays describe the items exactly: if the search then finds no plan, there is
+    none."""
     bound: int
     """Bytes that the heaviest section needs."""
     step: int
@@ -106,7 +108,8 @@ def _members(
 
 
 def _gaps(items: Items) -> tuple[list[dict[int, int]], bool]:
-    """Item -> other -> least distance of the other when above; whether that says everything."""
+    """Item -> other item -> least distance at which the other may lie above. Second result: whether
+    that describes all their permitted distances."""
     gaps: list[dict[int, int]] = [{} for _ in range(len(items))]
     single = True
     for k, others in enumerate(items.conflicts):

@@ -105,8 +105,8 @@ def _perturb(
 def _pick(
     domains: Domains, sizes: list[int], top: int, order: list[int], end: End, work: int
 ) -> list[int] | None:
-    """Place the buffers in this order; None when one finds no room. work: pairs looked at after
-    each placement."""
+    """Place the buffers in this order; None when one finds no room. work: how many pairs are looked
+    at after each placement, at most."""
     for i in order:
         span = domains.spans[i]
         low, high = span[0][0], span[-1][1]

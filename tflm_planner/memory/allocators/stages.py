@@ -6,8 +6,8 @@
               ^       ^
               few items live
 
-A first fit of everything mixes what has nothing to do with each other, and a climb spends its
-rounds on the whole to move one item. It knows items and rounds, and no clock.
+A first fit of all items mixes items that have nothing to do with each other, and a climb over all
+of them spends a round on the whole to move a single item. It knows items and rounds, and no clock.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def place_stages(
     reorders: int | None = None,
     limits: PackBudget = DEFAULT_PACK_BUDGET,
 ) -> list[int]:
-    """Offsets. rounds: of the climb in each stage. reorders: times that a stage which came out
-    highest is placed before the others, if not as `limits` says."""
+    """Offsets of all items. rounds: of the climb in each stage. reorders: how often the stage that
+    came out highest is moved before the others (None: as `limits` says)."""
     arrays = Arrays.of(items)
     orders = list(arrays.orders())
     stages = sorted(_cut_into_stages(items, limits.border_items), key=lambda s: -s.most)
@@ -66,7 +66,7 @@ def place_stages(
 
 
 def _cut_into_stages(items: Items, border_items: int) -> list[_Stage]:
-    """The stages, in the order of time: cut where at most so many items live."""
+    """The stages in the order of time, cut where at most `border_items` items live."""
     spans, heights = items.spans, items.heights
     times = sorted({t for span in spans for t in span})
     starts = sorted(range(len(items)), key=lambda k: spans[k][0])

@@ -1,8 +1,8 @@
-"""Where the fields of each table lie: learnt from the generated accessors, class by class.
+"""Where the fields of each table lie, learnt from the generated accessors, class by class.
 
-Every accessor of the generated module is called once on a table that is not there and that notes
-what it is asked for. So the whole schema is covered without naming a field, and a newer schema
-brings its own layout. It must not know files.
+Every accessor of the generated module is called once on a fake table, which notes what it is asked
+for. So the whole schema is covered without naming a field, and a newer schema brings its own
+layout. It must not know files.
 
     Tensor.Name()  asks for  Offset(10), String(..)        ->  Field("name", 10, STRING)
     Tensor.Type()  asks for  Offset(6), Get(Int8Flags, ..)  ->  Field("type", 6, SCALAR, "b")
@@ -22,7 +22,7 @@ import numpy as np
 from tflm_planner.model.schema import generated, members, value_names
 
 _TABLE_OFFSET = "I"
-"""How a field that refers to something is stored: bytes from the field to the thing."""
+"""How a reference is stored: as the number of bytes from the field to its target."""
 _FIRST_SLOT = 4
 """Bytes of a vtable before its first slot."""
 _KNOWN = 1 << 12
@@ -95,7 +95,7 @@ def union_members(enumeration: str) -> dict[int, Any]:
 
 @lru_cache(maxsize=_KNOWN)
 def places_of(layout: TableLayout, vtable: bytes) -> Places:
-    """What a vtable (without its two lengths) says about where a table's fields are."""
+    """Where a table's fields are, as its vtable says. vtable: without its two lengths."""
     slots = struct.unpack(f"<{len(vtable) // 2}H", vtable)
     present = [
         (slots[at], field)
@@ -130,7 +130,7 @@ _UNIONS = {
 
 
 class _Probe:
-    """A table that notes what its accessors ask for."""
+    """A fake table, which notes what its accessors ask for."""
 
     Bytes, Pos = b"", 0
 
@@ -139,7 +139,7 @@ class _Probe:
         self.asked: dict[str, Any] = {}
 
     def Offset(self, slot: int) -> int:  # noqa: N802
-        """Where a field lies: the library's name, as all below."""
+        """Where a field lies. This name and all below are the library's."""
         self.slot = slot
         return slot
 

@@ -1,9 +1,9 @@
 """Reads flatbuffers into the object API, and refuses damaged ones before anything trusts them.
 
-The Python flatbuffers library has no verifier: a flipped bit in a length makes it loop billions
-of times or read beyond the file. This walks every table, vector, string and union once, inside
-the file and inside a budget of visits that an honest file of that size cannot exceed. What it
-makes is what the generated `InitFromPackedBuf` makes, five times as fast.
+The Python flatbuffers library has no verifier: a flipped bit in a length makes it loop billions of
+times or read beyond the file. This walks every table, vector, string and union once, inside the
+file and inside a budget of visits that an honest file of that size cannot exceed. The result equals
+that of the generated `InitFromPackedBuf`, in a fifth of the time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tflm_planner.model.flatbuffer.layout import (
     places_of,
     union_members,
 )
-from tflm_planner.model.schema import FILE_IDENTIFIER, generated
+from tflm_planner.model.schema import FILE_IDENTIFIER, generated, with_members
 from tflm_planner.support.errors import ModelError
 
 _MOST_VISITS = 2_000_000
@@ -74,7 +74,8 @@ class _TableReader:
         return self._read_table(layout_of(generated.Model), self._target(0))
 
     def _target(self, at: int) -> int:
-        """Where the offset at `at` points; it is unsigned, so never back."""
+        """The position to which the offset at `at` points. Offsets are unsigned, so they never
+        point backward."""
         return at + _OFFSET.unpack_from(self._data, at)[0]
 
     def _read_table(self, layout: TableLayout, at: int) -> Any:
@@ -91,9 +92,7 @@ class _TableReader:
         for field, place in places.references:
             target = at + place + fields[field.name]
             fields[field.name] = self._readers[field.kind](layout, field, target, fields)
-        table = layout.made.__new__(layout.made)
-        table.__dict__ = fields
-        return table
+        return with_members(layout.made, fields)
 
     def _places_of(self, layout: TableLayout, vtable: int) -> Places:
         if not 0 <= vtable < len(self._data):
@@ -159,7 +158,8 @@ class _TableReader:
             raise ModelError("damaged model: its tables refer to each other without end")
 
     def _copy(self, size: int) -> None:
-        """Many tables may share one long name or shape: a small file, but not once it is read."""
+        """Account for bytes that are copied: many tables may share one long name or shape, so that
+        a small file becomes large when it is read."""
         self._copied -= size
         if self._copied < 0:
             raise ModelError("damaged model: its tables share long vectors over and over")

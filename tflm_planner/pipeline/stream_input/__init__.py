@@ -3,5 +3,5 @@
     split   where, so that front and back need the least SRAM together
     render  the report, and the C++ that runs the pair
 
-What a front computes is `transforms.row_loop.split_input`'s.
+`transforms.row_loop.split_input` makes the two halves.
 """

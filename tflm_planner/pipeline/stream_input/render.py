@@ -134,7 +134,8 @@ def _doubts(pair: StreamedPair) -> list[str]:
 
 
 def front_reserved(pair: StreamedPair) -> int:
-    """Bytes to give for what persists of the front: with a margin where that is in doubt."""
+    """Bytes to reserve for the persistent memory of the front, with a margin where it is in
+    doubt."""
     return reserved(pair.front_arena.persistent, pair.front.inspection.arena.uncertainties)
 
 

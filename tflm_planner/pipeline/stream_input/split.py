@@ -3,13 +3,13 @@
     back's arena   | head: boundary, room, ...                 | tail |     + front, persistent
                              [ front: rows, halos, tiles ]
 
-The front's memory, but for what must persist, is an input of the back that nothing reads: it is
-planned beside the boundary, which the front fills, and below everything that the back computes
-later. So the back's arena is that of both, and no plan of the two is better than a plan of one.
-Fronts grow with every operator that they take in (halos, and rows by the product of strides),
-backs shrink; in between the boundary itself counts. Ends are tried in the order of a lower bound,
-planned without tiles first, and with tiles as long as that could still win. It must not know
-runtimes: `prove` is a function.
+The front's memory, except for what must persist, is an input of the back that nothing reads. It is
+planned beside the boundary, which the front fills, and shares memory with everything that the back
+computes later. So the back's arena serves both halves, and planning the back plans both. A front
+grows with every operator that it takes in (by halos, and by rows times the product of strides),
+while the back shrinks; the boundary between them counts too. Ends of the front are tried in the
+order of a lower bound, first planned without tiles, then with tiles as long as that could still
+win. It must not know runtimes: `prove` is a function.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ from tflm_planner.transforms.row_loop.split_input import (
 End = tuple[int, tuple[int, ...], int]
 """Bytes that the pair needs at least, operators of the front, rows of the boundary a turn."""
 _QUICK = 0.1
-"""Effort for a plan that only shows where to split."""
+"""Allocation effort for a plan that only shows where to split."""
 
 
 @dataclass(frozen=True)
 class StreamedPair:
     """A model in two halves, planned. ops: of the front, by position. schedule: which rows the
     front takes, and when. front_arena: the front's memory, of which `shared` is the back's room.
-    instructions: of the original, of all turns of the front, of the back. refused: what promised
-    more, and why it was not made."""
+    instructions: of the original, of all turns of the front, of the back. refused: splits that
+    promised more, and why they were not made."""
 
     ops: tuple[int, ...]
     schedule: StripSchedule
@@ -98,13 +98,13 @@ def split_for_rows(
     report_progress: Progress = silent,
     stop: Stop | None = None,
 ) -> tuple[StreamedPair, Proof]:
-    """Front and back of the model in `data`, where they need the least SRAM together and `prove`
-    does not refuse them; a refused pair is followed by the next best: split elsewhere, or there but
-    with no tiles in the back. Where it refuses all, the last one. `stop`: may end all searching,
-    for splits too; one is made in any case.
+    """Front and back of the model in `data` that need the least SRAM together and that `prove` does
+    not refuse. A refused pair is followed by the next best, which is split elsewhere, or at the
+    same place with no tiles in the back. If it refuses all, the last one. `stop`: may end all
+    searching, for splits too; one split is made in any case.
 
-    Raises ModelError where the input cannot be streamed, UsageError where it cannot be so, and
-    UnsoundPlanError where a guard refuses the only split."""
+    Raises ModelError where the input cannot be streamed at all, UsageError where it cannot be
+    streamed with these options, and UnsoundPlanError where a guard refuses the only split."""
     model = read_model(data)
     run(model, Normalize())
     stop = stop or Stop(options.search.time_limit)
@@ -123,8 +123,8 @@ def split_for_rows(
 
 
 class _SplitSearch:
-    """The splits of a model, each planned as far as it may be the best: without tiles first, and
-    then, if that could win, with them."""
+    """The splits of a model, planned only as far as each may be the best: first without tiles, then
+    with tiles if that could win."""
 
     def __init__(
         self,
@@ -194,7 +194,8 @@ class _SplitSearch:
         return end[0] >= best.sram
 
     def _better(self, best: StreamedPair | None, pair: StreamedPair) -> StreamedPair:
-        """The one that keeps to the overhead; of two such, the smaller one; else the faster one."""
+        """Of two pairs: the one within the permitted overhead; if both are, the smaller one; if
+        none is, the faster one."""
         if best is None:
             return pair
 
@@ -223,13 +224,13 @@ class _SplitSearch:
 
 
 def _describe_split(split: StreamedPair) -> str:
-    """A split as a report says which one it was."""
+    """A split in words, for a report."""
     tiles = ", the back in tiles" if split.back.tiled else ""
     return f"{split.sram:,} B, the front to operator {split.ops[-1]}{tiles}"
 
 
 def _quick_options(options: StreamOptions) -> StreamOptions:
-    """For a plan that only shows where to split."""
+    """Options for a plan that only shows where to split."""
     return replace(options, search=replace(options.search, effort=_QUICK), tiles=None)
 
 
@@ -286,7 +287,7 @@ def _why_halves_cannot_run(
 
 
 def _front_bytes(shape: Geometry) -> int:
-    """What a front needs at least: all halos, and the new rows of one operator."""
+    """Bytes that a front needs at least: all halos, and the new rows of one operator."""
     new = (
         (u.tile - u.carried) * u.reading.width * element_bytes(u.reading.tensor) for u in shape.uses
     )
@@ -315,7 +316,7 @@ def plan_split(
     report_progress: Progress = silent,
     stop: Stop | None = None,
 ) -> StreamedPair:
-    """Both halves of a split (see `transforms.row_loop.split_input.split`), planned."""
+    """Both halves of a split (see `transforms.row_loop.split_input.split_model`), planned."""
     search, target = options.search, options.search.kernels.target
     halves = split_model(model, ops, rows)
     states = halves.strips.states
@@ -358,7 +359,8 @@ def _plan_half(
 
 
 def check_states(front: PlannedModel, states: tuple[tuple[int, int], ...]) -> None:
-    """What the file says, not what was meant: halos stay where they are."""
+    """Check that halos stay in their place, by the plan in the file and not by the one that was
+    meant. Raises UnsoundPlanError."""
     graph = front.inspection.model.main
     plan = carried_plan(front.inspection.model) or {}
     for input_place, output_place in states:

@@ -3,8 +3,8 @@
     pieces   persistent, from the arena's end downward, each aligned downward
     floors   what memory above the start must be free of the tail at some moment
 
-Persistent pieces are aligned by address, so that the same log takes more or less tail by the
-arena's size modulo 16. This module must not know what the pieces are.
+Persistent pieces are aligned by address, so that how much tail a log takes depends on the arena's
+size modulo 16. This module must not know what the pieces are.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Log:
             yield residue - position
 
     def tail_parts(self, count: int) -> tuple[list[int], int]:
-        """Tail by class (of `count`), and in all, for an arena whose size is a multiple of 16."""
+        """Bytes of tail by class (there are `count`), and in all, for an arena whose size is a
+        multiple of 16."""
         parts, before = [0] * count, 0
         for (part, _, _), extent in zip(self.pieces, self.extents(), strict=True):
             parts[part] += extent - before
@@ -72,8 +73,8 @@ class Log:
         return [later[0], *(self._need(residue, rest) for residue in range(1, ALIGNMENT))]
 
     def _need(self, residue: int, rest: Rest) -> int:
-        """Replay until the tail stands where it stood for residue 0 (modulo 16); from there on
-        everything differs by a constant."""
+        """Replay until the tail's end equals that for residue 0, modulo 16; from there on both
+        replays differ by a constant."""
         worst, floor, position = 0, 0, residue
         for count in range(len(self.pieces) + 1):
             if count:

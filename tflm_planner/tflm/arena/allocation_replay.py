@@ -59,7 +59,8 @@ class _Fetched(NamedTuple):
     top: int
 
     def kept(self, keeps: Keeps, target: Target) -> int:
-        """The end of what must stay. Only current TFLM was read closely enough to let go."""
+        """The end of the bytes that must stay. For older TFLM that is all of them, because its
+        sources were not read for this."""
         if keeps == "all" or target.version != "current":
             return self.top
         return {"dims": self.dims, "struct": self.struct, "axis": self.axis}[keeps]
@@ -158,8 +159,8 @@ class AllocationReplay:
         log.floors.append((len(log.pieces), self._request_bytes(0), False))
 
     def _resources(self) -> int:
-        """How many resource variables the application makes room for. The wheel counts names;
-        an application is assumed to count VAR_HANDLE operators, which is always enough."""
+        """For how many resource variables the application makes room. The wheel counts names; an
+        application is assumed to count VAR_HANDLE operators, which is always enough."""
         names = [
             getattr(op.options, "sharedName", None) for op in self._ops if op.kind == "VAR_HANDLE"
         ]

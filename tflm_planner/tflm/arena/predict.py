@@ -3,9 +3,9 @@
     0                head              temporary                tail           N
     |  tensors, scratch  |  structs while planning  ->  ...  <-  persistent    |
 
-How much an allocation takes depends on the address it is asked at, hence on the arena's size
-modulo 16; the smallest arena is found over all sixteen. Which allocations there are, and in which
-order, is `allocation_replay`'s. This module must not change models.
+How much an allocation takes depends on its address, hence on the arena's size modulo 16; the
+smallest arena is the minimum over all sixteen remainders. `allocation_replay` knows which
+allocations there are, and in which order. This module must not change models.
 """
 
 from __future__ import annotations
@@ -34,16 +34,15 @@ from tflm_planner.tflm.targets import Target
 class Arena:
     """Bytes of the arena; head, tail and parts for a size that is a multiple of 16.
 
-    arena: the smallest size that works, as does every larger one (start aligned to 16): persistent
-    memory may run into temporary structures, which TFLM does not check, only where nobody reads
-    them again. alignment_slack: bytes to add if the array's start is not aligned to 16.
-    planning_temp: temporary memory of the memory planner.
-    prepare_temp: the same of the operator whose Prepare needs most. need_plan, need_prepare: what
-    the two ask for, with the tail of that moment. tail_parts: tail by class (see PARTS).
-    uncertainties: why the figures are no more than "at least"; empty where they are exact.
-    warnings: those, and what makes the model not run.
-    cannot_run: what the target's TFLM refuses to run: the figures are then what it would need if
-    it could.
+    arena: the smallest size such that it and every larger one work (start aligned to 16). TFLM does
+    not check whether persistent memory overwrites temporary structures; in this size it does so
+    only where they are not read again. alignment_slack: bytes to add if the array's start is not
+    aligned to 16. planning_temp: temporary memory of the memory planner. prepare_temp: the same of
+    the operator whose Prepare needs most. need_plan, need_prepare: what the two ask for, with the
+    tail of that moment. tail_parts: tail by class (see PARTS). uncertainties: why the figures are
+    no more than "at least"; empty where they are exact. warnings: those, and what makes the model
+    not run. cannot_run: what the target's TFLM refuses to run: the figures are then what it would
+    need if it could.
     """
 
     head: int
@@ -62,12 +61,12 @@ class Arena:
 
     @property
     def bound(self) -> Bound:
-        """What `arena` is, and with it the tail."""
+        """How `arena` and the tail are known: exact, enough, or at least."""
         return bound_of(self.uncertainties)
 
     @property
     def head_bound(self) -> Bound:
-        """What `head` is."""
+        """How `head` is known: exact, enough, or at least."""
         return head_bound_of(self.uncertainties)
 
     @property
@@ -77,12 +76,12 @@ class Arena:
 
     @property
     def reserved(self) -> int:
-        """What firmware should give: `arena`, and a margin where that is in doubt."""
+        """Bytes that firmware should reserve: `arena`, plus a margin where it is in doubt."""
         return reserved(self.arena, self.uncertainties)
 
     @property
     def used(self) -> int:
-        """What `arena_used_bytes()` says in a large arena; less than what is needed."""
+        """What `arena_used_bytes()` returns in a large arena; it is less than what is needed."""
         return self.head + self.tail
 
 

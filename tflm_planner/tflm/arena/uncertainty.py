@@ -1,12 +1,12 @@
-"""What to know beside the figures of an arena: why they are no more than "at least", or why a model
+"""What must be said beside the figures of an arena: why they are only "at least", or why a model
 cannot run.
 
     doubt     the figure is a guess: of kernels that nobody has read, of operators without an entry
     warning   the figure holds, and still something is wrong
 
-One mechanism for all doubts: every report asks `bound_of` how to call a figure, and everything
-that is pasted into firmware asks `reserved` how much to write there. What the target's TFLM refuses
-to run is in `element_types`. It must not know bytes.
+There is one mechanism for all doubts: every report asks `bound_of` for the word beside a figure,
+and everything that is pasted into firmware asks `reserved` for the bytes to write there. What the
+target's TFLM refuses to run is in `element_types`. It must not know bytes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, day_of_version
 
 Bound = Literal["exact", "enough", "at least"]
-"""How far a figure can be trusted: to the byte; it suffices, though less may do; more may be
-needed."""
+"""How far a figure can be trusted. In order: it is exact; it suffices, though less may do; more may
+be needed."""
 
 _UNREAD = 1.25
-"""Of what is predicted, to be added for kernels that nobody has read: ESP-NN on an ESP32-S3 needed
-up to 2.1 times what the kernels need that are known (keyword spotting, ESP-NN 1.1.2)."""
+"""Share of the prediction to add for kernels that nobody has read: ESP-NN on an ESP32-S3 needed up
+to 2.1 times as much as the kernels that are known (keyword spotting, ESP-NN 1.1.2)."""
 _ASSUMED = 0.25
 """The same for operators without an entry, for which plenty is assumed already."""
 _OTHER_DAY = 0.05
@@ -53,7 +53,7 @@ class Uncertainty:
 
 
 def bound_of(uncertainties: Iterable[Uncertainty]) -> Bound:
-    """What a figure is under all these doubts."""
+    """How a figure is known under all these doubts."""
     bounds = {uncertainty.bound for uncertainty in uncertainties}
     return "at least" if "at least" in bounds else "enough" if bounds else "exact"
 

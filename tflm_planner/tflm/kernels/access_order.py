@@ -1,8 +1,9 @@
 """The order in which a kernel that slides a window reads its operand and writes its result.
 
 All loops over output pixels run in raster order; an `AccessOrder` says what happens between two
-writes. Closed bounds (`bounds`) and the replay (`replay`) both start here. This module must not
-know libraries: each says the orders of its own kernels (`KernelBuild.access_orders`).
+writes. Closed bounds (`contracts.bounds`) and the replay (`contracts.replay`) both start from it.
+This module must not know libraries: each says the orders of its own kernels
+(`KernelBuild.access_orders`).
 
     for unit (batch, or output row):             restart
       for pass over output channels:             passes   (None: one pass)

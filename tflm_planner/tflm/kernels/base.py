@@ -75,8 +75,8 @@ class KernelLibrary(ABC):
 
     @abstractmethod
     def kept_after_last_fetch(self, op: Op) -> Keeps | None:
-        """Where Prepare allocates after its last fetch: what it then still uses of the last
-        tensor. None where it allocates before (the safe answer)."""
+        """If Prepare allocates after its last fetch: which part of the last tensor it still uses
+        then. None if it does not, which is always a safe answer."""
 
     @abstractmethod
     def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
@@ -96,7 +96,8 @@ class KernelLibrary(ABC):
 
     @abstractmethod
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
-        """The builds whose orders of reads and writes a plan for the target must respect."""
+        """The builds that may run on the target: a plan must respect the order of reads and writes
+        of each."""
 
     @abstractmethod
     def all_builds(self) -> tuple[KernelBuild, ...]:
@@ -104,15 +105,15 @@ class KernelLibrary(ABC):
 
     @abstractmethod
     def variants(self, target: Target) -> tuple[Target, ...]:
-        """Targets like this one, one for each build of the library that uses memory in its own
-        way: what a target on which any build may run is bounded by."""
+        """Targets like this one, one for each build of the library that uses memory differently.
+        Their largest figures bound a target on which any build may run."""
 
     # --- faults -----------------------------------------------------------------------------
 
     @abstractmethod
     def fault_of(self, op: Op, target: Target) -> str | None:
-        """Why the kernel of `op` computes wrong bits, planned or not, and what to do; None where
-        it is right."""
+        """Why the kernel of `op` computes wrong bits even in an unplanned model, and what to do;
+        None where it is right."""
 
     @abstractmethod
     def computes_single_row(self, op: Op, width: int, out: int, pad: int) -> bool:

@@ -58,10 +58,11 @@ _SHORT_ALIGNMENT = {"FULLY_CONNECTED"}
 """Enums and booleans only: alignment 1 where enums are short."""
 _ARDUINO_BUILTIN: dict[str, int] = {"CONV_2D": 24, "FULLY_CONNECTED": 4}
 _HOST_BUILTIN: dict[str, int] = {"FULLY_CONNECTED": 32}
-"""Measured: the Python package is two months younger than the sources. These hold a pointer."""
+"""Measured, because the Python package is two months younger than the sources. These parameters
+hold a pointer."""
 
 BUILTINS = frozenset([*_NONE, *_BUILTIN])
-"""Every operator with an entry here."""
+"""Every operator of the schema that TFLM registers, and the custom ones that follow its rules."""
 
 
 def builtin_parameters_size(op: Op, target: Target) -> tuple[int, int] | None:

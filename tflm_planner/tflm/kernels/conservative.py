@@ -22,8 +22,8 @@ from tflm_planner.tflm.target import Target
 
 
 class AnyKernels(KernelLibrary):
-    """Any of the known libraries, in any build. `known` gives them, the reference kernels last: of
-    answers that are equally large the first is taken."""
+    """Any of the known libraries, in any build. `known` gives them, the reference kernels last; of
+    equally large answers the first is taken."""
 
     name = "any"
     is_exact = False

@@ -22,12 +22,12 @@ from tflm_planner.model.schema import Bytes, type_names
 from tflm_planner.tflm.kernels.prepare import Keeps, PersistentAllocation, Step, scale_count_of
 
 OptionsError = (LookupError, ValueError, TypeError, ArithmeticError)
-"""What reading parameters that are not there, or make no sense, raises."""
+"""The errors that reading absent or senseless parameters raises."""
 
 
 def flexbuffer_map(data: Bytes | None) -> dict[str, Any]:
-    """The options of a custom operator in the order of their keys; empty if there are none, or
-    none that can be read."""
+    """The options of a custom operator in the order of their keys; empty if there are none or they
+    cannot be read."""
     if data is None or data.size == 0:
         return {}
     from flatbuffers import flexbuffers  # pyright: ignore[reportMissingTypeStubs]
@@ -262,9 +262,9 @@ SCRATCH: dict[str, Callable[[Op, int], Iterator[int]]] = {
 
 
 def crashing_factor(op: Op) -> int | None:
-    """A factor of the length of a Fourier transform that kissfft has no code of its own for; it
-    then takes memory from a heap that TFLM gives it none of, and writes to address 0. None where
-    there is none, or the length is not known."""
+    """A factor of the length of a Fourier transform for which kissfft has no code of its own. It
+    then asks a heap for memory, gets none under TFLM, and writes to address 0. None where there is
+    no such factor, or the length is not known."""
     if op.kind not in ("SignalRfft", "SignalIrfft"):
         return None
     try:

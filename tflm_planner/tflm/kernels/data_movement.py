@@ -1,7 +1,7 @@
 """PAD, GATHER, QUANTIZE, DEQUANTIZE, CAST and TRANSPOSE_CONV: kernels that read their operand once,
 in their own order.
 
-Which of these forms a library's kernel has, its build says (`KernelBuild.movement_of`).
+`KernelBuild.movement_of` tells which of these forms the kernel of a library has.
 
     PAD       | pad | row | pad | row | pad |    result, written from the left
               :     ^     :
@@ -39,7 +39,7 @@ Times = npt.NDArray[np.int64]
 BETWEEN_TYPES = frozenset(("QUANTIZE", "DEQUANTIZE", "CAST"))
 """The kinds whose result may be of another type than their operand, element by element."""
 MOVERS = BETWEEN_TYPES | {"PAD", "PADV2", "TRANSPOSE_CONV"}
-"""The kinds of which `input_overlap_contract` is asked for a movement."""
+"""The kinds for which `input_overlap_contract` asks a build for a movement."""
 _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 """The most axes that the PAD kernels understand."""
 _BYTES = {"int8": 1, "uint8": 1, "bool": 1, "int16": 2, "int32": 4, "uint32": 4, "float32": 4}
@@ -69,8 +69,8 @@ def retyping_movement(op: Op) -> Movement | None:
     """From type to type: the same loop, of TFLM's own, in every library that was read.
 
     Compilers must keep its order of reads and writes only where one of the two types is a
-    character. Of an int16 and a float, say, they may assume that the two never overlap, and may
-    read elements of the one after they wrote later elements of the other.
+    character. For an int16 and a float, say, they may assume that the two never overlap, and may
+    read elements of one after they wrote later elements of the other.
     """
     if len(op.inputs) != 1 or op.inputs[0] is None:
         return None

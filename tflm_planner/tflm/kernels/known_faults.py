@@ -1,7 +1,7 @@
 """Operators that a target's kernels compute wrong, planned or not.
 
-Runtimes on this machine have other kernels, so that no comparison here can show it; the user
-finds a model that is right on the desk and wrong on the board. What is wrong each library says
+Runtimes on this machine have other kernels, so that no comparison here can show it: such a model is
+right on the desk and wrong on the board. Each library says what it computes wrong
 (`KernelLibrary.fault_of`). This module must not know plans.
 """
 

@@ -23,9 +23,9 @@ from typing import Any, Literal
 from tflm_planner.model.ir import Tensor
 
 Keeps = Literal["dims", "struct", "axis", "all"]
-"""What of the last fetched tensor is used after memory was allocated: if it is quantised, its
-pointers up to `zero_point`; if not, its TfLiteTensor up to `dims` ("dims") or whole ("struct").
-"axis": of a quantised one the axis too. "all": everything, zero points too."""
+"""Which part of the last fetched tensor is still used after memory was allocated. Of a quantised
+tensor: its pointers up to `zero_point`, and with "axis" the axis too. Of any other: its
+TfLiteTensor up to `dims` ("dims") or whole ("struct"). "all": everything, zero points too."""
 
 
 @dataclass(frozen=True, slots=True)

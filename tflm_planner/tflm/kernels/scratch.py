@@ -1,8 +1,8 @@
 """Scratch that a target's kernels request from the arena, in the order in which they request it.
 
-Every kernel library has its rules (`KernelLibrary.scratch_requests`); here is what holds for all
-of them: operators without operands, and operators that nobody knows. This module must not know
-where scratch is placed.
+Every kernel library has its rules (`KernelLibrary.scratch_requests`). This module adds what holds
+for all of them: operators without operands, and operators that nobody knows. This module must not
+know where scratch is placed.
 """
 
 from __future__ import annotations

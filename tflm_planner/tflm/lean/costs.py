@@ -31,9 +31,9 @@ def lean_costs(
     costs: Sequence[OperatorAllocations],
     asked: Sequence[Sequence[int]],
 ) -> list[OperatorAllocations]:
-    """What each operator of the model allocates. `costs` and `asked`: what stock TFLM allocates,
-    and the scratch requests, of each operator. Those that are not wrapped stay as they are; of
-    the others Init runs within Prepare."""
+    """What each operator of the model allocates with lean firmware. `costs`, `asked`: allocations
+    and scratch requests of each operator in stock TFLM. Operators that are not wrapped stay as they
+    are; the Init of the others runs within their Prepare."""
     pool = lean.carried_pool(model)
     ops = list(model.ops())
     parsed = [_drop_parameters(op, pool, one) for op, one in zip(ops, costs, strict=True)]
@@ -50,9 +50,9 @@ def lean_costs(
 
 
 def lean_form(ops: Sequence[Op], target: Target) -> Hashable:
-    """Equal for two lists of operators of equal kinds, options and shapes for which lean firmware
-    keeps pieces of equal sizes, in tiles too, with the pool of each: the same arrays lie in each
-    other, and the same operators have OpData of equal values."""
+    """A key for operators of equal kinds, options and shapes: two lists have equal keys if lean
+    firmware keeps pieces of equal sizes for both, each with its own pool and also in tiles. That is
+    so where the same arrays contain each other and the same operators have equal OpData."""
     asked = [_parameters(op, target) for op in ops]
     arrays = list(dict.fromkeys(a for pair in asked for a in pair or ()))
     number = {array: k for k, array in enumerate(arrays)}
@@ -69,13 +69,13 @@ def lean_form(ops: Sequence[Op], target: Target) -> Hashable:
 
 
 _SMALL = 1 << 16
-"""Words of builtin parameters are below it, those of multipliers above: an array of smaller ones
-may lie in parameters."""
+"""Words of builtin parameters are smaller than this, multipliers are larger. An array of smaller
+words may lie inside parameters."""
 
 
 def lean_kept(op: Op, target: Target) -> int:
-    """`Cost.kept` of one operator by itself, with the pool that is written last: it holds all
-    but OpData. That tiles share OpData is seen in whole models only; this is never too little."""
+    """Bytes that one operator by itself keeps, with the pool of the final file, which holds all but
+    OpData. It is never too little: that tiles share OpData shows only in whole models."""
     one = operator_allocations(op, target)
     if not target.lean or op.kind not in lean.LEAN_KINDS:
         return one.kept
@@ -111,8 +111,8 @@ def _drop_allocations(steps: Sequence[Step], count: int) -> tuple[Step, ...]:
 
 
 def _arrays_held(op: Op, arrays: Sequence[bytes], target: Target) -> Sequence[bytes]:
-    """Those of the arrays that there is temporary memory for. TFLM of 2023 has no temporary
-    buffers: there an array is held in the zero points of its filter, if these are as many."""
+    """The arrays for which there is temporary memory. TFLM of 2023 has no temporary buffers; it
+    holds an array in the zero points of its filter, if there are enough of them."""
     known = op.inputs[1] if len(op.inputs) > 1 else None
     if target.is_arduino_2023 and (known is None or scale_count_of(known) < lean.channels(op)):
         return ()
@@ -163,7 +163,8 @@ class _Firmware:
         return self._shares and op.kind in lean.CONVOLUTIONS
 
     def _looked_at(self, op: Op) -> list[Tensor]:
-        """Fetches of the wrapper itself: a filter's scales tell whether there are arrays at all."""
+        """The tensors that the wrapper itself fetches: a filter's scales tell whether there are
+        arrays at all."""
         if op.kind != "FULLY_CONNECTED" or not self.pool or self.target.is_arduino_2023:
             return []
         data, known = op.inputs[:2]
@@ -173,8 +174,9 @@ class _Firmware:
     def _replace_prepare(
         self, op: Op, one: OperatorAllocations, requests: Sequence[int], arrays: Sequence[bytes]
     ) -> OperatorAllocations:
-        """The first pieces of stock Prepare are the arrays. Those held are temporary instead, as
-        is OpData; what has no other place is copied at the end, while all of that is in use."""
+        """Prepare with the arrays, its first pieces, taken out. Held arrays and OpData are
+        temporary instead; what is found nowhere else is copied to the tail at the end, while all of
+        these are in use."""
         held = _arrays_held(op, arrays, self.target)
         persistent: list[int] = []
         places: list[Hashable] = []
@@ -242,7 +244,7 @@ def _opdata_form(
 
 
 def _values(op: Op) -> Hashable:
-    """Of OpData, what follows from types and quantisation."""
+    """The part of OpData that follows from types and quantisation."""
     data, known, result = op.inputs[0], op.inputs[1], op.outputs[0]
     assert data is not None and known is not None
     points = tuple(_zero_point(t) for t in (data, known, result))

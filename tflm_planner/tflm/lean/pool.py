@@ -1,12 +1,13 @@
-"""The parameter pool of lean firmware, and where its wrappers find what (arduino_runner/src/lean).
+"""The parameter pool of lean firmware, and where its wrappers find parameters in it
+(arduino_runner/src/lean).
 
     metadata LEAN_PARAMS    int32: [n][n words] [n][n words] ... [0]
 
 A record is one array that TFLM computes for a convolution, or for a fully connected layer with a
 scale for each channel: multipliers or shifts of all output channels, or the structure of builtin
-parameters. Lean firmware looks for what TFLM computed, word
-by word, and points the operator there instead of keeping a copy in the arena; so a pool that is
-wrong costs memory, never bits. Firmware without lean ignores the metadata.
+parameters. Lean firmware compares what TFLM computed with the pool, word by word, and points the
+operator to an equal record instead of keeping a copy in the arena; so a wrong pool costs memory,
+never bits. Firmware without lean ignores the metadata.
 
 Arithmetic of tflite-micro 90b983c: PopulateConvolutionQuantizationParams,
 CalculateOpDataFullyConnected and QuantizeMultiplier.
@@ -143,7 +144,8 @@ class WritePool:
     """Attaches the pool of all that the model's convolutions need, in place of another one."""
 
     def apply(self, model: Model) -> list[str]:
-        """Structural changes after this leave parameters without a record: in RAM, still right."""
+        """Add the metadata. If the model changes afterwards, parameters without a record stay in
+        RAM; results are still right."""
         records = list(pool_records(model))
         remove_metadata(model, POOL_METADATA)
         if records:
@@ -151,11 +153,6 @@ class WritePool:
                 model, POOL_METADATA, np.frombuffer(_pack_records(records), np.uint8).copy()
             )
         return []
-
-
-def carries_pool(model: Model) -> bool:
-    """Whether the model was made for lean firmware."""
-    return any(m.name == POOL_METADATA for m in model.metadata)
 
 
 def pool_records(model: Model) -> Iterator[bytes]:
@@ -198,8 +195,8 @@ def _pack_records(records: Iterable[bytes]) -> bytes:
 class Pool:
     """A pool as firmware searches it: from the record after the last one found, round and round.
 
-    Where something is found matters, for operators share their data when they point to the same
-    place; so the search is the firmware's own.
+    The search is the firmware's own, because it matters which of several equal records is found:
+    operators that point to the same place share their data.
     """
 
     def __init__(self, data: bytes | None) -> None:
@@ -211,7 +208,7 @@ class Pool:
         return bool(self._records)
 
     def rewind(self) -> None:
-        """Begin anew at the first record: Init of an operator does."""
+        """Begin again at the first record, as Init of an operator does."""
         self._hint = 0
 
     def find(self, wanted: bytes) -> int | None:

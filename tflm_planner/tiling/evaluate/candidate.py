@@ -202,9 +202,9 @@ class _TiledModel:
         for i, op in enumerate(graph.ops):
             if op.kind == "CONV_2D" and op not in copied.position:
                 behind = graph.ops[i + 1].outputs[0] if i + 1 < len(graph.ops) else None
-                found = next((t for t in (op.outputs[0], behind) if t in results), None)
-                if found in by_result:
-                    copied.position[op] = by_result[found]
+                result = next((t for t in (op.outputs[0], behind) if t in results), None)
+                if result in by_result:
+                    copied.position[op] = by_result[result]
         return copied
 
     def reorder(
@@ -231,18 +231,18 @@ def _plan_and_count(
     run what is no view, by its element types. Changes the model."""
     target, scratch_of = options.kernels.target, options.kernels.scratch_of
     dialect = options.dialect and candidate.has_views
-    made = _plan(tiled, candidate, options)
+    planned = _plan(tiled, candidate, options)
     if candidate.respell is not None:
-        made = _respell(made, candidate, candidate.respell, options)
-    tiled, line, offsets = made.tiled, made.line, made.offsets
+        planned = _respell(planned, candidate, candidate.respell, options)
+    tiled, timeline, offsets = planned.tiled, planned.timeline, planned.offsets
     model = tiled.model
-    bottleneck = _bottleneck(tiled, line, offsets, candidate.regions)
+    bottleneck = _bottleneck(tiled, timeline, offsets, candidate.regions)
     copies = RemainingCopies(offsets, can(target, "skips_copies"))
     if dialect:
         Dialect(offsets).apply(model)
         careful = candidate.effort >= CAREFUL
         overlaps_of = options.input_overlaps_of
-        if careful and scratch_faults(line, model, offsets, scratch_of, overlaps_of)[1]:
+        if careful and scratch_faults(timeline, model, offsets, scratch_of, overlaps_of)[1]:
             return None
     if refused_beyond(tiled.forms, forms_of(model.ops()), runners(target)) is not None:
         return None
@@ -266,28 +266,30 @@ class _PlannedModel:
     """A tiled model with a plan."""
 
     tiled: _TiledModel
-    line: Timeline
+    timeline: Timeline
     problem: Problem
     plan: Plan
 
     @property
     def offsets(self) -> dict[Tensor, int]:
         """Tensor -> bytes from the head's start."""
-        return dict(zip(self.line.planned, self.plan.offsets, strict=False))
+        return dict(zip(self.timeline.planned, self.plan.offsets, strict=False))
 
 
 def _plan(tiled: _TiledModel, candidate: Candidate, options: TilingOptions) -> _PlannedModel:
     """A quick plan of the model; in the dialect with views inside their parents if asked for."""
     model = tiled.model
-    line = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
-    problem = planning_problem(line, options.input_overlaps_of)
+    timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    problem = planning_problem(timeline, options.input_overlaps_of)
     binds = options.dialect and candidate.has_views and candidate.bind_views
-    aliases = view_aliases(line, model.main) if binds else ()
-    return _PlannedModel(tiled, line, problem, pack(problem, aliases, ROUNDS * candidate.effort))
+    aliases = view_aliases(timeline, model.main) if binds else ()
+    return _PlannedModel(
+        tiled, timeline, problem, pack(problem, aliases, ROUNDS * candidate.effort)
+    )
 
 
 def _respell(
-    made: _PlannedModel, candidate: Candidate, most: int, options: TilingOptions
+    as_it_is: _PlannedModel, candidate: Candidate, most: int, options: TilingOptions
 ) -> _PlannedModel:
     """The plan with operators spelled otherwise, within so many instructions."""
     target = options.kernels.target
@@ -297,17 +299,19 @@ def _respell(
         latency = latency_of(
             planned.tiled.model, target, in_place=copies.in_place, turn_bytes=copies.turn_bytes
         )
-        head = placement_of(planned.line, planned.offsets).head
+        head = placement_of(planned.timeline, planned.offsets).head
         return Respelled(planned, head, head, latency.instructions)
 
-    rows = options.dialect or options.allows("RESHAPE", made.tiled.used_kinds)
-    choice = SpellingChoice(made.tiled.model, made.line, made.problem, options.kernels, rows=rows)
+    rows = options.dialect or options.allows("RESHAPE", as_it_is.tiled.used_kinds)
+    choice = SpellingChoice(
+        as_it_is.tiled.model, as_it_is.timeline, as_it_is.problem, options.kernels, rows=rows
+    )
     permission = SpellingPermission(instructions=most)
     return best_spellings(
         choice,
-        counted(made),
+        counted(as_it_is),
         permission,
-        lambda spellings: counted(_plan(made.tiled.respelled(spellings), candidate, options)),
+        lambda spellings: counted(_plan(as_it_is.tiled.respelled(spellings), candidate, options)),
     ).plan
 
 
@@ -358,10 +362,10 @@ def schedule_order(model: Model, options: TilingOptions) -> tuple[int, ...]:
 
 
 def _bottleneck(
-    tiled: _TiledModel, line: Timeline, offsets: Mapping[Tensor, int], regions: Sequence[Region]
+    tiled: _TiledModel, timeline: Timeline, offsets: Mapping[Tensor, int], regions: Sequence[Region]
 ) -> int | None:
     """The operator of the given model that has most live bytes beneath the highest buffer."""
-    placement = placement_of(line, offsets)
+    placement = placement_of(timeline, offsets)
     requests = placement.requests
     tops = [offset + r.size for offset, r in zip(placement.offsets, requests, strict=True)]
     if not tops:
@@ -373,7 +377,7 @@ def _bottleneck(
         for scope in range(first, last + 1):
             live[scope] += request.size
     scope = max(live, key=lambda s: (live[s], -s))
-    return _operator_at(tiled, line.scopes, scope, regions)
+    return _operator_at(tiled, timeline.scopes, scope, regions)
 
 
 def _operator_at(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tflm_planner.memory.order import Dag
+from tflm_planner.model.extract import extract_interval
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.tiling.estimate.loops import LoopEstimator
@@ -24,7 +25,6 @@ from tflm_planner.tiling.evaluate.candidate import (
     schedule_order,
 )
 from tflm_planner.tiling.evaluate.equivalence import IntervalSignatures
-from tflm_planner.tiling.evaluate.extract import extract_interval
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize

@@ -1,15 +1,15 @@
 """Streaming: regions of the graph run a few rows at a time inside one WHILE.
 
-    Loop(ops=(2, 3, 4), rows=2, border="reverse")     what to stream, and how
-    can_stream(model, loop)                           its geometry, or why not; changes nothing
-    Stream((loop, ...))                               the pass
+    LoopedRegion(ops=(2, 3, 4), rows=2, border="reverse")   what to stream, and how
+    can_stream(model, region)                               its geometry, or why not
+    ApplyLoops((region, ...))                               the pass
 
-Halos are carried from turn to turn, so nothing is computed twice; the number of operators does
-not depend on the image. Exact: every element is computed by the same sum as before, where a
-window meets the border with rows of padding in place of rows that are not there.
+Halos are carried from turn to turn, so nothing is computed twice; the number of operators does not
+depend on the image. This is exact: every element is computed by the same sum as before; where a
+window meets the border, rows of padding stand for rows that are not there.
 
-A region ends before a global pool. No stock operator hands out the sum of an int8 pool before it
-is rounded, and that of a float one depends on its order; what is pooled there is small anyway.
+A region ends before a global pool. No stock operator gives the sum of an int8 pool before it is
+rounded, and the sum of a float pool depends on its order; such a pool's operand is small anyway.
 """
 
 from tflm_planner.transforms.row_loop.apply import ApplyLoops, can_stream, loop_region

@@ -29,7 +29,7 @@ class ApplyLoops:
 
 
 def can_stream(model: Model, loop: LoopedRegion) -> Geometry:
-    """The loop as it would be: delays, halos, turns, and where the result goes. Looks only.
+    """The loop as it would be: delays, halos, turns, and where the result goes. Changes nothing.
 
     Raises NotStreamableError.
     """

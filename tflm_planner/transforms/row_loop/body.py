@@ -1,11 +1,12 @@
-"""Draws up a loop: the body and the condition as graphs, and what the main graph runs instead.
+"""Drafts a loop: the body and the condition as graphs, and the operators that the main graph runs
+instead of the region.
 
     main   X = z, counters, first halos -WHILE- z' -STRIDED_SLICE-RESHAPE- Y
     body   z -GATHER(rows)- x - ... - y -RESHAPE-+                   (x to y: see `turn`)
            z -RESHAPE-----------DYNAMIC_UPDATE_SLICE(., y, at)-RESHAPE- z'
 
-Every tensor in the place of z takes the place of one that nobody reads any more, so that all of
-them can be the same memory. It knows a `Geometry`; whether it is worth while is decided elsewhere.
+Every tensor that stands for z follows one that nobody reads any more, so that all of them can lie
+in the same memory. It knows a `Geometry`; whether it is worth while is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -111,7 +112,8 @@ class LoopBuilder(Turn):
                 draft.op("ADD", [v.inside, draft.integers("step", [step])], [v.after])
 
     def _condition(self, at: _Variable) -> None:
-        """While the place to write to has not passed the last one."""
+        """Draft the condition: the loop runs while the place to write to has not passed the last
+        one."""
         tested = [self._test.tensor(v.inside, "v", v.inside.shape or ()) for v in self._variables]
         place = tested[self._variables.index(at)]
         limit = self._test.integers(
@@ -146,7 +148,7 @@ class LoopBuilder(Turn):
     # --- the store, before and after ---
 
     def _make_store(self) -> Tensor:
-        """The store in the main graph: the input, with more room if need be; or room alone."""
+        """The store in the main graph: the input, with more room if needed, or room alone."""
         shape, store, draft = self._shape, self._shape.store, self._main.draft
         if not store.shared:
             like = shape.result
@@ -188,7 +190,8 @@ class LoopBuilder(Turn):
     # --- rows of the input ---
 
     def _start_ahead(self) -> None:
-        """The first halos of a loop that starts ahead: rows that it skips, under padding."""
+        """The first halos of a loop that starts ahead: the rows that it skips, with padding above
+        them."""
         shape, store = self._shape, self._shape.store
         ahead = -shape.delays[shape.source]
         image = self._unrolled.store if store.shared else shape.source

@@ -10,17 +10,16 @@ All rows are counted in running direction: from the top down, or from the bottom
                    h     = d_out * stride + above - d_in
 
 The input lies in its `store` as a whole, so a loop may start some rows ahead: its delay is then
-negative, and the first halo holds its first rows. A row of zeros stands in for rows outside the
-image where a window reads them as padding (`Use.masked`); other rows outside are computed from
-whatever is there, and nobody looks at them. This module knows shapes and bytes; it must not know
-how operators are written.
+negative, and the first halo holds its first rows. Where a window reads rows outside the image as
+padding, a row of zeros stands for them (`Use.masked`); other rows outside are computed from
+whatever is there, and are never read. This module knows shapes and bytes; it must not know how
+operators are written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import product
 
 from tflm_planner.model.draft import is_convex
@@ -116,19 +115,6 @@ class Geometry:
         size = self.store.size * element_bytes(self.result)
         return size if self.store.shared else size + self.source.nbytes
 
-    @cached_property
-    def working_bytes(self) -> int:
-        """Bytes of the largest operator inside: its tiles and its result."""
-        most = 0
-        for op in self.ops:
-            out = op.outputs[0]
-            need = self.rows[out] * row_elements(out) * element_bytes(out)
-            for u in self.uses:
-                if u.op is op:
-                    need += u.tile * u.reading.width * element_bytes(u.reading.tensor)
-            most = max(most, need)
-        return most
-
     @property
     def masked(self) -> bool:
         """Whether any use needs a mask."""
@@ -146,7 +132,7 @@ def geometry(
     read: Callable[[Op], list[OperandRows]] = operand_rows,
 ) -> Geometry:
     """The loop of a region, with the least memory that its delays and stores allow. `read`: what
-    operators read, for who knows it already.
+    the operators read, if the caller knows it already.
 
     Raises NotStreamableError.
     """
@@ -174,8 +160,8 @@ def geometry(
 
 
 def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> Geometry:
-    """The region from the top down in turns that someone else calls: each is given the next rows
-    of the input, from row 0 on, and gives `rows` rows of the result away. There is no store.
+    """The region from the top down, in turns that the application calls: each takes the next rows
+    of the input, from row 0 on, and returns `rows` rows of the result. There is no store.
 
     Raises NotStreamableError.
     """
@@ -203,8 +189,8 @@ def _variants(
     loop: LoopedRegion,
     input_stays: bool,
 ) -> Iterator[Geometry]:
-    """With delays of whole turns or not; with rows of the input read again, or carried; ahead by
-    as many rows as windows on the input look ahead, or fewer."""
+    """Geometries to choose from: delays of whole turns or not; rows of the input read again or
+    carried; starting ahead by as many rows as windows on the input look ahead, or by fewer."""
     source, result = ends
     shared = source.type == result.type and not input_stays
     rows = _rates(region, result, reads, loop.rows)
@@ -231,7 +217,7 @@ def _variants(
 
 
 def _peel_borders(g: Geometry) -> Geometry:
-    """Turns in which a masked use meets a border are taken out of the loop."""
+    """The geometry with those turns taken out of the loop in which a masked use meets a border."""
     first, behind = 0, g.turns
     for u in g.uses:
         if u.masked and u.again:
@@ -249,8 +235,8 @@ def _peel_borders(g: Geometry) -> Geometry:
 
 
 def _rank(g: Geometry, *, masks: bool) -> tuple[int, int, int]:
-    """Bytes first, then turns and, if they will be there, `masks`. A store that is longer than
-    the input costs PAD, which cannot quite be done in place; a result that is no view is copied
+    """Sorts by bytes first, then by turns and, if there are any, by `masks`. A store that is longer
+    than the input costs a PAD, which needs more than one place; a result that is no view is copied
     out of the store."""
     extra = row_elements(g.source) * element_bytes(g.source) if _is_padded(g) else 0
     extra += 0 if is_view(g.store, g.result, g.backwards) else g.result.nbytes
@@ -321,7 +307,7 @@ def _delay(
     unit: int,
     result: Tensor,
 ) -> None:
-    """Enter the rows by which each tensor lags behind; that of the result is a multiple of
+    """Fill `delays`: the rows by which each tensor lags behind. That of the result is a multiple of
     `unit`."""
     for op in region:
         delay = 0
@@ -343,8 +329,8 @@ def _uses(
     border: Edge,
     again: bool,
 ) -> tuple[Use, ...]:
-    """All uses. Rows of the input may be read again where no padding is among them; peeled loops
-    meet none."""
+    """All uses. Rows of the input may be read again if no padding is among them; in peeled loops
+    none is."""
     uses: list[Use] = []
     for op, r in reads:
         before, after = _sides(r, border == "reverse")
@@ -371,7 +357,7 @@ def _latest_lag(source: Tensor, delays: dict[Tensor, int], uses: Sequence[Use]) 
 
 
 def _check(g: Geometry) -> None:
-    """What the module's drawing says, turn by turn, by simple counting."""
+    """Check what the module's drawing says by counting rows turn by turn."""
     store, taken = g.store, g.rows[g.source]
     assert store.rows >= store.lead + height(g.source), "the input does not fit its store"
     step = g.step

@@ -1,4 +1,4 @@
-"""What to stream, and why something is not streamed.
+"""Which region to run in a loop, and why one cannot.
 
 It must not know how: geometry, body and pass build on this.
 """

@@ -1,4 +1,4 @@
-"""Which rows of its operands an operator reads, and with what padding.
+"""Which rows of its operands an operator reads, and with which padding.
 
     result   row i                      reach 3, stride 2, above 0, below 1:
     operand  rows i * stride - above    the last window reads one row below the image

@@ -1,7 +1,7 @@
 """Small operators on rows, appended to a draft: take, pad, join, reshape.
 
-Element types that TFLM's GATHER does not take get the same by STRIDED_SLICE. It knows tensors and
-drafts; it must not know turns.
+For element types that TFLM's GATHER does not take, STRIDED_SLICE does the same. It knows tensors
+and drafts; it must not know turns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tflm_planner.transforms.row_loop.operand_rows import DTYPES, ROWS, OperandR
 
 
 class RowOps:
-    """What is often appended to one draft."""
+    """Appends small operators on rows to one draft."""
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
@@ -49,7 +49,8 @@ class RowOps:
         return result
 
     def padded(self, r: OperandRows, rows: Tensor, above: int, below: int) -> Tensor:
-        """Rows as a reading wants them: its columns and channels padded, and so many rows."""
+        """Rows padded as a reading needs them: in columns and channels, and with rows above and
+        below."""
         pads = [[0, 0], [above, below], r.columns, r.channels]
         if not any(map(any, pads)):
             return rows

@@ -7,10 +7,11 @@
 
 The front is one turn of a loop as a model: the application invokes it once for every strip of R
 rows, and appends the rows that come out to the back's input. Halos are inputs and outputs; a plan
-that lays each output over its input (`Strips.states`) leaves nothing to do for the application but
-to fill them before the first strip. After the last row of the image a few strips follow, whose
-content does not matter, to let the last rows out. The room is an input that nothing reads: in it
-the front has its memory, which is free again when the back begins. It must not know offsets.
+that lays each output over its input (`StripSchedule.states`) leaves nothing to do for the
+application but to fill them before the first strip. After the last row of the image a few strips
+follow, whose content does not matter, to let the last rows out. The room is an input that nothing
+reads: in it the front has its memory, which is free again when the back begins. It must not know
+offsets.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from tflm_planner.transforms.row_loop.turn import Turn
 class StripSchedule:
     """How the application runs a front.
 
-    height: rows of the image. rows: those of a strip. turns: strips in all, the last ones
-    possibly below the image. made: rows that come out of each. delay: rows of these before the
-    boundary's first. result_height: rows of the boundary. clock: what input 1 grows by each turn,
-    from 0; 0 where there is no such input. fills: what each halo holds before the first strip,
-    as stored.
+    height: rows of the image. rows: those of a strip. turns: number of strips; the last ones may
+    lie below the image. made: rows that come out of each strip. delay: how many of the rows that
+    come out precede the first row of the boundary. result_height: rows of the boundary. clock: by
+    how much input 1 grows each turn, starting from 0; 0 where there is no such input. fills: what
+    each halo holds before the first strip, as stored.
     """
 
     height: int
@@ -71,8 +72,8 @@ class SplitModel:
 
 
 def ends_of(model: Model) -> list[tuple[int, ...]]:
-    """Where a model can be split, as far as its graph goes: for each operator, from the first
-    on, the operators that its result needs of those that depend on the input."""
+    """Where the graph of a model allows a split: for each operator in order, the operators that its
+    result needs among those that depend on the input."""
     graph = model.main
     if len(graph.inputs) != 1:
         return []
@@ -102,8 +103,8 @@ def can_stream(model: Model) -> bool:
 
 
 def can_split(model: Model, ops: Sequence[int], rows: int) -> Geometry:
-    """The front of these operators (positions in the main graph), `rows` rows of the boundary a
-    turn. Looks only. Raises NotStreamableError."""
+    """The geometry of the front of these operators (positions in the main graph), with `rows` rows
+    of the boundary for each turn. Changes nothing. Raises NotStreamableError."""
     region = [model.main.ops[i] for i in ops]
     if len(model.main.inputs) != 1:
         raise NotStreamableError(f"the model has {len(model.main.inputs)} inputs, not one")
@@ -133,7 +134,7 @@ def add_room(back: Model, size: int) -> None:
 
 
 class _FrontBuilder(Turn):
-    """A turn as a model of its own."""
+    """Drafts one turn as a model of its own."""
 
     def __init__(self, model: Model, shape: Geometry) -> None:
         draft = Draft(model, new_graph("front"))
@@ -148,7 +149,7 @@ class _FrontBuilder(Turn):
         self._fills: list[int | float] = []
 
     def write(self) -> StripSchedule:
-        """Make the model the front."""
+        """Turn the model into the front."""
         shape = self._shape
         boundary_rows = self._region()
         turn = [] if self._turn is None else [self._turn]

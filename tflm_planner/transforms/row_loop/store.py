@@ -1,4 +1,4 @@
-"""Where a loop reads its input and puts its result: in one store, if that can be.
+"""Where a loop reads its input and puts its result: in one store, if possible.
 
     turn 1    |  lead  | x0 | x1 | x2 | x3 |        what a turn writes lies below all rows that
               | y0 | y1 |    ^ read from here on    a later turn reads: `lead` is the least room
@@ -6,7 +6,7 @@
     aligned     y0 written over and over while the pipeline fills
     otherwise   as many rows as the result lags behind are written before y0
 
-All in elements and in running direction. It knows bytes; it must not know operators.
+All places are in elements and in running direction. This module must not know operators.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class Pace:
 def store_of(
     source: Tensor, result: Tensor, pace: Pace, *, shared: bool, aligned: bool, backwards: bool
 ) -> Store | None:
-    """The smallest store; None where rows that are taken would lie outside it and its type has no
-    GATHER, which could take others instead. `aligned`: what is skipped are whole turns, so that
-    the first ones may write to the store's first rows again and again."""
+    """The smallest store; None where rows to be taken would lie outside it, and the type has no
+    GATHER, which could take other rows instead. `aligned`: whole turns are skipped, so that the
+    first ones may all write to the store's first rows."""
     element = element_bytes(result)
     last = pace.turns * pace.taken + pace.ahead
     holds_all = not gathers(source)  # all rows that are taken must be there

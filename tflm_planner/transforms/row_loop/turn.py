@@ -3,10 +3,10 @@
     a use  new rows -PAD-GATHER(mask)-CONCATENATION(halo, .)- tile - the operator, VALID
                                                                +- GATHER - the next halo
 
-Who calls the turns, and keeps halos between them, is told by what derives from `Turn`: the body of
-a WHILE (`body`), or a model that the application invokes once a turn (`strip`). The order of rows
-inside a tile is the image's, whichever way the turns run: from the bottom up the halo is joined
-below. It knows a `Geometry`; whether it is worth while is decided elsewhere.
+Classes that derive from `Turn` say who calls the turns and keeps halos between them: the body of a
+WHILE (`body`), or a model that the application invokes once a turn (`split_input`). Rows inside a
+tile are in the image's order, whichever way the turns run: from the bottom up the halo is joined
+below. It knows a `Geometry`; others decide whether a loop is worth while.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VALID = 1
 
 
 class Turn(ABC):
-    """Draws up the operators of one turn."""
+    """Drafts the operators of one turn."""
 
     def __init__(self, shape: Geometry, body: RowOps, width: int) -> None:
         """`body`: what the operators are drafted with. `width`: elements of a row of the tables
@@ -57,7 +57,7 @@ class Turn(ABC):
 
     @abstractmethod
     def _leave(self, use: Use, before: Tensor, after: Tensor) -> None:
-        """Hand rows on to the next turn. `before`: what `_halo` said."""
+        """Hand rows on to the next turn. `before`: the tensor that `_halo` returned."""
 
     # --- the region ---
 
@@ -99,8 +99,8 @@ class Turn(ABC):
         return new if self._makes_enough_rows(use, new) else self._edge(new, use.tile, first=True)
 
     def _makes_enough_rows(self, use: Use, rows: Tensor) -> bool:
-        """Whether an operator makes the rows that it shall of more rows than it needs: those
-        below the last window that fits are not read."""
+        """Whether an operator makes the wanted number of rows even if it is given more rows than it
+        needs: rows below the last window that fits are not read."""
         if self._shape.backwards or window_of(use.op) is None:
             return False
         row_count = (height(rows) - use.reading.reach) // use.reading.stride + 1
@@ -141,8 +141,8 @@ class Turn(ABC):
         return self._tables[key]
 
     def _mask_rows(self, use: Use, rows: Tensor, count: int) -> Tensor:
-        """Rows that lie outside the image replaced by padding: the row of padding below is taken
-        in their place, or they are multiplied by zero."""
+        """Replace rows that lie outside the image by padding: take the row of padding below in
+        their place, or multiply them by zero."""
         r = use.reading
         late = self._shape.delays[r.tensor]
         index = self._turns * self._shape.rows[r.tensor] - late + np.arange(count)[None, :]

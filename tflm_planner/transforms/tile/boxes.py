@@ -17,7 +17,7 @@ from tflm_planner.support.units import ALIGNMENT
 from tflm_planner.transforms.base import TransformRefusedError
 
 Box = tuple[Range, ...]
-"""A range for each axis. Ranges of wasted rows may leave the tensor on either side."""
+"""A range for each axis. With wasted rows, a range may extend beyond the tensor on either side."""
 
 
 class NotTileableError(TransformRefusedError):
@@ -59,8 +59,8 @@ def along(box: Box, axis: int, ranges: Sequence[Range]) -> list[Box]:
 
 
 def cuts(size: int, parts: int, unit: int = 1) -> list[Range]:
-    """`size` in about `parts` ranges that start at multiples of `unit`; the last may be smaller,
-    and there are fewer where the size does not give as many."""
+    """The axis of `size` elements cut into `parts` ranges that start at multiples of `unit`. The
+    last may be smaller, and there may be fewer ranges if the axis is short."""
     units = -(-size // unit)
     parts = min(parts, units)
     edges = [min(units * k // parts * unit, size) for k in range(parts + 1)]
@@ -68,8 +68,8 @@ def cuts(size: int, parts: int, unit: int = 1) -> list[Range]:
 
 
 def view_unit(tensor: Tensor, axis: int) -> int:
-    """The fewest steps along an axis that take a multiple of 16 bytes, so that parts can be
-    views; 1 where parts along it are no runs of bytes."""
+    """The fewest steps along an axis that take a multiple of 16 bytes, so that parts can be views;
+    1 where parts along the axis are not contiguous."""
     shape = tensor.shape or ()
     if math.prod(shape[:axis]) != 1:
         return 1

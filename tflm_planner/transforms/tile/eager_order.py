@@ -1,4 +1,4 @@
-"""Orders of the operators of tiles in which little waits.
+"""Orders the operators of tiles so that few bytes wait to be read.
 
     lazily    a - A1    b           c - B1 A2    A2 is asked for two tiles before B1: b waits
     eagerly   a - A1    b - B1 A2   c ...
@@ -15,10 +15,11 @@ from tflm_planner.support.units import align_up
 
 
 def eager_order(ops: Sequence[Op]) -> list[Op]:
-    """Operators as they are asked for, but each put forward to where all that it reads is there:
-    rows that branches of different depth read are then done with at once, and what is made of
-    them, mostly less, waits instead. What reads nothing but what enters stays where it is. The
-    readers of a tensor that is more than all their results come one after another."""
+    """The operators in the order in which they are asked for, but each moved forward to where all
+    its operands exist. Rows that branches of different depth read then die at once, and their
+    results, which are mostly smaller, wait instead. Operators that read only inputs of the region
+    stay where they are. The readers of a tensor that is larger than all their results follow one
+    another."""
     run = _Run(ops)
     for first in ops:
         todo = [first]
@@ -34,7 +35,7 @@ def eager_order(ops: Sequence[Op]) -> list[Op]:
 
 
 class _Run:
-    """What has run so far, and what may."""
+    """Which operators have run so far, and which may run."""
 
     def __init__(self, ops: Sequence[Op]) -> None:
         self.order: list[Op] = []
@@ -58,7 +59,7 @@ class _Run:
         return op in self._done
 
     def put(self, op: Op) -> list[Op]:
-        """Run it; those that it makes ready."""
+        """Run an operator. Returns the operators that this makes ready."""
         self._done.add(op)
         self.order.append(op)
         for t in self._reads[op]:
@@ -75,7 +76,8 @@ class _Run:
         return ready
 
     def ending(self, op: Op) -> list[Op]:
-        """The other readers of an operand, where all are ready and together make less than it."""
+        """The other readers of an operand, if all are ready and their results together are smaller
+        than it."""
         for t in self._reads[op]:
             if 0 < self._unread[t] == self._ready[t] and self._result_bytes[t] < _bytes(t):
                 return [r for r in self._readers[t] if not self.is_done(r)]
@@ -83,8 +85,9 @@ class _Run:
 
 
 def put_off(ops: Sequence[Op]) -> list[Op]:
-    """The same, but what makes more bytes than it ends waits for its first reader: copies and
-    padding, mostly. It stops before operators with which it would end as much."""
+    """The same order, but an operator that makes more bytes than die with it (mostly a copy or
+    padding) is moved back towards its first reader. It stops before an operator together with which
+    as many bytes would die as it makes."""
     place = {op: k for k, op in enumerate(ops)}
     results = {t for op in ops for t in op.outputs}
     readers: dict[Tensor, list[Op]] = {}
@@ -105,8 +108,9 @@ def put_off(ops: Sequence[Op]) -> list[Op]:
 
 
 def _latest_place(here: int, first: int, ends: list[tuple[int, int]], bytes_made: int) -> int:
-    """Where an operator goes that makes `made` bytes, from `here` to its first reader at most.
-    ends: where each operand is read last by another, if behind `here`, and its bytes."""
+    """The latest position, between `here` and its first reader `first`, to which an operator moves
+    that makes `bytes_made` bytes. ends: for each operand that another operator reads last behind
+    `here`, that position and its bytes."""
     ended = 0
     for end, size in sorted(ends):
         if end >= first:

@@ -40,10 +40,10 @@ _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 @dataclass(frozen=True)
 class OperatorTile:
-    """out: the box that is computed; it holds the one wanted. reads: box of each operand, None
-    for those left out. options: those that change, by name. pads: what PAD puts around the box
-    of operand 0, by axis; None without PAD. constants: operand -> integers in its place.
-    moved: the operand whose box the result is, with nothing to compute.
+    """out: the box that is computed, which contains the wanted one. reads: box of each operand,
+    None for those left out. options: changed ones, by name. pads: what PAD puts around the box of
+    operand 0, by axis; None without PAD. constants: operand -> integers that replace it. moved: the
+    operand of which the result is a box, so that nothing is computed.
     """
 
     out: Box
@@ -82,7 +82,7 @@ def _index(op: Op, result: Tensor) -> int:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What is asked for. cut: the axes of which a part is wanted."""
+    """The box that is asked for. cut: the axes of which only a part is wanted."""
 
     op: Op
     result: Tensor
@@ -121,7 +121,8 @@ def _check_scales(op: Op, result: Tensor, wanted: Box, cut: Sequence[int]) -> No
 
 
 def boxes_read(op: Op, result: Tensor, wanted: Box) -> tuple[Box | None, ...]:
-    """What a box of a result depends on, of each operand; all of it where that is not known."""
+    """The box of each operand that a box of a result depends on; the whole operand where that is
+    not known."""
     index, links = _index(op, result), axis_map(op)
     reads: list[list[Range] | None] = [None if t is None else list(full_box(t)) for t in op.inputs]
     for link in (k for k in links.links if k.result == index):
@@ -188,7 +189,7 @@ def _with_forms(plain: OperatorTile, operand: int, forms: list[Form]) -> Operato
 
 
 def _transposed_convolution(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
-    """Without padding, all that the rows add to, where rows or columns are cut."""
+    """If rows or columns are cut: everything that the rows add to, without padding."""
     if {1, 2} & {*asked.cut}:
         forms: list[Form] = []
         for axis in (1, 2):
@@ -231,7 +232,7 @@ def _tile_of_pad(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
 
 
 def _tile_of_slice(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
-    """Nothing more is read than is wanted."""
+    """Read no more of the operand than is wanted."""
     if _same_values(asked.op.inputs[0], asked.result):
         return replace(plain, moved=0)
     return replace(plain, constants=((1, (0,) * len(plain.out)), (2, extents(plain.out))))
@@ -280,7 +281,7 @@ def _tile_of_reshape(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
 
 
 def _tile_of_squeeze(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
-    """Which axes vanish is said: those that a tile merely makes 1 long must stay."""
+    """Name the axes that vanish, because axes that are of length 1 only in the tile must stay."""
     data, options = asked.op.inputs[0], asked.op.options
     given = getattr(options, "squeezeDims", None)
     if data is None or (given is not None and len(given)):

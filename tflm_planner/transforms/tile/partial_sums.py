@@ -1,17 +1,17 @@
-"""Splits a sum: every tile computes a share of all of it, ADD puts the shares together.
+"""Splits a sum: every tile computes a share of every element, and ADD puts the shares together.
 
     X --conv--dw--project-- Y     part of the channels of conv and dw -> project, a share of Y -+
                                   the other channels                  -> project, the other ----ADD
 
-Not exact, but for what it saves: float adds in another order; int8 has no kernel whose results
-keep the accumulator. So shares of int8 are computed by the 16x8 kernels, which is as precise as
-stock operators get:
+It is not exact: floats are added in another order, and no int8 kernel returns its accumulator. So
+shares of int8 are computed by the 16x8 kernels, the most precise that stock operators offer:
 
     int8 --QUANTIZE--> int16 --CONV_2D 16x8--> int16, scale from the largest possible sum
     ADD int16 of equal scales is exact, then QUANTIZE to int8
 
-Left are a rounding of every share to that scale, a fraction of a step of the result, and the last
-one to int8. Source: MOTES, section 4.3 (figures 5 and 6). It must not know memory.
+What remains inexact is the rounding of every share to that scale, which is a fraction of a step of
+the result, and the last rounding to int8. Source: MOTES, section 4.3 (figures 5 and 6). It must not
+know memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tflm_planner.transforms.tile.parts import values_of
 from tflm_planner.transforms.tile.tiler import Cutting, Tiler
 
 SUM = -1
-"""In place of an axis: the one that the region's results are summed up over."""
+"""Stands for an axis in `splits`: the axis over which the region's results are summed up."""
 _WEIGHTED = {"CONV_2D": (0, 1, 2), "FULLY_CONNECTED": (0, 1, 2), "TRANSPOSE_CONV": (2, 1, 3)}
 """Operands: data, weights, bias."""
 _LARGEST = 32767
@@ -76,7 +76,8 @@ class PartialSums:
     def _compute(
         self, summed: list[Op], ranges: list[Range], boxes: dict[Tensor, list[Box]]
     ) -> None:
-        """Tile by tile; every share is added at once, so that two at most are there."""
+        """Compute tile by tile. Every share is added at once, so that at most two exist at a
+        time."""
         tiler = self._tiler
         sums: dict[Op, Tensor] = {}
         parts: dict[Tensor, list[Tensor]] = {key: [] for key in boxes}
@@ -165,7 +166,8 @@ class PartialSums:
     def _narrow_mean(
         self, op: Op, operands: list[Tensor | None], ranges: list[Range], k: int
     ) -> Tensor:
-        """The mean of a range, weighed by MUL of a constant: by scales alone, bits stay."""
+        """The mean of a range, weighed by a MUL with a constant whose bits are all the same: only
+        its scale is the weight."""
         if op.kind == "SUM":
             raise NotTileableError(f"{op.label}: no runtime but TFLM sums up int16")
         data, result = operands[0], op.outputs[0]
@@ -198,7 +200,7 @@ class PartialSums:
         return self._wide[tensor]
 
     def _bias(self, op: Op, k: int) -> Tensor:
-        """In 64 bits; with the first share alone, zeros with the others."""
+        """The bias in 64 bits for the first share, zeros for the others."""
         data_at, weights_at, bias_at = _WEIGHTED[op.kind]
         data, weights = op.inputs[data_at], op.inputs[weights_at]
         assert data is not None and weights is not None
@@ -266,7 +268,7 @@ def _length(op: Op) -> int:
 
 
 def _channels(op: Op) -> int:
-    """Of the result; of a product, so there are axes."""
+    """Channels of the result, which has axes because it is a product."""
     return [*(op.outputs[0].shape or ())][-1]
 
 

@@ -1,4 +1,5 @@
-"""Parts of tensors as tensors: cut out, padded, put together again.
+"""Makes parts of tensors into tensors of their own: cuts them out, pads them, and puts them
+together again.
 
     X --SLICE--> X/h0:12 ... CONCATENATION --> Y       each part is made once, however many read it
 
@@ -35,8 +36,8 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class TensorPart:
-    """A box of a tensor that exists. valid: where it holds what the whole tensor would; actual:
-    the tensor's own extent, with wasted rows."""
+    """A tensor that holds a box of another. valid: the box where it equals the whole tensor.
+    actual: its own extent, wasted rows included."""
 
     valid: Box
     actual: Box
@@ -73,7 +74,7 @@ class PartBuilder:
         self._draft.op("SLICE", [source, *constants], [into])
 
     def copied(self, source: Tensor, into: Tensor) -> None:
-        """All of `source` again, as `into`."""
+        """A copy of `source` into the tensor `into`."""
         self._slice(source, [0] * len(into.shape or ()), into)
 
     def padded(self, tensor: Tensor, pads: tuple[tuple[int, int], ...]) -> Tensor:
@@ -103,7 +104,7 @@ class PartBuilder:
         return part
 
     def halo(self, tensor: Tensor, box: Box, parts: Sequence[Tensor], axis: int) -> Tensor:
-        """`box` of `tensor`, put together from blocks; once for all who read it."""
+        """`box` of `tensor`, put together from blocks once, for all readers."""
         key = (tensor, box)
         if key not in self._slices:
             joined = self._draft.tensor(tensor, box_name(tensor, box, "halo"), extents(box))
@@ -126,7 +127,8 @@ class PartBuilder:
         self.concatenated(parts, tensor, order[0][0])
 
     def concatenated(self, parts: Sequence[Tensor], into: Tensor, axis: int) -> None:
-        """As a tree where there are more pieces than TFLM takes."""
+        """CONCATENATION of the parts, in several steps if there are more than TFLM takes at
+        once."""
         while len(parts) > MOST_PIECES:
             width = max(-(-len(parts) // MOST_PIECES), 2)
             parts = [

@@ -1,4 +1,4 @@
-"""How a resize computes some rows: which operand rows it must be given.
+"""How a resize computes some rows: which rows of the operand its tile must be given.
 
     wanted      . . [3 4 5 6) . . .        a tile knows only its own sizes: it is started where a
     tile        . [2 3 4 5 6 7) . .        result row lies on an operand row, given as many rows as

@@ -1,14 +1,13 @@
 """Computes regions of the graph in tiles.
 
-    Scheme(ops=(2, 3, 4), splits=((1, 4),))    operators 2 to 4, results cut into 4 bands of rows
-    Scheme(ops=..., splits=((1, 3), (2, 3)))   3 x 3 patches
-    Scheme(ops=..., splits=((3, 2),))          output channels in two halves
-    Scheme(ops=..., splits=((SUM, 4),))        the sum over input channels in four shares
+    TiledRegion(ops=(2, 3, 4), splits=((1, 4),))    operators 2 to 4 in 4 bands of rows
+    TiledRegion(ops=..., splits=((1, 3), (2, 3)))   3 x 3 patches
+    TiledRegion(ops=..., splits=((3, 2),))          output channels in two halves
+    TiledRegion(ops=..., splits=((SUM, 4),))        the sum over input channels in four shares
 
-Exact for spatial and channel splits: every element is computed by the same sum as before. Shares
-of a sum are not (`shares`): they have to be allowed. What
-to tile is the search's choice; this pass says only whether it can be done. Source: MOTES 4.3 and
-4.4, MCUNetV2 section 3.
+Spatial and channel splits are exact: every element is computed by the same sum as before. Shares
+of a sum (`partial_sums`) are not, and have to be allowed. What to tile is the search's choice; this
+pass says only whether it can be done. Source: MOTES 4.3 and 4.4, MCUNetV2 section 3.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ ROWS, COLUMNS, CHANNELS = 1, 2, 3
 class TiledRegion:
     """What to tile, and how.
 
-    ops: positions in the main graph before the pass. splits: (axis of the region's results,
-    number of parts). halo: what to do where tiles read the same rows (see `tiler`). border: how
-    windows at a tile's edge get padding that only the image's edge has (see `windows`).
-    backward: the last tile first, so that tiles can trail their input in the other direction.
-    eager: operators run as soon as what they read is there (see `eager`).
+    ops: positions in the main graph before the pass. splits: (axis of the region's results, number
+    of parts). halo: what to do where tiles read the same rows (see `tiler`). border: how windows at
+    a tile's edge get padding that only the image's edge has (see `windows`). backward: the last
+    tile first, so that tiles can trail their input in the other direction. eager: operators run as
+    soon as their operands exist (see `eager_order`).
     """
 
     ops: tuple[int, ...]
@@ -68,7 +67,7 @@ def band(first: int, last: int, rows: int, *, columns: int = 1, **more: str) -> 
 
 @dataclass(frozen=True)
 class Tile:
-    """Applies schemes; regions that cannot be tiled stay as they are, with a note.
+    """Puts regions into tiles; a region that cannot be tiled stays as it is, with a note.
 
     inexact: whether sums may be split, which changes bits.
     """
@@ -102,7 +101,7 @@ def tile_region(
 @dataclass(frozen=True)
 class Patch:
     """The patch stage of MCUNetV2: the first `stage` operators in p x p patches, the others one by
-    one. blocks: `stage` counts blocks instead (`axes.blocks`)."""
+    one. blocks: `stage` counts blocks instead of operators (`axis_graph.blocks`)."""
 
     p: int
     stage: int
@@ -110,7 +109,7 @@ class Patch:
     border: Border = "pad"
 
     def scheme(self, graph: Graph) -> TiledRegion:
-        """The same as a scheme for a graph."""
+        """The same as a region of a graph."""
         count = self.stage
         if self.blocks:
             count = sum(len(b) for b in blocks(graph)[: self.stage])

@@ -1,4 +1,4 @@
-"""Computes a part of a graph in tiles: draws up the operators of all tiles.
+"""Computes a part of a graph in tiles: drafts the operators of all tiles.
 
     X --conv--dw--add-- Y      SLICE X/0 -> conv/0 - dw/0 - add/0 -+
         +-------------+        SLICE X/1 -> conv/1 - dw/1 - add/1 -+- CONCATENATION -> Y
@@ -6,9 +6,8 @@
 
 Three ways to treat halos (MOTES, figure 7): recomputed by every tile ("recompute", the patches of
 MCUNetV2); parts that several tiles read are blocks of their own ("blocks"); every tensor in equal
-blocks that are joined before they are read ("merge"). Along a reduce axis tiles are shares of a
-sum, which ADD puts together (`shares`).
-It knows boxes; it must not know memory.
+blocks that are joined before they are read ("merge"). Along a reduce axis, tiles are shares of a
+sum, which ADD puts together (`partial_sums`). It knows boxes; it must not know memory.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ HALOS: tuple[Halo, ...] = ("recompute", "blocks", "merge")
 @dataclass(frozen=True)
 class Cutting:
     """How a region is cut. splits: (axis of the results, parts). backward: the last tile is
-    computed first. eager: see `eager`. The rest as in `Tile`."""
+    computed first. eager: see `eager_order`. The rest as in `TiledRegion`."""
 
     splits: tuple[tuple[int, int], ...]
     halo: Halo
@@ -108,8 +107,9 @@ class Tiler:
         return self.finished()
 
     def _make_shared(self, tiles: int) -> None:
-        """Run what all tiles need alike before the first of them: it lives from the second tile on
-        anyway, and what only leads to it then dies before any tile does work."""
+        """Run operators whose results all tiles need before the first tile. These results live
+        through the second tile anyway, and the tensors that lead to them then die before any tile
+        runs."""
         for op in self._ops:
             for t in op.outputs:
                 boxes = {self._box_of(t, k) for k in range(tiles)}
@@ -118,15 +118,15 @@ class Tiler:
                     self._make(op, t, box, 0)
 
     def _box_of(self, tensor: Tensor, k: int) -> Box | None:
-        """What tile `k` makes of a tensor in one piece, if it makes it that way."""
+        """The box of a tensor that tile `k` makes in one piece; None if it does not make it so."""
         if self._how.halo == "recompute":
             return self._plans[k].get(tensor)
         blocks = self._blocks.get(tensor, [])
         return blocks[0] if len(blocks) == 1 else None
 
     def finished(self) -> Draft:
-        """The draft, with views first, and without pieces of a result that some tile needed,
-        and so made, as a whole."""
+        """The draft, with views first. Pieces of a result that some tile needs as a whole are left
+        out, because that tile makes the whole."""
         if self._how.eager:
             self.draft.ops = put_off(eager_order(self.draft.ops))
         self.draft.ops[:0] = self.pieces.views
@@ -153,12 +153,12 @@ class Tiler:
         return list(product(*ranges))
 
     def plan(self, k: int, needs: dict[Tensor, list[Box]]) -> None:
-        """Find the box of every tensor that tile `k` needs, from those that it is asked for."""
+        """Find the box of every tensor that tile `k` needs to make the boxes in `needs`."""
         self._plans[k] = self._plan(needs)
 
     def _plan(self, needs: dict[Tensor, list[Box]]) -> dict[Tensor, Box]:
-        """The box of every tensor of the region; while it is not known what of a tensor is used
-        at all, just that, and then what is computed for it."""
+        """The box of every tensor of the region. First only the boxes that are used are found, then
+        those that must be computed for them."""
         wanted: dict[Tensor, Box] = {}
         for op in reversed(self._ops):
             for t in op.outputs:
@@ -170,8 +170,9 @@ class Tiler:
         return wanted
 
     def _widen_box(self, op: Op, tensor: Tensor, box: Box) -> Box:
-        """All of an axis of which a part is used, no more by the whole than by this tile, but
-        which the operator cannot compute in parts: a slice of what SOFTMAX makes."""
+        """`box`, with an axis taken whole where the operator cannot compute it in parts, and the
+        whole region uses no more of it than this tile does: a slice of the result of SOFTMAX, for
+        example."""
         index = next(i for i, t in enumerate(op.outputs) if t is tensor)
         links, full = axis_map(op), full_box(tensor)
         used = box if self._used is None else self._used[tensor]
@@ -193,7 +194,8 @@ class Tiler:
                 needs.setdefault(operand, []).append(read)
 
     def _note_pads(self, op: Op, how: OperatorTile) -> None:
-        """What each reader wants around blocks of a tensor, beside the axis they lie along."""
+        """Note the padding that each reader wants around blocks of a tensor, on axes other than the
+        one along which the blocks lie."""
         for i, (t, box) in enumerate(zip(op.inputs, how.reads, strict=True)):
             if t is not None and box is not None:
                 axis = self._axes.get(t, len(box))
@@ -202,7 +204,8 @@ class Tiler:
                 self._pads.setdefault(t, set()).add(pads)
 
     def _recipe(self, op: Op, tensor: Tensor, box: Box) -> OperatorTile:
-        """Found once: planning asks for it, and making it."""
+        """How `op` computes a box; found once and remembered, because both planning and making
+        ask."""
         key = (tensor, box)
         if key not in self._recipes:
             self._recipes[key] = operator_tile(op, tensor, box, self._how.border)
@@ -308,8 +311,8 @@ class Tiler:
         return self.pieces.cut(TensorPart(wide, wide, joined), grown(box, pads))
 
     def _early_padding(self, tensor: Tensor) -> tuple[Range, ...] | None:
-        """The padding that blocks of a tensor get before they are joined: the most that a reader
-        wants, or, where nothing may be kept twice, that of all readers alike."""
+        """The padding that blocks of a tensor get before they are joined: the most that any reader
+        wants or, where nothing may be kept twice, the padding that all readers want alike."""
         wanted = self._pads.get(tensor, set())
         if not wanted or (self._how.border == "ahead" and len(wanted) > 1):
             return None
@@ -372,13 +375,13 @@ def _intersects(one: Range, other: Range) -> bool:
 
 
 def _pieces_of_tile(boxes: list[Box], k: int, tiles: int) -> list[Box]:
-    """Those pieces of a result that tile `k` makes: all results grow at one pace, though one may
+    """The pieces of a result that tile `k` makes. All results grow at the same pace, though one may
     have fewer rows, and so fewer pieces, than another."""
     return boxes[k * len(boxes) // tiles : (k + 1) * len(boxes) // tiles]
 
 
 def region_results(graph: Graph, ops: Sequence[Op]) -> list[Tensor]:
-    """What a part of a graph computes for others."""
+    """The results of some operators that other operators, or the graph's outputs, need."""
     inner = set(ops)
     graph_outputs = set(graph.outputs)
     return [

@@ -1,12 +1,12 @@
-"""How sliding windows compute a box: with which padding, and how much more than is wanted.
+"""How sliding windows compute a box: with which padding, and with how many rows more than wanted.
 
     result     |......[a,b)......|        SAME of a tile knows only the tile's own borders, so
     operand  pp|...[------)......|pp      it is right where these are the image's; else the tile
                  halo      halo           is computed VALID, padded by PAD, or with a few rows
                                           more than wanted, which are cut off again ("waste").
 
-Transposed convolutions scatter: a tile is all that some rows add to, without padding, and what
-neighbours would add to as well is cut off. It knows ranges; it must not change a model.
+Transposed convolutions scatter: a tile is everything that some rows add to, without padding; the
+rows to which neighbouring tiles add too are cut off. It knows ranges; it must not change a model.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from tflm_planner.ops.axis_rules import Range, Scatter, Slide
 from tflm_planner.transforms.tile.boxes import NotTileableError
 
 Border = Literal["pad", "waste", "ahead", "once"]
-"""Where SAME is wrong: PAD around what a tile reads, or rows more than wanted. Where halos are
-kept, PAD around blocks before they are joined (`tiler`), so that no row is padded twice: "ahead"
-if all readers want the same, "once" in any case, and more is kept."""
+"""What to do where SAME is wrong for a tile. "pad": PAD around what the tile reads. "waste":
+compute more rows than wanted. Where halos are kept, blocks can be padded before they are joined
+(`tiler`), so that no row is padded twice: "ahead" does so if all readers want the same padding,
+"once" in any case, at the cost of keeping more."""
 AHEAD: tuple[Border, ...] = ("ahead", "once")
 BORDERS: tuple[Border, ...] = ("pad", "waste", *AHEAD)
 SAME, VALID = 0, 1
@@ -69,7 +70,7 @@ def window_forms(
 
 
 def scattered(rule: Scatter, wanted: Range, size: int) -> Form:
-    """Rows of a transposed convolution: all that the operand's rows add to. Raises
+    """Rows of a transposed convolution: all to which the operand's rows add. Raises
     NotTileableError where nothing adds to what is wanted."""
     low, high = rule.needs(wanted, size)
     if low >= high:
@@ -93,7 +94,8 @@ def _as_valid(axis: Sliding) -> Form:
 
 
 def _as_same(axis: Sliding) -> Form | None:
-    """The least wasteful tile that SAME computes right in the wanted rows; None: there is none."""
+    """The tile with the fewest wasted rows for which SAME computes the wanted rows right; None
+    where there is none."""
     slide, wanted, size = axis.rule, axis.wanted, axis.size
     low, high = slide.unclipped(wanted)
     best: Form | None = None
@@ -113,7 +115,7 @@ def _as_same(axis: Sliding) -> Form | None:
 
 
 def _ends(least: int, size: int, slide: Slide) -> Iterator[int]:
-    """Ends to try: a few rows more than needed may make SAME pad as it must."""
+    """Last rows to try: with a few rows more than needed, SAME may pad as it must."""
     yield from range(least, min(size, least + 2 * slide.stride + slide.reach) + 1)
 
 

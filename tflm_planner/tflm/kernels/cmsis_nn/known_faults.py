@@ -8,8 +8,8 @@ Each entry was read in the sources and seen on emulated boards:
                                               four: it looks at the first ones only
     1 x n convolutions of one row             with MVE: see `single_rows`
 
-Planning keeps such operators as they are, but for transpositions whose axes can be merged out of
-sight (`transforms.collapse_axes`). This module must not know plans.
+Planning leaves such operators as they are, except for transpositions that are right once some of
+their axes are merged (`transforms.collapse_axes`). This module must not know plans.
 """
 
 from __future__ import annotations

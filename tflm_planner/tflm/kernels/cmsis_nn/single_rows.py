@@ -1,4 +1,4 @@
-"""Where CMSIS-NN computes images of one row wrong, so that nothing is cut into such rows.
+"""Where CMSIS-NN computes images of one row wrong, so that tiles avoid such rows.
 
     arm_convolve_1_x_n_s8 (MVE: Cortex-M55, M85), for 1 x n kernels on images of height 1:
 

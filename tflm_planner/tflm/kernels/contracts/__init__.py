@@ -1,8 +1,8 @@
-"""What a kernel library allows its operators to do in memory, beyond what all of them allow.
+"""Where a kernel library allows a result to overlap its operand, beyond what every library allows.
 
-TFLM checks nothing: a result that destroys an operand before it was read is silent corruption.
-So the result of an operator may share memory with its data operand only where the order of the
-*target's* kernels allows it; the reference kernels and CMSIS-NN differ, and so do the builds
+TFLM does not check this: a result that overwrites an operand before it is read corrupts data
+silently. So the result of an operator may share memory with its data operand only where the order
+of the *target's* kernels allows it; the reference kernels and CMSIS-NN differ, and so do the builds
 of CMSIS-NN. What holds in every library (exact aliases) is in `ops`; here is the rest:
 
     exact in place         `ops.sharings`: element-wise operators, views
@@ -70,8 +70,8 @@ def input_overlap_contract(op: Op, *builds: KernelBuild) -> Iterator[InputOverla
     """What all of `builds` allow `op`; give all of `kernels.known_builds` for a plan that shall run
     on any.
 
-    Nothing is yielded for a build whose kernels nobody has read, for operators whose kernels are
-    not known, and where the smallest safe distance leaves the two tensors disjoint anyway.
+    It yields nothing for a build whose kernels nobody has read, for operators whose kernels are not
+    known, and where the two tensors do not overlap even at the smallest safe distance.
     """
     overlaps = [_overlap_below(op, build) for build in builds]
     known = [t for t in overlaps if t is not None]

@@ -9,9 +9,9 @@ pixel that the windows of p and of all later pixels touch. So every D with
 
     D >= (p + 1) * Co - M[p] * Ci        for all p with M[p] * Ci < input size        (bytes)
 
-is safe for a kernel that goes pixel by pixel. Kernels that compute groups of pixels and read
-while they write replace p + 1 by the end of the group, and M[p] by that of its first pixel.
-This module knows bounds; the replay checks them and must share no arithmetic with them.
+is safe for a kernel that goes pixel by pixel. For kernels that compute groups of pixels and read
+while they write, p + 1 becomes the end of the group, and M[p] that of its first pixel. This module
+knows bounds only; the replay, which checks them, must share no arithmetic with them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Bound:
 
 
 def bound(window: Window, order: AccessOrder) -> Bound | None:
-    """The safe distances of a kernel in bytes; None when it is known for disjoint memory only.
+    """The safe distances of a kernel in bytes; None when only disjoint memory is known to be safe.
 
     Every safe distance is at least 0: the output never lies above its input.
     """

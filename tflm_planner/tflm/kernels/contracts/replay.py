@@ -1,4 +1,4 @@
-"""Would a kernel still compute the right bits with its output at this distance?
+"""Finds whether a kernel still computes the right bits with its output at a given distance.
 
 A replay of the kernel's order of reads and writes. Every input byte gets the time of its last
 read, every output byte the time of its first write. At distance D (the output starts D bytes
@@ -6,8 +6,8 @@ below the input) output byte i + D lies on input byte i, so
 
     safe at D   <=>   first_write[i + D] > last_read[i]   for every i that both sides have
 
-Exact down to the byte for any D, whether bounds know of it or not; times are computed from
-which output reads an input *last*, where the bounds ask what is needed *first*.
+This is exact to the byte for any D, also where the bounds say nothing. Times come from the output
+that reads an input *last*, whereas the bounds start from the input that is needed *first*.
 """
 
 from __future__ import annotations
@@ -214,7 +214,8 @@ def _group_table(window: Window, order: AccessOrder, size: int) -> tuple[Times, 
 
 
 def _split(start: Times, end: Times, pixels: Times, order: AccessOrder) -> tuple[Times, Times]:
-    """Leftovers of groups that are computed one by one become groups of one."""
+    """Split off pixels that are left over by groups and computed one by one: each becomes a group
+    of its own."""
     if order.tail_chunk is None:
         return start, end
     lone = end - start < order.pixels

@@ -61,9 +61,9 @@ KEPT_AFTER_LAST_FETCH: dict[str, Keeps] = {
     ),
     **dict.fromkeys(("EMBEDDING_LOOKUP", "FULLY_CONNECTED"), "struct"),
 }  # fmt: skip
-"""Operators that allocate after their last fetch, and what of the last fetched tensor they use from
-then on. All others fetch once more after they allocated (or are taken to: that is never too
-little)."""
+"""Operators that allocate after their last fetch, and which part of the last fetched tensor they
+use from then on. All others fetch once more after they allocated, or are assumed to, which never
+predicts too little."""
 
 
 def temp_tensors(op: Op) -> list[Tensor]:

@@ -2,9 +2,9 @@
 
     the model     x -[A]- a -[B]- b -[C]- y        extract [B]     a -[B]- b
 
-Like the copies that `clone` makes, the new model shares what no pass changes in place: options
-(passes put copies), constants, types. The search evaluates hundreds of intervals; reading the file
-for each would take most of its time.
+Like the copies that `clone` makes, the new model shares what no pass changes in place: options,
+constants, types. A search that evaluates hundreds of such parts would spend most of its time
+reading the file if it read one for each.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from tflm_planner.model.ir import Graph, Model, Op, OpCode, Tensor, link
 def extract_interval(model: Model, ops: Sequence[Op], through: Sequence[Tensor]) -> Model:
     """A model of `ops` of the main graph alone, in this order.
 
-    Tensors that they read and do not make are its inputs. Tensors that are needed afterwards are
-    read by a stand-in operator at its end, as they would be in the whole model (TFLM treats outputs
-    of a graph otherwise). through: tensors that live from before the operators until after them.
+    Its inputs are the tensors that they read but do not make. Tensors that are needed afterwards
+    are read by a stand-in operator at its end, as they would be in the whole model (TFLM treats
+    outputs of a graph otherwise). through: tensors that live from before the operators until after
+    them.
     """
     inner, defined = {*ops}, {t for op in ops for t in op.outputs}
     model_outputs = {*model.main.outputs}
@@ -53,7 +54,7 @@ def extract_interval(model: Model, ops: Sequence[Op], through: Sequence[Tensor])
 
 
 def is_stand_in(op: Op) -> bool:
-    """Whether an operator stands for the readers that an interval was cut off from."""
+    """Whether an operator stands for readers that were not extracted."""
     return op.outputs[0].name == _STAND_IN if op.outputs else False
 
 
