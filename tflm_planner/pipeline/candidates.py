@@ -37,7 +37,7 @@ from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 REFUSED = "REFUSED, and the next best was made instead; please report this model"
-_FINAL_EFFORT = 0.05
+_FINAL_EFFORT = 0.1
 """Of exact packing, for the last plan of a tiled model: it starts from its trial's, which is mostly
 as low as it gets."""
 
