@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--lower", nargs="*", default=[], help="problems to take below capacity")
     args = parser.parse_args()
     begun = time.process_time()
-    exact.load()
+    exact.warm_up()
     print(f"loading the compiled search: {time.process_time() - begun:.2f} s\n")
     print("problem  buffers   capacity  first fit     height    gap   seconds      nodes")
     total, reached = 0.0, 0

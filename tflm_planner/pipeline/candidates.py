@@ -36,7 +36,7 @@ from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 REFUSED = "REFUSED, and the next best was made instead; please report this model"
-_FINAL_EFFORT = 0.05
+_FINAL_EFFORT = 0.1
 """Effort of exact packing for the final plan of a tiled model. That starts from the plan of its
 trial, which can rarely be lowered."""
 

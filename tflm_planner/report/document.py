@@ -228,8 +228,8 @@ class Report:
     """Everything a run of the planner has to say. front: None where nothing was searched.
     converted: inputs and outputs that have another type than in the original. stopped: why the
     search was cut short, if it was. tflm_only: whether no other runtime runs the file, as views or
-    quantisation that TFLM does not need are left out. board: the one that the target was named by. ladder: what each
-    further permission reaches. paste: what goes into the firmware's source."""
+    quantisation that TFLM does not need are left out. board: the one that the target was named by.
+    ladder: what each further permission reaches. paste: what goes into the firmware's source."""
 
     version: str
     target: str

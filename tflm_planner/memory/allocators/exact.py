@@ -1,9 +1,9 @@
 """The exact allocator: is there a plan below a capacity? Asked for lower and lower capacities.
 
-Knows items, capacities and budgets of nodes. It must not know TFLite. The tree search itself is
+Knows items, capacities and budgets of work. It must not know TFLite. The tree search itself is
 compiled (`exact_kernel`), and is imported with the first search only.
 
-Each capacity is tried with several preorders in turn, a slice of nodes each, and every search can
+Each capacity is tried with several preorders in turn, a slice of work each, and every search can
 be suspended: the lower bound is tried again with each larger budget, going on where it stopped,
 and between it and the best plan so far the capacities are bisected.
 """
@@ -26,12 +26,6 @@ _SPAN, _AREA, _NOISE, _LOAD = 0, 1, 2, 3
 PREORDERS = ((_SPAN, _AREA, _LOAD), (_LOAD, _AREA, _SPAN), (_LOAD, _SPAN, _AREA))
 """Which items are tried first at equal offsets: the first two and their like do well on different
 problems, as the authors of MiniMalloc found."""
-
-
-def slice_nodes(sections: Sections, limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET) -> int:
-    """Nodes of one slice."""
-    a = sections.arrays
-    return max(64, limits.slice_work // (len(a["height"]) + len(a["loads"]) + 1))
 
 
 def warm_up() -> None:
@@ -65,16 +59,16 @@ class Attempt:
         if self._shape is None:
             self._shape = search_state.SearchShape(**self.sections.arrays)
         shape, ordered = self._shape, self.sections.ordered
-        budget = slice_nodes(self.sections, self.limits)
+        budget = self.limits.slice_work
         for turn, keys in enumerate(self.preorders):
             if turn == len(self._states):
                 self._states.append(exact_kernel.start_state(shape, keys))
             state, order = self._states[turn]
-            before = int(state.scalars[exact_kernel.NODES])
+            before = state.scalars.copy()
             status = exact_kernel.search(shape, state, self.capacity, order, ordered, budget)
-            spent = int(state.scalars[exact_kernel.NODES]) - before
-            self.nodes += spent
-            self.slices += spent / budget
+            spent = state.scalars - before
+            self.nodes += int(spent[exact_kernel.NODES])
+            self.slices += int(spent[exact_kernel.WORK]) / budget
             if status == exact_kernel.FOUND:
                 self.offsets = [int(o) for o in state.offset]
             self.impossible = status == exact_kernel.IMPOSSIBLE

@@ -29,10 +29,15 @@ from tflm_planner.memory.allocators.search_state import SearchShape, SearchState
 
 SUSPENDED, FOUND, IMPOSSIBLE = 0, 1, 2
 
-DEPTH, NODES, TRAIL_TOP, LIST_TOP, CHOICE_TOP, STATUS, STAMP = range(7)
-"""Places in `SearchState.scalars`."""
+DEPTH, NODES, WORK, TRAIL_TOP, LIST_TOP, CHOICE_TOP, STATUS, STAMP = range(8)
+"""Places in `SearchState.scalars`. `WORK` counts items, neighbours and sections looked at, from
+some twenty to thousands for a node, and what a node takes beside them."""
 
 FAR = 1 << 60
+
+NODE_WORK = 180
+"""What a node takes beside what it looks at, in the time of one item looked at: 1.67 us and 8.8 ns
+on one core. With it, `WORK` told the time of 17 problems of 12 to 409 items to within a tenth."""
 
 
 (
@@ -77,6 +82,7 @@ def place(shape: SearchShape, state: SearchState, capacity: int, x: int) -> tupl
                 if m + shape.height[y] > capacity:
                     possible = False
     state.scalars[TRAIL_TOP] = top
+    state.scalars[WORK] += shape.last[x] - shape.first[x] + shape.near[x + 1] - shape.near[x]
     return possible, has_above
 
 
@@ -119,6 +125,7 @@ def highest_offset(
     for s in range(low, high):
         if state.load[s] > heaviest:
             heaviest = state.load[s]
+    state.scalars[WORK] += high - low
     if last + heaviest > capacity:
         return -1
     for s in range(low, high):
@@ -137,6 +144,7 @@ def highest_offset(
                 state.witness[s] = k - shape.member[s]
                 fits = True
                 break
+        state.scalars[WORK] += k - shape.member[s]
         if not fits:
             return -1
     return int(capacity - heaviest)
@@ -157,6 +165,7 @@ def lift(shape: SearchShape, state: SearchState, capacity: int, f: int) -> bool:
         if state.offset[y] >= 0 or m > last or (m == last and p > position):
             continue
         level = int64(FAR)
+        state.scalars[WORK] += shape.near[y + 1] - shape.near[y]
         for e in range(shape.near[y], shape.near[y + 1]):
             z = shape.near_item[e]
             if state.offset[z] < 0:
@@ -187,6 +196,7 @@ def write_choices(
             if minimum[y] + shape.height[y] < ceiling:
                 ceiling = minimum[y] + shape.height[y]
             state.level[y] = minimum[y]
+    scalars[WORK] += frames[LIST_END, f] - frames[LIST_START, f]
     if not left:
         return False
     if ordered and not lift(shape, state, capacity, f):
@@ -224,6 +234,7 @@ def sort_list(
 ) -> None:
     """Sort a partition's list by the three keys: 0 life span, 1 area, 2 noise, 3 load."""
     key, lists, most = state.key, state.lists, (1 << 21) - 1
+    work = int64(0)
     for p in range(start, end):
         x, sort_key = lists[p], int64(0)
         for k in range(keys.size):
@@ -234,6 +245,7 @@ def sort_list(
                 for s in range(shape.first[x], shape.last[x]):
                     if state.load[s] > value:
                         value = state.load[s]
+                work += shape.last[x] - shape.first[x]
                 value = (value << 20) // capacity if capacity > 0 else value << 20
             sort_key = (sort_key << 21) + (value if value < most else most)
         at = p  # those before are sorted; most come sorted from the list that they are taken of
@@ -241,6 +253,8 @@ def sort_list(
             key[at - start], lists[at] = key[at - 1 - start], lists[at - 1]
             at -= 1
         key[at - start], lists[at] = sort_key, x
+        work += 1 + p - at
+    state.scalars[WORK] += work
 
 
 @compiled
@@ -263,6 +277,7 @@ def open_partition(
             if state.offset[y] < 0 and shape.first[y] >= low and shape.last[y] <= cut:
                 state.lists[end] = y
                 end += 1
+        scalars[WORK] += frames[LIST_END, owner] - frames[LIST_START, owner]
         if end > start:
             sort_list(shape, state, keys, capacity, start, end)
             scalars[LIST_TOP] = end
@@ -312,7 +327,7 @@ def descend(
 def search(
     shape: SearchShape, state: SearchState, capacity: int, keys: Ints, ordered: bool, budget: int
 ) -> int:  # fmt: skip
-    """Go on with a search for at most `budget` nodes: FOUND, IMPOSSIBLE or SUSPENDED.
+    """Go on with a search for about `budget` work: FOUND, IMPOSSIBLE or SUSPENDED.
 
     When found, `state.offset` holds the offsets. Without `ordered`, items may also be placed
     below earlier ones (groups that reach below their own conflicts need that), and IMPOSSIBLE
@@ -325,8 +340,8 @@ def search(
     if is_new and not open_partition(shape, state, capacity, keys, ordered, int64(0)):
         scalars[STATUS] = FOUND
         return FOUND
-    stop = scalars[NODES] + budget
-    while scalars[NODES] < stop:
+    stop = scalars[WORK] + budget
+    while scalars[WORK] < stop:
         f = scalars[DEPTH] - 1
         nothing_above = frames[ITEM, f] >= 0 and frames[NOTHING_ABOVE, f] == 1
         undo(shape, state, f)
@@ -346,6 +361,7 @@ def search(
         frames[CURSOR, f] += 1
         frames[ITEM, f] = x
         scalars[NODES] += 1
+        scalars[WORK] += NODE_WORK
         possible, has_above = place(shape, state, capacity, x)
         frames[NOTHING_ABOVE, f] = 0 if has_above else 1
         if possible and not descend(shape, state, capacity, keys, ordered, f):
@@ -369,7 +385,7 @@ def start_state(shape: SearchShape, keys: tuple[int, ...]) -> tuple[SearchState,
         level=zeros(items), seen=zeros(items),
         trail=zeros(2, shape.near_item.size + shape.weight.size + 1),
         lists=zeros(stack), choices=zeros(stack), frames=zeros(COLUMNS, items + 2),
-        key=zeros(items), scalars=zeros(7),
+        key=zeros(items), scalars=zeros(8),
     )  # fmt: skip
     state.lists[:items] = np.arange(items)
     frames = state.frames

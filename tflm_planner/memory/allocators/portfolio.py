@@ -3,7 +3,7 @@
 Knows problems and plans. It must not know TFLite, nor how any allocator works.
 
 Aliases are never a duty: the plan without any is made first, and only a lower one replaces it.
-Budgets are counted in rounds and nodes, so that the same problem and seed give the same plan;
+Budgets are counted in rounds and work, so that the same problem and seed give the same plan;
 no clock is read but for a `Stop` with a time limit.
 """
 
