@@ -156,6 +156,7 @@ def _plan(
         planned=planned,
         converted=tuple(converted),
         verdict=proof.verdict,
+        terms=proof.terms,
         seconds={
             "plan": time.monotonic() - started - prover.seconds,
             "verify": prover.seconds,
@@ -244,7 +245,8 @@ def _split(
     prover = Prover(data, verify_options, report_progress, stop)
     if verify_options is not None:
         refuse_unrunnable(model, target)
-        options = replace(options, tiles=prover.provable_tiles(model, options.tiles))
+        provable = prover.provable_tiles(model, options.tiles, by_terms=False)
+        options = replace(options, tiles=provable)
     pair, proof = split_for_rows(
         data, options, prove=prover.prove_pair, report_progress=report_progress, stop=stop
     )

@@ -27,6 +27,7 @@ from tflm_planner.tflm.arena.uncertainty import bound_of
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.drop_conversions import ConvertedEnd
 from tflm_planner.verification import HostAllocation, Verdict
+from tflm_planner.verification.terms import TermsProof
 
 _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the checks for how far"
 
@@ -34,8 +35,8 @@ _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the chec
 @dataclass(frozen=True)
 class PlanOutcome:
     """What a plan came to. source, destination: names for the report. original: the file as it
-    came, inspected in `before`. converted: inputs and outputs of other types than there. seconds:
-    of planning and of proving. stop: of the search."""
+    came, inspected in `before`. converted: inputs and outputs of other types than there. verdict, terms:
+    of the runtimes, and for every input. seconds: of planning and of proving. stop: of the search."""
 
     source: str
     destination: str
@@ -45,6 +46,7 @@ class PlanOutcome:
     planned: PlannedModel
     converted: tuple[ConvertedEnd, ...]
     verdict: Verdict | None
+    terms: TermsProof | None
     seconds: dict[str, float]
     stop: Stop
 
@@ -71,7 +73,8 @@ def plan_report(outcome: PlanOutcome) -> Report:
         order=planned.memory_plan.order,
         allocation=_allocation(planned),
         checks=() if verdict is None else verdict.checks,
-        verified=_is_verified(planned, verdict),
+        terms=outcome.terms,
+        verified=_is_verified(planned, verdict, outcome.terms),
         converted=outcome.converted,
         budget=outcome.options.budget,
         stopped=outcome.stop.reason,
@@ -116,10 +119,14 @@ def _allocation(planned: PlannedModel) -> Allocation:
     return Allocation(solution, sharing.aliases, sharing.input_overlaps, sharing.replayed)
 
 
-def _is_verified(planned: PlannedModel, verdict: Verdict | None) -> bool:
+def _is_verified(
+    planned: PlannedModel, verdict: Verdict | None, terms: TermsProof | None
+) -> bool:
     """Whether the bits are known to be equal where the file will run."""
     if verdict is None or planned.inspection.arena.cannot_run:
         return False
+    if terms is not None and terms.status == "equal" and not verdict.differs:
+        return True
     return verdict.proved and verdict.exact
 
 

@@ -21,6 +21,7 @@ from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import Verdict
+from tflm_planner.verification.terms import TermsProof
 
 MOST_REFUSED = 3
 """Tilings refused for reasons unknown, after which no other one of the same regions is tried."""
@@ -43,11 +44,13 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Proof:
-    """What the proof of a file came to. verdict: of the runtimes; None if none was asked for.
-    refusal: why the file may not be handed out; None if it may."""
+    """What the proof of a file came to. verdict: of the runtimes; None if none was asked for, or
+    the terms differ already. refusal: why the file may not be handed out; None if it may. terms: of
+    the proof for every input; None if it was not asked for."""
 
     verdict: Verdict | None = None
     refusal: Refusal | None = None
+    terms: TermsProof | None = None
 
 
 @dataclass(frozen=True)

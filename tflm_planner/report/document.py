@@ -15,6 +15,7 @@ from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.arena.uncertainty import Bound, bound_of
 from tflm_planner.transforms.drop_conversions import ConvertedEnd
 from tflm_planner.transforms.reorder import ChosenOrder
+from tflm_planner.verification.terms import TermsProof
 from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck
 
 BlockKind = Literal["input", "output", "activation", "scratch"]
@@ -192,7 +193,7 @@ class ParetoFront:
 class Report:
     """Everything a run of the planner has to say. front: None where nothing was searched.
     converted: inputs and outputs that have another type than in the original. stopped: why the
-    search was cut short, if it was."""
+    search was cut short, if it was. terms: the proof for every input, if one was asked for."""
 
     version: str
     target: str
@@ -213,6 +214,7 @@ class Report:
     front: ParetoFront | None = None
     converted: tuple[ConvertedEnd, ...] = ()
     stopped: Reason | None = None
+    terms: TermsProof | None = None
 
     @property
     def cannot_run(self) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ def to_json(report: Report) -> JsonObject:
             stopped=report.stopped,
             verified=report.verified,
             cannot_run=list(report.cannot_run),
+            proof=None if report.terms is None else view(report.terms, types.Proof),
             checks=view(report.checks, list[types.Check]),
             limits=view(report.limits, types.Limits),
             order=view(report.order, types.Order),

@@ -15,9 +15,9 @@ import msgspec
 from tflm_planner.support.documents import Document, says
 from tflm_planner.tflm.arena.uncertainty import Bound as BoundWord
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """The version of the document; `schema_version` in the JSON."""
-Version = Annotated[Literal[4], says("Version of this format (a number without unit).")]
+Version = Annotated[Literal[5], says("Version of this format (a number without unit).")]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Bound = Annotated[
     BoundWord,
@@ -65,6 +65,24 @@ class Check(Document):
         bool, says("Whether the outputs changed with the inputs (if not, equality proves little).")
     ]
     detail: Annotated[str, says("Why, or where the first difference is; may be empty.")]
+
+
+class Proof(Document):
+    """What the proof by terms said of the original against the result: both run over random
+    elements of a field in place of numbers."""
+
+    status: Annotated[
+        Literal["equal", "different", "not run"],
+        says("The verdict. `equal`: the same function of every input, but for `error_log2`."),
+    ] = msgspec.field(name="terms")
+    error_log2: Annotated[
+        float | None,
+        says(
+            "Logarithm to base 2 of the chance that different models pass for equal (a number "
+            "without unit; null: nothing was compared)."
+        ),
+    ]
+    detail: Annotated[str, says("Where they differ, or why nothing was compared; may be empty.")]
 
 
 class Side(Document):
@@ -319,6 +337,9 @@ class Report(Document):
             "what to do. Empty where it runs. Such a model is not verified, whatever other "
             "runtimes say."
         ),
+    ]
+    proof: Annotated[
+        Proof | None, says("The proof for every input (null: nothing was to be proved).")
     ]
     checks: Annotated[list[Check], says("One entry a runtime.")]
     limits: Annotated[

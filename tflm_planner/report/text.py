@@ -7,6 +7,7 @@ someone else made: nothing of them reaches the terminal but printable characters
 
 from __future__ import annotations
 
+import math
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -147,6 +148,8 @@ def verdict_sentence(report: Report) -> str:
     if report.cannot_run:
         where = " and ".join(c.runtime for c in report.checks if c.status == EQUAL)
         return f"NO: the target's TFLM cannot run the model{where and f' (equal on {where})'}"
+    if report.verified and not any(check.status == EQUAL for check in report.checks):
+        return "yes, by the proof alone: no runtime here compared the two models"
     if report.verified:
         return "yes, the outputs are equal"
     if any(check.status == CLOSE for check in report.checks):
@@ -154,6 +157,16 @@ def verdict_sentence(report: Report) -> str:
     if any(check.status == DIFFERENT for check in report.checks):
         return "NO: the outputs differ"
     return "NO: no runtime compared the two models"
+
+
+def proved_sentence(report: Report) -> str:
+    """What the proof for every input came to."""
+    terms = report.terms
+    if terms is None:
+        return "not asked for"
+    if terms.error_log2 is None:
+        return safe_text(f"not for every input: {terms.detail}")
+    return f"equal for every input (chance of error < 2^{math.floor(terms.error_log2) + 1})"
 
 
 def real_sentence(side: Side) -> str:
@@ -224,6 +237,7 @@ def render_report(report: Report, *, width: int = 100, encoding: str = "utf-8") 
         ("plan", plan_sentence(report)),
         (HERE, f"on x86-64, before: {real_sentence(before)}"),
         ("", f"after: {real_sentence(after)}"),
+        *([] if report.terms is None else [("proved", proved_sentence(report))]),
         ("verified", verdict_sentence(report)),
         *_some([f"{c.runtime}: {check_sentence(c)}" for c in report.checks], _CHECKS_SHOWN),
         ("budget", budget_sentence(report)),
