@@ -18,10 +18,13 @@ import numpy.typing as npt
 
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.ops.macs import total_macs
+from tflm_planner.tflm.target_kernels import TargetKernels
+from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.ends import differing_ends
 from tflm_planner.verification.terms.ends import inputs_of_both, output_as_original
 from tflm_planner.verification.terms.field import LANES
 from tflm_planner.verification.terms.machine import Machine, Observer
+from tflm_planner.verification.terms.memory import Arena
 from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.stores import Apart, Store
 from tflm_planner.verification.terms.values import InexpressibleError, Symbols, Values
@@ -50,11 +53,16 @@ class TermsProof:
     culprit: Culprit | None = None
 
 
-def prove_by_terms(original: Model, result: Model) -> TermsProof:
-    """Whether two models compute the same function of every input, each tensor by itself."""
+def prove_by_terms(
+    original: Model, result: Model, kernels: TargetKernels | None = None
+) -> TermsProof:
+    """Whether two models compute the same function of every input. kernels: of the target on which
+    the result runs in the arena that it is planned for; None for each tensor by itself."""
     try:
         _check_size(original, result)
-        comparison = _Comparison(original, result)
+        if kernels is not None and carried_plan(result) is None:
+            raise InexpressibleError("the result carries no plan")
+        comparison = _Comparison(original, result, kernels)
         wrong = comparison.difference()
     except InexpressibleError as why:
         return TermsProof("not run", detail=str(why))
@@ -91,11 +99,14 @@ class _Difference:
 class _Comparison:
     """Runs both models, and again to find where they part."""
 
-    def __init__(self, original: Model, result: Model) -> None:
+    def __init__(
+        self, original: Model, result: Model, kernels: TargetKernels | None
+    ) -> None:
         differing = differing_ends(original.main, result.main)
         if differing:
             raise InexpressibleError(f"the models have {differing}")
-        self._original, self._result = original, result
+        self._original, self._result, self._kernels = original, result, kernels
+        self._late_copies = False
         self._mixer = Mixer()
         self._symbols = Symbols(self._mixer)
         ends = inputs_of_both(original.main, result.main, self._symbols, self._mixer)
@@ -108,7 +119,14 @@ class _Comparison:
 
     def difference(self) -> _Difference | None:
         """What differs; None where all outputs and the state are equal."""
-        wanted, state = self._run_original()
+        wanted = self._run_original()
+        wrong = self._difference_from(*wanted)
+        if wrong is None and any(op.kind == "WHILE" for op in self._result.ops()):
+            self._late_copies = True  # in an arena the order of copies counts
+            wrong = self._difference_from(*wanted) if self._kernels is not None else None
+        return wrong
+
+    def _difference_from(self, wanted: list[Values], state: Any) -> _Difference | None:
         got, their_state = self._run_result()
         for i, (outer, inner) in enumerate(
             zip(self._original.main.outputs, self._result.main.outputs, strict=True)
@@ -137,10 +155,13 @@ class _Comparison:
         return machine.run(self._ours), machine.state
 
     def _run_result(self, observe: Observer | None = None) -> tuple[list[Values], Any]:
-        machine = Machine(self._result, self._store(), observe)
+        late = self._late_copies
+        machine = Machine(self._result, self._store(), observe, late_copies=late)
         return machine.run(self._theirs), machine.state
 
     def _store(self) -> Store:
+        if self._kernels is not None:
+            return Arena(self._result, self._kernels, self._mixer, self._symbols)
         return Apart(self._result, self._mixer, self._symbols)
 
     def _place(self) -> _Difference:

@@ -45,7 +45,8 @@ Observer = Callable[[Op, list[Values]], None]
 
 class Machine:
     """Runs one model. observe: told of every operator of the main graph and its results. given:
-    results that are taken instead of what an operator would make."""
+    results that are taken instead of what an operator would make. late_copies: loops as TFLM had
+    them until July 2026 (see `tflm.control_flow`)."""
 
     def __init__(
         self,
@@ -53,10 +54,13 @@ class Machine:
         store: Store,
         observe: Observer | None = None,
         given: Mapping[Op, Values] | None = None,
+        *,
+        late_copies: bool = False,
     ) -> None:
         self._model, self._store, self._observe = model, store, observe
         self._given = given or {}
         self._mixer, self._symbols = store.mixer, store.symbols
+        self._late_copies = late_copies
         self._runs = 0
         self.state: Residues = self._symbols.named((1,), "state").data[:, 0]
 
@@ -127,11 +131,16 @@ class Machine:
         return values
 
     def _loop(self, op: Op) -> None:
-        """WHILE as TFLM has it from July 2026 on."""
+        """WHILE: every copy that TFLM makes, in its order."""
         test, body = _graph_of(op, "condSubgraphIndex"), _graph_of(op, "bodySubgraphIndex")
         self._copy_all(op.inputs, test.inputs)
-        self._copy_all(op.inputs, op.outputs)
-        self._run_graph(test)
+        if self._late_copies:
+            self._run_graph(test)
+            self._copy_all(op.inputs, body.inputs)
+            self._copy_all(op.inputs, op.outputs)
+        else:
+            self._copy_all(op.inputs, op.outputs)
+            self._run_graph(test)
         while self._goes_on(op, test):
             self._copy_all(op.outputs, body.inputs)
             self._run_graph(body)

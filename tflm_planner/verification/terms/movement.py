@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tflm_planner.model.ir import Op
 from tflm_planner.verification.terms.calls import Call
-from tflm_planner.verification.terms.parameters import activation, quantisation
+from tflm_planner.verification.terms.parameters import activation, quantisation, zero_point
 from tflm_planner.verification.terms.values import DTYPES, InexpressibleError, Values
 
 Array = npt.NDArray[Any]
@@ -65,7 +65,10 @@ def _strided_slice(call: Call) -> list[Values] | None:
     for axis, (b, e, step) in enumerate(zip(begin, end, steps, strict=True)):
         if options.shrinkAxisMask >> axis & 1:
             # TFLM takes the first index, if its begin is masked.
-            at = 0 if options.beginMask >> axis & 1 else b % data.shape[axis]
+            masked = options.beginMask >> axis & 1
+            if (masked and step < 0) or not -data.shape[axis] <= b < data.shape[axis]:
+                return None
+            at = 0 if masked else b % data.shape[axis]
             index.append(slice(at, at + 1))
             continue
         start = None if options.beginMask >> axis & 1 else b
@@ -124,17 +127,17 @@ def _padded(call: Call) -> list[Values] | None:
     data = call.values(0)
     if pads is None or len(pads) != 2 * len(data.shape) or min(pads, default=0) < 0:
         return None
-    if len(call.op.inputs) > 2 and call.has(2):
-        fill = call.values(2)
-        if fill.size != 1:
-            return None
-        value = call.symbols.elements(fill).reshape(-1)
-    else:
-        value = call.zero(call.result).reshape(-1)
+    zero = Values(np.array([zero_point(call.result)], DTYPES[call.result.type_name]), True)
+    fill = call.values(2) if call.has(2) else zero
+    if fill.size != 1:
+        return None
     pairs = [(pads[i], pads[i + 1]) for i in range(0, len(pads), 2)]
-    lanes = call.symbols.elements(data)
-    made = [np.pad(a, pairs, constant_values=v) for a, v in zip(lanes, value, strict=True)]
-    return [Values(np.stack(made), False).reshaped(call.shape)]
+    if data.known and fill.known:
+        made = np.pad(data.data, pairs, constant_values=fill.data.reshape(-1)[0])
+        return [Values(made, True).reshaped(call.shape)]
+    lanes, value = call.symbols.elements(data), call.symbols.elements(fill).reshape(-1)
+    each = [np.pad(a, pairs, constant_values=v) for a, v in zip(lanes, value, strict=True)]
+    return [Values(np.stack(each), False).reshaped(call.shape)]
 
 
 def _gathered(call: Call) -> list[Values] | None:

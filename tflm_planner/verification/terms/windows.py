@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Tensor
-from tflm_planner.ops.window import Window, window_of
+from tflm_planner.ops.window import Window, sliding_window
 from tflm_planner.verification.terms import field, mixing
 from tflm_planner.verification.terms.calls import Call
 from tflm_planner.verification.terms.field import LANES, Residues
@@ -32,7 +32,7 @@ _MOST_BYTES = 1 << 25
 
 def convolution(call: Call) -> list[Values] | None:
     """CONV_2D, also in groups."""
-    window = window_of(call.op)
+    window = sliding_window(call.op)
     if window is None or not _is_plain(call):
         return None
     words = channel_keys(call, 0, 1, 2)
@@ -118,7 +118,7 @@ def _taps(window: Window, image: npt.NDArray[Any]) -> Iterator[tuple[int, npt.ND
 
 def depthwise(call: Call) -> list[Values] | None:
     """DEPTHWISE_CONV_2D: every channel by itself, several times if it has a multiplier."""
-    window = window_of(call.op)
+    window = sliding_window(call.op)
     if window is None or not _is_plain(call):
         return None
     words = channel_keys(call, 0, 1, 2)
@@ -142,7 +142,7 @@ def depthwise(call: Call) -> list[Values] | None:
 
 def average_pool(call: Call) -> list[Values] | None:
     """AVERAGE_POOL_2D: the sum of what lies inside, and how many those are."""
-    window, data = window_of(call.op), call.tensor(0)
+    window, data = sliding_window(call.op), call.tensor(0)
     if window is None:
         return None
     image = _padded(call.elements(0), window)
@@ -170,7 +170,7 @@ def _factor(call: Call, place: int) -> Residues:
 
 def max_pool(call: Call) -> list[Values] | None:
     """MAX_POOL_2D: the set of what lies inside."""
-    window, data = window_of(call.op), call.tensor(0)
+    window, data = sliding_window(call.op), call.tensor(0)
     if window is None:
         return None
     name = "of a maximum"
