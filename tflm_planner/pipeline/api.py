@@ -135,7 +135,8 @@ def _plan(
     started = time.monotonic()
     original = load(source)
     model = read_model(original)
-    prover = Prover(original, options.verify, report_progress, stop)
+    kernels = options.search.kernels
+    prover = Prover(original, options.verify, kernels, report_progress, stop)
     tiles = _provable_tiles(model, options, prover)
     before = inspect_model(model, options.search.kernels)
     data, converted = original, list[ConvertedEnd]()
@@ -242,7 +243,8 @@ def _split(
     stop: Stop,
 ) -> SplitResult:
     model, target = read_model(data), options.search.kernels.target
-    prover = Prover(data, verify_options, report_progress, stop)
+    kernels = options.search.kernels
+    prover = Prover(data, verify_options, kernels, report_progress, stop)
     if verify_options is not None:
         refuse_unrunnable(model, target)
         provable = prover.provable_tiles(model, options.tiles, by_terms=False)

@@ -119,9 +119,7 @@ def _allocation(planned: PlannedModel) -> Allocation:
     return Allocation(solution, sharing.aliases, sharing.input_overlaps, sharing.replayed)
 
 
-def _is_verified(
-    planned: PlannedModel, verdict: Verdict | None, terms: TermsProof | None
-) -> bool:
+def _is_verified(planned: PlannedModel, verdict: Verdict | None, terms: TermsProof | None) -> bool:
     """Whether the bits are known to be equal where the file will run."""
     if verdict is None or planned.inspection.arena.cannot_run:
         return False

@@ -25,6 +25,7 @@ from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.element_types import form_of, newly_unsupported
 from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
+from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tflm.targets import HOST_RUNTIME, load_target
 from tflm_planner.verification import Options, RuntimeCheck, Tolerance, Verdict, verify, why_unable
 from tflm_planner.verification.pairs import Pair, verify_pair
@@ -80,12 +81,18 @@ class Prover:
     """Compares files with the original. seconds: that this took so far."""
 
     def __init__(
-        self, original: bytes, options: Options | None, report_progress: Progress, stop: Stop
+        self,
+        original: bytes,
+        options: Options | None,
+        kernels: TargetKernels,
+        report_progress: Progress,
+        stop: Stop,
     ) -> None:
-        """`options`: None leaves everything unproved. `stop`: of the search that makes the files;
-        a proof is no search that it could end."""
+        """`options`: None leaves everything unproved. `kernels`: those that files are made for.
+        `stop`: of the search that makes the files; a proof is no search that it could end."""
         self._original = original
         self._options = options
+        self._kernels = kernels
         self._report_progress = report_progress
         self._stop = stop
         self.seconds = 0.0
@@ -123,14 +130,15 @@ class Prover:
         return Proof(verdict, _explain(planned, verdict) if verdict.differs else None, terms)
 
     def _terms_of(self, planned: PlannedModel) -> TermsProof:
-        """Whether a planned model is the same function of every input. Shares of sums are not."""
+        """Whether a planned model, in its arena, is the same function of every input. Shares of
+        sums are not."""
         if not planned.exact:
             return TermsProof("not run", detail="a sum is split, which is not exact")
         self._report_progress("proving it equal for every input")
         started = time.monotonic()
         with self._stop.proving():
-            original = read_model(self._original)
-            terms = prove_by_terms(original, read_model(planned.twin or planned.data))
+            models = read_model(self._original), read_model(planned.data, dialect=True)
+            terms = prove_by_terms(*models, self._kernels)
         self.seconds += time.monotonic() - started
         return terms
 
@@ -192,7 +200,11 @@ def check_model_proved(planned: PlannedModel, proof: Proof) -> None:
         raise OutputsDifferError(
             f"the planned model {_difference_of_terms(terms)}; nothing was written. {advice}"
         )
-    if terms is not None and terms.status == EQUAL and not (proof.verdict and proof.verdict.differs):
+    if (
+        terms is not None
+        and terms.status == EQUAL
+        and not (proof.verdict and proof.verdict.differs)
+    ):
         return
     _check_proved(proof.verdict, "planned model", advice, planned.twin)
 

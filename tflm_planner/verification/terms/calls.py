@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.verification.terms import mixing
@@ -15,12 +16,14 @@ from tflm_planner.verification.terms.values import InexpressibleError, Symbols, 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operator with the values of its operands (None for those left out)."""
+    """An operator with the values of its operands (None for those left out). memory: what is the
+    same at every turn of a loop; None where an operator runs once."""
 
     op: Op
     operands: tuple[Values | None, ...]
     mixer: Mixer
     symbols: Symbols
+    memory: dict[str, Any] | None = None
 
     @property
     def result(self) -> Tensor:
@@ -63,6 +66,15 @@ class Call:
     def has(self, operand: int) -> bool:
         """Whether an optional operand is there."""
         return operand < len(self.operands) and self.operands[operand] is not None
+
+    def remembered(self, name: str, make: Callable[[], Any]) -> Any:
+        """What comes of constants alone, made once."""
+        constants = (t.is_constant for t in self.op.operands()[1:])
+        if self.memory is None or not all(constants):
+            return make()
+        if name not in self.memory:
+            self.memory[name] = make()
+        return self.memory[name]
 
     def mixed(self, values: Residues, *name: object) -> Values:
         """Elements mixed by one key."""

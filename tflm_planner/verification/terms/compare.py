@@ -23,7 +23,7 @@ from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.ends import differing_ends
 from tflm_planner.verification.terms.ends import inputs_of_both, output_as_original
 from tflm_planner.verification.terms.field import LANES
-from tflm_planner.verification.terms.machine import Machine, Observer
+from tflm_planner.verification.terms.machine import Machine, Observer, UndecidedError
 from tflm_planner.verification.terms.memory import Arena
 from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.stores import Apart, Store
@@ -99,9 +99,7 @@ class _Difference:
 class _Comparison:
     """Runs both models, and again to find where they part."""
 
-    def __init__(
-        self, original: Model, result: Model, kernels: TargetKernels | None
-    ) -> None:
+    def __init__(self, original: Model, result: Model, kernels: TargetKernels | None) -> None:
         differing = differing_ends(original.main, result.main)
         if differing:
             raise InexpressibleError(f"the models have {differing}")
@@ -127,7 +125,13 @@ class _Comparison:
         return wrong
 
     def _difference_from(self, wanted: list[Values], state: Any) -> _Difference | None:
-        got, their_state = self._run_result()
+        try:
+            got, their_state = self._run_result()
+        except UndecidedError as lost:
+            if self._kernels is None:
+                raise
+            # The original's loops are decided, and those that were made count by themselves.
+            return _Difference(f"the condition of {lost.op.label} is overwritten in the arena")
         for i, (outer, inner) in enumerate(
             zip(self._original.main.outputs, self._result.main.outputs, strict=True)
         ):

@@ -22,6 +22,8 @@ LANES = 6
 _EXACT = 1 << 53
 """float64 holds every integer up to it."""
 _HALF = 16
+_CACHED = 1 << 15
+"""Numbers in float64 that are multiplied at a time."""
 _CHUNK = 1 << 14
 """Elements that are reduced at a time, in a core's cache."""
 
@@ -30,17 +32,18 @@ def reduced(values: Array) -> Residues:
     """Integers of less than 2^62 in size, modulo P. 2^31 is 1, so that halves are added up."""
     flat = np.ascontiguousarray(values).reshape(-1)
     result = np.empty(flat.shape, np.uint32)
-    high = np.empty(min(_CHUNK, flat.size), np.int64)
+    spare = np.empty((2, min(_CHUNK, flat.size)), np.int64)
     for start in range(0, flat.size, _CHUNK):
-        whole = flat[start : start + _CHUNK].astype(np.int64)
-        part = high[: whole.size]
+        some = flat[start : start + _CHUNK]
+        whole, high = spare[:, : some.size]
+        np.copyto(whole, some, casting="unsafe")
         for _ in range(2):
-            np.right_shift(whole, BITS, out=part)
+            np.right_shift(whole, BITS, out=high)
             whole &= P
-            whole += part
-        part[:] = whole >= P
-        part *= P
-        whole -= part
+            whole += high
+        np.greater_equal(whole, P, out=high, casting="unsafe")
+        high *= P
+        whole -= high
         result[start : start + _CHUNK] = whole
     return result.reshape(values.shape)
 
@@ -77,16 +80,22 @@ def times_integers(values: Array, integers: Array) -> Residues:
     share = max(_EXACT // (largest << BITS), 1)
     assert largest << BITS <= _EXACT, "integers too large for exact products"
     weights = integers.astype(np.float64)
-    inner = weights.shape[0]
-    if inner <= share:
-        return reduced(values.astype(np.float64) @ weights)
-    made: Residues | None = None
-    for start in range(0, inner, share):
-        part = slice(start, start + share)
-        some = reduced(values[..., part].astype(np.float64) @ weights[part])
-        made = some if made is None else add(made, some)
-    assert made is not None
-    return made
+    inner, columns = weights.shape
+    rows = values.reshape(-1, inner)
+    made = np.empty((len(rows), columns), np.uint32)
+    step = min(max(_CACHED // (inner + columns), 1), len(rows))
+    some, sums = np.empty((step, inner)), np.empty((step, columns))
+    for start in range(0, len(rows), step):
+        count = min(step, len(rows) - start)
+        np.copyto(some[:count], rows[start : start + count])
+        if inner <= share:
+            np.matmul(some[:count], weights, out=sums[:count])
+            made[start : start + count] = reduced(sums[:count])
+            continue
+        parts = [slice(i, i + share) for i in range(0, inner, share)]
+        shares = [reduced(some[:count, p] @ weights[p]).astype(np.int64) for p in parts]
+        made[start : start + count] = reduced(np.sum(shares, axis=0))
+    return made.reshape(*values.shape[:-1], columns)
 
 
 def times(a: Residues, b: Residues) -> Residues:

@@ -27,7 +27,7 @@ from tflm_planner.verification.terms.calls import Call, Rule
 from tflm_planner.verification.terms.field import Residues, add
 from tflm_planner.verification.terms.stores import Store
 from tflm_planner.verification.terms.unknown import hashed
-from tflm_planner.verification.terms.values import InexpressibleError, Symbols, Values
+from tflm_planner.verification.terms.values import InexpressibleError, Values
 
 RULES: dict[str, Rule] = {
     **pointwise.RULES,
@@ -41,6 +41,14 @@ RULES: dict[str, Rule] = {
 _MOST_RUNS = 200_000
 """Operators that are run, turns of loops counted: some minutes."""
 Observer = Callable[[Op, list[Values]], None]
+
+
+class UndecidedError(InexpressibleError):
+    """Nobody knows how often a loop turns: its condition depends on the inputs, or was lost."""
+
+    def __init__(self, op: Op) -> None:
+        super().__init__(f"the inputs decide how often {op.label} turns")
+        self.op = op
 
 
 class Machine:
@@ -62,6 +70,7 @@ class Machine:
         self._mixer, self._symbols = store.mixer, store.symbols
         self._late_copies = late_copies
         self._runs = 0
+        self._memory: dict[Op, dict[str, Any]] = {}
         self.state: Residues = self._symbols.named((1,), "state").data[:, 0]
 
     def run(self, inputs: Sequence[Values]) -> list[Values]:
@@ -83,19 +92,18 @@ class Machine:
             if special is not None:
                 special(self, op)
             else:
-                self._run_op(op)
+                self._run_op(op, graph)
             if self._observe is not None and graph is self._model.main:
                 self._observe(op, [self._store.read(t) for t in op.outputs])
             self._store.end(op)
 
-    def _run_op(self, op: Op) -> None:
+    def _run_op(self, op: Op, graph: Graph) -> None:
         if op.graphs:
             raise InexpressibleError(f"{op.label} calls graphs in a way that is not known")
         has_state = has_side_effects(op)
-        operands = tuple(
-            None if t is None else self._operand(op, t, has_state) for t in op.inputs
-        )
-        call = Call(op, operands, self._mixer, self._symbols)
+        operands = tuple(None if t is None else self._operand(op, t, has_state) for t in op.inputs)
+        memory = None if graph is self._model.main else self._memory.setdefault(op, {})
+        call = Call(op, operands, self._mixer, self._symbols, memory)
         if op in self._given:
             results = [self._given[op]]
         elif has_state:
@@ -134,24 +142,25 @@ class Machine:
         """WHILE: every copy that TFLM makes, in its order."""
         test, body = _graph_of(op, "condSubgraphIndex"), _graph_of(op, "bodySubgraphIndex")
         self._copy_all(op.inputs, test.inputs)
+        if not self._late_copies:
+            self._copy_all(op.inputs, op.outputs)
+        self._run_graph(test)
+        goes_on = self._goes_on(op, test)
         if self._late_copies:
-            self._run_graph(test)
             self._copy_all(op.inputs, body.inputs)
             self._copy_all(op.inputs, op.outputs)
-        else:
-            self._copy_all(op.inputs, op.outputs)
-            self._run_graph(test)
-        while self._goes_on(op, test):
+        while goes_on:
             self._copy_all(op.outputs, body.inputs)
             self._run_graph(body)
             self._copy_all(body.outputs, op.outputs)
             self._copy_all(op.outputs, test.inputs)
             self._run_graph(test)
+            goes_on = self._goes_on(op, test)
 
     def _goes_on(self, op: Op, test: Graph) -> bool:
         verdict = self._condition(test.outputs[0])
         if not verdict.known:
-            raise InexpressibleError(f"the inputs decide how often {op.label} turns")
+            raise UndecidedError(op)
         return bool(verdict.data.reshape(-1)[0])
 
     def _branch(self, op: Op) -> None:

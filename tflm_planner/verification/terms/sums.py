@@ -22,6 +22,10 @@ def factors(call: Call, operand: int, last: int) -> npt.NDArray[Any]:
 
     `last`: 3 for filters (Co, .., Ci), whose sums run over all axes but the first; 2 for
     depthwise ones (1, Kh, Kw, Co), whose sums run over all axes but the last."""
+    return call.remembered("factors", lambda: _factors(call, operand, last))
+
+
+def _factors(call: Call, operand: int, last: int) -> npt.NDArray[Any]:
     weights, tensor = call.values(operand).data, call.tensor(operand)
     if not is_float(tensor):
         points = parameters(tensor)[1]
@@ -36,6 +40,10 @@ def factors(call: Call, operand: int, last: int) -> npt.NDArray[Any]:
 def channel_keys(call: Call, data: int, weights: int, bias: int) -> Words | None:
     """How each channel's sum becomes a result: by the scales of all three, the bias and the
     activation. None where weights or bias are computed, or zero points differ by channel."""
+    return call.remembered("keys", lambda: _channel_keys(call, data, weights, bias))
+
+
+def _channel_keys(call: Call, data: int, weights: int, bias: int) -> Words | None:
     filters, result = call.tensor(weights), call.result
     scales, points = parameters(filters)
     channels = (result.shape or (0,))[-1]

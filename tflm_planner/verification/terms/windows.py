@@ -26,8 +26,10 @@ from tflm_planner.verification.terms.parameters import activation, is_float, qua
 from tflm_planner.verification.terms.sums import channel_keys, factors
 from tflm_planner.verification.terms.values import Values, constant
 
-_MOST_BYTES = 1 << 25
+_MOST_BYTES = 1 << 22
 """Of windows laid out side by side at a time."""
+_CACHED = 1 << 16
+"""Elements of a result that are summed up at a time."""
 
 
 def convolution(call: Call) -> list[Values] | None:
@@ -128,16 +130,25 @@ def depthwise(call: Call) -> list[Values] | None:
     times = window.channels[1] // window.channels[0]
     weights = factors(call, 1, 2)  # ([lanes,] 1, Kh, Kw, Co)
     flat = weights.reshape(*weights.shape[:-4], -1, window.channels[1])
-    shape = (LANES, window.batch, *window.output, window.channels[1])
-    per_lane = flat.ndim == 3
-    sums = np.zeros(shape, np.int64)
-    for place, tap in _taps(window, image):
-        wide = np.repeat(tap, times, -1) if times > 1 else tap
-        if per_lane:
-            sums += field.multiply(wide, flat[:, place].reshape(LANES, 1, 1, 1, -1))
+    taps = [np.repeat(t, times, -1) if times > 1 else t for _, t in _taps(window, image)]
+    sums = np.empty((LANES, window.batch, *window.output, window.channels[1]), np.uint32)
+    step = max(_CACHED // (LANES * window.batch * window.output[1] * window.channels[1]), 1)
+    for start in range(0, window.output[0], step):
+        rows = slice(start, min(start + step, window.output[0]))
+        sums[:, :, rows] = _weighted([t[:, :, rows] for t in taps], flat)
+    return [call.mixed_by(sums, words)]
+
+
+def _weighted(taps: list[Residues], weights: npt.NDArray[Any]) -> Residues:
+    """Sums of places of windows, each channel by its own weights."""
+    made = np.zeros(taps[0].shape, np.int64)
+    spare = np.empty(taps[0].shape, np.int64)
+    for place, tap in enumerate(taps):
+        if weights.ndim == 3:
+            made += field.multiply(tap, weights[:, place].reshape(LANES, 1, 1, 1, -1))
         else:
-            sums += wide * flat[place].astype(np.int64)
-    return [call.mixed_by(field.reduced(sums), words)]
+            made += np.multiply(tap, weights[place].astype(np.int64), out=spare)
+    return field.reduced(made)
 
 
 def average_pool(call: Call) -> list[Values] | None:
@@ -149,9 +160,7 @@ def average_pool(call: Call) -> list[Values] | None:
     inside = np.pad(np.ones((1, 1, *window.input, 1), np.int64), _like(image, window))
     sums = np.zeros((LANES, window.batch, *window.output, window.channels[1]), np.int64)
     count = np.zeros((1, 1, *window.output, 1), np.int64)
-    for (place, tap), (_, there) in zip(
-        _taps(window, image), _taps(window, inside), strict=True
-    ):
+    for (place, tap), (_, there) in zip(_taps(window, image), _taps(window, inside), strict=True):
         sums += tap if not is_float(data) else field.multiply(tap, _factor(call, place))
         count += there
     words = mixing.keys(mixing.key("average", *_ends(call)), count[0, 0])
@@ -213,9 +222,7 @@ def transposed(call: Call) -> list[Values] | None:
         for j in range(kernel[1]):
             part = weights[..., :, i, j, :].swapaxes(-1, -2)
             flat = image.reshape(LANES, -1, inner)
-            share = (
-                field.times(flat, part) if part.ndim == 3 else field.times_integers(flat, part)
-            )
+            share = field.times(flat, part) if part.ndim == 3 else field.times_integers(flat, part)
             rows = slice(i, i + (height - 1) * strides[0] + 1, strides[0])
             columns = slice(j, j + (width - 1) * strides[1] + 1, strides[1])
             sums[:, :, rows, columns] += share.reshape(LANES, batch, height, width, count)
