@@ -60,15 +60,20 @@ def test_what_litert_can_prove_is_searched() -> None:
             api.plan(maximum_of_int16(), None, options, until_searched)
 
 
-def test_what_no_runtime_knows_is_refused_unless_nothing_is_to_be_proved() -> None:
+def test_splits_of_what_no_runtime_knows_are_refused_unless_nothing_is_to_be_proved() -> None:
     data = one_operator("CUSTOM", "Mystery")
     both = r"LiteRT: .*Mystery.*; TFLM: .*CUSTOM.*--no-verify"
-    with pytest.raises(ModelError, match=both):
-        api.plan(data, None, tiled(), until_searched)
     with pytest.raises(ModelError, match=both):
         stream(data, api.VerifyOptions())
     with pytest.raises(ModelError, match="cannot be streamed"):
         stream(data, None)
+
+
+def test_what_no_runtime_knows_is_planned_where_terms_prove_it() -> None:
+    with pytest.raises(SearchedError):
+        api.plan(one_operator("CUSTOM", "Mystery"), None, tiled(), until_searched)
+    with pytest.raises(ModelError, match="--no-verify"):
+        api.plan(MODELS["strings"].make(), None, tiled(), until_searched)
 
 
 def stream(data: bytes, proof: api.VerifyOptions | None) -> None:

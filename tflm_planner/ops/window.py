@@ -105,11 +105,17 @@ def window_of(op: Op) -> Window | None:
     filters or biases, ranks other than 4, types that differ between input and output, an output
     that is larger than TFLM computes (a smaller one, cut off below or at the right, is fine).
     """
+    data = op.inputs[0] if op.inputs else None
+    return None if data is None or data.is_constant else sliding_window(op)
+
+
+def sliding_window(op: Op) -> Window | None:
+    """As `window_of`, also where the image is a constant."""
     reader = _READERS.get(op.kind)
     if reader is None or op.options is None or len(op.outputs) != 1 or not op.inputs:
         return None
     data, result = op.inputs[0], op.outputs[0]
-    if data is None or data.is_constant or data is result or data.type != result.type:
+    if data is None or data is result or data.type != result.type:
         return None
     if len(data.shape or ()) != 4 or len(result.shape or ()) != 4 or not data.nbytes:
         return None

@@ -137,9 +137,10 @@ def _plan(
     started = time.monotonic()
     original = load(source)
     model = read_model(original)
-    prover = Prover(original, options.verify, report_progress, stop)
+    kernels = options.search.kernels
+    prover = Prover(original, options.verify, kernels, report_progress, stop)
     options = replace(options, tiles=_provable_tiles(model, options, prover))
-    before = inspect_model(model, options.search.kernels)
+    before = inspect_model(model, kernels)
     planner = _Planning(original, stop, report_progress)
     planned, proof, converted = planner.plan(options, prover.prove_model)
     check_model_proved(planned, proof)
@@ -163,6 +164,7 @@ def _plan(
         planned=planned,
         converted=converted,
         verdict=proof.verdict,
+        terms=proof.terms,
         ladder=ladder(climb),
         seconds={
             "plan": time.monotonic() - started - prover.seconds,
@@ -277,10 +279,12 @@ def _split(
     stop: Stop,
 ) -> SplitResult:
     model, target = read_model(data), options.search.kernels.target
-    prover = Prover(data, verify_options, report_progress, stop)
+    kernels = options.search.kernels
+    prover = Prover(data, verify_options, kernels, report_progress, stop)
     if verify_options is not None:
         refuse_unrunnable(model, target)
-        options = replace(options, tiles=prover.provable_tiles(model, options.tiles))
+        provable = prover.provable_tiles(model, options.tiles, by_terms=False)
+        options = replace(options, tiles=provable)
     pair, proof = split_for_rows(
         data, options, prove=prover.prove_pair, report_progress=report_progress, stop=stop
     )

@@ -29,6 +29,7 @@ from tflm_planner.tflm.arena.uncertainty import bound_of
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.drop_conversions import ConvertedEnd
 from tflm_planner.verification import HostAllocation, Verdict
+from tflm_planner.verification.terms import TermsProof
 
 _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the checks for how far"
 
@@ -36,8 +37,9 @@ _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the chec
 @dataclass(frozen=True)
 class PlanOutcome:
     """The outcome of a plan. source, destination: names for the report. original: the file as it
-    came, inspected in `before`. converted: inputs and outputs whose types changed. ladder: what
-    further permissions reach. seconds: of planning and of proving. stop: of the search."""
+    came, inspected in `before`. converted: inputs and outputs whose types changed. verdict, terms:
+    of the runtimes, and for every input. ladder: what further permissions reach. seconds: of
+    planning and of proving. stop: of the search."""
 
     source: str
     destination: str
@@ -47,6 +49,7 @@ class PlanOutcome:
     planned: PlannedModel
     converted: tuple[ConvertedEnd, ...]
     verdict: Verdict | None
+    terms: TermsProof | None
     ladder: tuple[Rung, ...]
     seconds: dict[str, float]
     stop: Stop
@@ -74,7 +77,8 @@ def plan_report(outcome: PlanOutcome) -> Report:
         order=planned.memory_plan.order,
         allocation=_allocation(planned),
         checks=() if verdict is None else verdict.checks,
-        verified=_is_verified(planned, verdict),
+        terms=outcome.terms,
+        verified=_is_verified(planned, verdict, outcome.terms),
         converted=outcome.converted,
         budget=outcome.options.budget,
         stopped=outcome.stop.reason,
@@ -123,10 +127,12 @@ def _allocation(planned: PlannedModel) -> Allocation:
     return Allocation(solution, sharing.aliases, sharing.input_overlaps, sharing.replayed)
 
 
-def _is_verified(planned: PlannedModel, verdict: Verdict | None) -> bool:
-    """Whether the outputs are proved equal on the runtime on which the file will run."""
+def _is_verified(planned: PlannedModel, verdict: Verdict | None, terms: TermsProof | None) -> bool:
+    """Whether the outputs are proved equal where the file will run."""
     if verdict is None or planned.inspection.arena.cannot_run:
         return False
+    if terms is not None and terms.status == "equal" and not verdict.differs:
+        return True
     return verdict.proved and verdict.exact
 
 

@@ -1,8 +1,8 @@
 """Proves files: models that no runtime here could prove are refused before the search, and every
 file that is made is compared with the original.
 
-    check_provable    before a search: does any runtime here run the original at all?
-    Prover            file -> compared -> Proof: equal, or refused and why
+    check_provable    before a search: can anything here prove what is made of the original?
+    Prover            file -> terms, runtimes -> Proof: equal, or refused and why
     check_..._proved  of the last file: an error unless it was proved equal
 
 The callers decide which file is made next if one is refused.
@@ -25,10 +25,12 @@ from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.element_types import form_of, newly_unsupported
 from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
+from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tflm.targets import HOST_RUNTIME, load_target
 from tflm_planner.verification import Options, RuntimeCheck, Tolerance, Verdict, verify, why_unable
 from tflm_planner.verification.pairs import Pair, verify_pair
-from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
+from tflm_planner.verification.terms import TermsProof, prove_by_terms
+from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL, Culprit
 
 _PORTABLE = "--portable makes a file that LiteRT can prove, "
 _NO_PROOF = "--no-verify writes it unproved"
@@ -44,21 +46,23 @@ def check_provable(
     tiles: TilePermission | None,
     options: Options,
     report_progress: Progress,
+    *,
+    by_terms: bool = True,
 ) -> TilePermission | None:
     """What tiling may do (`tiles`) to `model`, which is in `data`, as far as it can be proved here:
-    only TFLM can prove files in its dialect.
+    only TFLM can prove files in its dialect. `by_terms`: whether terms are a proof by themselves.
 
-    Raises ModelError where a search would be in vain: no runtime here runs the original, or TFLM
-    has all its operators but does not run them with these types or parameters, so that no board
-    will either. Operators that TFLM lacks may be the firmware's own: LiteRT may prove portable
-    files with them.
+    Raises ModelError where a search would be in vain: no runtime here runs the original, nor can it
+    be written as terms; or TFLM has all its operators but does not run them with these types or
+    parameters, so that no board will either. Operators that TFLM lacks may be the firmware's own:
+    LiteRT may prove portable files with them.
     """
     report_progress("running the model on TFLM")
     on_tflm = why_unable(data, "TFLM", options)
     if on_tflm is None:
         return tiles
     elsewhere = why_unable(data, "LiteRT", options)
-    if elsewhere is not None:
+    if elsewhere is not None and not (by_terms and prove_by_terms(model, model).status == EQUAL):
         raise ModelError(
             f"no runtime here can run the model (LiteRT: {elsewhere}; TFLM: {on_tflm}), so that "
             f"nothing made of it could be proved; nothing was searched for. {_NO_PROOF}"
@@ -77,23 +81,33 @@ class Prover:
     """Compares files with the original. seconds: how long that took so far."""
 
     def __init__(
-        self, original: bytes, options: Options | None, report_progress: Progress, stop: Stop
+        self,
+        original: bytes,
+        options: Options | None,
+        kernels: TargetKernels,
+        report_progress: Progress,
+        stop: Stop,
     ) -> None:
-        """`options`: None leaves everything unproved. `stop`: of the search that makes the files;
-        a proof is no search that it could end."""
+        """`options`: None leaves everything unproved. `kernels`: those that files are made for.
+        `stop`: of the search that makes the files; a proof is no search that it could end."""
         self._original = original
         self._options = options
+        self._kernels = kernels
         self._report_progress = report_progress
         self._stop = stop
         self.seconds = 0.0
 
-    def provable_tiles(self, model: Model, tiles: TilePermission | None) -> TilePermission | None:
+    def provable_tiles(
+        self, model: Model, tiles: TilePermission | None, *, by_terms: bool = True
+    ) -> TilePermission | None:
         """What tiling may do to the original, which is `model`, as far as it can be proved here
         (see `check_provable`)."""
         if self._options is None:
             return tiles
         started = time.monotonic()
-        tiles = check_provable(self._original, model, tiles, self._options, self._report_progress)
+        tiles = check_provable(
+            self._original, model, tiles, self._options, self._report_progress, by_terms=by_terms
+        )
         self.seconds += time.monotonic() - started
         return tiles
 
@@ -103,6 +117,9 @@ class Prover:
         options = self._options
         if options is None:
             return Proof()
+        terms = self._terms_of(planned)
+        if terms.status == DIFFERENT:
+            return Proof(None, _explain_terms(planned, terms), terms)
         tolerance = None if planned.exact else options.tolerance or Tolerance()
         with_tolerance = replace(options, tolerance=tolerance)
         verdict = self._compare(
@@ -110,7 +127,20 @@ class Prover:
                 self._original, planned, with_tolerance, self._report_progress
             )
         )
-        return Proof(verdict, _explain(planned, verdict) if verdict.differs else None)
+        return Proof(verdict, _explain(planned, verdict) if verdict.differs else None, terms)
+
+    def _terms_of(self, planned: PlannedModel) -> TermsProof:
+        """Whether a planned model, in its arena, is the same function of every input. Shares of
+        sums are not."""
+        if not planned.exact:
+            return TermsProof("not run", detail="a sum is split, which is not exact")
+        self._report_progress("proving it equal for every input")
+        started = time.monotonic()
+        with self._stop.proving():
+            models = read_model(self._original), read_model(planned.data, dialect=True)
+            terms = prove_by_terms(*models, self._kernels)
+        self.seconds += time.monotonic() - started
+        return terms
 
     def prove_pair(self, pair: StreamedPair) -> Proof:
         """Whether both halves of a split model together compute the same as the original."""
@@ -135,7 +165,15 @@ def _explain(planned: PlannedModel, verdict: Verdict) -> Refusal:
     """Why a file was refused, with the operator at fault as far as the runtime named one."""
     check = next(c for c in verdict.checks if c.status == DIFFERENT)
     file = planned.twin if planned.twin is not None and check.of_twin else planned.data
-    reason, culprit = _difference(verdict), check.culprit
+    return _refusal(_difference(verdict), check.culprit, file)
+
+
+def _explain_terms(planned: PlannedModel, terms: TermsProof) -> Refusal:
+    return _refusal(_difference_of_terms(terms), terms.culprit, planned.data)
+
+
+def _refusal(reason: str, culprit: Culprit | None, file: bytes) -> Refusal:
+    """A refusal of a file with an operator at fault."""
     if culprit is None:
         return Refusal(reason)
     ops = read_model(file, dialect=True).main.ops
@@ -143,6 +181,10 @@ def _explain(planned: PlannedModel, verdict: Verdict) -> Refusal:
     if op is None or op.kind != culprit.kind or not op.outputs:
         return Refusal(reason)
     return Refusal(reason, op.outputs[0].name, form_of(op) if culprit.fails else None)
+
+
+def _difference_of_terms(terms: TermsProof) -> str:
+    return f"computes something else for some inputs, as its terms show: {terms.detail}"
 
 
 def _difference(verdict: Verdict) -> str:
@@ -154,6 +196,17 @@ def check_model_proved(planned: PlannedModel, proof: Proof) -> None:
     """Raise OutputsDifferError or ModelError unless the model was proved, or no proof was asked
     for."""
     advice = "Please report this model" if planned.exact else _TOO_FAR
+    terms = proof.terms
+    if terms is not None and terms.status == DIFFERENT:
+        raise OutputsDifferError(
+            f"the planned model {_difference_of_terms(terms)}; nothing was written. {advice}"
+        )
+    if (
+        terms is not None
+        and terms.status == EQUAL
+        and not (proof.verdict and proof.verdict.differs)
+    ):
+        return
     _check_proved(proof.verdict, "planned model", advice, planned.twin)
 
 

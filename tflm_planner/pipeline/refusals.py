@@ -21,6 +21,7 @@ from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import Verdict
+from tflm_planner.verification.terms import TermsProof
 
 MOST_REFUSED = 3
 """After so many refusals for unknown reasons, no other tiling of the same regions is tried."""
@@ -43,11 +44,13 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Proof:
-    """The outcome of proving a file. verdict: of the runtimes; None if no proof was asked for.
-    refusal: why the file must not be written; None if it may be."""
+    """The outcome of proving a file. verdict: of the runtimes; None if no proof was asked for, or
+    if the terms differ already. refusal: why the file must not be written; None if it may be.
+    terms: of the proof for every input; None if it was not asked for."""
 
     verdict: Verdict | None = None
     refusal: Refusal | None = None
+    terms: TermsProof | None = None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from tflm_planner.tflm.arena.uncertainty import Bound, bound_of
 from tflm_planner.tflm.targets import Board
 from tflm_planner.transforms.drop_conversions import ConvertedEnd
 from tflm_planner.transforms.reorder import ChosenOrder
+from tflm_planner.verification.terms import TermsProof
 from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck
 
 BlockKind = Literal["input", "output", "activation", "scratch"]
@@ -227,9 +228,10 @@ class Paste:
 class Report:
     """Everything a run of the planner has to say. front: None where nothing was searched.
     converted: inputs and outputs that have another type than in the original. stopped: why the
-    search was cut short, if it was. tflm_only: whether no other runtime runs the file, as views or
-    quantisation that TFLM does not need are left out. board: the one that the target was named by.
-    ladder: what each further permission reaches. paste: what goes into the firmware's source."""
+    search was cut short, if it was. terms: the proof for every input, if one was asked for.
+    tflm_only: whether no other runtime runs the file, as views or quantisation that TFLM does not
+    need are left out. board: the one that the target was named by. ladder: what each further
+    permission reaches. paste: what goes into the firmware's source."""
 
     version: str
     target: str
@@ -250,6 +252,7 @@ class Report:
     front: ParetoFront | None = None
     converted: tuple[ConvertedEnd, ...] = ()
     stopped: Reason | None = None
+    terms: TermsProof | None = None
     tflm_only: bool = False
     board: Board | None = None
     ladder: tuple[Rung, ...] = ()

@@ -44,6 +44,7 @@ def to_json(report: Report) -> JsonObject:
             verified=report.verified,
             tflm_only=report.tflm_only,
             cannot_run=list(report.cannot_run),
+            proof=None if report.terms is None else view(report.terms, types.Proof),
             checks=view(report.checks, list[types.Check]),
             limits=view(report.limits, types.Limits),
             order=view(report.order, types.Order),

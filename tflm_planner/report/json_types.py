@@ -68,6 +68,24 @@ class Check(Document):
     detail: Annotated[str, says("Why, or where the first difference is; may be empty.")]
 
 
+class Proof(Document):
+    """What the proof by terms said of the original against the result: both run over random
+    elements of a field in place of numbers."""
+
+    status: Annotated[
+        Literal["equal", "different", "not run"],
+        says("The verdict. `equal`: the same function of every input, but for `error_log2`."),
+    ] = msgspec.field(name="terms")
+    error_log2: Annotated[
+        float | None,
+        says(
+            "Logarithm to base 2 of the chance that different models pass for equal (a number "
+            "without unit; null: nothing was compared)."
+        ),
+    ]
+    detail: Annotated[str, says("Where they differ, or why nothing was compared; may be empty.")]
+
+
 class Side(Document):
     """The model at one side of the rewrite."""
 
@@ -366,6 +384,9 @@ class Report(Document):
             "what to do. Empty where it runs. Such a model is not verified, whatever other "
             "runtimes say."
         ),
+    ]
+    proof: Annotated[
+        Proof | None, says("The proof for every input (null: nothing was to be proved).")
     ]
     checks: Annotated[list[Check], says("One entry a runtime.")]
     limits: Annotated[

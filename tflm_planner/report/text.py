@@ -7,6 +7,7 @@ other renderings use too).
 
 from __future__ import annotations
 
+import math
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -141,6 +142,8 @@ def verdict_sentence(report: Report) -> str:
     if report.cannot_run:
         where = " and ".join(c.runtime for c in report.checks if c.status == EQUAL)
         return f"NO: the target's TFLM cannot run the model{where and f' (equal on {where})'}"
+    if report.verified and not any(check.status == EQUAL for check in report.checks):
+        return "yes, by the proof alone: no runtime here compared the two models"
     if report.verified:
         return "yes, the outputs are equal"
     if any(check.status == CLOSE for check in report.checks):
@@ -148,6 +151,16 @@ def verdict_sentence(report: Report) -> str:
     if any(check.status == DIFFERENT for check in report.checks):
         return "NO: the outputs differ"
     return "NO: no runtime compared the two models"
+
+
+def proved_sentence(report: Report) -> str:
+    """What the proof for every input came to."""
+    terms = report.terms
+    if terms is None:
+        return "not asked for"
+    if terms.error_log2 is None:
+        return safe_text(f"not for every input: {terms.detail}")
+    return f"equal for every input (chance of error < 2^{math.floor(terms.error_log2) + 1})"
 
 
 def real_sentence(side: Side) -> str:
@@ -229,6 +242,8 @@ def _section(lines: list[str]) -> list[str]:
 
 def _proof_rows(report: Report) -> Iterator[tuple[str, str]]:
     """What was proved, and where."""
+    if report.terms is not None:
+        yield "proved", proved_sentence(report)
     yield "verified", verdict_sentence(report)
     yield from _some([f"{c.runtime}: {check_sentence(c)}" for c in report.checks], _CHECKS_SHOWN)
     yield "runs on", runs_on_sentence(report)

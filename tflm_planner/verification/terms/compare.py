@@ -1,0 +1,196 @@
+"""Original against result as terms: equal for every input, but for a chance that is computed.
+
+    original --apart--------------------> terms of its outputs and its state
+    result   --apart, or in its arena---> the same?
+
+See docs/proof.md for why this is a proof, and of what.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.ir import Model, Op
+from tflm_planner.ops.macs import total_macs
+from tflm_planner.tflm.target_kernels import TargetKernels
+from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.verification.ends import differing_ends
+from tflm_planner.verification.terms.ends import inputs_of_both, output_as_original
+from tflm_planner.verification.terms.field import LANES
+from tflm_planner.verification.terms.machine import Machine, Observer, UndecidedError
+from tflm_planner.verification.terms.memory import Arena
+from tflm_planner.verification.terms.mixing import Mixer
+from tflm_planner.verification.terms.stores import Apart, Store
+from tflm_planner.verification.terms.values import InexpressibleError, Symbols, Values
+from tflm_planner.verification.verdict import Culprit
+
+Status = Literal["equal", "different", "not run"]
+_DEGREE = 3
+"""Of a sum in the elements that are random: factor of a place, weight or other operand, operand."""
+_LIKELIEST = 3 / (1 << 32)
+"""Chance of the likeliest residue of a mixed element: 32 bits are folded to less than 2^31 - 1."""
+MOST_ERROR = -100.0
+"""Nothing is called equal with a larger error; as a logarithm to base 2."""
+_MOST_MACS = 3_000_000_000
+_MOST_ELEMENTS = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class TermsProof:
+    """What the proof by terms came to. error_log2: logarithm to base 2 of the chance that two
+    different models pass for equal; None where nothing was compared. detail: what differs, or why
+    nothing was compared. culprit: the first operator that computes something else, if known."""
+
+    status: Status
+    error_log2: float | None = None
+    detail: str = ""
+    culprit: Culprit | None = None
+
+
+def prove_by_terms(
+    original: Model, result: Model, kernels: TargetKernels | None = None
+) -> TermsProof:
+    """Whether two models compute the same function of every input. kernels: of the target on which
+    the result runs in the arena that it is planned for; None for each tensor by itself."""
+    try:
+        _check_size(original, result)
+        if kernels is not None and carried_plan(result) is None:
+            raise InexpressibleError("the result carries no plan")
+        comparison = _Comparison(original, result, kernels)
+        wrong = comparison.difference()
+    except InexpressibleError as why:
+        return TermsProof("not run", detail=str(why))
+    if wrong is not None:
+        return TermsProof("different", detail=wrong.said, culprit=wrong.culprit)
+    error = error_log2(comparison.made)
+    if error > MOST_ERROR:
+        return TermsProof("not run", detail="the model has too many elements for so small an error")
+    return TermsProof("equal", error)
+
+
+def error_log2(made: int) -> float:
+    """The logarithm of the chance that of so many elements two that stand for different terms are
+    equal: for every pair, all lanes must be."""
+    pairs = 2 * math.log2(max(made, 2)) - 1
+    return pairs + LANES * math.log2(_DEGREE * _LIKELIEST)
+
+
+def _check_size(*models: Model) -> None:
+    for model in models:
+        if total_macs(model.ops()) > _MOST_MACS:
+            raise InexpressibleError(f"more than {_MOST_MACS:,} multiply-accumulates")
+        largest = max((t.elements for t in model.tensors()), default=0)
+        if largest > _MOST_ELEMENTS:
+            raise InexpressibleError(f"a tensor has {largest:,} elements")
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    said: str
+    culprit: Culprit | None = None
+
+
+class _Comparison:
+    """Runs both models, and again to find where they part."""
+
+    def __init__(self, original: Model, result: Model, kernels: TargetKernels | None) -> None:
+        differing = differing_ends(original.main, result.main)
+        if differing:
+            raise InexpressibleError(f"the models have {differing}")
+        self._original, self._result, self._kernels = original, result, kernels
+        self._late_copies = False
+        self._mixer = Mixer()
+        self._symbols = Symbols(self._mixer)
+        ends = inputs_of_both(original.main, result.main, self._symbols, self._mixer)
+        self._ours, self._theirs, self._given = ends
+
+    @property
+    def made(self) -> int:
+        """Elements that were made."""
+        return self._mixer.made
+
+    def difference(self) -> _Difference | None:
+        """What differs; None where all outputs and the state are equal."""
+        wanted = self._run_original()
+        wrong = self._difference_from(*wanted)
+        if wrong is None and any(op.kind == "WHILE" for op in self._result.ops()):
+            self._late_copies = True  # in an arena the order of copies counts
+            wrong = self._difference_from(*wanted) if self._kernels is not None else None
+        return wrong
+
+    def _difference_from(self, wanted: list[Values], state: Any) -> _Difference | None:
+        try:
+            got, their_state = self._run_result()
+        except UndecidedError as lost:
+            if self._kernels is None:
+                raise
+            # The original's loops are decided, and those that were made count by themselves.
+            return _Difference(f"the condition of {lost.op.label} is overwritten in the arena")
+        for i, (outer, inner) in enumerate(
+            zip(self._original.main.outputs, self._result.main.outputs, strict=True)
+        ):
+            values = output_as_original(outer, inner, got[i], self._symbols, self._mixer)
+            where = self._first_unequal(wanted[i], values)
+            if where is not None:
+                place = self._place()
+                said = f"output {i} ({outer.name!r}) differs at element {where}"
+                return _Difference(said + place.said, place.culprit)
+        if not np.array_equal(state, their_state):
+            place = self._place()
+            return _Difference("the state that it leaves differs" + place.said, place.culprit)
+        return None
+
+    def _first_unequal(self, wanted: Values, got: Values) -> int | None:
+        a, b = (self._symbols.elements(v).reshape(LANES, -1) for v in (wanted, got))
+        if a.shape != b.shape:
+            return 0
+        unequal = np.flatnonzero((a != b).any(0))
+        return int(unequal[0]) if unequal.size else None
+
+    def _run_original(self, observe: Observer | None = None) -> tuple[list[Values], Any]:
+        store = Apart(self._original, self._mixer, self._symbols)
+        machine = Machine(self._original, store, observe, self._given)
+        return machine.run(self._ours), machine.state
+
+    def _run_result(self, observe: Observer | None = None) -> tuple[list[Values], Any]:
+        late = self._late_copies
+        machine = Machine(self._result, self._store(), observe, late_copies=late)
+        return machine.run(self._theirs), machine.state
+
+    def _store(self) -> Store:
+        if self._kernels is not None:
+            return Arena(self._result, self._kernels, self._mixer, self._symbols)
+        return Apart(self._result, self._mixer, self._symbols)
+
+    def _place(self) -> _Difference:
+        """The first operator of the result that makes an element which the original has not."""
+        seen: list[npt.NDArray[np.uint64]] = [self._names(self._ours)]
+        self._run_original(lambda _, results: seen.append(self._names(results)))
+        known = np.unique(np.concatenate(seen))
+        strange: list[tuple[Op, int]] = []
+
+        def look(op: Op, results: list[Values]) -> None:
+            if not strange:
+                missing = ~np.isin(self._names(results), known)
+                if missing.any():
+                    strange.append((op, int(np.flatnonzero(missing)[0])))
+
+        self._run_result(look)
+        if not strange:
+            return _Difference("")
+        op, element = strange[0]
+        position = self._result.main.ops.index(op)
+        said = f", first at operator {position} of the result ({op.label}), element {element}"
+        return _Difference(said, Culprit(position, op.kind, fails=False))
+
+    def _names(self, results: Iterable[Values]) -> npt.NDArray[np.uint64]:
+        """Elements as numbers that tell them apart, most likely; those of known values left out."""
+        lanes = [v.data.reshape(LANES, -1)[:2].astype(np.uint64) for v in results if not v.known]
+        made = [a[0] << np.uint64(32) | a[1] for a in lanes]
+        return np.concatenate(made) if made else np.zeros(0, np.uint64)

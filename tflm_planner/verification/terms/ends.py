@@ -1,0 +1,45 @@
+"""Inputs and outputs of both models as terms, where a result takes or gives integers and the
+original the floats (or shifted bytes) that stand for them; see `verification.ends`."""
+
+from __future__ import annotations
+
+from tflm_planner.model.ir import Graph, Op, Tensor
+from tflm_planner.verification.terms import mixing
+from tflm_planner.verification.terms.mixing import Mixer
+from tflm_planner.verification.terms.parameters import options, quantisation
+from tflm_planner.verification.terms.values import InexpressibleError, Symbols, Values
+
+_CONVERSIONS = ("QUANTIZE", "DEQUANTIZE")
+
+
+def inputs_of_both(
+    original: Graph, result: Graph, symbols: Symbols, mixer: Mixer
+) -> tuple[list[Values], list[Values], dict[Op, Values]]:
+    """Inputs of the original, inputs of the result, and what the original's operators make of
+    converted ones: QUANTIZE finds the integers again."""
+    theirs = [symbols.named(t.shape or (), "input", i) for i, t in enumerate(result.inputs)]
+    ours: list[Values] = []
+    given: dict[Op, Values] = {}
+    for outer, inner, values in zip(original.inputs, result.inputs, theirs, strict=True):
+        if outer.type == inner.type:
+            ours.append(values)
+            continue
+        name = ("stands for", quantisation(inner), quantisation(outer))
+        ours.append(Values(mixer.mix(values.data, mixing.key(*name)), False))
+        for op in outer.consumers:
+            if op.kind == "QUANTIZE" and quantisation(op.outputs[0]) == quantisation(inner):
+                given[op] = values
+    return ours, theirs, given
+
+
+def output_as_original(
+    outer: Tensor, inner: Tensor, values: Values, symbols: Symbols, mixer: Mixer
+) -> Values:
+    """An output of the result as the original's last conversion makes it."""
+    if outer.type == inner.type:
+        return values
+    op = outer.producer
+    if op is None or op.kind not in _CONVERSIONS:
+        raise InexpressibleError(f"nothing converts the output {outer.name!r}")
+    name = op.kind, options(op), b"", (quantisation(inner), quantisation(outer))
+    return Values(mixer.mix(symbols.elements(values), mixing.key(*name)), False)

@@ -1,0 +1,118 @@
+"""The field in which terms are computed: vectors of LANES residues modulo the prime 2^31 - 1.
+
+An array of field elements has a first axis of LANES, type uint32, and every residue is below P.
+Sums of products are made in float64, where they are exact as long as they stay below 2^53: that is
+what keeps 300 million products a matter of a second. This module must not know operators.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Residues = npt.NDArray[np.uint32]
+Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[Any]
+
+BITS = 31
+P = (1 << BITS) - 1
+LANES = 6
+_EXACT = 1 << 53
+"""float64 holds every integer up to it."""
+_HALF = 16
+_CACHED = 1 << 15
+"""Numbers in float64 that are multiplied at a time."""
+_CHUNK = 1 << 14
+"""Elements that are reduced at a time, in a core's cache."""
+
+
+def reduced(values: Array) -> Residues:
+    """Integers of less than 2^62 in size, modulo P. 2^31 is 1, so that halves are added up."""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    result = np.empty(flat.shape, np.uint32)
+    spare = np.empty((2, min(_CHUNK, flat.size)), np.int64)
+    for start in range(0, flat.size, _CHUNK):
+        some = flat[start : start + _CHUNK]
+        whole, high = spare[:, : some.size]
+        np.copyto(whole, some, casting="unsafe")
+        for _ in range(2):
+            np.right_shift(whole, BITS, out=high)
+            whole &= P
+            whole += high
+        np.greater_equal(whole, P, out=high, casting="unsafe")
+        high *= P
+        whole -= high
+        result[start : start + _CHUNK] = whole
+    return result.reshape(values.shape)
+
+
+def add(a: Residues, b: Residues) -> Residues:
+    """Sums, element by element, broadcast. Two residues fit into 32 bits."""
+    made = a + b
+    made -= (made >= P).astype(np.uint32) * np.uint32(P)
+    return made
+
+
+def subtract(a: Residues, b: Residues) -> Residues:
+    """Differences, element by element, broadcast."""
+    made = a - b
+    made += (a < b).astype(np.uint32) * np.uint32(P)
+    return made
+
+
+def multiply(a: Residues, b: Residues) -> Residues:
+    """Products, element by element, broadcast."""
+    return reduced((a.astype(np.uint64) * b).view(np.int64))
+
+
+def total(values: Residues, axes: tuple[int, ...]) -> Residues:
+    """Sums over some axes (of fewer than 2^31 elements together)."""
+    return reduced(values.sum(axis=axes, dtype=np.int64))
+
+
+def times_integers(values: Array, integers: Array) -> Residues:
+    """Matrix products (.., m, k) x (k, n) of elements and small integers.
+
+    `values`: residues, or differences of two of them."""
+    largest = int(np.abs(integers).max(initial=1))
+    share = max(_EXACT // (largest << BITS), 1)
+    assert largest << BITS <= _EXACT, "integers too large for exact products"
+    weights = integers.astype(np.float64)
+    inner, columns = weights.shape
+    rows = values.reshape(-1, inner)
+    made = np.empty((len(rows), columns), np.uint32)
+    step = min(max(_CACHED // (inner + columns), 1), len(rows))
+    some, sums = np.empty((step, inner)), np.empty((step, columns))
+    for start in range(0, len(rows), step):
+        count = min(step, len(rows) - start)
+        np.copyto(some[:count], rows[start : start + count])
+        if inner <= share:
+            np.matmul(some[:count], weights, out=sums[:count])
+            made[start : start + count] = reduced(sums[:count])
+            continue
+        parts = [slice(i, i + share) for i in range(0, inner, share)]
+        shares = [reduced(some[:count, p] @ weights[p]).astype(np.int64) for p in parts]
+        made[start : start + count] = reduced(np.sum(shares, axis=0))
+    return made.reshape(*values.shape[:-1], columns)
+
+
+def times(a: Residues, b: Residues) -> Residues:
+    """Matrix products (.., m, k) x (.., k, n) of field elements, k at most 2^20: each is split into
+    halves, of which products and their sums stay exact."""
+    if a.shape[-1] > 1 << 20:
+        half = a.shape[-1] // 2
+        return add(times(a[..., :half], b[..., :half, :]), times(a[..., half:], b[..., half:, :]))
+    low_a, high_a = _halves(a)
+    low_b, high_b = _halves(b)
+    made = reduced(low_a @ low_b).astype(np.int64)
+    made += reduced(low_a @ high_b + high_a @ low_b).astype(np.int64) << _HALF
+    # 2^32 is 2 modulo P.
+    made += reduced(high_a @ high_b).astype(np.int64) << 1
+    return reduced(made)
+
+
+def _halves(values: Residues) -> tuple[Floats, Floats]:
+    low = (values & ((1 << _HALF) - 1)).astype(np.float64)
+    return low, (values >> _HALF).astype(np.float64)

@@ -1,0 +1,91 @@
+"""Which bytes of an operand its own operator may overwrite before it has read them.
+
+A result that lies where every kernel library allows it (`ops.sharings`) loses nothing. One that
+overlaps the operand otherwise is followed access by access through the kernels of every build that
+may run, in their order (`tflm.kernels.contracts`): bytes that are written before their last read
+are lost. Where no order is known, every byte that both share is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops import sharings
+from tflm_planner.tflm.kernels.contracts import replays
+from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.liveness import planned_bytes
+from tflm_planner.tflm.target_kernels import TargetKernels
+
+Lost = npt.NDArray[np.bool_]
+
+
+class Hazards:
+    """Of one plan (tensor -> bytes). Loops ask for the same operators again and again."""
+
+    def __init__(self, place: Mapping[Tensor, int], kernels: TargetKernels) -> None:
+        self._place = place
+        self._builds = tuple(dict.fromkeys((*kernels.builds, REFERENCE)))
+        self._known: dict[tuple[Op, Tensor], Lost | None] = {}
+
+    def lost(self, op: Op, operand: Tensor) -> Lost | None:
+        """One entry a byte of an operand in the arena; None where nothing is lost."""
+        key = op, operand
+        if key not in self._known:
+            self._known[key] = self._lost(op, operand)
+        return self._known[key]
+
+    def _lost(self, op: Op, operand: Tensor) -> Lost | None:
+        size = planned_bytes(operand)
+        lost = np.zeros(size, bool)
+        for result in op.outputs:
+            if result is operand or result not in self._place:
+                continue
+            above = self._place[result] - self._place[operand]
+            low, high = max(above, 0), min(above + planned_bytes(result), size)
+            if low < high and not self._is_shared(op, operand, result, above):
+                lost[low:high] |= self._by_order(op, operand, result, -above, low, high)
+        return lost if lost.any() else None
+
+    def _is_shared(self, op: Op, operand: Tensor, result: Tensor, above: int) -> bool:
+        return any(
+            s.operand is operand and s.result is result and s.distance == above
+            for s in sharings(op)
+        )
+
+    def _by_order(
+        self, op: Op, operand: Tensor, result: Tensor, below: int, low: int, high: int
+    ) -> Lost:
+        """Of bytes [low, high) of the operand, those that some build may lose."""
+        everything = np.ones(high - low, bool)
+        if len(op.outputs) != 1 or op.inputs[:1] != [operand]:
+            moved = [build.movement_of(op) for build in self._builds]
+            if not all(m is not None and m.operand is operand for m in moved):
+                return everything
+        lost = np.zeros(high - low, bool)
+        for build in self._builds:
+            found = replays(op, build)
+            if not found:
+                return everything
+            for replay in found:
+                written = replay.first_write[low + below : high + below]
+                lost |= written <= replay.last_read[low:high]
+        return lost
+
+    def collisions(self, op: Op) -> list[slice]:
+        """Bytes that two results of an operator share."""
+        parts = [
+            (self._place[t], self._place[t] + planned_bytes(t))
+            for t in op.outputs
+            if t in self._place
+        ]
+        shared: list[slice] = []
+        for i, (low, high) in enumerate(parts):
+            for other_low, other_high in parts[i + 1 :]:
+                start, stop = max(low, other_low), min(high, other_high)
+                if start < stop:
+                    shared.append(slice(start, stop))
+        return shared

@@ -1,0 +1,223 @@
+"""A model in the memory that its plan gives it: a cell for every byte of the arena's head.
+
+    cells   | x0 | x1 | x2 | ...       the element that lies there, which byte of it, of how many
+    read    an element is itself if all its bytes are there; else a hash of what is there
+
+What nobody wrote is rubbish, different in every cell. An operator makes rubbish of its scratch, and
+of every byte of an operand that its own result may overwrite before it was read (`hazards`). So a
+plan that loses a byte which is needed makes other terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.tflm.liveness import planned_bytes, timeline_of
+from tflm_planner.tflm.placement import placement_of
+from tflm_planner.tflm.target_kernels import TargetKernels
+from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.verification.terms import mixing
+from tflm_planner.verification.terms.field import LANES, Residues, total
+from tflm_planner.verification.terms.hazards import Hazards
+from tflm_planner.verification.terms.mixing import Mixer
+from tflm_planner.verification.terms.stores import Store
+from tflm_planner.verification.terms.values import DTYPES, InexpressibleError, Symbols, Values
+
+_KINDS = {np.dtype(t): i + 1 for i, t in enumerate(dict.fromkeys(DTYPES.values()))}
+"""Types of known numbers; 0 for elements that are not known."""
+_DTYPE_OF = {i: t for t, i in _KINDS.items()}
+_TORN = 255
+"""The width of an element that is no longer whole."""
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """One entry a byte. element: of the field. place, width: which byte of how many it is. kind,
+    number: type of a known number, and this byte of it."""
+
+    element: Residues
+    place: Bytes
+    width: Bytes
+    kind: Bytes
+    number: Bytes
+
+    def __getitem__(self, part: slice) -> _Cells:
+        return _Cells(self.element[:, part], *(a[part] for a in self.tables()))
+
+    def tables(self) -> tuple[Bytes, Bytes, Bytes, Bytes]:
+        """All but the elements."""
+        return self.place, self.width, self.kind, self.number
+
+    def put(self, part: slice, cells: _Cells) -> None:
+        """Write cells over others."""
+        self.element[:, part] = cells.element
+        for mine, theirs in zip(self.tables(), cells.tables(), strict=True):
+            mine[part] = theirs
+
+    def copied(self) -> _Cells:
+        """The same, apart."""
+        return _Cells(self.element.copy(), *(a.copy() for a in self.tables()))
+
+
+class Arena(Store):
+    """The tensors of a planned model where the plan, and TFLM's planner, put them."""
+
+    def __init__(
+        self, model: Model, kernels: TargetKernels, mixer: Mixer, symbols: Symbols
+    ) -> None:
+        super().__init__(mixer, symbols)
+        offsets = carried_plan(model) or {}
+        if any(t.is_variable for t in offsets):
+            raise InexpressibleError("the plan places variables, which keep what they hold")
+        line = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
+        placement = placement_of(line, offsets)
+        if min(placement.offsets, default=0) < 0:
+            raise InexpressibleError("the plan places a tensor below the arena")
+        self._place = dict(zip(line.planned, placement.offsets, strict=False))
+        self._scratch: dict[Op, list[slice]] = {}
+        for scratch, at in zip(line.scratch, placement.scratch_offsets, strict=True):
+            self._scratch.setdefault(scratch.op, []).append(slice(at, at + scratch.size))
+        self._hazards = Hazards(self._place, kernels)
+        self._apart: dict[Tensor, Values] = {}
+        self._rubbish = 0
+        self._cells = self._rubbish_of(max(placement.head, 0))
+
+    def _rubbish_of(self, count: int) -> _Cells:
+        """Cells that hold nothing that anybody knows."""
+        self._rubbish += 1
+        words = mixing.keys(mixing.key("rubbish", self._rubbish), mixing.positions(count))
+        zeros = [np.zeros(count, np.uint8) for _ in range(4)]
+        zeros[1][:] = 1
+        return _Cells(self.mixer.elements(words), *zeros)
+
+    def _part(self, tensor: Tensor) -> slice | None:
+        at = self._place.get(tensor)
+        return None if at is None else slice(at, at + planned_bytes(tensor))
+
+    # --- tensors ---
+
+    def _read(self, tensor: Tensor, op: Op | None) -> Values:
+        part = self._part(tensor)
+        if part is None:
+            if tensor not in self._apart:
+                raise InexpressibleError(f"{tensor.name!r} is read before anything writes it")
+            return self._apart[tensor]
+        cells = self._cells[part]
+        lost = None if op is None else self._hazards.lost(op, tensor)
+        if lost is not None and lost.any():
+            cells = cells.copied()
+            spoilt = self._rubbish_of(len(lost))
+            np.copyto(cells.element, spoilt.element, where=lost)
+            for mine, theirs in zip(cells.tables(), spoilt.tables(), strict=True):
+                np.copyto(mine, theirs, where=lost)
+        return self._whole(cells, tensor).reshaped(tensor.shape or ())
+
+    def _whole(self, cells: _Cells, tensor: Tensor) -> Values:
+        """The elements that bytes make up."""
+        dtype = np.dtype(DTYPES[tensor.type_name])
+        width = dtype.itemsize
+        places = np.arange(len(cells.place)) % width
+        fits = (cells.place == places) & (cells.width == width)
+        first = cells.element[:, ::width]
+        for i in range(1, width):
+            fits[i::width] &= (cells.element[:, i::width] == first).all(0)
+        is_whole = fits.reshape(-1, width).all(1)
+        if is_whole.all():
+            if cells.kind.size and (cells.kind == _KINDS[dtype]).all():
+                return Values(np.frombuffer(cells.number.tobytes(), dtype), True)
+            return Values(first.copy(), False)
+        torn = self._torn(cells, width)
+        return Values(np.where(is_whole, first, torn).astype(np.uint32), False)
+
+    def _torn(self, cells: _Cells, width: int) -> Residues:
+        """A hash of the bytes that lie where an element should."""
+        places = np.arange(len(cells.place)) % width
+        words = mixing.keys(mixing.key("torn", width), places, cells.place, cells.width)
+        mixed = self.mixer.mix(cells.element, words)
+        return total(mixed.reshape(LANES, -1, width), (2,))
+
+    def write(self, tensor: Tensor, values: Values) -> None:
+        """See `Store`."""
+        part = self._part(tensor)
+        if part is None:
+            self._apart[tensor] = values.reshaped(tensor.shape or ())
+            return
+        dtype = np.dtype(DTYPES[tensor.type_name])
+        elements = self.symbols.elements(values).reshape(LANES, -1)
+        if elements.shape[1] * dtype.itemsize != part.stop - part.start:
+            raise InexpressibleError(f"{tensor.name!r} is written as a tensor of another size")
+        width, count = dtype.itemsize, elements.shape[1]
+        if values.known and values.data.dtype == dtype:
+            kind = np.full(width * count, _KINDS[dtype], np.uint8)
+            number = np.frombuffer(np.ascontiguousarray(values.data).tobytes(), np.uint8)
+        else:
+            kind = number = np.zeros(width * count, np.uint8)
+        places = np.tile(np.arange(width, dtype=np.uint8), count)
+        widths = np.full(width * count, width, np.uint8)
+        wide = np.repeat(elements, width, 1) if width > 1 else elements
+        self._cells.put(part, _Cells(wide, places, widths, kind, number))
+
+    def copy(self, source: Tensor, destination: Tensor) -> None:
+        """memcpy: onto itself it changes nothing, partly over itself nobody knows."""
+        parts = self._part(source), self._part(destination)
+        if source.is_constant or parts[0] is None or parts[1] is None:
+            self.write(destination, self.read(source))
+            return
+        size, distance = parts[0].stop - parts[0].start, parts[1].start - parts[0].start
+        if parts[1].stop - parts[1].start != size:
+            raise InexpressibleError(f"{source.name!r} is copied to a tensor of another size")
+        if 0 < abs(distance) < size:
+            self._cells.put(parts[1], self._rubbish_of(size))
+        elif distance:
+            self._cells.put(parts[1], self._cells[parts[0]])
+
+    # --- operators ---
+
+    def begin(self, op: Op) -> None:
+        """Scratch is written."""
+        for part in self._scratch.get(op, ()):
+            self._cells.put(part, self._rubbish_of(part.stop - part.start))
+
+    def end(self, op: Op) -> None:
+        """Scratch was written last, for all that anybody knows; and results over each other."""
+        self.begin(op)
+        for part in self._hazards.collisions(op):
+            self._cells.put(part, self._rubbish_of(part.stop - part.start))
+
+    # --- branches ---
+
+    def snapshot(self) -> tuple[_Cells, dict[Tensor, Values]]:
+        """See `Store`."""
+        return self._cells.copied(), dict(self._apart)
+
+    def restore(self, snapshot: tuple[_Cells, dict[Tensor, Values]]) -> None:
+        """See `Store`."""
+        self._cells, self._apart = snapshot[0].copied(), dict(snapshot[1])
+
+    def merge(
+        self,
+        choice: Residues,
+        other: tuple[_Cells, dict[Tensor, Values]],
+        results: Sequence[Tensor],
+    ) -> None:
+        """See `Store`."""
+        mine, (cells, apart) = self._cells, other
+        same = (mine.place == cells.place) & (mine.width == cells.width)
+        elements = self.chosen(choice, Values(mine.element, False), Values(cells.element, False))
+        known = (mine.kind == cells.kind) & (mine.number == cells.number)
+        self._cells = replace(
+            mine,
+            element=elements.data,
+            width=np.where(same, mine.width, _TORN).astype(np.uint8),
+            kind=np.where(known, mine.kind, 0).astype(np.uint8),
+        )
+        for tensor in results:
+            if tensor in self._apart and tensor in apart:
+                self._apart[tensor] = self.chosen(choice, self._apart[tensor], apart[tensor])

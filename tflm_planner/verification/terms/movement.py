@@ -1,0 +1,211 @@
+"""Terms of operators that move elements and compute nothing, and of those that ask for shapes.
+
+Results keep the element, whatever their quantisation says: kernels copy bytes. Where positions
+depend on an input, the operator is left to be hashed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.ir import Op
+from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.parameters import activation, quantisation, zero_point
+from tflm_planner.verification.terms.values import DTYPES, InexpressibleError, Values
+
+Array = npt.NDArray[Any]
+
+
+def _numbers(call: Call, operand: int) -> list[int] | None:
+    """Known integers of an operand."""
+    values = call.values(operand)
+    return [int(v) for v in values.data.reshape(-1)] if values.known else None
+
+
+def _reshaped(call: Call) -> list[Values]:
+    return [call.values(0).reshaped(call.shape)]
+
+
+def _transposed(call: Call) -> list[Values] | None:
+    order = _numbers(call, 1)
+    if order is None:
+        return None
+    return [call.values(0).moved(lambda a: np.transpose(a, order))]
+
+
+def _slice(call: Call) -> list[Values] | None:
+    begin = _numbers(call, 1)
+    data, shape = call.values(0), call.shape
+    if begin is None or len(begin) != len(shape) or len(begin) != len(data.shape):
+        return None
+    _check_inside(call, begin, shape, data.shape)
+    return [data.at(tuple(slice(b, b + n) for b, n in zip(begin, shape, strict=True)))]
+
+
+def _check_inside(
+    call: Call, begin: list[int], taken: tuple[int, ...], shape: tuple[int, ...]
+) -> None:
+    inside = all(b >= 0 and b + n <= m for b, n, m in zip(begin, taken, shape, strict=True))
+    if not inside:
+        raise InexpressibleError(f"{call.op.label} reads outside of its operand")
+
+
+def _strided_slice(call: Call) -> list[Values] | None:
+    limits = [_numbers(call, i) for i in (1, 2, 3)]
+    options, data = call.op.options, call.values(0)
+    if options.ellipsisMask or options.newAxisMask or getattr(options, "offset", False):
+        return None
+    begin, end, steps = limits
+    if begin is None or end is None or steps is None or len(begin) > len(data.shape):
+        return None
+    index: list[slice] = []
+    for axis, (b, e, step) in enumerate(zip(begin, end, steps, strict=True)):
+        if options.shrinkAxisMask >> axis & 1:
+            # TFLM takes the first index, if its begin is masked.
+            masked = options.beginMask >> axis & 1
+            if (masked and step < 0) or not -data.shape[axis] <= b < data.shape[axis]:
+                return None
+            at = 0 if masked else b % data.shape[axis]
+            index.append(slice(at, at + 1))
+            continue
+        start = None if options.beginMask >> axis & 1 else b
+        stop = None if options.endMask >> axis & 1 else e
+        index.append(slice(start, stop, step))
+    taken = data.at(tuple(index))
+    return [taken.reshaped(call.shape)]
+
+
+def _joined(call: Call) -> list[Values] | None:
+    """CONCATENATION; operands of another quantisation are requantised by LiteRT alone."""
+    kinds = {quantisation(t) for t in (*call.op.operands(), call.result)}
+    if activation(call.op) or (len(kinds) > 1 and call.result.type_name == "uint8"):
+        return None
+    axis = call.op.options.axis % max(len(call.shape), 1)
+    return [_concatenated(call, [v for v in call.operands if v is not None], axis)]
+
+
+def _concatenated(call: Call, parts: list[Values], axis: int) -> Values:
+    if all(v.known for v in parts):
+        return Values(np.concatenate([v.data for v in parts], axis), True).reshaped(call.shape)
+    lanes = [call.symbols.elements(v) for v in parts]
+    return Values(np.concatenate(lanes, axis + 1), False).reshaped(call.shape)
+
+
+def _packed(call: Call) -> list[Values]:
+    axis = call.op.options.axis % max(len(call.shape), 1)
+    parts = [v for v in call.operands if v is not None]
+    wide = [v.reshaped((*v.shape[:axis], 1, *v.shape[axis:])) for v in parts]
+    return [_concatenated(call, wide, axis)]
+
+
+def _unpacked(call: Call) -> list[Values]:
+    data = call.values(0)
+    axis = call.op.options.axis % max(len(data.shape), 1)
+    before = (slice(None),) * axis
+    return [data.at((*before, i)) for i in range(len(call.op.outputs))]
+
+
+def _split(call: Call) -> list[Values] | None:
+    """SPLIT reads (axis, data), SPLIT_V (data, sizes, axis)."""
+    first = call.op.kind == "SPLIT"
+    numbers, data = _numbers(call, 0 if first else 2), call.values(1 if first else 0)
+    if numbers is None:
+        return None
+    axis, at, parts = numbers[0] % len(data.shape), 0, list[Values]()
+    for result in call.op.outputs:
+        count = (result.shape or (1,))[axis]
+        parts.append(data.at((*(slice(None),) * axis, slice(at, at + count))))
+        at += count
+    return parts
+
+
+def _padded(call: Call) -> list[Values] | None:
+    pads = _numbers(call, 1)
+    data = call.values(0)
+    if pads is None or len(pads) != 2 * len(data.shape) or min(pads, default=0) < 0:
+        return None
+    zero = Values(np.array([zero_point(call.result)], DTYPES[call.result.type_name]), True)
+    fill = call.values(2) if call.has(2) else zero
+    if fill.size != 1:
+        return None
+    pairs = [(pads[i], pads[i + 1]) for i in range(0, len(pads), 2)]
+    if data.known and fill.known:
+        made = np.pad(data.data, pairs, constant_values=fill.data.reshape(-1)[0])
+        return [Values(made, True).reshaped(call.shape)]
+    lanes, value = call.symbols.elements(data), call.symbols.elements(fill).reshape(-1)
+    each = [np.pad(a, pairs, constant_values=v) for a, v in zip(lanes, value, strict=True)]
+    return [Values(np.stack(each), False).reshaped(call.shape)]
+
+
+def _gathered(call: Call) -> list[Values] | None:
+    places, data = call.values(1), call.values(0)
+    options = call.op.options
+    axis = (options.axis if options is not None else 0) % max(len(data.shape), 1)
+    if not places.known or getattr(options, "batchDims", 0):
+        return None
+    at = places.data.astype(np.int64)
+    if at.size and not (at.min() >= 0 and at.max() < data.shape[axis]):
+        raise InexpressibleError(f"{call.op.label} takes what its operand does not have")
+    return [data.moved(lambda a: np.take(a, at, axis)).reshaped(call.shape)]
+
+
+def _updated(call: Call) -> list[Values] | None:
+    """DYNAMIC_UPDATE_SLICE: (data, update, begin)."""
+    begin, data, update = _numbers(call, 2), call.values(0), call.values(1)
+    if begin is None or len(begin) != len(data.shape):
+        return None
+    index = tuple(
+        slice(at := min(max(b, 0), n - m), at + m)
+        for b, n, m in zip(begin, data.shape, update.shape, strict=True)
+    )
+    known = data.known and update.known
+    made = (data.data if known else call.symbols.elements(data)).copy()
+    place = index if known else (slice(None), *index)
+    made[place] = update.data if known else call.symbols.elements(update)
+    return [Values(made, known)]
+
+
+def _broadcast(call: Call) -> list[Values]:
+    return [call.values(0).moved(lambda a: np.broadcast_to(a, call.shape))]
+
+
+def _of_shape(call: Call) -> list[Values]:
+    """SHAPE and RANK: known whatever the operand holds."""
+    shape = call.tensor(0).shape or ()
+    made = shape if call.op.kind == "SHAPE" else len(shape)
+    return [Values(np.array(made, DTYPES[call.result.type_name]), True).reshaped(call.shape)]
+
+
+def _filled(call: Call) -> list[Values]:
+    return [call.values(1).moved(lambda a: np.broadcast_to(a, call.shape))]
+
+
+def _reversed(call: Call) -> list[Values] | None:
+    axes = _numbers(call, 1)
+    return None if axes is None else [call.values(0).moved(lambda a: np.flip(a, axes))]
+
+
+def _mirrored(call: Call) -> list[Values] | None:
+    pads = _numbers(call, 1)
+    if pads is None or any(pads):
+        return None
+    return _reshaped(call)
+
+
+def reads_shape_alone(op: Op) -> bool:
+    """Whether an operator does not read what its operand holds."""
+    return op.kind in ("SHAPE", "RANK")
+
+
+RULES = {
+    "RESHAPE": _reshaped, "SQUEEZE": _reshaped, "EXPAND_DIMS": _reshaped,
+    "TRANSPOSE": _transposed, "SLICE": _slice, "STRIDED_SLICE": _strided_slice,
+    "CONCATENATION": _joined, "PACK": _packed, "UNPACK": _unpacked,
+    "SPLIT": _split, "SPLIT_V": _split, "PAD": _padded, "PADV2": _padded,
+    "GATHER": _gathered, "DYNAMIC_UPDATE_SLICE": _updated, "BROADCAST_TO": _broadcast,
+    "SHAPE": _of_shape, "RANK": _of_shape, "FILL": _filled, "REVERSE_V2": _reversed,
+    "MIRROR_PAD": _mirrored,
+}  # fmt: skip

@@ -1,0 +1,119 @@
+"""Terms of operators that compute each element of the elements at the same place.
+
+What is known of all operands is computed: counters and comparisons of loops, arithmetic of shapes.
+Everything else is mixed: by kind, options, and the quantisation of operands and result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.quantization import single_scale
+from tflm_planner.ops.axes import ELEMENT_WISE
+from tflm_planner.verification.terms import mixing
+from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.field import LANES, Residues, add
+from tflm_planner.verification.terms.parameters import activation, all_of, quantisation
+from tflm_planner.verification.terms.values import DTYPES, InexpressibleError, Values
+
+Array = npt.NDArray[Any]
+
+KINDS = ELEMENT_WISE | {
+    "CAST", "CEIL", "COS", "SIN", "FLOOR", "ROUND", "GELU", "RELU_0_TO_1", "POW", "FLOOR_DIV",
+    "FLOOR_MOD", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL",
+    "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", "SELECT", "SELECT_V2", "ZEROS_LIKE", "SIGN",
+}  # fmt: skip
+_INTEGERS = ("int32", "int64", "bool")
+_COMPUTED: dict[str, Callable[..., Array]] = {
+    "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "MAXIMUM": np.maximum,
+    "MINIMUM": np.minimum, "LESS": np.less, "LESS_EQUAL": np.less_equal, "GREATER": np.greater,
+    "GREATER_EQUAL": np.greater_equal, "EQUAL": np.equal, "NOT_EQUAL": np.not_equal,
+    "LOGICAL_AND": np.logical_and, "LOGICAL_OR": np.logical_or, "LOGICAL_NOT": np.logical_not,
+    "NEG": np.negative, "ABS": np.abs, "SQUARE": np.square,
+}  # fmt: skip
+
+
+def pointwise(call: Call) -> list[Values] | None:
+    """Every operator of KINDS."""
+    known = _computed(call)
+    if known is None and call.op.kind in ("QUANTIZE", "CAST"):
+        known = _unchanged(call)
+    if known is None and call.op.kind == "MUL":
+        known = _masked(call)
+    return [_mixed(call) if known is None else known]
+
+
+def _computed(call: Call) -> Values | None:
+    """Integers computed of integers that are known."""
+    operands = [v for v in call.operands if v is not None]
+    integers = all(t.type_name in _INTEGERS for t in (*call.op.operands(), *call.op.outputs))
+    if not integers or not all(v.known for v in operands) or activation(call.op):
+        return None
+    dtype = DTYPES[call.result.type_name]
+    if call.op.kind == "CAST":
+        return Values(operands[0].data.astype(dtype), True)
+    function = _COMPUTED.get(call.op.kind)
+    if function is None:
+        return None
+    made = function(*(v.data for v in operands))
+    return Values(np.asarray(made, dtype), True).reshaped(call.shape)
+
+
+def _unchanged(call: Call) -> Values | None:
+    """From one type and quantisation to the same."""
+    same = quantisation(call.tensor(0)) == quantisation(call.result)
+    return call.values(0).reshaped(call.shape) if same else None
+
+
+def _masked(call: Call) -> Values | None:
+    """Integers multiplied by a known mask of zeros and ones at scale one: left as they are, or
+    what stands for zero."""
+    for data, mask in ((0, 1), (1, 0)):
+        scales = single_scale(call.tensor(data)), single_scale(call.tensor(mask))
+        ones = call.values(mask)
+        if not ones.known or scales[1] != (1.0, 0) or activation(call.op):
+            continue
+        if quantisation(call.tensor(data)) != quantisation(call.result) or scales[0] is None:
+            continue
+        if call.result.type_name == "float32" or not np.isin(ones.data, (0, 1)).all():
+            continue
+        there = np.broadcast_to(ones.data != 0, call.shape)
+        whole = np.broadcast_to(call.elements(data), (LANES, *call.shape))
+        zero = call.zero(call.result).reshape(LANES, *(1 for _ in call.shape))
+        return Values(np.where(there, whole, zero).astype(np.uint32), False)
+    return None
+
+
+def _mixed(call: Call) -> Values:
+    """Operands mixed one by one, each by its place, then together."""
+    name = all_of(call.op, (*call.op.inputs, *call.op.outputs))
+    together: Residues | None = None
+    if len(call.operands) == 1:
+        return call.mixed(call.elements(0), *name).reshaped(call.shape)
+    for i, values in enumerate(call.operands):
+        if values is not None:
+            one = call.mixed(call.symbols.elements(values), "operand", i, *name).data
+            one = one.reshape(LANES, *(1 for _ in range(len(call.shape) - one.ndim + 1)),
+                              *one.shape[1:])  # fmt: skip
+            together = one if together is None else add(together, one)
+    if together is None or not _fits(together.shape[1:], call.shape):
+        raise InexpressibleError(f"{call.op.label} has operands of other shapes than its result")
+    return call.mixed(np.broadcast_to(together, (LANES, *call.shape)), *name)
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    return len(shape) == len(wanted) and all(
+        a in (1, b) for a, b in zip(shape, wanted, strict=True)
+    )
+
+
+def converted(call_key: tuple[object, ...], call: Call) -> Values:
+    """What an operator with this key would make of the first operand."""
+    return Values(call.mixer.mix(call.elements(0), mixing.key(*call_key)), False)
+
+
+RULES = dict.fromkeys(KINDS, pointwise)

@@ -1,0 +1,78 @@
+"""Terms of reductions over axes, and of operators that look at all of a row: SOFTMAX and its like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.verification.terms import field, mixing
+from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.field import LANES, Residues
+from tflm_planner.verification.terms.parameters import all_of, is_float, quantisation
+from tflm_planner.verification.terms.values import Values
+
+_OF_ROWS = ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION")
+
+
+def reduction(call: Call) -> list[Values] | None:
+    """MEAN and SUM of integers are sums; everything else is a set of mixed elements. Floats count
+    their order."""
+    axes = call.values(1)
+    data = call.values(0)
+    if not axes.known or not data.shape:
+        return None
+    known = _computed(call)
+    if known is not None:
+        return [known]
+    over = tuple(sorted({int(a) % len(data.shape) for a in axes.data.reshape(-1)}))
+    elements = call.elements(0)
+    if is_float(call.tensor(0)):
+        elements = _by_place(call, elements, over)
+    elif call.op.kind not in ("MEAN", "SUM"):
+        elements = call.mixed(elements, "of a reduction").data
+    sums = field.total(elements, tuple(a + 1 for a in over))
+    count = int(np.prod([data.shape[a] for a in over]))
+    ends = quantisation(call.tensor(0)), quantisation(call.result)
+    return [call.mixed(sums, call.op.kind, count, *ends).reshaped(call.shape)]
+
+
+def _computed(call: Call) -> Values | None:
+    """The product of known integers: sizes of shapes."""
+    data = call.values(0)
+    if call.op.kind != "REDUCE_PROD" or not data.known or data.data.dtype.kind != "i":
+        return None
+    axes = tuple(int(a) for a in call.values(1).data.reshape(-1))
+    made = np.prod(data.data, axes, dtype=data.data.dtype)
+    return Values(np.asarray(made), True).reshaped(call.shape)
+
+
+def _by_place(call: Call, elements: Residues, over: tuple[int, ...]) -> Residues:
+    """Elements mixed by their place in the sum that they are a part of."""
+    shape = [n if a in over else 1 for a, n in enumerate(elements.shape[1:])]
+    places: npt.NDArray[Any] = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
+    words = mixing.keys(mixing.key("place in a reduction", call.op.kind), places)
+    return call.mixed_by(elements, words).data
+
+
+def of_rows(call: Call) -> list[Values] | None:
+    """Each element by itself and by all of its row, in its order: the last axis."""
+    if not call.shape or call.values(0).shape != call.shape:
+        return None
+    elements = call.elements(0)
+    by_place = _by_place(call, elements, (len(call.shape) - 1,))
+    rows = call.mixed(field.total(by_place, (len(call.shape),)), "row").data
+    own = call.mixed(elements, "in a row").data
+    both = field.add(own, np.broadcast_to(rows[..., None], own.shape))
+    name = all_of(call.op, (call.tensor(0), call.result))
+    return [call.mixed(both.reshape(LANES, *call.shape), *name)]
+
+
+RULES = {
+    **dict.fromkeys(
+        ("MEAN", "SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL"),
+        reduction,
+    ),
+    **dict.fromkeys(_OF_ROWS, of_rows),
+}

@@ -1,0 +1,65 @@
+"""What sums of products have in common: factors, and keys by which each channel is mixed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.quantization import parameters
+from tflm_planner.verification.terms import mixing
+from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.field import LANES
+from tflm_planner.verification.terms.mixing import Words
+from tflm_planner.verification.terms.parameters import activation, is_float, quantisation
+
+
+def factors(call: Call, operand: int, last: int) -> npt.NDArray[Any]:
+    """The known weights of a sum as factors: integers less their zero point, as they are; floats
+    as field elements (an axis of lanes before theirs) that also tell the place in the sum, since
+    sums of floats count their order.
+
+    `last`: 3 for filters (Co, .., Ci), whose sums run over all axes but the first; 2 for
+    depthwise ones (1, Kh, Kw, Co), whose sums run over all axes but the last."""
+    return call.remembered("factors", lambda: _factors(call, operand, last))
+
+
+def _factors(call: Call, operand: int, last: int) -> npt.NDArray[Any]:
+    weights, tensor = call.values(operand).data, call.tensor(operand)
+    if not is_float(tensor):
+        points = parameters(tensor)[1]
+        return weights.astype(np.int32) - (points[0] if points else 0)
+    shape = weights.shape
+    inner = np.arange(int(np.prod(shape[1:] if last == 3 else shape[:-1])), dtype=np.int64)
+    places = inner.reshape(1, *shape[1:]) if last == 3 else inner.reshape(*shape[:-1], 1)
+    words = mixing.keys(mixing.key("weight"), weights, np.broadcast_to(places, shape))
+    return call.mixer.elements(words).reshape(LANES, *shape)
+
+
+def channel_keys(call: Call, data: int, weights: int, bias: int) -> Words | None:
+    """How each channel's sum becomes a result: by the scales of all three, the bias and the
+    activation. None where weights or bias are computed, or zero points differ by channel."""
+    return call.remembered("keys", lambda: _channel_keys(call, data, weights, bias))
+
+
+def _channel_keys(call: Call, data: int, weights: int, bias: int) -> Words | None:
+    filters, result = call.tensor(weights), call.result
+    scales, points = parameters(filters)
+    channels = (result.shape or (0,))[-1]
+    if not call.values(weights).known or len(set(points)) > 1 or len(scales) not in (
+        0, 1, channels
+    ):  # fmt: skip
+        return None
+    shifts = np.zeros(channels, np.int64)
+    if call.has(bias):
+        values = call.values(bias)
+        if not values.known or values.size not in (1, channels):
+            return None
+        shifts = np.broadcast_to(values.data.reshape(-1), channels)
+    base = mixing.key(
+        "sum", quantisation(call.tensor(data)), filters.type_name, quantisation(result),
+        activation(call.op), call.has(bias),
+    )  # fmt: skip
+    wide = np.broadcast_to(np.array(scales or [0.0]), channels)
+    return mixing.keys(base, np.ascontiguousarray(wide), np.ascontiguousarray(shifts))

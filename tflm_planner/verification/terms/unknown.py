@@ -1,0 +1,43 @@
+"""Terms of operators of which nothing is assumed: every result is a hash of all that is read, of
+kind, options, types, shapes and quantisation, and of the model's state where there may be one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tflm_planner.transforms.minify import WEIGHTS
+from tflm_planner.verification.terms import field, mixing
+from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.field import LANES, Residues
+from tflm_planner.verification.terms.parameters import all_of, quantisation
+from tflm_planner.verification.terms.values import Values
+
+
+def hashed(call: Call, state: Residues | None = None) -> tuple[list[Values], Residues]:
+    """The results, and a digest of what was read: LANES residues. `state`: what may be read
+    besides."""
+    digest = _digest(call, state)
+    results: list[Values] = []
+    for i, tensor in enumerate(call.op.outputs):
+        places = mixing.positions(tensor.elements)
+        words = mixing.keys(mixing.key("hashed result", i), places)
+        wide = np.broadcast_to(digest[:, None], (LANES, tensor.elements))
+        results.append(Values(call.mixer.mix(wide, words), False).reshaped(tensor.shape or ()))
+    return results, digest
+
+
+def _digest(call: Call, state: Residues | None) -> Residues:
+    op = call.op
+    bias = WEIGHTS[op.kind][2] if op.kind in WEIGHTS else -1  # no kernel reads its quantisation
+    tensors = [t for i, t in enumerate(op.inputs) if i != bias]
+    shapes = [None if t is None else t.shape for t in (*op.inputs, *op.outputs)]
+    between = [quantisation(t) for t in op.intermediates]
+    read = np.zeros(LANES, np.uint32) if state is None else state
+    for i, values in enumerate(call.operands):
+        if values is not None:
+            elements = call.symbols.elements(values).reshape(LANES, -1)
+            places = mixing.keys(mixing.key("read", i), mixing.positions(elements.shape[1]))
+            each = call.mixer.mix(elements, places)
+            read = field.add(read, field.total(each, (1,)))
+    name = all_of(op, (*tensors, *op.outputs))
+    return call.mixed(read[:, None], "hashed", name, shapes, between).data[:, 0]

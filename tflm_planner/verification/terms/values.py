@@ -1,0 +1,121 @@
+"""What a tensor holds while terms are computed: numbers that are known, or field elements.
+
+Known are constants, and what is computed of them alone: shapes, counters, indices, tables. They
+decide where loops end and which rows are taken. Everything that depends on an input is a term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.ir import Tensor
+from tflm_planner.verification.terms import mixing
+from tflm_planner.verification.terms.field import LANES, Residues
+from tflm_planner.verification.terms.mixing import Mixer
+
+Array = npt.NDArray[Any]
+
+DTYPES = {
+    "int8": np.int8, "uint8": np.uint8, "int16": np.int16, "uint16": np.uint16,
+    "int32": np.int32, "uint32": np.uint32, "int64": np.int64, "uint64": np.uint64,
+    "float32": np.float32, "float64": np.float64, "float16": np.float16, "bool": np.bool_,
+    "int4": np.int8,
+}  # fmt: skip
+
+
+class InexpressibleError(Exception):
+    """Why a model cannot be written as terms; nothing is then said of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Elements of one tensor. data: known numbers of the tensor's shape; or field elements, with
+    an axis of lanes before it."""
+
+    data: Array
+    known: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Without lanes."""
+        return self.data.shape if self.known else self.data.shape[1:]
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.data.size if self.known else self.data.size // LANES
+
+    def reshaped(self, shape: tuple[int, ...]) -> Values:
+        """The same elements in another shape. InexpressibleError if they are not as many."""
+        if int(np.prod(shape, dtype=np.int64)) != self.size:
+            raise InexpressibleError(f"{self.size} elements cannot have the shape {list(shape)}")
+        return Values(self.data.reshape(shape if self.known else (LANES, *shape)), self.known)
+
+    def moved(self, move: Callable[[Array], Array]) -> Values:
+        """Elements moved by a function of arrays (it must only move), lane by lane."""
+        if self.known:
+            return Values(np.asarray(move(self.data)), True)
+        return Values(np.stack([move(lane) for lane in self.data]), False)
+
+    def at(self, index: tuple[Any, ...]) -> Values:
+        """Elements at an index of numpy's basic kind."""
+        if self.known:
+            return Values(np.asarray(self.data[index]), True)
+        return Values(self.data[(slice(None), *index)], False)
+
+
+class Symbols:
+    """Field elements that stand for numbers, and for what only has a name."""
+
+    def __init__(self, mixer: Mixer) -> None:
+        self._mixer = mixer
+        self._bytes = self._table(np.arange(-128, 256, dtype=np.int64))
+
+    def _table(self, numbers: Array) -> Residues:
+        kind = "float" if numbers.dtype.kind == "f" else "integer"
+        return self._mixer.elements(mixing.keys(mixing.key("number", kind), numbers))
+
+    def of_numbers(self, numbers: Array) -> Residues:
+        """Numbers by their values: integers of all types alike, floats by their bits."""
+        small = numbers.dtype.kind in "iu" and numbers.dtype.itemsize == 1
+        if small or numbers.dtype.kind == "b":
+            return self._bytes[:, numbers.astype(np.int64) + 128]
+        if numbers.dtype.kind in "iu":
+            numbers = numbers.astype(np.int64)
+        return self._table(numbers)
+
+    def of_number(self, number: float) -> Residues:
+        """One number: LANES residues."""
+        kind = np.float64 if isinstance(number, float) else np.int64
+        return self.of_numbers(np.array(number, kind))
+
+    def named(self, shape: tuple[int, ...], *name: object) -> Values:
+        """A symbol for each element of a tensor."""
+        count = int(np.prod(shape, dtype=np.int64))
+        words = mixing.keys(mixing.key(*name), mixing.positions(count))
+        return Values(self._mixer.elements(words).reshape(LANES, *shape), False)
+
+    def elements(self, values: Values) -> Residues:
+        """Field elements of what may be known."""
+        return self.of_numbers(values.data) if values.known else values.data
+
+
+def constant(tensor: Tensor) -> Array:
+    """The numbers of a constant. InexpressibleError for those that nobody here can read."""
+    data, dtype = tensor.buffer.data, DTYPES.get(tensor.type_name)
+    if tensor.is_sparse or tensor.external_data or data is None or dtype is None:
+        raise InexpressibleError(f"the bytes of {tensor.name!r} ({tensor.type_name}) are not read")
+    if data.size < tensor.nbytes:
+        raise InexpressibleError(f"{tensor.name!r} has fewer bytes than its shape asks for")
+    raw = data[: tensor.nbytes].tobytes()
+    shape = tensor.shape or ()
+    if tensor.type_name != "int4":
+        return np.frombuffer(raw, np.dtype(dtype).newbyteorder("<")).reshape(shape).astype(dtype)
+    pairs = np.frombuffer(raw, np.uint8)
+    halves = np.stack([pairs & 15, pairs >> 4], -1).reshape(-1)[: tensor.elements].astype(np.int8)
+    return np.where(halves > 7, halves - 16, halves).astype(np.int8).reshape(shape)

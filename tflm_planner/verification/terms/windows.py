@@ -1,0 +1,252 @@
+"""Terms of operators that slide a window: convolutions and pools.
+
+    CONV_2D            sum of weight * (x - zero point), mixed by scales, bias, activation
+    MAX_POOL_2D        sum of mixed x (a set: the order does not count), mixed
+    AVERAGE_POOL_2D    sum of x, mixed by how many there were
+
+Outside of the image there is nothing to add: padding by SAME, by PAD of the zero point or by rows
+cut off again is the same. The least number adds nothing to a maximum. Sums of floats count their
+order: every place in the window has factors of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tflm_planner.model.ir import Tensor
+from tflm_planner.ops.window import Window, sliding_window
+from tflm_planner.verification.terms import field, mixing
+from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.field import LANES, Residues
+from tflm_planner.verification.terms.parameters import activation, is_float, quantisation
+from tflm_planner.verification.terms.sums import channel_keys, factors
+from tflm_planner.verification.terms.values import Values, constant
+
+_MOST_BYTES = 1 << 22
+"""Of windows laid out side by side at a time."""
+_CACHED = 1 << 16
+"""Elements of a result that are summed up at a time."""
+
+
+def convolution(call: Call) -> list[Values] | None:
+    """CONV_2D, also in groups."""
+    window = sliding_window(call.op)
+    if window is None or not _is_plain(call):
+        return None
+    words = channel_keys(call, 0, 1, 2)
+    if words is None:
+        return None
+    image = _padded(call.centred(0), window)
+    weights = factors(call, 1, 3)  # ([lanes,] Co, Kh, Kw, Ci / groups)
+    outputs, inputs = (c // window.groups for c in reversed(window.channels))
+    shares = [
+        _product(
+            window,
+            image[..., g * inputs : (g + 1) * inputs],
+            weights[..., g * outputs : (g + 1) * outputs, :, :, :],
+        )
+        for g in range(window.groups)
+    ]
+    return [call.mixed_by(np.concatenate(shares, -1), words)]
+
+
+def _is_plain(call: Call) -> bool:
+    """Whether operand, filter and result are of types that are summed up as they are."""
+    kinds = call.tensor(0).type_name, call.tensor(1).type_name
+    return kinds == ("float32", "float32") or (
+        kinds[0] in ("int8", "int16") and kinds[1] in ("int8", "int4")
+    )
+
+
+def _product(window: Window, image: Residues, weights: npt.NDArray[Any]) -> Residues:
+    """Sums of products of all windows and all filters of one group."""
+    per_lane = weights.ndim == 5
+    count = weights.shape[-4]
+    flat = weights.reshape(*((LANES, count) if per_lane else (count,)), -1).swapaxes(-1, -2)
+    rows, columns = window.output
+    inner = flat.shape[-2]
+    step = max(_MOST_BYTES // (LANES * window.batch * columns * inner * 8), 1)
+    made = np.empty((LANES, window.batch, rows, columns, count), np.uint32)
+    for start in range(0, rows, step):
+        taken = _laid_out(window, image, start, min(start + step, rows))
+        shape = taken.shape[:-1]
+        some = (
+            field.times(taken.reshape(LANES, -1, inner), flat)
+            if per_lane
+            else field.times_integers(taken.reshape(-1, inner), flat)
+        )
+        made[:, :, start : start + step] = some.reshape(*shape, count)
+    return made
+
+
+def _laid_out(window: Window, image: Residues, start: int, stop: int) -> Residues:
+    """The windows of some rows of the result, each in one line."""
+    taps = [tap[:, :, start:stop] for _, tap in _taps(window, image)]
+    return taps[0] if len(taps) == 1 else np.concatenate(taps, -1)
+
+
+def _padded(image: Residues, window: Window) -> Residues:
+    """The image with zeros around it, as far as windows reach."""
+    ends: list[tuple[int, int]] = []
+    for axis in (0, 1):
+        reach = (window.kernel[axis] - 1) * window.dilation[axis] + 1
+        last = (window.output[axis] - 1) * window.stride[axis] + reach
+        low = window.pad[axis]
+        ends.append((low, max(last - low - window.input[axis], 0)))
+    if not any(map(any, ends)):
+        return image
+    return np.pad(image, [(0, 0), (0, 0), *ends, (0, 0)])
+
+
+def _taps(window: Window, image: npt.NDArray[Any]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """What every output pixel reads at each place of its window, with the number of the place."""
+    (rows, columns), (down, across) = window.output, window.stride
+    for i in range(window.kernel[0]):
+        for j in range(window.kernel[1]):
+            y, x = i * window.dilation[0], j * window.dilation[1]
+            yield (
+                i * window.kernel[1] + j,
+                image[
+                    :, :,
+                    y : y + (rows - 1) * down + 1 : down,
+                    x : x + (columns - 1) * across + 1 : across,
+                ],
+            )  # fmt: skip
+
+
+def depthwise(call: Call) -> list[Values] | None:
+    """DEPTHWISE_CONV_2D: every channel by itself, several times if it has a multiplier."""
+    window = sliding_window(call.op)
+    if window is None or not _is_plain(call):
+        return None
+    words = channel_keys(call, 0, 1, 2)
+    if words is None:
+        return None
+    image = _padded(call.centred(0), window)
+    times = window.channels[1] // window.channels[0]
+    weights = factors(call, 1, 2)  # ([lanes,] 1, Kh, Kw, Co)
+    flat = weights.reshape(*weights.shape[:-4], -1, window.channels[1])
+    taps = [np.repeat(t, times, -1) if times > 1 else t for _, t in _taps(window, image)]
+    sums = np.empty((LANES, window.batch, *window.output, window.channels[1]), np.uint32)
+    step = max(_CACHED // (LANES * window.batch * window.output[1] * window.channels[1]), 1)
+    for start in range(0, window.output[0], step):
+        rows = slice(start, min(start + step, window.output[0]))
+        sums[:, :, rows] = _weighted([t[:, :, rows] for t in taps], flat)
+    return [call.mixed_by(sums, words)]
+
+
+def _weighted(taps: list[Residues], weights: npt.NDArray[Any]) -> Residues:
+    """Sums of places of windows, each channel by its own weights."""
+    made = np.zeros(taps[0].shape, np.int64)
+    spare = np.empty(taps[0].shape, np.int64)
+    for place, tap in enumerate(taps):
+        if weights.ndim == 3:
+            made += field.multiply(tap, weights[:, place].reshape(LANES, 1, 1, 1, -1))
+        else:
+            made += np.multiply(tap, weights[place].astype(np.int64), out=spare)
+    return field.reduced(made)
+
+
+def average_pool(call: Call) -> list[Values] | None:
+    """AVERAGE_POOL_2D: the sum of what lies inside, and how many those are."""
+    window, data = sliding_window(call.op), call.tensor(0)
+    if window is None:
+        return None
+    image = _padded(call.elements(0), window)
+    inside = np.pad(np.ones((1, 1, *window.input, 1), np.int64), _like(image, window))
+    sums = np.zeros((LANES, window.batch, *window.output, window.channels[1]), np.int64)
+    count = np.zeros((1, 1, *window.output, 1), np.int64)
+    for (place, tap), (_, there) in zip(_taps(window, image), _taps(window, inside), strict=True):
+        sums += tap if not is_float(data) else field.multiply(tap, _factor(call, place))
+        count += there
+    words = mixing.keys(mixing.key("average", *_ends(call)), count[0, 0])
+    return [call.mixed_by(field.reduced(sums), words)]
+
+
+def _like(image: Residues, window: Window) -> list[tuple[int, int]]:
+    low = window.pad
+    high = [image.shape[2 + a] - low[a] - window.input[a] for a in (0, 1)]
+    return [(0, 0), (0, 0), (low[0], high[0]), (low[1], high[1]), (0, 0)]
+
+
+def _factor(call: Call, place: int) -> Residues:
+    return call.symbols.named((), "place in a sum", place).data.reshape(LANES, 1, 1, 1, 1)
+
+
+def max_pool(call: Call) -> list[Values] | None:
+    """MAX_POOL_2D: the set of what lies inside."""
+    window, data = sliding_window(call.op), call.tensor(0)
+    if window is None:
+        return None
+    name = "of a maximum"
+    least = call.mixed(call.symbols.of_number(_least(data)), name).data
+    each = call.mixed(call.elements(0), name).data
+    image = _padded(field.subtract(each, least.reshape(LANES, 1, 1, 1, 1)), window)
+    sums = np.zeros((LANES, window.batch, *window.output, window.channels[1]), np.int64)
+    for _, tap in _taps(window, image):
+        sums += tap
+    return [call.mixed(field.reduced(sums), "maximum", *_ends(call))]
+
+
+def _least(tensor: Tensor) -> int | float:
+    if is_float(tensor):
+        return float(np.finfo(np.float32).min)
+    return -(1 << (8 * tensor.nbytes // max(tensor.elements, 1) - 1))
+
+
+def _ends(call: Call) -> tuple[object, ...]:
+    return quantisation(call.tensor(0)), quantisation(call.result), activation(call.op)
+
+
+def transposed(call: Call) -> list[Values] | None:
+    """TRANSPOSE_CONV: every input pixel adds to a window of the result. Operands: the result's
+    shape, filter (Co, Kh, Kw, Ci), data, bias."""
+    if call.values(0).known is False or not call.values(1).known or len(call.shape) != 4:
+        return None
+    kinds = call.tensor(2).type_name, call.tensor(1).type_name
+    words = channel_keys(call, 2, 1, 3)
+    if kinds not in (("float32",) * 2, ("int8",) * 2, ("int16", "int8")) or words is None:
+        return None
+    image = call.centred(2)
+    weights = factors(call, 1, 3)
+    _, batch, height, width, _ = image.shape
+    count, *kernel, inner = constant(call.tensor(1)).shape
+    strides = call.op.options.strideH, call.op.options.strideW
+    room = [(n - 1) * s + k for n, s, k in zip((height, width), strides, kernel, strict=True)]
+    sums = np.zeros((LANES, batch, *room, count), np.int64)
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            part = weights[..., :, i, j, :].swapaxes(-1, -2)
+            flat = image.reshape(LANES, -1, inner)
+            share = field.times(flat, part) if part.ndim == 3 else field.times_integers(flat, part)
+            rows = slice(i, i + (height - 1) * strides[0] + 1, strides[0])
+            columns = slice(j, j + (width - 1) * strides[1] + 1, strides[1])
+            sums[:, :, rows, columns] += share.reshape(LANES, batch, height, width, count)
+    cut = _cut(call, sums, kernel, strides)
+    return None if cut is None else [call.mixed_by(field.reduced(cut), words)]
+
+
+def _cut(
+    call: Call, sums: npt.NDArray[np.int64], kernel: list[int], strides: tuple[int, int]
+) -> npt.NDArray[np.int64] | None:
+    """The part of all sums that the result declares: behind the padding, zeros beyond."""
+    wanted, lows = call.shape[1:3], list[int]()
+    for size, k, stride in zip(wanted, kernel, strides, strict=True):
+        covered = size if call.op.options.padding == 0 else size - k + 1
+        lows.append(max((-(-covered // stride) - 1) * stride + k - size, 0) // 2)
+    taken = sums[:, :, lows[0] : lows[0] + wanted[0], lows[1] : lows[1] + wanted[1]]
+    missing = [n - have for n, have in zip(wanted, taken.shape[2:4], strict=True)]
+    return np.pad(taken, [(0, 0), (0, 0), *((0, m) for m in missing), (0, 0)])
+
+
+RULES = {
+    "CONV_2D": convolution,
+    "DEPTHWISE_CONV_2D": depthwise,
+    "AVERAGE_POOL_2D": average_pool,
+    "MAX_POOL_2D": max_pool,
+    "TRANSPOSE_CONV": transposed,
+}
