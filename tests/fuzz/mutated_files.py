@@ -1,6 +1,6 @@
 """Fuzzes the tool with damaged files: `python -m tests.fuzz.mutated_files --count 20000`.
 
-Every file goes through planning, inspection and the text form in a child process with a limit
+Every file goes through every verb that needs no runtime in a child process with a limit
 on memory, watched from outside. Whatever is not success or one clear `PlannerError` is a finding.
 """
 
@@ -63,10 +63,14 @@ def load_exact_search() -> None:
 
 
 def try_all(data: bytes) -> tuple[str, str]:
-    """(status, detail) of planning, inspecting and printing the model in `data`."""
+    """(status, detail) of planning the model in `data`, or of what went wrong with another verb."""
+    from tflm_planner.device.export import export
     from tflm_planner.model import text as ir_text
     from tflm_planner.pipeline import api
     from tflm_planner.pipeline.options import MemoryOptions
+    from tflm_planner.report.axes_text import axes_text
+    from tflm_planner.support import defaults
+    from tflm_planner.tflm.targets import load_target
 
     search = MemoryOptions(time_limit=1.0)
     found: list[api.PlanResult] = []
@@ -75,15 +79,35 @@ def try_all(data: bytes) -> tuple[str, str]:
         found.append(api.plan(data, None, api.PlanOptions(search, verify=None)))
 
     def inspect() -> None:
-        ir_text.to_text(api.inspect(data, search).model).encode("utf-8", "surrogateescape")
+        model = api.inspect(data, search).model
+        ir_text.to_text(model).encode("utf-8", "surrogateescape")
+        axes_text(model.main)
 
-    outcomes = [attempt(plan), attempt(inspect)]
+    def lean() -> None:
+        kernels = api.kernels_of(load_target(defaults.TARGET, lean=True))
+        options = MemoryOptions(time_limit=1.0, kernels=kernels)
+        api.plan(data, None, api.PlanOptions(options, verify=None))
+
+    def patched() -> None:
+        tiles = api.TilePermission(new_kinds=None, by_hand=(api.Patch(2, 2),))
+        api.plan(data, None, api.PlanOptions(search, tiles, verify=None))
+
+    others: list[Callable[[], object]] = [
+        inspect,
+        lean,
+        patched,
+        lambda: api.arena(data),
+        lambda: api.problem(data, search),
+        lambda: export(data, "model", load_target(defaults.TARGET)),
+        lambda: api.stream_input(data, None, api.StreamOptions(search), None),
+    ]
+    outcomes = [attempt(plan), *map(attempt, others)]
     if found:
-        outcomes.append(attempt(lambda: _again(found[0])))
+        outcomes[0] = attempt(lambda: _again(found[0]))
     for outcome in outcomes:
         if outcome[0] == "finding":
             return outcome
-    return outcomes[-1] if found else outcomes[0]
+    return outcomes[0]
 
 
 def _again(result: object) -> None:
@@ -107,7 +131,7 @@ def _again(result: object) -> None:
     assert not any("beyond" in note for note in seen.notes), seen.notes
 
 
-def attempt(action: Callable[[], None]) -> tuple[str, str]:
+def attempt(action: Callable[[], object]) -> tuple[str, str]:
     """Run one action; only PlannerErrors of one line that can be printed are allowed."""
     from tflm_planner.support.errors import PlannerError
 

@@ -18,6 +18,7 @@ import numpy as np
 from tests.models.build import schema
 from tests.models.generator import random_model
 from tests.models.handmade import MODELS
+from tests.tflm.operator_models import MODELS as OPERATORS
 
 Rng = np.random.Generator
 WILD = [-2, -1, 0, 1, 2, 3, 7, 15, 16, 127, 128, 255, 256, 32767, 65535, 1 << 20, 1 << 28]
@@ -33,9 +34,10 @@ def corpus() -> list[tuple[str, bytes]]:
     from tflm_planner.pipeline import api
 
     made = [(name, model.make()) for name, model in MODELS.items()]
+    made += [(f"operator {name}", make()) for name, make in OPERATORS.items()]
     made += [(f"random {s}", random_model(s, steps=1 + s)) for s in range(SMALL_SEEDS)]
     options = api.PlanOptions(api.MemoryOptions(time_limit=1.0), verify=None)
-    for name, data in made[::4]:
+    for name, data in made[:: len(made) // 12]:
         try:
             made.append((f"planned {name}", api.plan(data, None, options).data))
         except api.ModelError:  # pragma: no cover - an unsupported hand-made model
@@ -362,6 +364,29 @@ def spoil_buffer(model: Any, rng: Rng) -> None:
         buffer.offset, buffer.size = (1 << 62) + 7, (1 << 63) - 1
 
 
+def wild_constant(model: Any, rng: Rng) -> None:
+    """A number of an axis, a permutation, a padding or a slice."""
+    graph = _graph(model, rng)
+    read = [i for op in graph.operators or [] for i in op.inputs[1:] if 0 <= i < len(graph.tensors)]
+    of = [graph.tensors[i] for i in read if graph.tensors[i].type == schema.TensorType.INT32]
+    with_data = [t for t in of if 0 <= t.buffer < len(model.buffers)]
+    tensor = _pick(with_data, rng)
+    data = None if tensor is None else model.buffers[tensor.buffer].data
+    if data is not None and 4 <= len(data) <= 64:
+        values = np.array(data, np.uint8)[: len(data) // 4 * 4].view("<i4").copy()
+        values[int(rng.integers(len(values)))] = _pick([*range(-5, 6), _wild(rng)], rng)
+        model.buffers[tensor.buffer].data = values.view(np.uint8)
+
+
+def wild_scale(model: Any, rng: Rng) -> None:
+    quantization = _tensor(model, rng).quantization
+    if quantization is not None and quantization.scale is not None and len(quantization.scale):
+        scales = np.array(quantization.scale, np.float32)
+        wild = [0.0, -1.0, np.nan, np.inf, 1e-40, 1e30]
+        scales[int(rng.integers(len(scales)))] = _pick(wild, rng)
+        quantization.scale = scales
+
+
 def forge_plan(model: Any, rng: Rng) -> None:
     """An offline plan of wild offsets, or of a wrong length."""
     count = sum(len(g.tensors or []) for g in model.subgraphs or [])
@@ -391,4 +416,5 @@ SCHEMA: list[Callable[[Any, Rng], None]] = [
     other_rank, other_type, flag_tensor, odd_name, other_code, known_code, known_code,
     other_options, wild_option, call_graph, drop_field, repeat_item, drop_item,
     shuffle_operators, spoil_buffer, forge_plan, wild_index,
+    wild_constant, wild_constant, wild_scale,
 ]  # fmt: skip

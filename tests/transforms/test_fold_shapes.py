@@ -129,7 +129,6 @@ SLICED = "StridedSliceOptions"
          (SLICED, {**MASKS, "shrinkAxisMask": 1, "beginMask": 1}), 5),
         ("SLICE", [[5, 6, 7], [1], [-1]], (2,), ("SliceOptions", {}), [6, 7]),
         ("GATHER", [[5, 6, 7], [2, 0]], (2,), ("GatherOptions", {"axis": 0}), [7, 5]),
-        ("GATHER", [[5, 6, 7], [3]], (1,), ("GatherOptions", {"axis": 0}), None),
         ("CONCATENATION", [[5], [6, 7]], (3,), ("ConcatenationOptions", {"axis": 0}), [5, 6, 7]),
         ("REDUCE_PROD", [[5, 6, 7], [0]], (), ("ReducerOptions", {"keepDims": False}), 210),
         ("MUL", [[5, 6], 2], (2,), ("MulOptions", {}), [10, 12]),

@@ -16,6 +16,7 @@ import numpy as np
 
 from tflm_planner.model import schema
 from tflm_planner.model.check import check
+from tflm_planner.model.check_operators import check_operators
 from tflm_planner.model.flatbuffer.read import read_flatbuffer
 from tflm_planner.model.ir import (
     DataBuffer,
@@ -49,6 +50,7 @@ def read_model(data: bytes, *, dialect: bool = False) -> Model:
                 empty = t.is_constant or t.is_variable or t.nbytes == 0
                 t.is_view = t.producer is None and t not in inputs and not empty
     check(model)
+    check_operators(model)
     return model
 
 

@@ -127,6 +127,8 @@ def make_tiling(
     model = read_model(data)
     listed = list(model.main.ops)
     run(model, Normalize())
+    if not model.main.ops:
+        raise UsageError("the model has no operator that computes anything: nothing can be tiled")
     position = {op: i for i, op in enumerate(model.main.ops)}
     place = [position.get(op) for op in listed] if len(position) < len(listed) else None
     regions = tuple(

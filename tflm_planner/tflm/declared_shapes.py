@@ -1,8 +1,9 @@
 """Finds results whose declared shape differs from the one that the operator makes.
 
 A converter that meets a free batch size declares it as 1 everywhere, even where SPACE_TO_BATCH_ND
-(of a dilated convolution) makes several images from one. Other runtimes compute shapes again when
-they load a model; TFLM takes them as declared, and leaves most of the result unwritten:
+(of a dilated convolution) makes several images from one, or where a RESHAPE moves it. Other
+runtimes compute shapes again when they load a model; TFLM takes them as declared, and leaves most
+of the result unwritten:
 
     1 x 16 x 16 --SPACE_TO_BATCH_ND--> declared 1 x 10 x 10, made 4 x 10 x 10
 
@@ -14,8 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from tflm_planner.model.check_operators import fault_of
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.constants import integers
+
+_ADVICE = (
+    "the model was converted with a free batch. TFLM takes shapes as they are declared, and would "
+    "compute garbage; convert a function of a fixed batch: TFLiteConverter.from_concrete_functions("
+    "[tf.function(model).get_concrete_function(tf.TensorSpec((1, ...)))]); Keras frees the batch "
+    "on export even where Input(batch_size=1) fixes it"
+)
 
 
 def misdeclared(ops: Iterable[Op]) -> str | None:
@@ -26,12 +35,11 @@ def misdeclared(ops: Iterable[Op]) -> str | None:
             declared = " x ".join(map(str, result.shape or ()))
             return (
                 f"{op.label}: its result is declared as {declared}, but it makes {elements:,} "
-                f"elements of one image, not {result.elements:,}: the model was converted with a "
-                "free batch. TFLM takes shapes as they are declared, and would compute garbage; "
-                "convert a function of a fixed batch: TFLiteConverter.from_concrete_functions(["
-                "tf.function(model).get_concrete_function(tf.TensorSpec((1, ...)))]); Keras frees "
-                "the batch on export even where Input(batch_size=1) fixes it"
+                f"elements of one image, not {result.elements:,}: {_ADVICE}"
             )
+        fault = fault_of(op)
+        if fault is not None:
+            return f"{op.label} {fault}: {_ADVICE}"
     return None
 
 

@@ -47,6 +47,10 @@ PACKAGES = {"LiteRT": "ai_edge_litert", "TFLM": "tflite_micro"}
 _MINIMUM_INPUTS = 2
 MOST_MACS = 3_000_000_000
 """Some 20 s of reference kernels, at 150 million a second."""
+_MACS_A_BYTE = 4
+"""Of the activations: what making, moving and comparing a byte costs."""
+MOST_BYTES = 1 << 28
+"""Of all activations: a runtime is not asked to hold more, however small the file is."""
 Progress = Callable[[str], None]
 
 
@@ -87,6 +91,8 @@ def verify(
     alone = _for_tflm_alone(models[1])
     if alone and "LiteRT" in runtimes:
         runtimes.remove("LiteRT")
+    unfit = {name: why for name in runtimes if (why := why_unfit(models[0], name)) is not None}
+    runtimes = [name for name in runtimes if name not in unfit]
     checks: list[RuntimeCheck] = []
     arenas: list[HostAllocation | None] = [None, None]
     with ExitStack() as stack:
@@ -103,6 +109,9 @@ def verify(
             for name in runtimes
         }
         for name in wanted:
+            if name in unfit:
+                checks.append(RuntimeCheck(name, CANNOT_RUN, 0, False, unfit[name]))
+                continue
             if name not in pairs:
                 reason = alone or "not installed here"
                 checks.append(RuntimeCheck(name, NOT_AVAILABLE, 0, False, reason))
@@ -153,6 +162,8 @@ def why_unfit(model: Model, runtime: str) -> str | None:
     """Why there is no use in running the model there; None if there is."""
     if not supported(model.main):
         return "no values can be made for its inputs"
+    if (size := _activations(model)) > MOST_BYTES:
+        return f"its activations of {size:,} bytes are too large to be run here ({MOST_BYTES:,})"
     return _unread_by_tflm(model) if runtime == "TFLM" else None
 
 
@@ -166,10 +177,14 @@ def _unread_by_tflm(model: Model) -> str | None:
     return None
 
 
+def _activations(model: Model) -> int:
+    return sum(t.nbytes for t in model.tensors() if not t.is_constant)
+
+
 def roomy_arena(data: bytes, model: Model) -> int:
     """Bytes that surely suffice for TFLM on x86-64: every tensor apart, and a generous tail."""
     tensors = list(model.tensors())
-    activations = sum(t.nbytes for t in tensors if not t.is_constant)
+    activations = _activations(model)
     channels = sum(max(t.shape or (1,)) for t in tensors if t.is_constant)
     # A multiple of 16: the tail is aligned downward from the end.
     tail = len(data) + 64 * channels + 1024 * len(tensors)
@@ -266,7 +281,8 @@ class SideBySide:
 
     def _count(self) -> int:
         """Inputs to compare: counted, so that any machine proves the same."""
-        fitting = self._options.most_macs // max(total_macs(self._model.ops()), 1)
+        work = total_macs(self._model.ops()) + _MACS_A_BYTE * _activations(self._model)
+        fitting = self._options.most_macs // max(work, 1)
         return min(self._options.inputs, max(fitting, _MINIMUM_INPUTS))
 
     def _invoke(self, values: list[Array]) -> tuple[list[Any], list[Any] | RuntimeFailureError]:

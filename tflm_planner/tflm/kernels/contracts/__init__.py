@@ -48,6 +48,8 @@ OVERLAPPING = WINDOWS | MOVERS
 _MOST_PIXELS = 1 << 22
 """Results with more pixels share no memory with an operand: a replay of so many takes gigabytes
 and minutes, and no microcontroller could hold them."""
+_MOST_BYTES = 1 << 24
+"""Of operands and result together, likewise: a replay keeps a time for each byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,8 @@ def exact_bound(op: Op, build: KernelBuild) -> Bound | None:
 
 def _overlap_below(op: Op, build: KernelBuild) -> InputOverlap | None:
     """What one build allows, with the result below its operand."""
+    if sum(t.nbytes for t in (*op.operands(), *op.outputs)) > _MOST_BYTES:
+        return None
     movement = build.movement_of(op)
     if movement is not None:
         low = -(-movement.least // ALIGNMENT) * ALIGNMENT  # up to a multiple, on both sides of 0

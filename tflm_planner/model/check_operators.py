@@ -1,0 +1,139 @@
+"""Whether the shapes, options and small constants of operators fit each other.
+
+    TRANSPOSE   order [0, 0, 2]   is no permutation   -> refused, here and nowhere else
+
+TFLM computes with whatever it finds declared: a stride of 0, an axis that is not there or a result
+larger than its operands is read and written past the end of buffers. What is checked here once,
+when a file is read, the rest of the package counts on. One entry an operator kind; a kind without
+one is only carried. Forms that runtimes do run must pass: results may be declared smaller than
+they are made (the TFLM dialect cuts them), and a free batch is declared as 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tflm_planner.model.ir import Model, Op, Tensor, shown
+from tflm_planner.model.operator_rules import (
+    Fault,
+    Misfit,
+    Rule,
+    at_least,
+    axis_operand,
+    batch_blocks,
+    batch_matmul,
+    blocks,
+    broadcast,
+    concatenation,
+    convolution,
+    cut,
+    depthwise,
+    fully_connected,
+    gather,
+    pack,
+    padding,
+    pool,
+    ranks,
+    reduction,
+    resize,
+    same_elements,
+    sizes,
+    split,
+    split_v,
+    strided_slice,
+    svdf,
+    transpose,
+    unpack,
+)
+from tflm_planner.support.errors import ModelError
+
+_QUANTIZED = frozenset(("int8", "uint8", "int16"))
+
+
+_SINGLES = (
+    "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU",
+    "ELU", "GELU", "ABS", "NEG", "SQRT", "RSQRT", "SQUARE", "EXP", "LOG", "SIN", "COS", "CEIL",
+    "FLOOR", "ROUND", "SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION", "ZEROS_LIKE", "LOGICAL_NOT",
+    "QUANTIZE", "DEQUANTIZE", "CAST",
+)  # fmt: skip
+_PAIRS = (
+    "ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE", "FLOOR_DIV",
+    "FLOOR_MOD", "LOGICAL_AND", "LOGICAL_OR", "EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL",
+    "LESS", "LESS_EQUAL",
+)  # fmt: skip
+_REDUCTIONS = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ALL")
+_STEPS = sizes("strideH", "strideW", "dilationHFactor", "dilationWFactor")
+_POOLS = (ranks(4, 0), sizes("strideH", "strideW", "filterHeight", "filterWidth"), pool)
+
+_RULES: dict[str, tuple[Rule, ...]] = {
+    **dict.fromkeys(_SINGLES, (at_least(1), same_elements)),
+    **dict.fromkeys(_PAIRS, (at_least(2), broadcast)),
+    **dict.fromkeys(_REDUCTIONS, (at_least(2), reduction)),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _POOLS),
+    **dict.fromkeys(("PAD", "PADV2", "MIRROR_PAD"), (at_least(2), padding)),
+    **dict.fromkeys(
+        ("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"), (at_least(2), ranks(4, 0), resize)
+    ),
+    **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), (at_least(1), ranks(4, 0), blocks)),
+    **dict.fromkeys(("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND"), (at_least(3), batch_blocks)),
+    **dict.fromkeys(("ARG_MAX", "ARG_MIN", "REVERSE_V2"), (at_least(2), axis_operand(1))),
+    "CUMSUM": (at_least(2), axis_operand(1), same_elements),
+    "EXPAND_DIMS": (at_least(2), axis_operand(1, more=1), same_elements),
+    "CONV_2D": (ranks(4, 0, 1), _STEPS, convolution),
+    "DEPTHWISE_CONV_2D": (ranks(4, 0, 1), _STEPS, depthwise),
+    "TRANSPOSE_CONV": (ranks(4, 1, 2), sizes("strideH", "strideW")),
+    "FULLY_CONNECTED": (fully_connected,),
+    "BATCH_MATMUL": (batch_matmul,),
+    "TRANSPOSE": (at_least(2), transpose),
+    "CONCATENATION": (concatenation,),
+    "PACK": (pack,),
+    "UNPACK": (unpack,),
+    "SPLIT": (at_least(2), split),
+    "SPLIT_V": (at_least(3), split_v),
+    "SLICE": (at_least(3), cut),
+    "STRIDED_SLICE": (strided_slice,),
+    "GATHER": (at_least(2), gather),
+    "SVDF": (svdf,),
+}
+"""What must hold for an operator, in this order: later rules count on earlier ones."""
+
+
+def check_operators(model: Model) -> None:
+    """Raise ModelError for the first operator whose parts do not fit each other."""
+    is_free = any(_is_free(t) for t in model.tensors())
+    for graph in model.graphs:
+        for tensor in graph.tensors:
+            _check_scales(tensor)
+        for i, op in enumerate(graph.ops):
+            fault = fault_of(op)
+            if fault is not None and not (is_free and isinstance(fault, Misfit)):
+                raise ModelError(
+                    f"damaged model: operator {i} ({op.label}) {fault}; export the model again, "
+                    "with fixed shapes"
+                )
+
+
+def fault_of(op: Op) -> Fault:
+    """What about an operator does not fit together."""
+    return next((fault for rule in _RULES.get(op.kind, ()) if (fault := rule(op))), None)
+
+
+def _is_free(tensor: Tensor) -> bool:
+    """Whether a part of its shape was unknown to the converter, which then declares 1."""
+    signature = tensor.raw.shapeSignature
+    return signature is not None and len(signature) > 0 and min(signature) < 0
+
+
+def _check_scales(tensor: Tensor) -> None:
+    """Kernels divide by scales of what they compute; constants of zeros may have one of 0."""
+    q = tensor.quantization
+    if q is None or q.scale is None or tensor.type_name not in _QUANTIZED:
+        return
+    scales = np.asarray(q.scale)
+    least = scales.min(initial=1.0)  # NaN stays NaN
+    if not (np.isfinite(scales).all() and (least > 0 or (tensor.is_constant and least == 0))):
+        wrong = scales[~(np.isfinite(scales) & (scales > 0))][0]
+        raise ModelError(
+            f"damaged model: tensor {shown(tensor.name)} of {tensor.type_name} has the scale "
+            f"{wrong}, which is no positive number; convert the model again"
+        )

@@ -1,0 +1,384 @@
+"""What must hold for the shapes, options and small constants of each operator kind: rules that
+`model.check_operators` puts together. A rule says in words what is wrong, or nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from tflm_planner.model.constants import integers
+from tflm_planner.model.ir import Op, Tensor
+
+
+class Misfit(str):
+    """Shapes that do not fit each other: damage, or what a free batch leaves, which is declared as
+    1 throughout (`tflm.declared_shapes`)."""
+
+
+Fault = str | None
+"""What is wrong with an operator, in words; None if nothing is."""
+Rule = Callable[[Op], Fault]
+
+_SAME, _VALID = 0, 1
+_MOST_SIZE = 1 << 16
+"""Strides, dilations and windows: no kernel has larger ones, and sums of them must stay small."""
+
+
+def _shape(tensor: Tensor | None) -> tuple[int, ...]:
+    return () if tensor is None else tensor.shape or ()
+
+
+def _said(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape)) or "a scalar"
+
+
+# --- parts that many operators share -----------------------------------------------------------
+
+
+def at_least(operands: int) -> Rule:
+    """So many operands are there, and a result."""
+
+    def rule(op: Op) -> Fault:
+        there = sum(t is not None for t in op.inputs[:operands])
+        if there < operands or not op.outputs:
+            return f"has {there} of its {operands} operands, and {len(op.outputs)} results"
+        return None
+
+    return rule
+
+
+def ranks(rank: int, *operands: int) -> Rule:
+    """These operands and the first result have so many axes."""
+
+    def rule(op: Op) -> Fault:
+        for tensor in (*(op.inputs[i] for i in operands), op.outputs[0]):
+            if len(_shape(tensor)) != rank:
+                return f"has a tensor of {_said(_shape(tensor))}, where {rank} axes belong"
+        return None
+
+    return rule
+
+
+def sizes(*fields: str) -> Rule:
+    """Options that count rows or columns: 1 and more."""
+
+    def rule(op: Op) -> Fault:
+        for name in fields:
+            value = int(getattr(op.options, name, 1))
+            if not 1 <= value <= _MOST_SIZE:
+                return f"has {value} as {name}, which must be 1 or more"
+        return None
+
+    return rule
+
+
+def same_elements(op: Op) -> Fault:
+    """Element by element, or moved as they are."""
+    return _made(op, _shape(op.inputs[0]))
+
+
+def _made(op: Op, shape: Sequence[int]) -> Fault:
+    """The first result holds as many elements as are made."""
+    result = op.outputs[0]
+    if math.prod(shape) == result.elements:
+        return None
+    return Misfit(f"makes {_said(shape)}, but its result is declared as {_said(_shape(result))}")
+
+
+def broadcast(op: Op) -> Fault:
+    """Operands of shapes that broadcast to the result."""
+    shapes = [_shape(t) for t in op.operands()]
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]
+    made = tuple(max(sizes) if 0 not in sizes else 0 for sizes in zip(*padded, strict=True))
+    if any(n not in (1, m) for s in padded for n, m in zip(s, made, strict=True)):
+        return Misfit(f"joins operands of shapes that do not fit: {', '.join(map(_said, shapes))}")
+    return _made(op, made)
+
+
+def _bad_axis(axes: Sequence[int], rank: int) -> Fault:
+    wrong = [a for a in axes if not -rank <= a < rank]
+    return f"has the axis {wrong[0]} of a tensor of {rank} axes" if wrong else None
+
+
+def axis_operand(operand: int, data: int = 0, more: int = 0) -> Rule:
+    """An operand that names axes of operand `data`, or of a tensor of `more` axes more."""
+
+    def rule(op: Op) -> Fault:
+        axes = integers(op.inputs[operand])
+        return None if axes is None else _bad_axis(axes, len(_shape(op.inputs[data])) + more)
+
+    return rule
+
+
+# --- operators ------------------------------------------------------------------------------------
+
+
+def _window_sizes(op: Op, kernel: Sequence[int]) -> Fault:
+    """The result has at most the rows and columns that the window makes."""
+    data, out, options = _shape(op.inputs[0]), _shape(op.outputs[0]), op.options
+    stride = (options.strideH, options.strideW)
+    dilation = (getattr(options, "dilationHFactor", 1), getattr(options, "dilationWFactor", 1))
+    if data[0] != out[0]:
+        return Misfit(f"makes {data[0]} images, but its result is declared as {_said(out)}")
+    for axis in (0, 1):
+        reach = (kernel[axis] - 1) * dilation[axis] + 1
+        covered = data[1 + axis] - (reach - 1 if options.padding == _VALID else 0)
+        made = -(-covered // stride[axis])
+        if options.padding not in (_SAME, _VALID) or not 0 <= out[1 + axis] <= max(made, 0):
+            what = ("rows", "columns")[axis]
+            return Misfit(
+                f"makes {max(made, 0)} {what}, but its result is declared as {_said(out)}"
+            )
+    return None
+
+
+def convolution(op: Op) -> Fault:
+    """CONV_2D: filter (Co, Kh, Kw, Ci / groups)."""
+    data, kernel, out = (_shape(t) for t in (*op.inputs[:2], op.outputs[0]))
+    if min(kernel) < 1 or data[3] % kernel[3] or kernel[0] % (data[3] // kernel[3] or 1):
+        return f"has a filter of shape {_said(kernel)}, which does not fit data of {_said(data)}"
+    if kernel[0] != out[3]:
+        return f"makes {kernel[0]} channels, but its result is declared as {_said(out)}"
+    return _window_sizes(op, kernel[1:3])
+
+
+def depthwise(op: Op) -> Fault:
+    """DEPTHWISE_CONV_2D: filter (1, Kh, Kw, Co)."""
+    data, kernel, out = (_shape(t) for t in (*op.inputs[:2], op.outputs[0]))
+    if min(kernel) < 1 or kernel[0] != 1 or data[3] < 1 or kernel[3] % data[3]:
+        return f"has a filter of shape {_said(kernel)}, which does not fit data of {_said(data)}"
+    if kernel[3] != out[3]:
+        return f"makes {kernel[3]} channels, but its result is declared as {_said(out)}"
+    return _window_sizes(op, kernel[1:3])
+
+
+def pool(op: Op) -> Fault:
+    """Pools keep their channels."""
+    data, out = _shape(op.inputs[0]), _shape(op.outputs[0])
+    if data[3] != out[3]:
+        return f"makes {data[3]} channels, but its result is declared as {_said(out)}"
+    return _window_sizes(op, (op.options.filterHeight, op.options.filterWidth))
+
+
+def fully_connected(op: Op) -> Fault:
+    """Weights (Co, Ci); data are flattened to rows of Ci."""
+    data, weights = op.operands()[0], _shape(op.inputs[1])
+    if len(weights) != 2 or min(weights) < 1:
+        return f"has weights of shape {_said(weights)}"
+    if data.elements % weights[1]:
+        return Misfit(f"has weights of {_said(weights)} for data of {_said(_shape(data))}")
+    return _made(op, (data.elements // weights[1], weights[0]))
+
+
+def batch_matmul(op: Op) -> Fault:
+    """Rows and columns that are summed up are as many."""
+    shapes = [_shape(t) for t in op.inputs[:2]]
+    flags = (getattr(op.options, "adjX", False), getattr(op.options, "adjY", False))
+    if any(len(s) < 2 for s in shapes):
+        return f"multiplies {' by '.join(map(_said, shapes))}, which are no matrices"
+    left, right = (s[::-1][:2] if flag else s[-2:] for s, flag in zip(shapes, flags, strict=True))
+    if left[1] != right[0]:
+        return Misfit(f"multiplies {' by '.join(map(_said, shapes))}, which do not fit")
+    return None
+
+
+def reduction(op: Op) -> Fault:
+    """Axes that are there, and what is left of the others."""
+    axes, shape = integers(op.inputs[1]), _shape(op.inputs[0])
+    if axes is None or not shape:
+        return None if shape else _made(op, ())
+    fault = _bad_axis(axes, len(shape))
+    if fault is not None:
+        return fault
+    reduced = {a % len(shape) for a in axes}
+    return _made(op, [n for a, n in enumerate(shape) if a not in reduced])
+
+
+def transpose(op: Op) -> Fault:
+    """The order is a permutation."""
+    order, rank = integers(op.inputs[1]), len(_shape(op.inputs[0]))
+    if order is not None and sorted(order) != list(range(rank)):
+        return f"has the order {order}, which is no permutation of {rank} axes"
+    return same_elements(op)
+
+
+def concatenation(op: Op) -> Fault:
+    """Shapes alike but for one axis."""
+    shapes, out = [_shape(t) for t in op.operands()], _shape(op.outputs[0])
+    if {len(s) for s in shapes} != {len(out)} or not out:
+        return f"joins {', '.join(map(_said, shapes))} to {_said(out)}"
+    axis = int(getattr(op.options, "axis", 0))
+    fault = _bad_axis([axis], len(out))
+    if fault is not None:
+        return fault
+    made = list(shapes[0])
+    made[axis] = sum(s[axis] for s in shapes)
+    alike = all(s[a] == n for s in shapes for a, n in enumerate(made) if a != axis % len(out))
+    if not alike:
+        return Misfit(f"joins shapes that do not fit: {', '.join(map(_said, shapes))}")
+    return _made(op, made)
+
+
+def pack(op: Op) -> Fault:
+    """Shapes alike, and as many as are announced."""
+    shapes = [_shape(t) for t in op.operands()]
+    count = int(getattr(op.options, "valuesCount", 0))
+    if count != len(op.inputs):
+        return f"says that it packs {count} tensors, and has {len(op.inputs)}"
+    if len({*shapes}) > 1:
+        return Misfit(f"packs different shapes: {', '.join(map(_said, shapes))}")
+    rank = len(shapes[0]) + 1
+    return _bad_axis([int(getattr(op.options, "axis", 0))], rank) or _made(op, (count, *shapes[0]))
+
+
+def unpack(op: Op) -> Fault:
+    """As many parts as the axis has indices."""
+    shape = _shape(op.inputs[0])
+    axis = int(getattr(op.options, "axis", 0))
+    fault = _bad_axis([axis], len(shape))
+    if fault is not None:
+        return fault
+    if len(op.outputs) != shape[axis] or int(getattr(op.options, "num", 0)) != len(op.outputs):
+        return Misfit(f"unpacks {shape[axis]} parts of {_said(shape)} to {len(op.outputs)} results")
+    part = [n for a, n in enumerate(shape) if a != axis % len(shape)]
+    return _parts(op, [part] * len(op.outputs))
+
+
+def split(op: Op) -> Fault:
+    """SPLIT reads (axis, data)."""
+    data, axes = op.operands()[1], integers(op.inputs[0])
+    return _split_parts(op, data, axes, None)
+
+
+def split_v(op: Op) -> Fault:
+    """SPLIT_V reads (data, sizes, axis)."""
+    return _split_parts(op, op.operands()[0], integers(op.inputs[2]), integers(op.inputs[1]))
+
+
+def _split_parts(op: Op, data: Tensor, axes: list[int] | None, sizes: list[int] | None) -> Fault:
+    shape = _shape(data)
+    if any(len(_shape(t)) != len(shape) for t in op.outputs):
+        return f"splits {_said(shape)} to {', '.join(_said(_shape(t)) for t in op.outputs)}"
+    if axes is None:
+        return None
+    fault = (
+        _bad_axis(axes, len(shape)) if len(axes) == 1 else f"has {len(axes)} axes to split along"
+    )
+    if fault is not None:
+        return fault
+    count, size = len(op.outputs), shape[axes[0]]
+    if sizes is None and size % count:
+        return Misfit(f"splits {size} of {_said(shape)} into {count} parts")
+    sizes = sizes or [size // count] * count
+    rest = size - sum(n for n in sizes if n >= 0)
+    sizes = [rest if n == -1 else n for n in sizes]
+    if len(sizes) != count or sum(sizes) != size or min(sizes) < 0:
+        return Misfit(f"splits {size} of {_said(shape)} into parts of {', '.join(map(str, sizes))}")
+    axis = axes[0] % len(shape)
+    return _parts(op, [(*shape[:axis], n, *shape[axis + 1 :]) for n in sizes])
+
+
+def _parts(op: Op, made: Sequence[Sequence[int]]) -> Fault:
+    for shape, result in zip(made, op.outputs, strict=True):
+        if math.prod(shape) != result.elements:
+            return Misfit(
+                f"makes {_said(shape)}, but a result is declared as {_said(_shape(result))}"
+            )
+    return None
+
+
+def cut(op: Op) -> Fault:
+    """What is taken lies inside."""
+    shape, out = _shape(op.inputs[0]), _shape(op.outputs[0])
+    begin, size = integers(op.inputs[1]), integers(op.inputs[2])
+    if len(shape) != len(out):
+        return f"takes {_said(out)} from {_said(shape)}"
+    for what in (begin, size):
+        if what is not None and len(what) != len(shape):
+            return f"says for {len(what)} axes what to take of {_said(shape)}"
+    starts = begin or [0] * len(shape)
+    if any(b < 0 or b + n > m for b, n, m in zip(starts, out, shape, strict=True)):
+        return Misfit(f"takes {_said(out)} from {_said(starts)} on of {_said(shape)}")
+    return None
+
+
+def strided_slice(op: Op) -> Fault:
+    """Strides that move, and no more than there is."""
+    shape = _shape(op.inputs[0])
+    values = [integers(t) for t in op.inputs[1:4]]
+    lengths = {len(v) for v in values if v is not None}
+    new_axes = bool(getattr(op.options, "newAxisMask", 0) or getattr(op.options, "ellipsisMask", 0))
+    if len(lengths) > 1 or (max(lengths, default=0) > len(shape) and not new_axes):
+        return f"says for {max(lengths)} axes what to take of {_said(shape)}"
+    if values[2] is not None and 0 in values[2]:
+        return "has a stride of 0"
+    if op.outputs[0].elements > op.operands()[0].elements:
+        return Misfit(f"takes {_said(_shape(op.outputs[0]))} of {_said(shape)}")
+    return None
+
+
+def padding(op: Op) -> Fault:
+    """Two numbers an axis, and what they make."""
+    pads, shape = integers(op.inputs[1]), _shape(op.inputs[0])
+    if pads is None:
+        return None
+    if len(pads) != 2 * len(shape) or min(pads, default=0) < 0:
+        return f"pads {_said(shape)} by {pads}"
+    return _made(op, [n + pads[2 * a] + pads[2 * a + 1] for a, n in enumerate(shape)])
+
+
+def gather(op: Op) -> Fault:
+    """Rows that are there."""
+    shape, at = _shape(op.inputs[0]), _shape(op.inputs[1])
+    axis, batches = (int(getattr(op.options, n, 0)) for n in ("axis", "batchDims"))
+    fault = _bad_axis([axis], len(shape))
+    if fault is not None:
+        return fault
+    if not 0 <= batches <= min(axis % len(shape), len(at)):
+        return f"has {batches} as batchDims, of shapes {_said(shape)} and {_said(at)}"
+    rows = integers(op.inputs[1])
+    if rows is not None and any(not 0 <= r < shape[axis] for r in rows):
+        return f"takes rows {min(rows)} to {max(rows)} of {shape[axis]}"
+    axis %= len(shape)
+    return _made(op, (*shape[:axis], *at[batches:], *shape[axis + 1 :]))
+
+
+def resize(op: Op) -> Fault:
+    """Two sizes, and what they make."""
+    shape, out, sizes = _shape(op.inputs[0]), _shape(op.outputs[0]), integers(op.inputs[1])
+    if sizes is not None and (len(sizes) != 2 or min(sizes) < 1):
+        return f"resizes to {sizes}"
+    rows = sizes or list(out[1:3])
+    return _made(op, (shape[0], *rows, shape[3]))
+
+
+def blocks(op: Op) -> Fault:
+    """DEPTH_TO_SPACE and SPACE_TO_DEPTH."""
+    size, shape = int(getattr(op.options, "blockSize", 0)), _shape(op.inputs[0])
+    divided = [shape[3]] if op.kind == "DEPTH_TO_SPACE" else list(shape[1:3])
+    unit = size * size if op.kind == "DEPTH_TO_SPACE" else size
+    if not 1 <= size <= _MOST_SIZE or any(n % unit for n in divided):
+        return f"has blocks of {size} in {_said(shape)}"
+    return same_elements(op)
+
+
+def batch_blocks(op: Op) -> Fault:
+    """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND; what comes out, `tflm.declared_shapes` says."""
+    block, edges = integers(op.inputs[1]), integers(op.inputs[2])
+    rank = len(_shape(op.inputs[0]))
+    if block is None or edges is None:
+        return None
+    if not block or min(block) < 1 or len(block) >= rank or len(edges) != 2 * len(block):
+        return f"has blocks of {block} and edges of {edges} for {rank} axes"
+    return f"has edges of {edges}" if min(edges) < 0 else None
+
+
+def svdf(op: Op) -> Fault:
+    """Filters of the same rank each."""
+    rank = int(getattr(op.options, "rank", 0))
+    shapes = [_shape(t) for t in op.inputs[:3]]
+    if any(len(s) != 2 for s in shapes) or rank < 1 or shapes[1][0] % rank:
+        return f"has rank {rank} and operands of {', '.join(map(_said, shapes))}"
+    return _made(op, (shapes[0][0], shapes[1][0] // rank))
