@@ -89,9 +89,10 @@ def given_words(without: Collection[str]) -> tuple[str, ...]:
         source = context.get_parameter_source(parameter.name)
         if source is None or source.name != "COMMANDLINE" or {*parameter.opts} & {*without}:
             continue
-        value = context.params[parameter.name]
+        value: Any = context.params[parameter.name]
+        values: tuple[Any, ...] = tuple(value) if parameter.multiple else (value,)
         is_option = parameter.param_type_name == "option"
-        for one in value if isinstance(value, list | tuple) else (value,):
+        for one in values:
             words += [parameter.opts[0]] * is_option
             words += [] if getattr(parameter, "is_flag", False) else [str(one)]
     return tuple(words)
