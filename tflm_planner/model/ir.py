@@ -140,7 +140,7 @@ class Op:
     @property
     def kind(self) -> str:
         """The operator's name, e.g. "CONV_2D"."""
-        return self.code.name
+        return operator_name(self.code.builtin, self.code.custom)  # asked a million times a search
 
     @property
     def label(self) -> str:

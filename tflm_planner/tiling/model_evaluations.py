@@ -67,11 +67,11 @@ class ModelEvaluations:
         evaluations = self._workers.evaluate(requests)
         return [if_permitted(one, self._options, self.used_kinds) for one in evaluations]
 
-    def add(self, candidates: Sequence[Candidate]) -> list[Tiling]:
+    def add(self, candidates: Sequence[Candidate], *, as_they_are: bool = False) -> list[Tiling]:
         """Evaluate whole models, with their tiles in every order of `TILE_ORDERS` and, where there
-        are loops too, with unbound views. Returns the tilings that are possible, allowed and fast
-        enough."""
-        variants = [v for candidate in candidates for v in self._variants(candidate)]
+        are loops too, with unbound views; or each as it is alone. Returns the tilings that are
+        possible, allowed and fast enough."""
+        variants = [v for c in candidates for v in ([c] if as_they_are else self._variants(c))]
         unknown = [c for c in dict.fromkeys(variants) if c not in self._tilings]
         requests = [EvaluationRequest(c) for c in unknown]
         charged = [r.candidate for r in requests if not self._workers.knows(r)]

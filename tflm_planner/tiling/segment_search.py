@@ -97,7 +97,8 @@ class SegmentSearch:
             self._work.release_rest()
             if not all(mode.bind_views for mode in modes):
                 self._retry_with_unbound_views()
-            self._evaluate_neighbours(mode, say)
+            if mode.bind_views or self._allows_copies:
+                self._evaluate_neighbours(mode, say)
             if mode == modes[0]:
                 self._evaluate_hotspots(say)
         self._evaluate_spellings(say)
@@ -225,7 +226,7 @@ class SegmentSearch:
         """Change one region of the best whole models at a time, while that gains."""
         done: set[tuple[Region, ...]] = set()
         budget = self._budget
-        stop = EarlyStop(budget.attempts_without_gain, budget.least_gain, self._models.best.bytes)
+        stop = EarlyStop(budget.starts_without_gain, budget.least_gain, self._models.best.bytes)
         while not (self._work.is_step_spent or stop.is_due):
             start = self._next_start(mode, done)
             if start is None or not self._can_afford_neighbours(start):
@@ -281,16 +282,19 @@ class SegmentSearch:
                 return
 
     def _evaluate_spellings(self, say: Progress) -> None:
-        """Spell operators otherwise, with what is left of the instructions that are allowed: at
-        first sight in many models, as what a model gains does not show before; then in the best of
-        these, planned as they were, and in their neighbours."""
+        """Spell operators otherwise, with what is left of the instructions that are allowed: in the
+        best models, planned as they were; at first sight in many more, as what a model gains does
+        not show before; then in the best of these, planned as they were, and in their
+        neighbours."""
         most = int(self._options.overhead * self._untiled.instructions)
         self._work.begin_step(1.0)
         untiled = Candidate((), self._options.dialect, self._order, CLIMB, respell=most)
         by_regions = {c.regions: c for _, c in reversed(self._models.ranked())}
         known = [*by_regions.values()][::-1][: self._budget.spelled_models]
+        best = [replace(c, respell=most) for c in known[: self._budget.spelled_with_effort]]
         sketches = [replace(c, respell=most, effort=FIRST_FITS) for c in known]
-        self._models.add(self._models.affordable([untiled, *sketches]))
+        self._models.add(self._models.affordable([untiled, *best]))
+        self._models.add(self._models.affordable(sketches), as_they_are=True)
         self._refine_spellings()
         if not self._is_large:
             near = [n for c in self._spelled()[:1] for n in neighbours(c, len(self._schedule))]

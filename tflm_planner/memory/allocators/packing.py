@@ -43,7 +43,9 @@ def pack(
     if len(problem.buffers) > limits.buffers_at_once:
         return _pack_stages(problem, required, bound, rounds, limits)
     best: tuple[int, Items, list[int]] | None = None
-    for items in (choose_all(problem, required), bind(problem, required)):
+    all_bound, open_ones = choose_all(problem, required), bind(problem, required)
+    is_same = (all_bound.owner, all_bound.shift) == (open_ones.owner, open_ones.shift)
+    for items in (all_bound,) if is_same else (all_bound, open_ones):
         for height, offsets in _place_and_climb(items, bound, rounds, limits):
             if best is None or height < best[0]:
                 best = height, items, offsets

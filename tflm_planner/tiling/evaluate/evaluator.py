@@ -14,6 +14,7 @@ from tflm_planner.memory.order import Dag
 from tflm_planner.model.extract import extract_interval
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
+from tflm_planner.support.garbage import no_collection
 from tflm_planner.tiling.estimate.loops import LoopEstimator
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.estimate.tiles import HaloPolicy, TileEstimate
@@ -56,7 +57,8 @@ class RequestFamily:
 
     def run(self, evaluator: Evaluator) -> list[Evaluation | None]:
         """One evaluation for each request."""
-        return evaluator.evaluate_family(self.requests)
+        with no_collection():
+            return evaluator.evaluate_family(self.requests)
 
 
 class Evaluator:
