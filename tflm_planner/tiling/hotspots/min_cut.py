@@ -1,4 +1,5 @@
-"""The cheapest places of a graph to stop before and behind some operators.
+"""Finds the cheapest cuts of a graph before and behind some operators: those across which the
+fewest bytes live.
 
     large --+-- shrink --> y        before | large  shrink  shrink | y  z   behind
             +-- shrink --> z               +-----------------------+
@@ -180,7 +181,7 @@ def _breadth_first(
 
 @compiled
 def _max_flow(starts: Ints, out: Ints, to: Ints, room: Ints, source: int, sink: int) -> None:
-    """Let as much flow as can, along shortest paths first (Dinitz 1970). Changes `room`."""
+    """The maximum flow, along shortest paths first (Dinitz 1970). Changes `room`."""
     count = starts.size - 1
     levels, at, path = (
         np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
