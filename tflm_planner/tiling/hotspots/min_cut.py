@@ -37,11 +37,11 @@ class MinimumCuts:
         self._count = len(dag.nodes)
 
     def descendants(self, nodes: Collection[int]) -> frozenset[int]:
-        """The nodes and all that wait for one of them."""
+        """The nodes and their descendants: all nodes that wait for one of them."""
         return self._reachable(nodes, self.dag.links.succs)
 
     def ancestors(self, nodes: Collection[int]) -> frozenset[int]:
-        """The nodes and all that one of them waits for."""
+        """The nodes and their ancestors: all nodes for which one of them waits."""
         return self._reachable(nodes, self.dag.links.preds)
 
     def _reachable(
