@@ -3,8 +3,8 @@ never half written.
 
     boards 1 --- n latencies: operator (a case, as JSON) -> nanoseconds
 
-Every operator is a transaction of its own: a run that is killed keeps what it measured, and
-SQLite's journal undoes what it was writing. It must not know lines or models.
+Every operator is a transaction of its own: if a run is killed, all finished measurements are kept,
+and SQLite's journal undoes the unfinished one. It must not know lines or models.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def spread(runs: Sequence[Sequence[int]], hertz: int) -> Spread:
 def _operators(
     runs: list[list[int]], begun: list[Op], model: Model, latency: Latency, hertz: int
 ) -> list[OperatorTime]:
-    own = [_exclusive(run[1 : len(begun) + 1], begun, model) for run in runs]
+    own = [_exclusive(run[1 : len(begun) + 1], begun) for run in runs]
     places: dict[Op, list[int]] = {}
     for i, op in enumerate(begun):
         places.setdefault(op, []).append(i)
@@ -97,7 +97,7 @@ def _operators(
     return rows
 
 
-def _exclusive(ticks: Sequence[int], begun: list[Op], model: Model) -> list[int]:
+def _exclusive(ticks: Sequence[int], begun: list[Op]) -> list[int]:
     """Ticks of each event less those of the events inside it (graphs that a WHILE calls)."""
     own = list(ticks)
 

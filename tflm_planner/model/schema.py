@@ -103,7 +103,8 @@ class AlignedBuffer(generated.BufferT):  # pyright: ignore[reportUntypedBaseClas
         """Write it, with its bytes aligned: the library's name."""
         builder.least_alignment = ALIGNMENT
         try:
-            return super().Pack(builder)
+            place: int = super().Pack(builder)
+            return place
         finally:
             builder.least_alignment = 1
 

@@ -71,14 +71,10 @@ def plan_tiling(
     )
     if not (in_dialect and exact):
         _check_runs(source, twin, options.kernels.target)
-    search = replace(options, recipe=tiling.recipe)
-    if tiling.respell is not None:
-        rows = in_dialect or permission.allows("RESHAPE", source)
-        search = replace(search, spellings=SpellingPermission(1.0, tiling.respell, rows))
-    if not in_dialect:
-        planned = write_and_check(plan_memory(twin, search, report_progress, stop), options)
-        more = new_kinds(source, planned.memory_plan.model)
-    else:
+    search = _search_options(
+        options, tiling, rows=in_dialect or permission.allows("RESHAPE", source)
+    )
+    if in_dialect:
         cropped, notes = tiled_model(
             original,
             tiling.regions,
@@ -93,6 +89,9 @@ def plan_tiling(
         more = new_kinds(source, planned.inspection.model)
         planned = replace(planned, twin=write_model(twin))
         notes += dialect_notes
+    else:
+        planned = write_and_check(plan_memory(twin, search, report_progress, stop), options)
+        more = new_kinds(source, planned.memory_plan.model)
     notes = [*notes, slowdown_note(tiling.overhead), *registration_notes(more), *planned.notes]
     return replace(
         planned,
@@ -101,6 +100,15 @@ def plan_tiling(
         tiled=bool(tiling.regions),
         slowdown=tiling.overhead,
     )
+
+
+def _search_options(options: MemoryOptions, tiling: Tiling, *, rows: bool) -> MemoryOptions:
+    """Options of the search for the final plan: it starts from the plan of the tiling's trial.
+    rows: whether operators may be spelled in rows, between RESHAPEs."""
+    search = replace(options, recipe=tiling.recipe)
+    if tiling.respell is None:
+        return search
+    return replace(search, spellings=SpellingPermission(1.0, tiling.respell, rows))
 
 
 def slowdown_note(overhead: float) -> str:

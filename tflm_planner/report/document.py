@@ -123,7 +123,7 @@ class HostRuntime:
 @dataclass(frozen=True, slots=True)
 class Side:
     """The model before or after: its arena on the target, and the check on this machine. macs:
-    multiply-accumulates of one inference, turns of loops counted as often as they run."""
+    multiply-accumulates of one inference, where every turn of a loop counts."""
 
     operators: int
     tensors: int

@@ -47,7 +47,7 @@ def overhead_text(point: ParetoPoint) -> str:
 
 
 def point_words(point: ParetoPoint) -> str:
-    """What a point is, and what it takes."""
+    """In words: what a point is, and what the firmware must have for it."""
     if point.role == "stock":
         return "as it was"
     parts = [f"{point.tiles} in tiles"] * bool(point.tiles)

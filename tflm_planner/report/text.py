@@ -180,7 +180,7 @@ def _against(measured: int, predicted: int) -> str:
 
 
 def arena_sentence(arena: Arena) -> str:
-    """The arena and what it is made of."""
+    """The arena and its parts."""
     temporary = max(arena.planning_temp, arena.prepare_temp)
     parts = f"head {arena.head:,} + tail {arena.tail:,}; temporary {temporary:,}"
     said = "" if arena.bound == "exact" else f" ({meaning(arena.bound)})"

@@ -48,8 +48,8 @@ def plain(document: Document) -> dict[str, Any]:
 
 
 def parsed(values: object, kind: type[_T], file: str) -> _T:
-    """The document in what was read of a file. Raises UsageError that says what is wrong where,
-    and what may stand there."""
+    """The document in values that were read from a file. Raises UsageError, which says what is
+    wrong, at which place, and what is allowed there."""
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:

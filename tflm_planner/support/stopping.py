@@ -23,7 +23,7 @@ SAID: dict[Reason, str] = {
 
 
 class StoppedError(Exception):
-    """A search was ended; whoever began it has what was found until then."""
+    """A search was ended. Its caller has the results that were found until then."""
 
 
 class Stop:

@@ -26,7 +26,7 @@ from tflm_planner.tflm.liveness import (
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What TFLM's planner is asked for, and what it answers.
+    """The requests to TFLM's memory planner, and its answer.
 
     timeline: the life spans. requests: of every planned tensor, then of every scratch buffer.
     offsets: of each request, in bytes from the head's start. head: bytes of the arena's head.

@@ -5,9 +5,9 @@
     |++++      |          |          |     work that a step does not spend is left for later steps
          |   step 2  |    step 3     |
 
-Work is counted in operators that evaluations plan. Counts, not seconds, end the search, so that
-the same model gives the same tiling on every machine. This module must not know what is planned,
-nor what an evaluation brings.
+Work is counted in operators that evaluations plan. Counts, not seconds, end the search, so that the
+same model gives the same tiling on every machine. This module must not know what is planned, nor
+what an evaluation finds.
 """
 
 from __future__ import annotations
@@ -263,8 +263,8 @@ class WorkBudget:
 class EarlyStop:
     """Ends a step that gains nothing any more.
 
-    max_attempts: attempts in a row without gain that end the step. least_gain: a gain is at least
-    one part in so many of the best bytes. best: the best bytes so far.
+    max_attempts: how many attempts in a row without gain end the step. least_gain: a gain is at
+    least one part in so many of the best bytes. best: the best bytes so far.
     """
 
     max_attempts: int

@@ -1,13 +1,13 @@
-"""Segmentations whose figures are true: the most promising ones, until all their segments were
-evaluated.
+"""Finds the most promising segmentations all of whose segments were evaluated, so that their
+figures are true.
 
     Segmenter --(every cap)--> segmentations --best first--> all evaluated?  yes: offered
                     ^                                             | no
                     +---------- figures of evaluations -----------+
 
-Estimates hardly ever promise too little. So the best segmentation whose segments are all evaluated
-is the best one, and only segments of promising segmentations are ever evaluated. This module must
-not build models.
+Estimates are hardly ever pessimistic. So once the best segmentation consists of evaluated segments
+only, it is the best of all, and only segments of promising segmentations are ever evaluated. This
+module must not build models.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class PromisingSegmentations:
         return any(tiling.bytes <= most for tiling in tilings)
 
     def branch(self, segmentation: Segmentation) -> None:
-        """Look also for the best segmentations without one segment of this one, which broke its
-        promise: those that are little worse might keep theirs (Lawler 1972). A branch bans what its
-        parent banned."""
+        """Look also for the best segmentations that lack one segment of this one, which broke its
+        promise: a slightly worse one might keep its promise (Lawler 1972). A branch also bans what
+        its parent banned."""
         parent = self._banned_for.get(segmentation.keys, frozenset())
         branches = [(segmentation.head, parent | {s.key}) for s in segmentation.segments]
         room = self._budget.branches - len(self._branches)
@@ -115,7 +115,8 @@ class PromisingSegmentations:
         return budget is not None and self._promise(segmentation) <= budget
 
     def _rank(self, segmentation: Segmentation) -> tuple[int, int, int]:
-        """Smaller is better: within the budget the faster one, else the smaller one."""
+        """Sort key, the smallest is best: within the budget the faster one, otherwise the smaller
+        one."""
         promise = self._promise(segmentation)
         if self._keeps_budget(segmentation):
             return (0, segmentation.instructions, promise)

@@ -1,4 +1,5 @@
-"""Which intervals of a schedule are estimated, in tiles and in loops, and which of them may help.
+"""Chooses which intervals of a schedule are estimated, in tiles and in loops, and which of them may
+help.
 
     0 -- 1 -- 2 -- 3 -- 4 -- 5 -- 6      ending at 6: starts near by are all taken; starts far off
               |---------------->|        only at narrow positions, where few bytes live

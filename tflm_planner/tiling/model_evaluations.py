@@ -1,4 +1,4 @@
-"""Whole models that a search has evaluated, and the tilings that they come to.
+"""The whole models that a search has evaluated, and the tilings that they give.
 
     candidate --(tile orders, views bound or not)--> variants --(unknown ones)--> workers -> Tiling
 
@@ -30,9 +30,9 @@ class ModelEvaluations:
     """The whole models of one search.
 
     length: operators of the untiled model. work: what evaluations are charged to. untiled: the
-    evaluation of the untiled model. tilings: those that are fast enough, the untiled model first;
-    slower: those that are not. best: the best tiling so far, of equals the first. used_kinds:
-    operators of the untiled model.
+    evaluation of the untiled model. tilings: those that are fast enough, the untiled model first.
+    slower: the others. best: the best tiling so far, of equals the first. used_kinds: operators of
+    the untiled model.
     """
 
     def __init__(

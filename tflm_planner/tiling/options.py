@@ -1,4 +1,4 @@
-"""What a search of tilings is asked (`TilingOptions`) and what it answers (`TilingResult`)."""
+"""The question to a search for tilings (`TilingOptions`) and its answer (`TilingResult`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What each permission buys: the search without new operators, then with all that are allowed.
+"""Searches once without new operators, then with all that are allowed, to show what each permission
+gains.
 
     as it is              order and plan                        nothing to do
     firmware's operators  tiles whose views cost no operator    flash the model
@@ -38,8 +39,8 @@ COMPILED = (
     ),
     compiling.EXACT,
 )
-"""What a search of tiles needs, each in a child of its own where it is to be compiled; the last one
-for its last plan only."""
+"""Compiled code that a search for tiles needs; each group is compiled in a child of its own. The
+last one is needed for the final plan only."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,9 @@ class PermissionResults:
     """With all operators that are allowed."""
 
     def notes(self, plain: int, best: int, registered: Sequence[str], bound: Bound) -> list[str]:
-        """What each permission comes to, for the report. plain: bytes with order and plan alone.
-        best: bytes of the model that was made. registered: operators that it makes the firmware
-        register. bound: what bytes are."""
+        """What each permission gains, for the report. plain: bytes with order and plan alone. best:
+        bytes of the model that was made. registered: operators that the firmware must register for
+        it. bound: how bytes are known (exact, enough, at least)."""
         same_firmware = best
         if registered:
             own = self.same_firmware
@@ -68,7 +69,7 @@ class PermissionResults:
         return notes
 
     def without(self, refused: Tiling, budget: int | None) -> PermissionResults:
-        """What is left after a tiling was refused."""
+        """The results without a tiling that was refused."""
         front = tuple(t for t in self.result.front if t != refused)
         same_firmware = self.same_firmware
         if same_firmware == refused:

@@ -2,8 +2,8 @@
 
     segment (estimated) --(borders, tile orders)--> candidates --best--> segment (evaluated) or None
 
-There is one of these for a whole search, as its modes share what loops come to. It must not know
-segmentations.
+One `SegmentEvaluations` serves a whole search, because its modes share the figures of loops. It
+must not know segmentations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The default search: the best segmentation of the operators, then what lies near the best models.
+"""The default search: finds the best segmentation of the operators, then looks around the best
+models.
 
     intervals       every interval x axis x part count     estimated from geometry, optimistic
     segmentation    the best split for every cap           exact, by dynamic programming
@@ -6,9 +7,9 @@
     models          segmentations that are all evaluated   evaluated as whole models
     moves           around the best models                 backward tiles, patches, neighbours
 
-Segments act on each other at their borders, which no sum shows; so whole models decide. Budgets are
-counts: the same model and options give the same tiling, however many processes work, unless the
-search is stopped (`workers.stop`). docs/search.md describes the steps.
+Segments affect each other at their borders, which sums over segments do not show; so whole models
+decide. Budgets are counts: the same model and options give the same tiling, however many processes
+work, unless the search is stopped (`workers.stop`). docs/search.md describes the steps.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ class SegmentSearch:
         return modes
 
     def _shares(self, modes: int) -> Sequence[float]:
-        """For each of so many modes its share of the work that is left."""
+        """The share of the work that is left for each of so many modes."""
         budget = self._budget
         if modes == len(budget.shares_without_copies) and not self._allows_copies:
             return budget.shares_without_copies
@@ -238,7 +239,8 @@ class SegmentSearch:
             say(f"tiling: {self._models.best.bytes:,} B, {self._models.count} models planned")
 
     def _next_start(self, mode: _Mode, done: set[tuple[Region, ...]]) -> Candidate | None:
-        """The best of the two best candidates and the best one without loops that is not done."""
+        """The best candidate that is not done, among the two best ones and the best one without
+        loops."""
         ranked = [candidate for _, candidate in self._models.ranked(mode.bind_views)]
         without_loops = [candidate for candidate in ranked if not candidate.has_loops]
         starts = [*ranked[:2], *without_loops[:1]]

@@ -1,4 +1,4 @@
-"""Splits a schedule into segments, the best way, by dynamic programming.
+"""Splits a schedule into segments in the best way, by dynamic programming.
 
     0 ---- 3 ------- 9 -- 10 -- 11 ------- 16     each stretch is one segment, in tiles or in a
                                                   loop, or one operator that runs untiled
@@ -6,7 +6,7 @@
 Under a cap on the head, what segments add to the tail and to the instructions sums up. So the least
 tail for every number of instructions is found exactly, position by position; over all caps that
 matter this is the whole front of arena against latency. Two things are rounded or left out:
-instructions are counted in steps (rounded up), and segments act on each other at their borders,
+instructions are counted in steps (rounded up), and segments affect each other at their borders,
 which no sum shows. This module knows numbers, not operators.
 """
 

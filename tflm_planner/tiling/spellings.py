@@ -1,4 +1,5 @@
-"""Which operators to spell otherwise (`transforms.spelling`), so that the peak gets lower.
+"""Chooses which operators to write in other spellings (`transforms.spelling`), so that the peak
+gets lower.
 
     bytes live at an operator                     offsets of a chain: each result lies below its
     73,728 |  ##                                  operand, at least as far as its spelling says
@@ -6,11 +7,12 @@
     level  |--++------++-----------------           |----- y ------|          rows of 2 pixels
     36,864 |# ##  ##  ##  ##                    |----- z ------|              rows of 4 pixels
 
-Operators below a level, a height that a plan may have, stay as they are. Of the others results
-trail their operands, and along a chain distances add up. So an operator is offered at what it costs
-(instructions) and at what it spends (bytes of distance), and one rate, instructions for a byte,
-chooses for all of them: that gives the fewest bytes for the price. Only plans show how low it gets.
-This module knows what kernels allow and cost; it must not make plans.
+A level is a height that a plan may have. Operators that need less stay as they are. The results of
+all others trail their operands, and along a chain the distances add up. So each spelling of an
+operator has a cost (instructions) and an expense (bytes of distance), and a single rate, in
+instructions for a byte, chooses the spellings of all operators: that gives the fewest bytes for the
+price. Only plans show how low the head gets. This module knows what kernels allow and cost; it must
+not make plans.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ from tflm_planner.transforms.spelling import (
 P = TypeVar("P")
 
 _PLANS = 4
-"""Plans that are made to come low; to come cheap as many as a bisection takes. Not measured."""
+"""Plans that are made to find the lowest; the search for the cheapest takes as many as a bisection
+needs. Not measured."""
 _WORTH = 200
 """One part in so many of the bytes is given up for cheaper spellings: rows of 2 pixels in place of
 16 save 112 of 64,176 bytes of vww_96_int8 for 4.5 % more instructions."""
@@ -58,8 +61,8 @@ class Offer:
 
 @dataclass(frozen=True)
 class _Offers:
-    """How one operator may be written. need: bytes that live while it runs, as it is. offers: as
-    it is, then dearer ones that spend less and less, each at a higher rate than those before."""
+    """The ways to write one operator. need: bytes that live while it runs as it is. offers: as it
+    is, then dearer ones with ever smaller distances, each at a higher rate than those before."""
 
     need: int
     offers: Sequence[Offer]
@@ -70,13 +73,13 @@ class _Offers:
         return [_rate(a, b) for a, b in pairwise(self.offers)]
 
     def at(self, rate: float) -> Offer:
-        """The one to choose at a rate: the last that comes no dearer."""
+        """The offer to choose at a rate: the last one whose own rate is no higher."""
         return self.offers[bisect_right(self.rates, rate)]
 
 
 class SpellingChoice:
-    """The spellings of a model that runs in a given order. line, problem: of that model, with the
-    overlaps that its target allows. rows: whether there may be rows, with their RESHAPEs."""
+    """The spellings of a model that runs in a given order. timeline, problem: of that model, with
+    the overlaps that its target allows. rows: whether there may be rows, with their RESHAPEs."""
 
     def __init__(
         self,
@@ -151,7 +154,7 @@ class _Pointwise:
         return next(self.spellings())
 
     def spellings(self) -> Iterator[tuple[Op, Spelling]]:
-        """All that there are, the freest first."""
+        """All spellings of the operator, the freest first."""
         yield from ((self.op, Spelling(self.position, "rows", n)) for n in self.rows)
         yield self.op, Spelling(self.position, "dilated")
 
@@ -222,9 +225,9 @@ class _Kernels:
 
 @dataclass(frozen=True)
 class SpellingPermission:
-    """How much slower other spellings may make a model. overhead: relative to the model as it is
-    spelled; instructions: of one inference, in place of that. rows: whether there may be RESHAPEs
-    for rows."""
+    """How much slower other spellings may make a model. overhead: instructions relative to the
+    model as it is spelled. instructions: of one inference; if given, it takes the place of
+    `overhead`. rows: whether there may be RESHAPEs for rows."""
 
     overhead: float = 1.10
     instructions: int | None = None
@@ -251,8 +254,8 @@ def best_spellings(
     permission: SpellingPermission,
     plan: Callable[[tuple[Spelling, ...]], Respelled[P]],
 ) -> Respelled[P]:
-    """The plan with the fewest bytes that `permission` allows, of the few that are made: first of
-    the freest spellings that may be paid, then of cheaper ones that come as low."""
+    """The plan with the fewest bytes that `permission` allows, among a few that are made: first
+    with the freest spellings that are affordable, then with cheaper ones that come out as low."""
     search = _Search(choice, as_it_is, permission.limit(as_it_is.instructions), plan)
     for rate, level in search.affordable():
         search.try_out(rate, level)
@@ -303,7 +306,7 @@ class _Search(Generic[P]):
         return respelled.bytes <= enough
 
     def save(self) -> None:
-        """Leave operators below the height that was reached as they are, and bisect for the lowest
+        """Leave operators below the reached height as they are, and find by bisection the lowest
         rate that reaches it."""
         if self.best is self._as_it_is:
             return

@@ -36,7 +36,8 @@ def pack(
     rounds: int = ROUNDS,
     limits: PackBudget = DEFAULT_PACK_BUDGET,
 ) -> Plan:
-    """A legal plan. `required`: aliases that it takes as far as they agree with each other."""
+    """A legal plan. `required`: aliases that it takes; an alias that contradicts an earlier one is
+    dropped."""
     if not problem.buffers:
         return Plan(())
     bound = live_bound(problem)
@@ -75,7 +76,8 @@ def _pack_stages(
 def _place_and_climb(
     items: Items, bound: int, rounds: int, limits: PackBudget
 ) -> list[tuple[int, list[int]]]:
-    """(height, offsets) of the lowest first fit, and of what a climb makes of it."""
+    """(height, offsets) of the lowest plan: of the first fits, then of a climb that starts from the
+    lowest one."""
     arrays = Arrays.of(items)
     fits = [climb(arrays, order) for order in arrays.orders()]
     height, k = min((int((fit + arrays.heights).max()), k) for k, fit in enumerate(fits))

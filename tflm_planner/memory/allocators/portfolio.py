@@ -74,9 +74,9 @@ def best_of(
     """The lowest plan that these allocators find.
 
     `stop`: may end the search, which then keeps the best plan so far. `effort`: of the exact
-    search, relative to the usual one. `required`: aliases that every plan takes, as far as they
-    agree with each other. `quick`: first fits alone, to rank problems against each other.
-    `say`: is told of waiting for what is compiled.
+    search, relative to the usual one. `required`: aliases that every plan takes; an alias that
+    contradicts an earlier one is dropped. `quick`: first fits alone, to rank problems against each
+    other. `say`: is told when the search waits for kernels to be compiled.
 
     Effort follows what can be won: the exact search of "best" ends sooner where the plan is within
     0.5 % of the bound; "exact" by name goes on for longer. Raises `UsageError` for an unknown

@@ -26,7 +26,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class Sections:
-    """The arrays of `search_state.SearchShape`, by name, and what they mean for proofs."""
+    """The arrays of `search_state.SearchShape` by name, and which conclusions they allow."""
 
     arrays: dict[str, Ints]
     ordered: bool

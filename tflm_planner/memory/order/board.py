@@ -56,7 +56,7 @@ class FusedNodes:
         )
         """Operands whose death depends on the state: other blocks read them too."""
         self.undying = links.outputs | (contested - set(self.shared))
-        """Never die in this block: outputs, and what it writes for others."""
+        """Tensors that never die in this block: outputs, and results that other blocks read."""
         self.table: dict[int, tuple[int, int]] = {}
         """(rise, change) by pattern; bit i says that `shared[i]` dies here."""
 

@@ -167,7 +167,8 @@ class ExactSearch:
     ) -> tuple[tuple[int, int], ...]:
         """The last readers of an operand of b, if they are ready, few, and a commitment.
 
-        Only where the operand's death pays for what they write one by one: a quick test.
+        A quick test comes first: the operand's death must free at least the bytes that they write,
+        one after the other.
         """
         for readers, size in self.board.sharers[b]:
             left = readers & ~done

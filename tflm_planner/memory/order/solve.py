@@ -75,7 +75,7 @@ def best_order(
 
 @dataclass
 class _Allowance:
-    """States that exact searches may look at: of one segment, and what is left for all of them."""
+    """Budget of exact searches in states: for one segment, and the rest for all of them."""
 
     budget: OrderBudget
     per_segment: int

@@ -116,7 +116,7 @@ def _portrait(
 def _use(
     dag: Dag, home: dict[int, int], readers: Sequence[int], tensor: int, region: dict[int, int]
 ) -> Hashable:
-    """Who reads a result outside the region, and what it absorbs of it.
+    """Which blocks outside the region read a result, and how many of its bytes they absorb.
 
     Where all readers lie in one block, that block costs the same whichever twin wrote the tensor:
     nested CONCATENATIONs that are fused do not tell their operands apart.

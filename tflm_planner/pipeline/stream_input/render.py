@@ -35,8 +35,21 @@ def render_streamed(
 ) -> Iterator[str]:
     """The report, line by line. `before`: bytes of arena of the model as it came. `stopped`: why
     the search was cut short, if it was."""
-    schedule, front, back = pair.schedule, pair.front.inspection, pair.back.inspection
-    image, boundary = front.model.main.inputs[0], back.model.main.inputs[0]
+    yield from _lines_of_sram(pair, before)
+    yield from _lines_of_halves(pair)
+    notes = (*((SAID[stopped],) if stopped else ()), *pair.refused, *_doubts(pair))
+    for i, note in enumerate(notes):
+        yield f"  {'' if i else 'notes':<12} {safe_text(note)}"
+    if verdict is None:
+        yield "  verified     no"
+        return
+    proved = verdict.proved
+    yield f"  verified     {'yes, the pair computes the same bits' if proved else 'NO'}"
+    for check in verdict.checks:
+        yield f"               {check.runtime}: {check_sentence(check)}"
+
+
+def _lines_of_sram(pair: StreamedPair, before: int) -> Iterator[str]:
     saved = before - pair.sram
     bound = bound_of(pair.uncertainties)
     sizes = long_figure(before, bound), long_figure(pair.sram, bound)
@@ -45,6 +58,12 @@ def render_streamed(
     yield f"  saved        {saved:,} B, {100 * saved / max(before, 1):.1f} %{known}"
     if saved <= 0:
         yield "               splitting does not pay: what the front costs is more than the input"
+
+
+def _lines_of_halves(pair: StreamedPair) -> Iterator[str]:
+    schedule, front, back = pair.schedule, pair.front.inspection, pair.back.inspection
+    image, boundary = front.model.main.inputs[0], back.model.main.inputs[0]
+    bound = bound_of(pair.uncertainties)
     yield (
         f"  front        {count(len(pair.ops), 'operator', 'operators')} of the model (to number "
         f"{pair.ops[-1]}), {schedule.turns} strips of {schedule.rows} rows "
@@ -63,16 +82,6 @@ def render_streamed(
     yield f"  instructions {100 * (pair.overhead - 1):+.1f} % by our model"
     for half, model in (("front", front.model), ("back", back.model)):
         yield f"  {half + ' uses':<12} {', '.join(_methods(model))}"
-    notes = (*((SAID[stopped],) if stopped else ()), *pair.refused, *_doubts(pair))
-    for i, note in enumerate(notes):
-        yield f"  {'' if i else 'notes':<12} {safe_text(note)}"
-    if verdict is None:
-        yield "  verified     no"
-        return
-    proved = verdict.proved
-    yield f"  verified     {'yes, the pair computes the same bits' if proved else 'NO'}"
-    for check in verdict.checks:
-        yield f"               {check.runtime}: {check_sentence(check)}"
 
 
 def streamed_to_json(

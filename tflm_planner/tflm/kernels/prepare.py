@@ -30,7 +30,7 @@ TfLiteTensor up to `dims` ("dims") or whole ("struct"). "all": everything, zero 
 
 @dataclass(frozen=True, slots=True)
 class PersistentAllocation:
-    """Persistent memory: bytes as asked, and what it must not overwrite.
+    """An allocation of persistent memory: its bytes, and the fetches that it must not overwrite.
 
     used: how many of the fetches so far are still in use, all of them if None.
     """

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.kernels.operator_allocations import OperatorAllocations, operator_allocations
 from tflm_planner.tflm.kernels.prepare import PersistentAllocation, Step, TempBuffer, scale_count_of
@@ -42,7 +42,7 @@ def lean_costs(
     allocations: list[OperatorAllocations] = []
     rest = iter(zip(ops, parsed, asked, strict=True))
     for graph in model.graphs:
-        firmware.enter(graph)
+        firmware.enter_graph()
         for op, one, requests in (next(rest) for _ in graph.ops):
             wrapped = op.kind in lean.LEAN_KINDS
             allocations.append(firmware.prepared(op, one, requests) if wrapped else one)
@@ -135,8 +135,8 @@ class _Firmware:
         """LEAN_SHARE: not on cores on which other vendors' kernels are usual."""
         return not self.target.core.startswith("Xtensa")
 
-    def enter(self, graph: Graph) -> None:
-        """A sub-graph's nodes share among themselves only."""
+    def enter_graph(self) -> None:
+        """Begin a sub-graph: its nodes share among themselves only."""
         self._filters, self._arrays, self._opdata = set(), {}, set()
 
     def prepared(

@@ -4,7 +4,7 @@
     extend(position)                <-----|       takes in the operator before: the rows that each
                                                   tile makes of its result and reads of its operands
 
-It adds up tail and instructions. It must not know what lives when (`live_bytes`).
+It adds up tail and instructions. It must not know life spans (`live_bytes`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OPERATOR_INSTRUCTIONS = 400
 
 @dataclass(frozen=True, slots=True)
 class EstimateLimits:
-    """When a walk gives a part count up."""
+    """Limits beyond which a walk gives up a part count."""
 
     tail: int
     """Bytes that tiling may add to the tail."""
@@ -73,8 +73,8 @@ class BackwardWalk:
     kept_rows: dict[Tensor, tuple[Grid, Grid]] = field(
         default_factory=dict[Tensor, "tuple[Grid, Grid]"]
     )
-    """Where halos are kept: the first row that a tile or a later one reads, and the row behind the
-    last one that is made by the end of the tile."""
+    """Where halos are kept: the first row that this tile or a later one reads, and the row behind
+    the last one that exists at the end of the tile."""
     uneven: dict[Tensor, Bools] = field(default_factory=dict[Tensor, Bools])
     """For which part counts the readers of a tensor need different rows."""
     last_reader: dict[Tensor, int] = field(default_factory=dict[Tensor, int])
@@ -84,7 +84,7 @@ class BackwardWalk:
     prologue: Prologue = field(default_factory=Prologue)
     """Operators that run once, before the tiles."""
     taken_apart: set[Tensor] = field(default_factory=set[Tensor])
-    """Operands of operators with several results: no part of them is a view."""
+    """Operands of operators with several results, no part of which is a view."""
     bytes_beside: int = 0
     """Bytes of the tensors that live through the interval."""
     untiled_bytes: int = 0
@@ -92,10 +92,10 @@ class BackwardWalk:
     instructions: npt.NDArray[np.float64] = field(init=False)
     tail: Vector = field(init=False)
     feasible: Bools = field(init=False)
-    """Part counts that give as many tiles and keep the limits so far: longer intervals only cost
-    more."""
+    """Part counts that give that many tiles and are within the limits so far: longer intervals only
+    cost more."""
     no_tile: Bools = field(init=False)
-    """Entries of a grid that stand for no tile: the part count has fewer."""
+    """Entries of a grid that stand for no tile, because the part count has fewer tiles."""
 
     def __post_init__(self) -> None:
         self.bytes_beside = self.schedule.crossing_bytes[self.end]

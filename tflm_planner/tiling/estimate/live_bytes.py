@@ -1,4 +1,4 @@
-"""Bytes that live while tiles run, added up once for all intervals that end at one position.
+"""Adds up the bytes that live while tiles run, once for all intervals that end at one position.
 
     _live[position, part count, tile]      while the operator at `position` computes its rows of a
                                            tile, what lives of the tensors added so far
@@ -9,9 +9,9 @@
                in yet       position from `low` on where they live
 
 `peak(first)` adds the tensors that enter at `first`: whole, less the rows that no later tile reads.
-A tensor that tiles make lives alike in every interval that holds its operator, as all its readers
-were taken in before; a tensor that enters does not, so it is added for each `first` anew. This
-module must not choose ranges (`backward_ranges`).
+A tensor that tiles make has the same life span in every interval that holds its operator, because
+all its readers were taken in before. The life span of a tensor that enters depends on `first`, so
+it is added anew for each. This module must not choose ranges (`backward_ranges`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from tflm_planner.tiling.estimate.backward_ranges import BackwardWalk, first_row
 from tflm_planner.tiling.estimate.ranges import Grid, Vector
 
 _FAR = 1 << 60
-"""More bytes than there are: entries that stand for no tile lie below all others."""
+"""More bytes than there are. Entries that stand for no tile are that far below zero, so that they
+never count as the peak."""
 
 Entering = Mapping[Tensor, tuple[Grid, Grid]]
 """Tensor that enters -> its bytes while a tile reads it, and behind its last reader."""

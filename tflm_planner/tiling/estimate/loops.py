@@ -31,8 +31,8 @@ _LOOP_TAIL, _HALO_TAIL = 1100, 450
 """Bytes of tail of a loop, and of each operand with a halo or a mask, where pointers take 4
 bytes."""
 _TURN, _OPERATOR, _HALO, _MASK, _MOVED_BYTE = 3_500, 275, 4_500, 1_300, 0.5
-"""Instructions of a turn: of the loop itself, of each operator inside, of each operand with a halo
-or a mask, of each mask, and of each byte that is moved."""
+"""Instructions of a turn: for the loop itself, for each operator inside, for each operand with a
+halo or a mask, for each mask, and for each byte that is moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class _LoopInterval:
                 yield estimate
 
     def _estimate(self, rows: int, border: Edge) -> LoopEstimate | None:
-        """None where such a loop is impossible, or is the same as another one."""
+        """The estimate of a loop; None where it is impossible, or the same as another one."""
         ops = self.ops
         try:
             loop = LoopedRegion(tuple(range(len(ops))), rows, border)

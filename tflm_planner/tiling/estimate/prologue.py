@@ -1,5 +1,5 @@
-"""Operators of a tiled interval that run once, before the first tile: every tile needs all of
-their result.
+"""Operators of a tiled interval that run once, before the first tile, because every tile needs all
+of their results.
 
     x --keys---> K ----------------+            every tile of queries reads all keys and values
     x --values-> V -----------------+

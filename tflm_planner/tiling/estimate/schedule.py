@@ -135,8 +135,9 @@ class LinearSchedule:
 
     @cached_property
     def narrow_positions(self) -> list[int]:
-        """Positions at whose start fewer bytes live than before or behind, and both ends. Of
-        neighbouring positions with equally few bytes these are the first and the last."""
+        """Positions across whose start fewer bytes live than across their neighbours', and both
+        ends of the schedule. Of neighbouring positions with equally few bytes these are the first
+        and the last."""
         live = self.crossing_bytes
         inner = [
             p

@@ -1,4 +1,5 @@
-"""What an interval would need in tiles, from its geometry alone: microseconds, nothing is built.
+"""Estimates what an interval would need in tiles, from its geometry alone: in microseconds, without
+building anything.
 
     operators i .. j-1, results cut into P parts along one axis, tile k:
 
@@ -6,10 +7,11 @@
                 \\  \\  halo  /  /
                  each operator computes its rows of the tile, halos are recomputed
 
-`backward_ranges` follows the rows that tiles need from the results through the operators' axis
-maps (MOTES, section 4.3); one walk from j downwards serves every i and every P. `live_bytes` adds
-up what lives while each operator of each tile runs. `prologue` holds the operators whose results
-every tile needs whole. A result may reuse memory of an operand as far as the whole operator's may.
+`backward_ranges` follows the rows that tiles need from the results through the operators' axis maps
+(MOTES, section 4.3); one walk from j downwards serves every i and every P. `live_bytes` adds up
+what lives while each operator of each tile runs. `prologue` holds the operators whose results every
+tile needs whole. A tile's result may reuse memory of its operand as far as the result of the whole
+operator may.
 
 Estimates are good to a few per cent, and mostly optimistic; an evaluation says what is true.
 """

@@ -1,1 +1,1 @@
-"""Candidates are tiled, ordered, planned and counted, in several processes; each only once."""
+"""Evaluates candidates, each once: tiles, orders, plans and counts them, in several processes."""

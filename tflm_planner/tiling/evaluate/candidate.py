@@ -2,7 +2,8 @@
 
     model -clone-> Regions -> Crop -> (tile order) -> plan -> (spellings) -> Dialect -> figures
 
-It does the same for a whole model and for an interval that was cut out of one. It must not choose.
+It treats a whole model and an interval that was extracted from one alike. It must not choose
+between candidates.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class Candidate:
     """The order of the operators after tiling: as tiles are made, in reverse post-order, or the
     result of a short search."""
     respell: int | None = None
-    """Instructions of one inference that other spellings of operators may lead to
-    (`tiling.spellings`); None: all are spelled as they are."""
+    """The most instructions of one inference with operators in other spellings
+    (`tiling.spellings`); None: spellings stay as they are."""
 
     @property
     def has_tiles(self) -> bool:
@@ -185,7 +186,7 @@ class _TiledModel:
         return _TiledModel(tiled, position, used_kinds, forms)
 
     def copy(self) -> _TiledModel:
-        """The same of a copy of the model."""
+        """The same for a copy of the model."""
         copied = clone(self.model)
         pairs = zip(self.model.main.ops, copied.main.ops, strict=True)
         position = {new: self.position[old] for old, new in pairs if old in self.position}
@@ -227,8 +228,8 @@ class _TiledModel:
 def _plan_and_count(
     tiled: _TiledModel, candidate: Candidate, options: TilingOptions
 ) -> Evaluation | None:
-    """Plan the ordered model and count; None where the plan is unsound, or where TFLM could not
-    run what is no view, by its element types. Changes the model."""
+    """Plan the ordered model and count; None where the plan is unsound, or where TFLM cannot run an
+    operator that is no view, because of its element types. Changes the model."""
     target, scratch_of = options.kernels.target, options.kernels.scratch_of
     dialect = options.dialect and candidate.has_views
     planned = _plan(tiled, candidate, options)
@@ -291,7 +292,7 @@ def _plan(tiled: _TiledModel, candidate: Candidate, options: TilingOptions) -> _
 def _respell(
     as_it_is: _PlannedModel, candidate: Candidate, most: int, options: TilingOptions
 ) -> _PlannedModel:
-    """The plan with operators spelled otherwise, within so many instructions."""
+    """The plan with operators in other spellings, within `most` instructions."""
     target = options.kernels.target
 
     def counted(planned: _PlannedModel) -> Respelled[_PlannedModel]:

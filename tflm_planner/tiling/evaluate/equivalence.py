@@ -3,10 +3,10 @@
     x -[conv 3x3]- a -[conv 1x1]- b -[add]- y -[conv 3x3]- c -[conv 1x1]- d -[add]- z
        <----------- 0 .. 3 -------------->      <----------- 3 .. 6 ------------>   equivalent
 
-Equivalent intervals have equal kinds, options, types and shapes of operators, connected alike by
-tensors of which the same ones enter, leave, live through and share bytes or quantization; for lean
-firmware also the parameters of the same operators lie in each other. Networks repeat blocks, and
-the blocks differ in what is left out here: weights and names. It must not know candidates.
+Equivalent intervals have operators of equal kinds, options, types and shapes, connected in the same
+way; the same tensors enter, leave, live through, and share bytes or quantisation. For lean
+firmware, the parameters of the same operators also contain each other. Networks repeat blocks that
+differ only in weights and names, which are left out here. It must not know candidates.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WEIGHTS = {
     "CONV_2D": (1, 2), "DEPTHWISE_CONV_2D": (1, 2), "FULLY_CONNECTED": (1, 2),
     "TRANSPOSE_CONV": (1, 3), "BATCH_MATMUL": (0, 1), "PRELU": (1,),
 }  # fmt: skip
-"""Kind -> operands whose values, where they are constant, change nothing but results."""
+"""Kind -> operands whose constant values change results only, and no figure."""
 
 
 class IntervalSignatures:
@@ -46,7 +46,7 @@ class IntervalSignatures:
         return self._known[key]
 
     def _lean_form(self, first: int, end: int) -> Hashable:
-        """In lean firmware the values of parameters decide what is kept where."""
+        """For lean firmware: which parameters are kept where, which depends on their values."""
         target = self._schedule.options.kernels.target
         return lean_form(self._schedule.ops[first:end], target) if target.lean else None
 
@@ -124,7 +124,7 @@ def _values(quantization: Any, name: str) -> tuple[float, ...]:
 
 
 def _op_signature(op: Op) -> Hashable:
-    """What an operator is by itself. An operator that calls graphs equals no other."""
+    """The properties of an operator by itself. An operator that calls graphs equals no other."""
     weights = _WEIGHTS.get(op.kind, ())
     constants = tuple(
         None if t is None or not t.is_constant or k in weights else _bytes(t.buffer.data)

@@ -1,4 +1,4 @@
-"""Evaluates requests about one model, which is read once, and remembers what it worked out.
+"""Evaluates requests about one model, which is read once, and remembers intermediate results.
 
 A request asks for a candidate of the whole model, or for one of an interval of a schedule, which is
 cut out of the model; the figures then say what the candidate adds to the untiled interval.

@@ -1,11 +1,11 @@
-"""Runs jobs in several processes; in this one where no other can be had.
+"""Runs jobs in several processes, or in this one if no other can be started.
 
 Every process reads the model by itself and takes the next job when it is free. Results are put in
 the order of the jobs, so that the number of processes changes nothing but the time. An evaluation
-is remembered, for all searches that share the workers. Where a search is stopped nothing more is
-begun, and nobody waits for what is. Children are started as `python -m
-tflm_planner.tiling.evaluate.worker`, never forked and never by importing the caller's script;
-nobody waits for a child that is still starting.
+is remembered, for all searches that share the workers. When a search is stopped, no job is begun
+any more, and jobs under way are not waited for. Children are started as `python -m
+tflm_planner.tiling.evaluate.worker`, never forked and never by importing the caller's script; a
+child that is still starting is not waited for.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from tflm_planner.tiling.options import TilingOptions
 T = TypeVar("T", covariant=True)
 
 _JOBS_OF_CHILD, _JOBS_LEFT_TO_TAKE_TWO = 2, 4
-"""Jobs that a child holds at once, and jobs that must be left for it to take the second one."""
+"""How many jobs a child holds at once, and how many must be left for it to take the second one."""
 
 
 class Job(Protocol[T]):
-    """Something to work out: plain data that can go to another process."""
+    """A unit of work: plain data that can be sent to another process."""
 
     def run(self, evaluator: Evaluator) -> T:
-        """Work it out; never None."""
+        """The result of the job; never None."""
         ...
 
 
@@ -188,7 +188,8 @@ class _JobQueue(Generic[T]):
     _lock: Lock = field(default_factory=Lock)
 
     def take(self, least: int) -> int | None:
-        """The number of the next job; None where fewer than `least` are left, or it is over."""
+        """The number of the next job; None where fewer than `least` are left, or the search is
+        over."""
         with self._lock:
             if self._next + least > len(self.jobs) or self.stop.is_over:
                 return None

@@ -1,5 +1,6 @@
-"""Irregular graphs: hotspots are the largest operators, with those around them that leave few bytes
-alive. They are tiled in orders that run each hotspot in one piece.
+"""Tiles irregular graphs. A hotspot consists of the largest operators and those around them, chosen
+so that few bytes live before and behind it. Hotspots are tiled in orders that run each of them in
+one piece.
 
 min_cut       the cheapest places before and behind some operators
 orders        hotspots between such places; how good an order around them may get

@@ -1,4 +1,5 @@
-"""The cheapest places of a graph to stop before and behind some operators.
+"""Finds the cheapest cuts of a graph before and behind some operators: those across which the
+fewest bytes live.
 
     large --+-- shrink --> y        before | large  shrink  shrink | y  z   behind
             +-- shrink --> z               +-----------------------+
@@ -36,11 +37,11 @@ class MinimumCuts:
         self._count = len(dag.nodes)
 
     def descendants(self, nodes: Collection[int]) -> frozenset[int]:
-        """The nodes and all that wait for one of them."""
+        """The nodes and their descendants: all nodes that wait for one of them."""
         return self._reachable(nodes, self.dag.links.succs)
 
     def ancestors(self, nodes: Collection[int]) -> frozenset[int]:
-        """The nodes and all that one of them waits for."""
+        """The nodes and their ancestors: all nodes for which one of them waits."""
         return self._reachable(nodes, self.dag.links.preds)
 
     def _reachable(
@@ -180,7 +181,7 @@ def _breadth_first(
 
 @compiled
 def _max_flow(starts: Ints, out: Ints, to: Ints, room: Ints, source: int, sink: int) -> None:
-    """Let as much flow as can, along shortest paths first (Dinitz 1970). Changes `room`."""
+    """The maximum flow, along shortest paths first (Dinitz 1970). Changes `room`."""
     count = starts.size - 1
     levels, at, path = (
         np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)

@@ -1,4 +1,4 @@
-"""Hotspots of a graph, and orders that run each of them in one piece.
+"""Finds hotspots of a graph, and orders that run each of them in one piece.
 
     n1 n2 n3 n4 --CONCATENATION--+-- project --> p      an operator that needs more than a cap by
       (small)       (large)      +-- project --> q      itself, with those around it that make what
@@ -32,12 +32,12 @@ Hotspots = tuple[frozenset[int], ...]
 
 @dataclass(frozen=True)
 class HotspotOrder:
-    """How good an order around some hotspots may get."""
+    """How low the peak of an order around some hotspots may get."""
 
     peak: int
     """Estimated bytes, with the tiles of the hotspots."""
     optimistic: ContractedOrder
-    """The order, made for tiles that need as little as is plausible."""
+    """The order, found for tiles that need as few bytes as is plausible."""
 
     @property
     def rank(self) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""Whole models with tiles in their hotspots: how many tiles each hotspot takes.
+"""Makes whole models with tiles in their hotspots, and chooses the number of tiles of each hotspot.
 
     hotspots (order, spans) -> evaluations of each hotspot in a few part counts -> one part count
                                each, such that the whole model needs the fewest bytes
@@ -138,9 +138,9 @@ class HotspotTiles:
     def _options_of_largest(
         self, schedule: LinearSchedule, order: tuple[int, ...], span: Span, least_head: int
     ) -> list[HotspotOption]:
-        """Options of the hotspot that needs most. For a small head: its smallest tiles, and larger
-        ones that need hardly more. Where the tail counts, which every tile adds to: the largest
-        tiles first, until more of them cannot need less than the best model."""
+        """Options of the hotspot that needs most bytes. If the head is the objective: its smallest
+        tiles, and larger ones that need hardly more. If the tail counts too, to which every tile
+        adds: the largest tiles first, until more tiles cannot beat the best model."""
         if self.options.objective == "head":
             return self._smallest_tiles(schedule, order, span)
         options = self._options_of(schedule, order, span, least_head)
@@ -304,8 +304,8 @@ def halo_bytes(op: Op) -> int:
 
 
 def pads_are_dear(tensor: Tensor, options: TilingOptions) -> bool:
-    """Whether to pad such a tensor takes many times the instructions of another copy, as it does
-    with kernels that look at every element."""
+    """Whether padding such a tensor takes many times the instructions of another copy, as it does
+    with kernels that check every element."""
     shape = tensor.shape or ()
     numbers = Operand("int32", (len(shape), 2), True, 0, (0,) * (2 * len(shape)))
     data, begin = Operand(tensor.type_name, shape), Operand("int32", (len(shape),), True)

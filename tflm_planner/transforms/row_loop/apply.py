@@ -14,7 +14,7 @@ from tflm_planner.transforms.row_loop.loop import LoopedRegion, NotStreamableErr
 
 @dataclass(frozen=True)
 class ApplyLoops:
-    """Puts regions into loops; those that cannot be streamed stay as they are, with a note."""
+    """Puts regions into loops; a region that cannot run in a loop stays as it is, with a note."""
 
     loops: tuple[LoopedRegion, ...]
 

@@ -44,8 +44,8 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """One axis of a window, and what is wanted of it. size: of the operand. whole: whether that
-    is all of the axis."""
+    """One axis of a window. wanted: rows of the result that are asked for. size: rows of the
+    operand. whole: whether all rows of the result are wanted."""
 
     rule: Slide
     wanted: Range

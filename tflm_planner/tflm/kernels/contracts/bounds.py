@@ -99,7 +99,8 @@ def first_needed(window: Window) -> Pixels:
 
 
 def _largest_overhang(window: Window, start: Pixels, end: Pixels) -> int:
-    """The largest overhang, over all groups of pixels, of what is written over what is needed."""
+    """The most bytes, over all groups of pixels, by which the written output reaches beyond the
+    first input byte still needed."""
     ci, co = window.channels
     needed = first_needed(window)[start] * ci
     overhang = end * co - needed
