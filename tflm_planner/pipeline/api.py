@@ -27,6 +27,7 @@ from tflm_planner.pipeline.inspection import (
     inspect_model,
     read_any,
     shares_by_calls,
+    without_wrong_plan,
 )
 from tflm_planner.pipeline.memory_plan import silent
 from tflm_planner.pipeline.memory_search import lowest_peak
@@ -135,10 +136,11 @@ def _plan(
     started = time.monotonic()
     original = load(source)
     model = read_model(original)
-    prover = Prover(original, options.verify, report_progress, stop)
-    tiles = _provable_tiles(model, options, prover)
     before = inspect_model(model, options.search.kernels)
-    data, converted = original, list[ConvertedEnd]()
+    reference, dropped = without_wrong_plan(original, model, options.search.kernels)
+    prover = Prover(reference, options.verify, report_progress, stop)
+    tiles = _provable_tiles(model, options, prover)
+    data, converted = reference, list[ConvertedEnd]()
     if options.ends == "int8":
         converted = drop_conversions(model)
         data = write_model(model)
@@ -147,6 +149,7 @@ def _plan(
     planner = ModelPlanner(options.search, stop, tiles, options.budget, report_progress)
     planned, proof = planner.plan(data, model, prover.prove_model)
     check_model_proved(planned, proof)
+    planned = replace(planned, notes=(*dropped, *planned.notes))
     outcome = PlanOutcome(
         source="model" if isinstance(source, bytes) else str(source),
         destination="" if destination is None else str(destination),
@@ -241,6 +244,7 @@ def _split(
     stop: Stop,
 ) -> SplitResult:
     model, target = read_model(data), options.search.kernels.target
+    data, _ = without_wrong_plan(data, model, options.search.kernels)
     prover = Prover(data, verify_options, report_progress, stop)
     if verify_options is not None:
         refuse_unrunnable(model, target)
