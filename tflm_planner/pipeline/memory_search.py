@@ -186,9 +186,10 @@ def _unless_tflms_own_is_lower(
 def _try_dilation(
     best: MemoryPlan, options: MemoryOptions, report_progress: Progress, stop: Stop
 ) -> MemoryPlan:
-    """The best candidate with 1x1 convolutions dilated where that lowers the head: all at first,
-    then only those that use the freedom they got."""
-    model = best.model
+    """The best candidate with 1x1 convolutions dilated where that lowers the head, and not at the
+    cost of the arena: all at first, then only those that use the freedom they got."""
+    model, target = best.model, options.kernels.target
+    arena = arena_of(model, target, best.offsets).arena
     everyone = {op for op in model.ops() if dilatable(op)}
     run(model, Dilate(everyone))
     all_dilated = place_buffers(model, options, best.order, best.notes, report_progress, stop)
@@ -198,7 +199,8 @@ def _try_dilation(
     idle = everyone - overlapping
     run(model, Undilate(idle))
     few_dilated = place_buffers(model, options, best.order, best.notes, report_progress, stop)
-    if few_dilated.head >= best.head:
+    dilated_arena = arena_of(model, target, few_dilated.offsets).arena
+    if few_dilated.head >= best.head or dilated_arena > arena:
         run(model, Undilate(everyone))
         note = "dilating 1x1 convolutions would save nothing; left as they were"
         return replace(best, notes=(*best.notes, note))

@@ -92,7 +92,10 @@ class Prover:
         if self._options is None:
             return tiles
         started = time.monotonic()
-        tiles = check_provable(self._original, model, tiles, self._options, self._report_progress)
+        with self._stop.not_searching():
+            tiles = check_provable(
+                self._original, model, tiles, self._options, self._report_progress
+            )
         self.seconds += time.monotonic() - started
         return tiles
 
