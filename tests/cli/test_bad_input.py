@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import flatbuffers
@@ -190,6 +191,13 @@ def test_odd_names_do_not_reach_the_terminal(name: bytes) -> None:
     graph.table.tensors[y].name = name
     graph.table.tensors[y].shape = [-5]
     refusal(packed(net.model))
+
+
+@pytest.mark.parametrize("letters", [255])
+def test_a_name_of_as_many_letters_as_a_folder_allows(letters: int, tmp_path: Path) -> None:
+    name = "n" * (letters - len(".tflite")) + ".tflite"
+    api.plan(MODELS["chain"].make(), tmp_path / name, OPTIONS)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
 # --- small files that mean a lot of work --------------------------------------------------------

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import numpy as np
@@ -14,9 +16,11 @@ from tests.models.build import Net
 from tests.models.handmade import MODELS as HANDMADE
 from tests.models.small import one_operator
 from tflm_planner.cli.app import app
+from tflm_planner.device.export import export
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.report.arena_text import render_arena
+from tflm_planner.report.csv_document import to_csv
 from tflm_planner.report.html import to_html
 from tflm_planner.report.json_document import to_json
 from tflm_planner.report.text import render_report
@@ -95,6 +99,15 @@ def test_what_is_planned_all_the_same_is_not_called_verified() -> None:
     page = to_html(report)
     assert page.index("TFLM cannot run it") < page.index("Memory over time")
     assert to_json(report)["cannot_run"] == list(report.cannot_run)
+
+
+def test_a_table_for_programs_says_it_and_no_sources_are_written() -> None:
+    report = api.plan(hybrid(), None, api.PlanOptions(verify=None)).report
+    rows = list(csv.DictReader(io.StringIO(to_csv(report))))
+    assert rows[0]["side"] == "cannot run" and "CONV_2D of float32 and int8" in rows[0]["name"]
+    assert rows[1]["side"] == "before" and None not in rows[0]
+    with pytest.raises(ModelError, match="cannot run the model: CONV_2D"):
+        export(hybrid(), "model", BOARD)
 
 
 @needs_tflm

@@ -231,3 +231,20 @@ def test_ctrl_c_while_a_split_is_looked_for(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "printed").read_text())
     assert report["stopped"] == "interrupted" and report["verified"]
     assert all(path.exists() for path in files)
+
+
+def test_a_limit_counts_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ "Seconds to search": a busy machine that proves slowly must not end the search before it
+    has begun."""
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    stop = Stop(10.0)
+    with stop.not_searching():
+        now[0] += 60
+    assert stop.left == 10.0
+    with stop.proving():
+        now[0] += 60
+    now[0] += 4
+    assert stop.left == 6.0 and not stop.is_over
+    now[0] += 6
+    assert stop.is_over

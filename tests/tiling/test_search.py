@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
 import re
 import sys
@@ -24,6 +25,7 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import Stop, StoppedError
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
+from tflm_planner.tiling.evaluate import workers as workers_module
 from tflm_planner.tiling.evaluate.candidate import (
     CLIMB,
     Candidate,
@@ -590,3 +592,19 @@ def test_the_best_tiling_is_proved(seed, dialect):
     assert report.verified
     plain = api.plan(data, options=api.PlanOptions(memory, verify=None)).report
     assert report.after.head <= plain.after.head
+
+
+def test_no_more_processes_than_the_machine_has_use_for(monkeypatch):
+    """As many as are asked for would take all memory; results are the same."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    started: list[object] = []
+
+    def refuse(*_: object) -> None:
+        started.append(_)
+        raise OSError("no process in a test")
+
+    monkeypatch.setattr(workers_module, "start_module", refuse)
+    asked = options(workers=100_000, new_kinds=None, search_budget=AT_ONCE)
+    pool = Workers(wide(), asked)
+    assert len(pool.evaluate([EvaluationRequest(Candidate((band(0, 1, 2),), False))])) == 1
+    assert len(started) == 5

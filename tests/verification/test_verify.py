@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import CNN, needs_tflm
+from tests.models.build import Net
 from tests.models.handmade import MODELS
 from tests.models.registry import IMAGE, conv, relu, start
 from tests.processes import kill_children, posix_only
@@ -93,3 +95,28 @@ def test_a_difference_in_the_dialect_is_located_not_taken_for_damage() -> None:
     assert check.status == "different", check
     (check,) = verify(two("a"), made, Options(inputs=2, runtimes=("TFLM",))).checks
     assert check.status == "equal", check
+
+
+def test_what_litert_computes_wrong_proves_nothing() -> None:
+    """SUM of int16: TFLM alone is asked, and no report is asked for."""
+    net = Net()
+    graph = net.graph()
+    x = graph.input("x", (1, 4, 6), "int16", scale=0.01)
+    y = graph.tensor("y", (1, 4, 1), "int16", scale=0.01)
+    graph.op("SUM", [x, graph.constant("axes", [2])], [y], "ReducerOptions", keepDims=True)
+    graph.outputs(y)
+    check = next(c for c in verify(net.finish(), net.finish()).checks if c.runtime == "LiteRT")
+    assert (
+        check.status == "cannot run original"
+        and "known to compute SUM of int16 wrong" in check.detail
+    )
+
+
+def test_no_runtime_is_asked_to_hold_what_no_microcontroller_holds() -> None:
+    """Files of a few hundred bytes may declare any size."""
+    net, graph, x = start((1, 1 << 15, 1 << 13, 1))
+    graph.outputs(relu(graph, x, (1, 1 << 15, 1 << 13, 1)))
+    started = time.monotonic()
+    checks = verify(net.finish(), net.finish()).checks
+    assert all("too large to be run here" in c.detail for c in checks)
+    assert time.monotonic() - started < 5

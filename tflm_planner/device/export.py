@@ -58,10 +58,12 @@ class _Names:
 def export(data: bytes, name: str, target: Target) -> Mapping[str, str]:
     """File name -> text, for the model in `data`. `name`: what identifiers are made of.
 
-    Raises ModelError for damaged models and operators that no TFLM has, UsageError when `name`
-    holds nothing to make an identifier of.
+    Raises ModelError for damaged models and those that the target's TFLM cannot run, UsageError
+    when `name` holds nothing to make an identifier of.
     """
     model, arena = arena_in(data, target)
+    if arena.cannot_run:
+        raise ModelError(f"TFLM cannot run the model: {arena.cannot_run[0]}; nothing was exported")
     names = _names(name)
     stamp = f"// Written by tflm-plan {__version__} (export); do not edit."
     head = f"{stamp}\n// {_escape_comment(name)}: {len(data):,} bytes, SHA-256 {_sha(data)}"

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.axis_rules import SAME, Range, Repeat, Rule, Same, Scatter, Slide, Stretch
 from tflm_planner.ops.constants import integers
+from tflm_planner.ops.hybrid import is_hybrid
 from tflm_planner.ops.resize import resize_of
 from tflm_planner.ops.window import window_of
 
@@ -59,7 +60,7 @@ class AxisMap:
 def axis_map(op: Op) -> AxisMap:
     """The map of an operator; an empty one where nothing can be split."""
     rule = _RULES.get(op.kind)
-    if rule is None or not op.outputs or not op.operands() or op.graphs:
+    if rule is None or not op.outputs or not op.operands() or op.graphs or is_hybrid(op):
         return AxisMap()
     if len(op.inputs) < _OPERANDS.get(op.kind, 1):
         return AxisMap()

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.hybrid import is_hybrid
 
 _SAME, _VALID = 0, 1
 _KNOWN = 1 << 14
@@ -102,8 +103,9 @@ def window_of(op: Op) -> Window | None:
     """The window of CONV_2D, DEPTHWISE_CONV_2D, AVERAGE_POOL_2D or MAX_POOL_2D.
 
     None for other operators and for forms that TFLM's kernels do not run as such: dynamic
-    filters or biases, ranks other than 4, types that differ between input and output, an output
-    that is larger than TFLM computes (a smaller one, cut off below or at the right, is fine).
+    filters or biases, ranks other than 4, types that differ between input and output, hybrid
+    operators, an output that is larger than TFLM computes (a smaller one, cut off below or at the
+    right, is fine).
     """
     data = op.inputs[0] if op.inputs else None
     return None if data is None or data.is_constant else sliding_window(op)
@@ -113,6 +115,8 @@ def sliding_window(op: Op) -> Window | None:
     """As `window_of`, also where the image is a constant."""
     reader = _READERS.get(op.kind)
     if reader is None or op.options is None or len(op.outputs) != 1 or not op.inputs:
+        return None
+    if is_hybrid(op):
         return None
     data, result = op.inputs[0], op.outputs[0]
     if data is None or data is result or data.type != result.type:

@@ -27,6 +27,7 @@ from tflm_planner.pipeline.inspection import (
     inspect_model,
     read_any,
     shares_by_calls,
+    without_wrong_plan,
 )
 from tflm_planner.pipeline.ladder import Climb, ladder
 from tflm_planner.pipeline.memory_plan import silent
@@ -138,16 +139,18 @@ def _plan(
     original = load(source)
     model = read_model(original)
     kernels = options.search.kernels
-    prover = Prover(original, options.verify, kernels, report_progress, stop)
-    options = replace(options, tiles=_provable_tiles(model, options, prover))
     before = inspect_model(model, kernels)
-    planner = _Planning(original, stop, report_progress)
+    reference, dropped = without_wrong_plan(original, model, kernels)
+    prover = Prover(reference, options.verify, kernels, report_progress, stop)
+    options = replace(options, tiles=_provable_tiles(model, options, prover))
+    planner = _Planning(reference, stop, report_progress)
     planned, proof, converted = planner.plan(options, prover.prove_model)
     check_model_proved(planned, proof)
+    planned = replace(planned, notes=(*dropped, *planned.notes))
     name = "model" if isinstance(source, bytes) else str(source)
     climb = Climb(
-        data=original,
-        model=read_model(original),
+        data=reference,
+        model=read_model(reference),
         stock=before.arena,
         options=options,
         planned=planned,
@@ -280,6 +283,7 @@ def _split(
 ) -> SplitResult:
     model, target = read_model(data), options.search.kernels.target
     kernels = options.search.kernels
+    data, _ = without_wrong_plan(data, model, kernels)
     prover = Prover(data, verify_options, kernels, report_progress, stop)
     if verify_options is not None:
         refuse_unrunnable(model, target)

@@ -23,7 +23,7 @@ from tflm_planner.pipeline.memory_plan import Progress, count_instructions, sile
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.pareto import pareto_front
-from tflm_planner.pipeline.planned_model import PlannedModel, write_and_check
+from tflm_planner.pipeline.planned_model import PlannedModel, never_larger, write_and_check
 from tflm_planner.pipeline.refusals import Proof, Refusal, RefusalCauses
 from tflm_planner.pipeline.tiled_model import new_kinds, plan_tiling, slowdown_note
 from tflm_planner.pipeline.versions import refuse_plan
@@ -75,7 +75,7 @@ class ModelPlanner:
             planned = self._plan_by_hand(original, self.permission)
             return planned, prove(planned)
         memory_plan = plan_memory(model, self.options, self.report_progress, self.stop)
-        plain = write_and_check(memory_plan, self.options)
+        plain = never_larger(original, write_and_check(memory_plan, self.options), self.options)
         plain = replace(plain, plain=plain.inspection.arena.arena)
         if self.permission is None or self._fits(plain):
             return plain, prove(plain)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tflm_planner.memory.bounds import live_bytes
 from tflm_planner.memory.problem import Problem
+from tflm_planner.model.edit import remove_metadata
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
-from tflm_planner.model.serde import read_model
+from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.report.document import HeadLimits, HostRuntime, MemoryMap
 from tflm_planner.report.memory_map import live_between_operators, memory_map
 from tflm_planner.support.units import align_up
@@ -22,7 +24,9 @@ from tflm_planner.tflm.liveness import (
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.tflm.targets import HOST_RUNTIME, Target, load_target
-from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.transforms.attach_plan import PLAN_METADATA, carried_plan
+
+_LONG_NAME = re.compile(r"'([^']{24})[^']{20,}([^']{20})'")
 
 
 @dataclass(frozen=True)
@@ -51,32 +55,57 @@ def read_any(data: bytes) -> tuple[Model, bool]:
 
 
 def arena_in(data: bytes, target: Target) -> tuple[Model, Arena]:
-    """The model in a file, and the arena that it needs with the plan that it carries. The warnings
-    say so if that plan is not valid for the target."""
+    """The model in a file, and the arena that it needs with the plan that it carries, or without it
+    if that plan is not valid for the target; the model then cannot run, and the arena says why."""
     model, dialect = read_any(data)
-    offsets = carried_plan(model)
-    arena = arena_of(model, target, offsets)
-    faults = plan_faults(model, offsets, kernels_of(target)) if offsets and not dialect else ()
-    return model, replace(arena, warnings=(*arena.warnings, *faults))
+    offsets, faults = _usable_plan(model, kernels_of(target), dialect=dialect)
+    return model, _with_faults(arena_of(model, target, offsets), faults)
 
 
 def inspect_model(model: Model, kernels: TargetKernels, *, dialect: bool = False) -> Inspection:
     """The model with the plan that it carries, or as TFLM plans it itself. `dialect`: whether it is
     in the TFLM dialect, where life spans cannot show whether a plan is legal."""
     timeline = timeline_of(model, kernels.scratch_of)
-    offsets = carried_plan(model)
+    offsets, faults = _usable_plan(model, kernels, dialect=dialect)
     placement = placement_of(timeline, offsets)
-    figures = arena_of(model, kernels.target, offsets)
+    figures = _with_faults(arena_of(model, kernels.target, offsets), faults)
     here = arena_of(model, load_target(HOST_RUNTIME), offsets)
-    notes = _notes_on_plan(model, offsets, kernels) if offsets and not dialect else ()
+    shown = ("the model carries an offline plan; it is shown",) if offsets and not dialect else ()
     return Inspection(
         model,
         memory_map(model, timeline, placement.offsets, figures.head, figures.head_bound),
         figures,
         HostRuntime(here),
         _limits(model, timeline, dialect=dialect),
-        (*figures.warnings, *notes),
+        (*figures.warnings, *shown),
     )
+
+
+def _usable_plan(
+    model: Model, kernels: TargetKernels, *, dialect: bool
+) -> tuple[dict[Tensor, int] | None, tuple[str, ...]]:
+    """The plan that a model carries, if TFLM can run it, and what is wrong with it."""
+    offsets = carried_plan(model)
+    faults = plan_faults(model, offsets, kernels) if offsets and not dialect else ()
+    return (None if faults else offsets), faults
+
+
+def _with_faults(arena: Arena, faults: tuple[str, ...]) -> Arena:
+    """An arena that no size of which works, as TFLM would follow a wrong plan."""
+    return replace(arena, cannot_run=(*arena.cannot_run, *faults))
+
+
+def without_wrong_plan(
+    data: bytes, model: Model, kernels: TargetKernels
+) -> tuple[bytes, tuple[str, ...]]:
+    """The file of a model, or one without the plan that it carries where that is wrong, and what
+    there is to say: what such a plan makes of the model is nothing to compare with. Drops the plan
+    from `model` too."""
+    _, faults = _usable_plan(model, kernels, dialect=False)
+    if not faults:
+        return data, ()
+    remove_metadata(model, PLAN_METADATA)
+    return write_model(model), tuple(f"dropped: {fault}" for fault in faults)
 
 
 def shares_by_calls(model: Model) -> bool:
@@ -102,15 +131,6 @@ def _distinct(tensors: list[Tensor]) -> list[Tensor]:
     return list(dict.fromkeys(tensors))
 
 
-def _notes_on_plan(
-    model: Model, offsets: dict[Tensor, int], kernels: TargetKernels
-) -> tuple[str, ...]:
-    """Warnings about a plan that a model already carries."""
-    return plan_faults(model, offsets, kernels) or (
-        "the model carries an offline plan; it is shown",
-    )
-
-
 def plan_faults(
     model: Model, offsets: Mapping[Tensor, int], kernels: TargetKernels
 ) -> tuple[str, ...]:
@@ -120,7 +140,9 @@ def plan_faults(
     wrong = placement_of(timeline, offsets).violations(kernels.input_overlaps_of)
     if not wrong:
         return ()
+    first = _LONG_NAME.sub(r"'\1...\2'", str(wrong[0]))
     return (
         f"the plan that the model carries shares memory in {len(wrong)} places beyond what the "
-        f"kernels of {kernels.target.id} allow, for example: {wrong[0]}",
+        f"kernels of {kernels.target.id} allow, for example: {first}. With it TFLM computes "
+        "garbage; the figures are those without it, and `tflm-plan IN OUT` makes another",
     )

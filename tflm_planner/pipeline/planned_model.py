@@ -9,7 +9,7 @@ tilings.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tflm_planner.memory.problem import Plan, Problem, validate
 from tflm_planner.model.edit import lend_names
@@ -85,6 +85,43 @@ def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedM
         inspection=inspect_model(model, options.kernels),
         twin=written.portable,
         notes=written.notes,
+    )
+
+
+def never_larger(original: bytes, planned: PlannedModel, options: MemoryOptions) -> PlannedModel:
+    """The planned model, or `original` without another plan, should the arena be larger with one:
+    where the memory of TFLM's planner decides, offsets may cost a few bytes and save none."""
+    model, kernels = read_model(original), options.kernels
+    stock, larger = inspect_model(model, kernels), planned.inspection.arena.arena
+    if larger <= stock.arena.arena or stock.arena.cannot_run:
+        return planned
+    timeline = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
+    own = placement_of(timeline, carried_plan(model))
+    before = planned.memory_plan
+    memory_plan = replace(
+        before,
+        model=model,
+        timeline=timeline,
+        problem=planning_problem(timeline, options.input_overlaps_of),
+        solution=replace(
+            before.solution, plan=own.plan, height=own.head, optimal=False, allocator="TFLM's own"
+        ),
+        order=replace(before.order, changed=False, optimal=False),
+        head=own.head,
+        notes=(),
+    )
+    written = write_planned(memory_plan, options, attach=False)
+    note = (
+        f"the memory stays as it was: the arena is largest while TFLM plans, and with a plan it "
+        f"would be {larger - stock.arena.arena} B larger ({larger:,} B)"
+    )
+    return PlannedModel(
+        data=written.data,
+        memory_plan=memory_plan,
+        inspection=inspect_model(read_model(written.data), kernels),
+        sharing=Sharing((), (), 0),
+        twin=written.portable,
+        notes=(note, *written.notes),
     )
 
 

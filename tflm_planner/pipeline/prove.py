@@ -20,6 +20,7 @@ from tflm_planner.pipeline.memory_plan import Progress
 from tflm_planner.pipeline.options import TilePermission
 from tflm_planner.pipeline.planned_model import PlannedModel
 from tflm_planner.pipeline.refusals import Proof, Refusal
+from tflm_planner.pipeline.runtime_failures import explain
 from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.support.stopping import Stop
@@ -62,10 +63,12 @@ def check_provable(
     if on_tflm is None:
         return tiles
     elsewhere = why_unable(data, "LiteRT", options)
+    on_tflm = explain(model, on_tflm)
     if elsewhere is not None and not (by_terms and prove_by_terms(model, model).status == EQUAL):
         raise ModelError(
-            f"no runtime here can run the model (LiteRT: {elsewhere}; TFLM: {on_tflm}), so that "
-            f"nothing made of it could be proved; nothing was searched for. {_NO_PROOF}"
+            f"no runtime here can run the model (LiteRT: {explain(model, elsewhere)}; TFLM: "
+            f"{on_tflm}), so that nothing made of it could be proved; nothing was searched for. "
+            f"{_NO_PROOF}"
         )
     if tiles is None or not tiles.dialect:
         return tiles
@@ -105,9 +108,15 @@ class Prover:
         if self._options is None:
             return tiles
         started = time.monotonic()
-        tiles = check_provable(
-            self._original, model, tiles, self._options, self._report_progress, by_terms=by_terms
-        )
+        with self._stop.not_searching():
+            tiles = check_provable(
+                self._original,
+                model,
+                tiles,
+                self._options,
+                self._report_progress,
+                by_terms=by_terms,
+            )
         self.seconds += time.monotonic() - started
         return tiles
 
@@ -207,19 +216,23 @@ def check_model_proved(planned: PlannedModel, proof: Proof) -> None:
         and not (proof.verdict and proof.verdict.differs)
     ):
         return
-    _check_proved(proof.verdict, "planned model", advice, planned.twin)
+    model = planned.inspection.model
+    _check_proved(proof.verdict, "planned model", advice, planned.twin, model)
 
 
 def check_pair_proved(pair: StreamedPair, proof: Proof, elsewhere: str) -> None:
     """Raise OutputsDifferError or ModelError unless the pair was proved, or no proof was asked for.
     `elsewhere`: how to split at another operator, in words."""
     advice = f"Please report this model; {elsewhere}"
-    _check_proved(proof.verdict, "split model", advice, pair.back.twin)
+    model = pair.back.inspection.model
+    _check_proved(proof.verdict, "split model", advice, pair.back.twin, model)
 
 
-def _check_proved(verdict: Verdict | None, what: str, advice: str, twin: bytes | None) -> None:
+def _check_proved(
+    verdict: Verdict | None, what: str, advice: str, twin: bytes | None, model: Model
+) -> None:
     """`what`: was compared, in words. `advice`: what to do if it differs. `twin`: the portable twin
-    of a file for TFLM alone."""
+    of a file for TFLM alone. `model`: whose operators a runtime may name."""
     if verdict is None:
         return
     if verdict.differs:
@@ -227,7 +240,9 @@ def _check_proved(verdict: Verdict | None, what: str, advice: str, twin: bytes |
             f"the {what} {_difference(verdict)}; nothing was written. {advice}"
         )
     if not verdict.proved:
-        reasons = "; ".join(f"{c.runtime}: {c.status}, {c.detail}" for c in verdict.checks)
+        reasons = "; ".join(
+            f"{c.runtime}: {c.status}, {explain(model, c.detail)}" for c in verdict.checks
+        )
         raise ModelError(
             f"no runtime could compare the {what} with the original ({reasons}); nothing was "
             f"written. {_PORTABLE if twin is not None else ''}{_NO_PROOF}"

@@ -34,14 +34,17 @@ class WrittenFile:
     notes: tuple[str, ...] = ()
 
 
-def write_planned(memory_plan: MemoryPlan, options: MemoryOptions) -> WrittenFile:
-    """The plan's model as a file. The model is changed."""
+def write_planned(
+    memory_plan: MemoryPlan, options: MemoryOptions, *, attach: bool = True
+) -> WrittenFile:
+    """The plan's model as a file. The model is changed. `attach`: whether the plan goes with it,
+    or what TFLM finds in the model as it came."""
     model, target = memory_plan.model, options.kernels.target
     names = tuple(t.name for t in model.tensors())
     is_exact = library_of(target).is_exact
     minify = () if options.strip == "nothing" else (Minify(kernels=is_exact),)
     pool = (WritePool(),) if target.lean else ()
-    run(model, *minify, *pool, AttachPlan(memory_plan.offsets))
+    run(model, *minify, *pool, *((AttachPlan(memory_plan.offsets),) if attach else ()))
     portable = write_model(model)
     if not is_exact or options.strip != "unread by TFLM":
         return WrittenFile(portable, names)

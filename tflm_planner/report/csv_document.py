@@ -2,7 +2,7 @@
 
 It must not know files. Columns (sizes in bytes):
 
-    side             before | after | front                  (of a report only)
+    side             cannot run | before | after | front     (of a report only)
     step             place in execution order, from 0
     index            index of the operator, as in the other renderings
     graph            sub-graph
@@ -18,7 +18,8 @@ It must not know files. Columns (sizes in bytes):
     overhead         instructions relative to the source     (of the front only)
 
 Rows of the front are ways to run the model: operator is its role (see `Point`), name what the
-firmware must register for it, live_bytes its bytes of arena, or of head if that was lowered.
+firmware must register for it, live_bytes its bytes of arena, or of head if that was lowered. Of
+what the target's TFLM cannot run there are rows before all others: name is the reason.
 
 Quoted after RFC 4180, lines end in "\\n". A spreadsheet takes a cell that begins with one of
 `= + - @` for a formula; such a name gets a leading apostrophe (the remedy OWASP gives).
@@ -59,6 +60,9 @@ def to_csv(subject: Report | MemoryMap) -> str:
         writer.writerows(_rows(subject))
         return out.getvalue()
     writer.writerow(("side", *HEADER, "overhead"))
+    blank = ("",) * (len(HEADER) - len(("step", "index", "graph", "operator", "name")) + 1)
+    for place, reason in enumerate(subject.cannot_run):
+        writer.writerow(("cannot run", place, "", "", "", _cell(reason), *blank))
     for name, side in (("before", subject.before), ("after", subject.after)):
         writer.writerows((name, *row, "") for row in _rows(side.map))
     for place, point in enumerate(() if subject.front is None else subject.front.points):

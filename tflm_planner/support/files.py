@@ -9,6 +9,9 @@ from pathlib import Path
 
 from tflm_planner.support.errors import ModelError, UsageError
 
+_TEMPORARY = ".tflm-plan."
+"""What names of temporary files begin with. The file's own name is no part of them: it may be as
+long as a folder allows."""
 LARGEST_FILE = 1 << 30
 """Bytes. No microcontroller model comes near; larger files are refused before they are read."""
 
@@ -92,9 +95,7 @@ def write_file(path: Path, data: bytes) -> None:
     """Write `data` to a temporary file beside `path`, then rename it: all or nothing."""
     temporary: Path | None = None
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_TEMPORARY, delete=False) as file:
             temporary = Path(file.name)
             file.write(data)
             file.flush()

@@ -75,9 +75,20 @@ class Stop:
         """What was found is being proved inside."""
         self.is_proving = True
         try:
-            yield
+            with self.not_searching():
+                yield
         finally:
             self.is_proving = False
+
+    @contextmanager
+    def not_searching(self) -> Generator[None]:
+        """What takes time inside is no search: the limit does not count it."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            if self._deadline is not None:
+                self._deadline += time.monotonic() - started
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -164,7 +164,16 @@ def why_unfit(model: Model, runtime: str) -> str | None:
         return "no values can be made for its inputs"
     if (size := _activations(model)) > MOST_BYTES:
         return f"its activations of {size:,} bytes are too large to be run here ({MOST_BYTES:,})"
-    return _unread_by_tflm(model) if runtime == "TFLM" else None
+    return _unread_by_tflm(model) if runtime == "TFLM" else _wrong_on_litert(model)
+
+
+def _wrong_on_litert(model: Model) -> str | None:
+    """What LiteRT's reference kernels compute wrong, planned or not, which proves nothing: SUM of
+    int16 gives -1 throughout (ai-edge-litert 2.3), where its optimised kernels add up."""
+    for op in model.ops():
+        if op.kind == "SUM" and op.outputs[0].type_name == "int16":
+            return f"LiteRT's reference kernel is known to compute SUM of int16 wrong ({op.label})"
+    return None
 
 
 def _unread_by_tflm(model: Model) -> str | None:

@@ -1,4 +1,12 @@
-"""Inputs to compare with: random, extreme and constant, in a fixed order for a seed."""
+"""Inputs to compare with: random, extreme, constant, and as the world is, in a fixed order for a
+seed.
+
+Random numbers alone saturate activations and look alike everywhere, so that what depends on small
+numbers, or on one part of an image, would not show:
+
+    faint    a few steps around zero           sparse   zeros, and a few numbers of all sizes
+    natural  smooth, and dark in one half      random   again, after extremes: state would show
+"""
 
 from __future__ import annotations
 
@@ -9,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Graph, Tensor
+from tflm_planner.model.quantization import single_scale
 
 Array = npt.NDArray[Any]
 
@@ -17,6 +26,10 @@ _DTYPES = {
     "int32": np.int32, "uint32": np.uint32, "int64": np.int64, "uint64": np.uint64,
     "float32": np.float32, "float64": np.float64, "float16": np.float16, "bool": np.bool_,
 }  # fmt: skip
+_FAINT_STEPS, _FAINT = 3, 0.02
+"""Steps of integers, and sizes of floats, around zero."""
+_FILLED = 0.05
+"""The share of numbers that are not zero in a sparse input."""
 _NARROW = 2
 """Random int32 and int64 inputs lie in [0, 2): they are indices or counts more often than not,
 and TFLM does not check them."""
@@ -28,14 +41,18 @@ def supported(graph: Graph) -> bool:
 
 
 def input_sets(graph: Graph, seed: int, *, count: int = 8) -> Iterator[tuple[str, list[Array]]]:
-    """(what it is, one array for each input): random, all minimum, all maximum, constant, then
-    random ones again, so that state left by extreme inputs would show."""
+    """(what it is, one array for each input): random, all minimum, all maximum, constant, random
+    again, faint, natural and sparse; then random ones."""
     rng = np.random.default_rng(seed)
     kinds: list[tuple[str, Callable[[Tensor], Array]]] = [
         ("random", lambda t: _random(t, rng)),
         ("all minimum", lambda t: _extreme(t, highest=False)),
         ("all maximum", lambda t: _extreme(t, highest=True)),
         ("constant", lambda t: _filled(t, 0 if _is_narrow(t) else 1)),
+        ("random", lambda t: _random(t, rng)),
+        ("faint", lambda t: _faint(t, rng)),
+        ("natural", lambda t: _natural(t, rng)),
+        ("sparse", lambda t: _sparse(t, rng)),
     ]
     for i in range(count):
         label, make = kinds[i if i < len(kinds) else 0]
@@ -59,6 +76,60 @@ def _random(tensor: Tensor, rng: np.random.Generator) -> Array:
         return rng.integers(0, 2, size=shape).astype(dtype)
     low, high = (0, _NARROW) if _is_narrow(tensor) else _range(dtype)
     return rng.integers(low, high, size=shape, dtype=dtype)
+
+
+def _faint(tensor: Tensor, rng: np.random.Generator) -> Array:
+    """What a sensor gives in silence, or in the dark."""
+    if not _has_values(tensor):
+        return _random(tensor, rng)
+    return _around_zero(tensor, rng.normal(size=tensor.shape or ()), _FAINT, _FAINT_STEPS)
+
+
+def _natural(tensor: Tensor, rng: np.random.Generator) -> Array:
+    """Waves over all axes but the batch, with little noise; dark in the first half of the longest
+    axis."""
+    if not _has_values(tensor):
+        return _random(tensor, rng)
+    shape = tensor.shape or ()
+    values = 0.02 * rng.normal(size=shape)
+    for axis in range(1, len(shape)):
+        waves = 2 * np.pi * rng.uniform(0.5, 2.5) * np.arange(shape[axis]) / shape[axis]
+        wave = np.cos(waves + rng.uniform(0, 2 * np.pi)) / (len(shape) - 1)
+        values += wave.reshape(-1, *[1] * (len(shape) - 1 - axis))
+    if shape:
+        longest = int(np.argmax(shape))
+        dark = [slice(None)] * len(shape)
+        dark[longest] = slice(0, shape[longest] // 2)
+        values[tuple(dark)] *= _FAINT
+    dtype = dtype_of(tensor)
+    steps = 1.0 if dtype.kind == "f" else (np.iinfo(dtype).max - np.iinfo(dtype).min) / 2
+    return _around_zero(tensor, values, 1.0, float(steps))
+
+
+def _sparse(tensor: Tensor, rng: np.random.Generator) -> Array:
+    """Zeros, and a few numbers of all sizes."""
+    values = _random(tensor, rng)
+    if not _has_values(tensor):
+        return values
+    zeros = _around_zero(tensor, np.zeros(values.shape), 1.0, 1.0)
+    return np.where(rng.random(values.shape) < _FILLED, values, zeros)
+
+
+def _has_values(tensor: Tensor) -> bool:
+    """Whether its numbers are measurements, rather than indices, counts or choices."""
+    return not _is_narrow(tensor) and dtype_of(tensor).kind in "fiu"
+
+
+def _around_zero(tensor: Tensor, values: Array, size: float, steps: float) -> Array:
+    """Values as the tensor holds them: 1 is `size` of a float, so many `steps` of an integer from
+    its zero point."""
+    dtype = dtype_of(tensor)
+    if dtype.kind == "f":
+        return np.asarray(size * values, dtype)
+    known = single_scale(tensor)
+    low, high = _range(dtype)
+    zero = known[1] if known is not None else 0
+    return np.clip(np.round(steps * values) + zero, low, high - 1).astype(dtype)
 
 
 def _range(dtype: np.dtype[Any]) -> tuple[int, int]:

@@ -11,6 +11,7 @@ child that is still starting is not waited for.
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import subprocess
 from collections import deque
@@ -28,8 +29,15 @@ from tflm_planner.tiling.options import TilingOptions
 
 T = TypeVar("T", covariant=True)
 
+_PROCESSES_PER_CORE = 2
+"""More than this many only wait for each other, and each takes memory of its own."""
 _JOBS_OF_CHILD, _JOBS_LEFT_TO_TAKE_TWO = 2, 4
 """How many jobs a child holds at once, and how many must be left for it to take the second one."""
+
+
+def process_count(wanted: int) -> int:
+    """How many processes there are where so many are wanted."""
+    return min(wanted, _PROCESSES_PER_CORE * (os.cpu_count() or 1))
 
 
 class Job(Protocol[T]):
@@ -41,14 +49,14 @@ class Job(Protocol[T]):
 
 
 class Workers:
-    """Evaluates candidates of the model in `data` with `options.workers` processes, this one among
-    them."""
+    """Evaluates candidates of the model in `data` with `options.workers` processes, or as many as
+    this machine has use for, this one among them."""
 
     def __init__(self, data: bytes, options: TilingOptions) -> None:
         self.evaluator = Evaluator(data, options)
         self._data, self._options = data, options
         self._children: list[_Child] = []
-        self._job_count, self._children_to_start = 0, options.workers - 1
+        self._job_count, self._children_to_start = 0, process_count(options.workers) - 1
         self._known: dict[Hashable, Evaluation | None] = {}
         self.stop = Stop()
         """Ends the search under way."""
@@ -76,7 +84,7 @@ class Workers:
         families: dict[Hashable, list[int]] = {}
         for number, request in enumerate(requests):
             families.setdefault(request.family, []).append(number)
-        if len(families) < self._options.workers:  # sooner evaluated one by one
+        if len(families) < process_count(self._options.workers):  # sooner evaluated one by one
             families = {number: [number] for number in range(len(requests))}
         self._job_count += len(requests) - len(families)
         jobs = [RequestFamily(tuple(requests[k] for k in family)) for family in families.values()]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.model.ir import Op, Tensor, shown
 from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.axes import ELEMENT_WISE, axis_map
 from tflm_planner.ops.axis_rules import Same, Slide
@@ -120,7 +120,11 @@ def check_image(t: Tensor) -> None:
     """Raise NotStreamableError unless `t` is one image of a type that loops understand."""
     shape = t.shape or ()
     if len(shape) != 4 or shape[0] != 1 or min(shape) < 1:
-        raise NotStreamableError(f"tensor {t.name!r} of shape {list(shape)} is not one image")
+        raise NotStreamableError(
+            f"tensor {shown(t.name)} has the shape {list(shape)}; rows come of one image: "
+            "[1, rows, columns, channels]. A signal is one where it is written so, with one "
+            "column: [1, samples, 1, channels]"
+        )
     if t.type_name not in DTYPES:
         raise NotStreamableError(f"tensor {t.name!r} is of type {t.type_name}")
     if t.is_variable:

@@ -1,0 +1,55 @@
+"""What a runtime says of a model that it does not run, as its user can act on it: which operator,
+of which types, and what to do. It must not run models."""
+
+from __future__ import annotations
+
+import re
+
+from tflm_planner.model.ir import Model, Op
+
+_NAMED = re.compile(
+    r"op code ([A-Z0-9_]+)|opcode '([A-Z0-9_]+)' version|node ([A-Z0-9_]+) \(number (\d+)\b",
+    re.IGNORECASE,
+)
+_FREE_BATCH = (
+    "it mostly counts a batch that was left free: convert a function of a fixed batch, with "
+    "TFLiteConverter.from_concrete_functions"
+)
+_FLOAT_ALONE = "keep it in float, behind a DEQUANTIZE, or leave it to the application"
+_ADVICE = {
+    "TILE": f"{_FREE_BATCH}; or repeat by concatenating, or by resizing to the nearest neighbour",
+    "FILL": _FREE_BATCH,
+    "PACK": _FREE_BATCH,
+    "STRIDED_SLICE": _FREE_BATCH,
+    "ELU": "take RELU, LEAKY_RELU or HARD_SWISH, or keep it in float",
+    "EXP": f"take SOFTMAX or LOGISTIC where one is meant; else {_FLOAT_ALONE}",
+    "SQRT": _FLOAT_ALONE,
+    "RSQRT": _FLOAT_ALONE,
+    "ARG_MAX": "leave it to the application, which finds the largest output in a line",
+    "SELECT_V2": "compute both branches, and add them up weighted by the mask",
+}
+_ELSE = "build the model without it, or leave it to the application"
+
+
+def explain(model: Model, why: str) -> str:
+    """What a runtime said (`why`), with the operator that it names, its types and what to do; as it
+    is where it names none that the model has."""
+    op = _operator_in(model, why)
+    if op is None:
+        return why
+    types = ", ".join(dict.fromkeys(t.type_name for t in (*op.operands(), *op.outputs)))
+    reason = "it has no kernel" if "registration" in why or "opcode" in why else why
+    return f"{op.label} of {types}: {reason}; {_ADVICE.get(op.kind, _ELSE)}"
+
+
+def _operator_in(model: Model, why: str) -> Op | None:
+    found = _NAMED.search(why)
+    if found is None:
+        return None
+    kind = next(word for word in found.groups() if word).upper()
+    if found[4] is not None:
+        place = int(found[4])
+        named = model.main.ops[place : place + 1]
+        if named and named[0].kind == kind:
+            return named[0]
+    return next((op for op in model.ops() if op.kind == kind), None)
