@@ -35,8 +35,9 @@ _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the chec
 @dataclass(frozen=True)
 class PlanOutcome:
     """What a plan came to. source, destination: names for the report. original: the file as it
-    came, inspected in `before`. converted: inputs and outputs of other types than there. verdict, terms:
-    of the runtimes, and for every input. seconds: of planning and of proving. stop: of the search."""
+    came, inspected in `before`. converted: inputs and outputs of other types than there. verdict:
+    of the runtimes. terms: the proof for every input. seconds: of planning and of proving. stop: of
+    the search."""
 
     source: str
     destination: str

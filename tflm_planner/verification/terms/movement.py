@@ -147,7 +147,7 @@ def _gathered(call: Call) -> list[Values] | None:
     if not places.known or getattr(options, "batchDims", 0):
         return None
     at = places.data.astype(np.int64)
-    if at.size and not (0 <= at.min() and at.max() < data.shape[axis]):
+    if at.size and not (at.min() >= 0 and at.max() < data.shape[axis]):
         raise InexpressibleError(f"{call.op.label} takes what its operand does not have")
     return [data.moved(lambda a: np.take(a, at, axis)).reshaped(call.shape)]
 
