@@ -170,7 +170,9 @@ class _Comparison:
 
     def _place(self) -> _Difference:
         """The first operator of the result that makes an element which the original has not."""
-        seen: list[npt.NDArray[np.uint64]] = [self._names(self._ours)]
+        bytes_of_padding = self._symbols.of_numbers(np.arange(-128, 128, dtype=np.int8))
+        padding = [Values(bytes_of_padding, False), Values(self._symbols.of_number(0.0), False)]
+        seen: list[npt.NDArray[np.uint64]] = [self._names(self._ours), self._names(padding)]
         self._run_original(lambda _, results: seen.append(self._names(results)))
         known = np.unique(np.concatenate(seen))
         strange: list[tuple[Op, int]] = []

@@ -1,4 +1,4 @@
-"""Terms of reductions over axes, and of operators that look at all of a row: SOFTMAX and its like."""
+"""Terms of reductions over axes, and of operators that look at all of a row, as SOFTMAX does."""
 
 from __future__ import annotations
 

@@ -1,0 +1,145 @@
+"""What the package's own rewrites make is equal as terms: in files, and in planned arenas."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.models.attention import attention
+from tests.models.build import Net
+from tests.models.generator import random_model
+from tests.models.handmade import MODELS
+from tests.models.random_loops import random_loops_model
+from tests.models.small import bottleneck
+from tests.tflm.operator_models import MODELS as OPERATORS
+from tests.transforms.random_tiles import random_scheme
+from tests.transforms.row_loops import planned, random_blocks, random_loops, streamed
+from tests.transforms.test_spelling import random_chain, random_spellings, respelled
+from tests.transforms.tiled import RARE_KINDS, dialect_of, tiled
+from tests.verification.terms.proofs import HOST, changed, proof
+from tflm_planner.model.ir import Tensor
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import api
+from tflm_planner.tflm.lean.pool import WritePool
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.dilate import Dilate, dilatable
+from tflm_planner.transforms.drop_conversions import drop_conversions
+from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
+from tflm_planner.transforms.normalize import Normalize
+
+NOT_WRITTEN = {"strings", "external_buffers"} | {n for n in MODELS if n.startswith("sparse")}
+"""Constants that nobody reads."""
+
+
+@pytest.mark.parametrize("name", sorted({**MODELS, **OPERATORS}))
+def test_every_operator_is_itself_and_what_normalizing_makes_of_it(name: str) -> None:
+    data = OPERATORS[name]() if name in OPERATORS else MODELS[name].make()
+    found = proof(data, data)
+    assert found.status == ("not run" if name in NOT_WRITTEN else "equal"), found.detail
+    if name not in NOT_WRITTEN:
+        assert found.error_log2 is not None and found.error_log2 < -100
+        normalized = changed(data, lambda model: run(model, Normalize()))
+        assert proof(data, normalized).status == "equal"
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_tiles(seed: int) -> None:
+    data = random_model(seed, steps=3 + seed % 6, kinds=RARE_KINDS)
+    scheme = random_scheme(data, seed)
+    assert scheme is not None
+    made, _ = tiled(data, scheme)
+    assert proof(data, made).status == "equal"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tiles_in_the_dialect_in_an_arena(seed: int) -> None:
+    data = random_model(seed, steps=3 + seed % 6, kinds=RARE_KINDS)
+    scheme = random_scheme(data, seed + 1)
+    assert scheme is not None
+    made, _ = tiled(data, scheme)
+    found = dialect_of(made)
+    assert proof(data, found.dialect, HOST).status == "equal"
+    assert proof(data, found.portable, HOST).status == "equal"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_row_loops(seed: int) -> None:
+    data = random_blocks(seed, 3 + seed % 6)
+    made, _ = streamed(data, *random_loops(data, random.Random(seed)))
+    assert proof(data, made).status == "equal"
+    assert proof(data, planned(made).data, HOST).status == "equal"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_spellings(seed: int) -> None:
+    data = random_chain(seed)
+    made, _ = respelled(data, *random_spellings(data, seed))
+    assert proof(data, made).status == "equal"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_loops_and_branches_of_the_model_itself_in_an_arena(seed: int) -> None:
+    data = random_loops_model(seed, choices=seed % 2 == 0)
+    assert proof(data, planned(data).data, HOST).status == "equal"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32"])
+def test_types_of_activations(dtype: str) -> None:
+    data = bottleneck(dtype)
+    assert proof(data, planned(data).data, HOST).status == "equal"
+
+
+def test_a_transposed_product_is_turned() -> None:
+    data = attention()
+    made = changed(data, lambda model: run(model, Normalize()))
+    assert proof(data, made).status == "equal"
+
+
+def test_dilating_pools_and_stripping() -> None:
+    data = bottleneck()
+    model = read_model(data)
+    chosen = [i for i, op in enumerate(model.main.ops) if dilatable(op)]
+    assert chosen
+    dilated = changed(data, lambda m: run(m, Dilate([m.main.ops[i] for i in chosen])))
+    assert proof(data, dilated).status == "equal"
+    stripped = changed(data, lambda m: run(m, Minify(), KeepOneZeroPoint(), WritePool()))
+    assert proof(data, stripped).status == "equal"
+
+
+@pytest.mark.parametrize("name", ["float_ends", "unsigned_ends"])
+def test_converted_ends(name: str) -> None:
+    data = _with_ends("float32" if name == "float_ends" else "uint8")
+    converted: list[object] = []
+    made = changed(data, lambda model: converted.extend(drop_conversions(model)))
+    assert len(converted) == 2
+    assert proof(data, made).status == "equal"
+    scaled = changed(made, lambda m: _scale(m.main.inputs[0], 1.5))
+    assert proof(data, scaled).status != "equal"
+
+
+def _with_ends(dtype: str) -> bytes:
+    net = Net()
+    graph = net.graph()
+    shape, zero = (1, 4, 4, 2), {"uint8": 128}.get(dtype, 0)
+    ends = {} if dtype == "float32" else {"scale": 0.1, "zero": zero}
+    x = graph.input("x", shape, dtype, **ends)
+    inside = [graph.tensor(f"t{i}", shape, scale=0.1, zero=0) for i in range(2)]
+    y = graph.tensor("y", shape, dtype, **ends)
+    graph.op("QUANTIZE", [x], [inside[0]])
+    graph.op("RELU", [inside[0]], [inside[1]])
+    graph.op("DEQUANTIZE" if dtype == "float32" else "QUANTIZE", [inside[1]], [y])
+    graph.outputs(y)
+    return net.finish()
+
+
+def _scale(tensor: Tensor, factor: float) -> None:
+    tensor.quantization.scale = tensor.quantization.scale * factor
+
+
+@pytest.mark.parametrize("target", ["cortex-m4/cmsis-nn", "cortex-m4/cmsis-nn+lean", "esp32s3"])
+def test_plans_for_targets(target: str) -> None:
+    on = api.kernels_of(api.load_target(target))
+    options = api.PlanOptions(search=api.MemoryOptions(kernels=on), verify=None)
+    made = api.plan(bottleneck(), None, options).data
+    assert proof(bottleneck(), made, on).status == "equal"
