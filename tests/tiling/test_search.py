@@ -527,8 +527,8 @@ def test_unbound_views_may_cost_no_operator_either(monkeypatch):
     evaluated = []
     add = ModelEvaluations.add
 
-    def record(self, candidates):
-        tilings = add(self, candidates)
+    def record(self, candidates, **how):
+        tilings = add(self, candidates, **how)
         evaluated.extend((c.bind_views, t) for c in candidates for t in tilings if c.regions)
         return tilings
 
