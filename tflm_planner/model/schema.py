@@ -103,8 +103,7 @@ class AlignedBuffer(generated.BufferT):  # pyright: ignore[reportUntypedBaseClas
         """Write it, with its bytes aligned: the library's name."""
         builder.least_alignment = ALIGNMENT
         try:
-            place: int = super().Pack(builder)
-            return place
+            return int(generated.BufferT.Pack(self, builder))
         finally:
             builder.least_alignment = 1
 
