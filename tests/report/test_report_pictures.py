@@ -191,7 +191,7 @@ def test_the_page_is_whole_and_needs_nothing(report: Report) -> None:
         "equal on 64 inputs",
         "not reordered: the graph is a chain",
         "block/3 in block/2",
-        "within budget",
+        "FITS in 90,000 B",
         "L3 overlap",
         "ab" * 32,
         "6 operators before",
@@ -236,7 +236,7 @@ def test_ids_in_the_page_are_unique(report: Report) -> None:
 def test_a_missed_budget_and_a_gap_are_told(report: Report) -> None:
     missed = replace(with_solution(report, optimal=False, lower_bound=50_000), budget=1)
     text = " ".join(parse(to_html(missed)).text)
-    assert "over budget" in text and "10.6 % above" in text
+    assert "DOES NOT FIT in 1 B" in text and "10.6 % above" in text
 
 
 def test_renderings_repeat_exactly(report: Report) -> None:

@@ -15,7 +15,7 @@ from tests.models.build import Net
 from tests.transforms.row_loops import chain
 from tflm_planner.device.measurement import Figure
 from tflm_planner.pipeline import api
-from tflm_planner.report.bounds_text import budget_words, fits_words
+from tflm_planner.report.bounds_text import fits_words
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.arena.uncertainty import Uncertainty, bound_of, reserved
 from tflm_planner.tflm.targets import all_targets, load_target
@@ -149,7 +149,6 @@ def test_words_and_margins() -> None:
     assert fits_words(10, 20, "exact") == fits_words(10, 20, "enough") == "fits"
     assert fits_words(10, 20, "at least") == "not known to fit"
     assert fits_words(30, 20, "at least") == "DOES NOT FIT"
-    assert budget_words(30, 20, "at least") == "MISSED by at least 10 B"
     large, small = Uncertainty("a", 1.25), Uncertainty("b", 0.25, in_head=False)
     assert reserved(1000, [large, small]) == 2256
     assert reserved(1001, []) == 1001

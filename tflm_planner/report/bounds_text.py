@@ -42,15 +42,5 @@ def fits_words(size: int, room: int, bound: Bound) -> str:
     return "not known to fit" if bound == "at least" else "fits"
 
 
-def budget_words(size: int, budget: int, bound: Bound) -> str:
-    """Whether an arena is within a budget, and by how much."""
-    spare = budget - size
-    if spare < 0:
-        return f"MISSED by {_at_least(bound)}{-spare:,} B"
-    if bound == "at least":
-        return f"not known to fit: {spare:,} B are left for what is not known"
-    return f"met, {spare:,} B to spare"
-
-
 def _at_least(bound: Bound) -> str:
     return "at least " if bound == "at least" else ""

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.model.ir import Model, Op
+from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.ops.macs import total_macs
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
@@ -138,7 +138,7 @@ class _Comparison:
             values = output_as_original(outer, inner, got[i], self._symbols, self._mixer)
             where = self._first_unequal(wanted[i], values)
             if where is not None:
-                place = self._place()
+                place = self._place(inner)
                 said = f"output {i} ({outer.name!r}) differs at element {where}"
                 return _Difference(said + place.said, place.culprit)
         if not np.array_equal(state, their_state):
@@ -168,8 +168,9 @@ class _Comparison:
             return Arena(self._result, self._kernels, self._mixer, self._symbols)
         return Apart(self._result, self._mixer, self._symbols)
 
-    def _place(self) -> _Difference:
-        """The first operator of the result that makes an element which the original has not."""
+    def _place(self, output: Tensor | None = None) -> _Difference:
+        """The first operator of the result that makes an element which the original has not; if all
+        are there, and only lie elsewhere, the one that makes an output that differs."""
         bytes_of_padding = self._symbols.of_numbers(np.arange(-128, 128, dtype=np.int8))
         padding = [Values(bytes_of_padding, False), Values(self._symbols.of_number(0.0), False)]
         seen: list[npt.NDArray[np.uint64]] = [self._names(self._ours), self._names(padding)]
@@ -184,11 +185,16 @@ class _Comparison:
                     strange.append((op, int(np.flatnonzero(missing)[0])))
 
         self._run_result(look)
-        if not strange:
+        maker = None if output is None else output.producer
+        if strange:
+            op, element = strange[0]
+            what, where = "first at", f", element {element}"
+        elif maker is not None and maker in self._result.main.ops:
+            op, what, where = maker, "elements in other places, written by", ""
+        else:
             return _Difference("")
-        op, element = strange[0]
         position = self._result.main.ops.index(op)
-        said = f", first at operator {position} of the result ({op.label}), element {element}"
+        said = f", {what} operator {position} of the result ({op.label}){where}"
         return _Difference(said, Culprit(position, op.kind, fails=False))
 
     def _names(self, results: Iterable[Values]) -> npt.NDArray[np.uint64]:

@@ -185,7 +185,7 @@ def _filled(call: Call) -> list[Values]:
 
 def _reversed(call: Call) -> list[Values] | None:
     axes = _numbers(call, 1)
-    return None if axes is None else [call.values(0).moved(lambda a: np.flip(a, axes))]
+    return None if axes is None else [call.values(0).moved(lambda a: np.flip(a, tuple(axes)))]
 
 
 def _mirrored(call: Call) -> list[Values] | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.model.quantization import parameters
+from tflm_planner.model.schema import members
 
 Quantisation = tuple[str, tuple[float, ...], tuple[int, ...]]
 
@@ -42,9 +43,9 @@ def activation(op: Op) -> int:
 
 def options(op: Op, *left_out: str) -> tuple[tuple[str, Any], ...]:
     """All options that are not at their default, by name."""
-    given = () if op.options is None else vars(op.options).items()
-    plain = ((name, _plain(value)) for name, value in given if name not in left_out)
-    return tuple(sorted((name, value) for name, value in plain if value))
+    given = {} if op.options is None else members(op.options)
+    plain = {name: _plain(value) for name, value in given.items() if name not in left_out}
+    return tuple(sorted((name, value) for name, value in plain.items() if value))
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,86 @@
+"""The proof for every input, where plans are made: before the runtimes, and in every report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.conftest import needs_tflm
+from tests.models.handmade_flow import _loop
+from tests.models.registry import IMAGE, relu, start
+from tests.models.small import bottleneck, one_operator, small_network
+from tests.verification.terms.proofs import forged
+from tflm_planner.cli.app import app
+from tflm_planner.pipeline import api
+from tflm_planner.pipeline import prove as proving
+from tflm_planner.pipeline.candidates import ModelPlanner
+from tflm_planner.report.json_document import to_json
+from tflm_planner.report.text import render_report
+from tflm_planner.support.errors import OutputsDifferError
+
+pytestmark = needs_tflm
+
+
+def test_a_plan_is_equal_for_every_input_and_says_with_which_error() -> None:
+    report = api.plan(small_network(1)).report
+    assert report.terms is not None and report.terms.status == "equal" and report.verified
+    assert "proved       equal for every input (chance of error < 2^-1" in render_report(report)
+    document = to_json(report)["proof"]
+    assert document["terms"] == "equal" and document["error_log2"] < -100
+    assert to_json(api.plan(small_network(1), None, api.PlanOptions(verify=None)).report)[
+        "proof"
+    ] is None  # fmt: skip
+
+
+def test_a_plan_that_loses_a_byte_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any runtime has run it."""
+    plan = ModelPlanner.plan
+
+    def spoilt(self, original, model, prove):
+        def prove_worse(planned):
+            data = forged(planned.data, lambda m, at: dict.fromkeys(at, 0))
+            return prove(replace(planned, data=data))
+
+        return plan(self, original, model, prove_worse)
+
+    def not_run(*_: object) -> None:
+        raise AssertionError("the runtimes were asked")
+
+    monkeypatch.setattr(ModelPlanner, "plan", spoilt)
+    monkeypatch.setattr(proving, "compare_with_twin", not_run)
+    with pytest.raises(OutputsDifferError, match=r"as its terms show: output 0 .* operator \d"):
+        api.plan(small_network(1), tmp_path / "out.tflite")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_what_no_runtime_runs_is_proved_by_terms_alone() -> None:
+    result = api.plan(one_operator("CUSTOM", "Mystery"))
+    assert result.report.verified
+    said = render_report(result.report)
+    assert "yes, by the proof alone: no runtime here compared the two models" in said
+
+
+@pytest.mark.slow
+def test_shares_of_sums_are_not_proved_for_every_input(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.tflite", tmp_path / "out.tflite"
+    source.write_bytes(bottleneck())
+    split = ["--split", "1-3:sum=3", "--allow-inexact", "--time-limit", "2", "--inputs", "3"]
+    done = CliRunner().invoke(app, ["plan", str(source), str(out), *split])
+    assert done.exit_code == 0 and "proved       not for every input: a sum is split" in done.output
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_loops_of_the_model_itself(given: bool) -> None:
+    """Where an input decides how often they turn, nothing is said of every input."""
+    net, graph, x = start()
+    counter = graph.input("n", (1,), "int32") if given else graph.constant("n", [1])
+    graph.outputs(relu(graph, _loop(net, graph, counter, relu(graph, x, IMAGE), 3), IMAGE))
+    report = api.plan(net.finish()).report
+    assert report.terms is not None and report.verified
+    assert report.terms.status == ("not run" if given else "equal")
+    assert ("the inputs decide how often" in render_report(report)) is given
