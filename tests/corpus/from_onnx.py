@@ -1,7 +1,7 @@
 """Networks in ONNX, converted by onnx2tf, for `python -m tests.corpus --keep`.
 
     python3 -m venv onnx && onnx/bin/pip install onnx2tf     an environment of its own: it asks for
-    onnx/bin/python -m tests.corpus.from_onnx FOLDER         another TensorFlow
+    onnx/bin/python tests/corpus/from_onnx.py FOLDER          another TensorFlow
     python -m tests.corpus --keep FOLDER                     takes them with the others
 
 They have channels first, as PyTorch exports them, so that the converter turns what it must.
