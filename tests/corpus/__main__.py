@@ -24,6 +24,7 @@ from tests.corpus.outcome import COMMANDS, Reached, reached
 from tests.corpus.table import Row, document, line
 from tests.corpus.workshop import Workshop
 
+ALL = ",".join(NETWORKS)
 STANDARD = ("arena", "plan", "tiles")
 
 
@@ -45,7 +46,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests.corpus", description=__doc__)
-    parser.add_argument("--networks", default=",".join(NETWORKS))
+    parser.add_argument("--networks", default=ALL)
     parser.add_argument("--types", default=",".join(TYPES))
     parser.add_argument("--commands", default=",".join(STANDARD), help=", ".join(COMMANDS))
     parser.add_argument("--in-turns", default="", help="commands for one type of each network")
@@ -57,14 +58,25 @@ def _arguments() -> argparse.Namespace:
 
 def _wanted(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
     first, parts = map(int, arguments.share.split("/"))
-    for name in arguments.networks.split(",")[first - 1 :: parts]:
+    brought = _brought(arguments.keep) if arguments.networks == ALL else []
+    names = [*arguments.networks.split(","), *dict.fromkeys(name for name, _ in brought)]
+    for name in names[first - 1 :: parts]:
         for kind in arguments.types.split(","):
-            yield name, kind
+            if name in NETWORKS or (name, kind) in brought:
+                yield name, kind
+
+
+def _brought(keep: Path | None) -> list[tuple[str, str]]:
+    """Networks and types that another converter has put beside the kept ones (`from_onnx`)."""
+    files = sorted(keep.glob("onnx_*.tflite")) if keep is not None else []
+    named = (path.name.removesuffix(".tflite").split(".") for path in files)
+    return [(name, kind) for name, kind in named]
 
 
 def _commands(name: str, kind: str, arguments: argparse.Namespace) -> list[str]:
     """What is done with a network in a type: the types take turns, so that all have their share."""
-    has_turn = TYPES[list(NETWORKS).index(name) % len(TYPES)] == kind
+    place = list(NETWORKS).index(name) if name in NETWORKS else len(name)
+    has_turn = TYPES[place % len(TYPES)] == kind
     left_out = [] if has_turn else arguments.in_turns.split(",")
     return [c for c in arguments.commands.split(",") if c not in left_out]
 

@@ -1,4 +1,4 @@
-"""The corpus as a document: nothing in it depends on the machine or its load."""
+"""The corpus as a document."""
 
 from __future__ import annotations
 
@@ -26,8 +26,16 @@ def line(row: Row) -> str:
     return f"{row.network} {row.kind}: {'; '.join(told) or 'not converted: ' + row.unconverted}"
 
 
-def document(rows: Sequence[Row], commands: Sequence[str]) -> str:
-    """The page `docs/corpus.md`."""
+_FROM_ONNX = """
+Networks called onnx_... were built as ONNX and converted by onnx2tf 1.29 in an environment of its
+own (`tests/corpus/from_onnx.py`; it fetches a file of pictures for calibration where none lies in
+its folder); PyTorch's own converter was not tried. They are no part of what every change must pass.
+"""
+
+
+def document(rows: Sequence[Row], commands: Sequence[str], in_turns: str = "") -> str:
+    """The page `docs/corpus.md`. in_turns: commands, joined by commas, that were done for one type
+    of each network."""
     made = [row for row in rows if not row.unconverted]
     unmade = [row for row in rows if row.unconverted]
     networks = len({row.network for row in rows})
@@ -38,12 +46,28 @@ def document(rows: Sequence[Row], commands: Sequence[str]) -> str:
         "each: bytes of arena on Cortex-M4 with CMSIS-NN, as the file is, planned, "
         "and in tiles with the operators\nthat it has. Every planned file was proved equal on real "
         "runtimes; why one was refused is said below.\nMade by "
-        f"`python -m tests.corpus --types {kinds.replace(', ', ',')} --write docs/corpus.md`.\n\n"
+        f"`python -m tests.corpus --keep FOLDER{_turns_option(in_turns)} --write docs/corpus.md`.\n"
+        f"{_turns_words(in_turns)}\n"
         f"{networks} networks, converted to {kinds}; {len(made)} files, {len(unmade)} more that "
         "the converter itself "
         f"makes no file of{_names(unmade)}.\n"
     )
-    return "\n".join((head, _summary(made, commands), _full(made, commands), _reasons(made)))
+    onnx = _FROM_ONNX if any(row.network.startswith("onnx_") for row in rows) else ""
+    tables = _summary(made, commands), _full(made, commands), _reasons(made)
+    return "\n".join((head + onnx, *tables))
+
+
+def _turns_option(in_turns: str) -> str:
+    return f" --in-turns {in_turns}" if in_turns else ""
+
+
+def _turns_words(in_turns: str) -> str:
+    if not in_turns:
+        return ""
+    return (
+        f"A sample: {in_turns.replace(',', ' and ')} were done for one type of each network; the "
+        "types take turns. A search had ten seconds,\nso that a busy machine may find less.\n"
+    )
 
 
 def _names(rows: Sequence[Row]) -> str:
@@ -56,8 +80,9 @@ def _summary(rows: Sequence[Row], commands: Sequence[str]) -> str:
     found.append("|---" * (2 + len(commands)) + "|")
     for kind in dict.fromkeys(row.kind for row in rows):
         of = [row for row in rows if row.kind == kind]
-        done = [sum(row.reached[c].arena is not None for row in of) for c in commands]
-        found.append(f"| {kind} | {len(of)} | " + " | ".join(map(str, done)) + " |")
+        tried = [[row.reached[c] for row in of if c in row.reached] for c in commands]
+        done = [f"{sum(r.arena is not None for r in some)} of {len(some)}" for some in tried]
+        found.append(f"| {kind} | {len(of)} | " + " | ".join(done) + " |")
     return "\n".join(found) + "\n"
 
 
@@ -65,12 +90,14 @@ def _full(rows: Sequence[Row], commands: Sequence[str]) -> str:
     found = ["| network | type | " + " | ".join(commands) + " |"]
     found.append("|---" * (2 + len(commands)) + "|")
     for row in rows:
-        cells = " | ".join(_cell(row.reached[c]) for c in commands)
+        cells = " | ".join(_cell(row.reached.get(c)) for c in commands)
         found.append(f"| {row.network} | {row.kind} | {cells} |")
     return "\n".join(found) + "\n"
 
 
-def _cell(reached: Reached) -> str:
+def _cell(reached: Reached | None) -> str:
+    if reached is None:
+        return ""
     if reached.fault:
         return "FAULT"
     if reached.arena is None:

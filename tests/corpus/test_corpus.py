@@ -54,5 +54,4 @@ def test_a_model_as_people_make_it(workshop: Workshop, name: str, kind: str) -> 
             assert len(made.refused) > 20 and not UNHELPFUL.search(made.refused), made
         else:
             assert made.proof == "verified", (command, made)
-            # Where the planner's own memory decides, a plan may cost alignments.
-            assert made.arena <= stock.arena + 32, (command, made, stock)
+            assert made.arena <= stock.arena, (command, made, stock)

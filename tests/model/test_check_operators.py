@@ -114,6 +114,13 @@ def _append_convolution(graph: Graph, stride: int, rank: int, height: int) -> No
     graph.outputs(y)
 
 
+def test_a_bias_without_a_number_for_each_channel() -> None:
+    model = schema.ModelT.InitFromPackedBuf(_convolution(1), 0)
+    model.subgraphs[0].tensors[2].shape = None
+    with pytest.raises(ModelError, match="a bias of a scalar for 4 channels"):
+        read_model(packed(model))
+
+
 def test_a_stride_of_nothing_and_a_rank_too_low() -> None:
     read_model(_convolution(1))
     with pytest.raises(ModelError, match="0 as strideH"):

@@ -48,6 +48,11 @@ from tflm_planner.model.operator_rules import (
 from tflm_planner.support.errors import ModelError
 
 _QUANTIZED = frozenset(("int8", "uint8", "int16"))
+_RESCALING = frozenset((
+    "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED", "BATCH_MATMUL", "ADD",
+    "SUB", "MUL", "MEAN", "SUM", "QUANTIZE", "LEAKY_RELU", "PRELU", "RELU", "RELU6",
+))  # fmt: skip
+"""The kinds that divide by the scale of their result."""
 
 
 _SINGLES = (
@@ -125,15 +130,16 @@ def _is_free(tensor: Tensor) -> bool:
 
 
 def _check_scales(tensor: Tensor) -> None:
-    """Kernels divide by scales of what they compute; constants of zeros may have one of 0."""
+    """Kernels divide by scales of what they compute. What is only filled, with zeros mostly, may
+    have one of 0: the converter writes that."""
     q = tensor.quantization
     if q is None or q.scale is None or tensor.type_name not in _QUANTIZED:
         return
     scales = np.asarray(q.scale)
-    least = scales.min(initial=1.0)  # NaN stays NaN
-    if not (np.isfinite(scales).all() and (least > 0 or (tensor.is_constant and least == 0))):
-        wrong = scales[~(np.isfinite(scales) & (scales > 0))][0]
+    divides = tensor.producer is not None and tensor.producer.kind in _RESCALING
+    wrong = scales[~(np.isfinite(scales) & ((scales > 0) if divides else (scales >= 0)))]
+    if wrong.size:
         raise ModelError(
             f"damaged model: tensor {shown(tensor.name)} of {tensor.type_name} has the scale "
-            f"{wrong}, which is no positive number; convert the model again"
+            f"{wrong[0]}, which is no positive number; convert the model again"
         )

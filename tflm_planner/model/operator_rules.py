@@ -134,6 +134,14 @@ def _window_sizes(op: Op, kernel: Sequence[int]) -> Fault:
     return None
 
 
+def _bias(op: Op, channels: int) -> Fault:
+    """One number a channel, where there is a bias."""
+    bias = op.inputs[2] if len(op.inputs) > 2 else None
+    if bias is None or bias.elements == channels:
+        return None
+    return f"has a bias of {_said(_shape(bias))} for {channels} channels"
+
+
 def convolution(op: Op) -> Fault:
     """CONV_2D: filter (Co, Kh, Kw, Ci / groups)."""
     data, kernel, out = (_shape(t) for t in (*op.inputs[:2], op.outputs[0]))
@@ -141,7 +149,7 @@ def convolution(op: Op) -> Fault:
         return f"has a filter of shape {_said(kernel)}, which does not fit data of {_said(data)}"
     if kernel[0] != out[3]:
         return f"makes {kernel[0]} channels, but its result is declared as {_said(out)}"
-    return _window_sizes(op, kernel[1:3])
+    return _bias(op, kernel[0]) or _window_sizes(op, kernel[1:3])
 
 
 def depthwise(op: Op) -> Fault:
@@ -151,7 +159,7 @@ def depthwise(op: Op) -> Fault:
         return f"has a filter of shape {_said(kernel)}, which does not fit data of {_said(data)}"
     if kernel[3] != out[3]:
         return f"makes {kernel[3]} channels, but its result is declared as {_said(out)}"
-    return _window_sizes(op, kernel[1:3])
+    return _bias(op, kernel[3]) or _window_sizes(op, kernel[1:3])
 
 
 def pool(op: Op) -> Fault:

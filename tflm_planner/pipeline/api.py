@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.memory.problem import Plan, Problem
-from tflm_planner.model.ir import Model
+from tflm_planner.model.ir import ETHOS_U, Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.candidates import ModelPlanner, ProveModel, leave_unproved
 from tflm_planner.pipeline.inspection import (
@@ -315,8 +315,8 @@ def inspect(source: Source, options: MemoryOptions | None = None) -> Inspection:
     if dialect:
         notes = (*inspection.notes, "the model is in the TFLM dialect")
         return replace(inspection, notes=notes)
-    if shares_by_calls(model):
-        return inspection
+    if shares_by_calls(model) or any(op.kind == ETHOS_U for op in model.ops()):
+        return inspection  # no order of its own can be looked for
     limits = replace(inspection.limits, best_order=lowest_peak(read_model(data), options))
     return replace(inspection, limits=limits)
 

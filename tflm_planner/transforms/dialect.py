@@ -138,7 +138,9 @@ def _rows_read(op: Op, model: Model) -> int | None:
     (result,) = op.outputs
     outputs = set(model.main.outputs)
     links = axis_map(op).links_of(1)
-    if result in outputs or not result.consumers or not isinstance(links[0].rule, Slide):
+    if result in outputs or not result.consumers:
+        return None
+    if not links or not isinstance(links[0].rule, Slide):
         return None
     last = 0
     for consumer in result.consumers:
