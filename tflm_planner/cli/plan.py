@@ -277,7 +277,8 @@ class PlanArguments:
 
     def _command(self) -> tuple[str, ...]:
         """The command line, for others that allow more: without what they set themselves."""
-        words = given_words(without=("--io", "--firmware", "--ops", "--search", "--force"))
+        changed = ("--io", "--firmware", "--ops", "--search", "--force")
+        words = given_words(without=(*changed, "--quiet", "--verbose", "--json", "--report"))
         return ("tflm-plan", *words, *(() if self.writes_stdout else ("--force",)))
 
     def _search(self) -> MemoryOptions:

@@ -122,7 +122,8 @@ def _own_tiles(planned: PlannedModel) -> Iterator[Rung]:
 def _beyond(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
     """What more could be permitted; searched until something fits, where nothing does yet."""
     is_sought = climb.is_sought
-    for step in _steps(climb, permission or TilePermission()):
+    searched = replace(permission or TilePermission(), tiles=True)
+    for step in _steps(climb, searched):
         rung = _attempt(climb, step) if is_sought else step.rung
         yield rung
         is_sought = is_sought and not climb.fits(rung.arena)

@@ -42,8 +42,8 @@ from tflm_planner.transforms.schedules import quick_order
 Progress = Callable[[str], None]
 
 _STATES = 20_000
-"""States of the search for an order of a model that was planned before. 60,000 took 4 of the 23 s of
-MobileNetV2 1.0@224 with its own operators, and found no better plan."""
+"""States of the search for an order of a model that was planned before. 60,000 took 4 of the 23 s
+of MobileNetV2 1.0@224 with its own operators, and found no better plan."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tflm_planner.tflm.arena.uncertainty import Bound
 LABELS: dict[RungKind, str] = {
     "stock": "as it was",
     "plan": "order and plan",
-    "tiles": "tiles",
+    "tiles": "tiles, spellings",
     "int8 ends": "--io int8",
     "more operators": "more operators",
     "lean": "lean library",

@@ -39,6 +39,7 @@ from tflm_planner.report.text import (
     order_sentence,
     percent,
     plan_sentence,
+    proved_sentence,
     real_sentence,
     runs_on_sentence,
     saved_sentence,
@@ -78,13 +79,13 @@ def to_html(report: Report) -> str:
         fit=verdict_line(report),
         fit_style={True: "good", False: "hot", None: ""}[is_good(report)],
         following=next_line(report),
-        paste="\n".join(paste_lines(report)),
+        paste=list(paste_lines(report)),
         ladder=_ladder(report),
         cards=list(_cards(report)),
         done=pairs(list(_done(report))),
         front=None if report.front is None else _front(report, report.front),
         verdict=verdict_sentence(report),
-        checks=pairs([(c.runtime, check_sentence(c)) for c in report.checks]),
+        checks=pairs(list(_checks(report))),
         limits=_limits(report),
         peaks=list(_peaks(report)),
         maps=[_large_map(word, side.map, max(m.head for m in maps)) for word, side in sides],
@@ -95,6 +96,14 @@ def to_html(report: Report) -> str:
         aliases=count(len(report.allocation.aliases), "alias", "aliases"),
         digests=pairs(digests, "code"),
     )
+
+
+def _checks(report: Report) -> Iterator[tuple[str, str]]:
+    """What was proved, and where."""
+    if report.terms is not None:
+        yield "proof by terms", proved_sentence(report)
+    for check in report.checks:
+        yield check.runtime, check_sentence(check)
 
 
 def _cards(report: Report) -> Iterator[_Card]:

@@ -31,7 +31,7 @@ _NOTES_SHOWN = 10
 _CHECKS_SHOWN = 4
 _NAME_LIMIT = 4096
 _LABEL = 13
-_RUNG = 16
+_RUNG = 18
 """Columns of the labels of the ladder."""
 _MOST_LINES = 4
 """Lines of one note."""
