@@ -22,8 +22,9 @@ LANES = 6
 _EXACT = 1 << 53
 """float64 holds every integer up to it."""
 _HALF = 16
-_CACHED = 1 << 15
-"""Numbers in float64 that are multiplied at a time."""
+_CACHED = 1 << 20
+"""Numbers in float64 that are multiplied at a time: many, for BLAS may share a product among
+threads, which wait for each other at its end."""
 _CHUNK = 1 << 14
 """Elements that are reduced at a time, in a core's cache."""
 
