@@ -53,7 +53,9 @@ def document(rows: Sequence[Row], commands: Sequence[str], in_turns: str = "") -
         f"makes no file of{_names(unmade)}.\n"
     )
     onnx = _FROM_ONNX if any(row.network.startswith("onnx_") for row in rows) else ""
-    tables = _summary(made, commands), _full(made, commands), _reasons(made)
+    tables = [_summary(made, commands), _full(made, commands)]
+    tables += [_by_type(made, commands[0])] if in_turns else []
+    tables.append(_reasons(made))
     return "\n".join((head + onnx, *tables))
 
 
@@ -87,17 +89,28 @@ def _summary(rows: Sequence[Row], commands: Sequence[str]) -> str:
 
 
 def _full(rows: Sequence[Row], commands: Sequence[str]) -> str:
+    """Every file on which all commands were tried."""
     found = ["| network | type | " + " | ".join(commands) + " |"]
     found.append("|---" * (2 + len(commands)) + "|")
     for row in rows:
-        cells = " | ".join(_cell(row.reached.get(c)) for c in commands)
-        found.append(f"| {row.network} | {row.kind} | {cells} |")
+        if all(c in row.reached for c in commands):
+            cells = " | ".join(_cell(row.reached[c]) for c in commands)
+            found.append(f"| {row.network} | {row.kind} | {cells} |")
     return "\n".join(found) + "\n"
 
 
-def _cell(reached: Reached | None) -> str:
-    if reached is None:
-        return ""
+def _by_type(rows: Sequence[Row], command: str) -> str:
+    """One command on all files, a network a row."""
+    kinds = list(dict.fromkeys(row.kind for row in rows))
+    cells = {(r.network, r.kind): _cell(r.reached[command]) for r in rows if command in r.reached}
+    found = [f"| {command} of | " + " | ".join(kinds) + " |", "|---" * (1 + len(kinds)) + "|"]
+    for network in dict.fromkeys(row.network for row in rows):
+        of = " | ".join(cells.get((network, kind), "") for kind in kinds)
+        found.append(f"| {network} | {of} |")
+    return "\n".join(found) + "\n"
+
+
+def _cell(reached: Reached) -> str:
     if reached.fault:
         return "FAULT"
     if reached.arena is None:
@@ -118,6 +131,7 @@ def _reasons(rows: Sequence[Row]) -> str:
         for name, reached in row.reached.items():
             if told := reached.fault or reached.refused:
                 reason = re.sub(r"'[^']*'", "'...'", told).replace("|", "/")
+                reason = re.sub(r"\(number \d+\)( and \d+ more)?", "(...)", reason)
                 counted[reason] += 1
                 first.setdefault(reason, f"{row.network} in {row.kind}, {name}")
     if not counted:

@@ -39,6 +39,7 @@ def all_examples() -> list[Example]:
     return [example for path in dict.fromkeys(DOCUMENTS) for example in examples(path)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", all_examples(), ids=str)
 def test_a_command_prints_what_is_shown(example: Example, tmp_path: Path, monkeypatch, capsys):
     for name in example.models:

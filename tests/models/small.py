@@ -218,3 +218,17 @@ def type_chain(*types: str, extra_output: int | None = None) -> bytes:
 def _chain_scale(dtype: str) -> dict[str, float]:
     scales = {"int8": 0.05, "uint8": 0.05, "int16": 0.0002}
     return {"scale": scales[dtype], "zero": 128 * (dtype == "uint8")} if dtype in scales else {}
+
+
+def operator_alone(kind: str, dtype: str = "int8") -> bytes:
+    """An operator of one operand on (1, 4) elements; TILE, which TFLM has no kernel for, twice."""
+    net = Net()
+    graph = net.graph()
+    scale = {"scale": 0.1} if dtype == "int8" else {}
+    x = graph.input("x", (1, 4), dtype, **scale)
+    more = [graph.constant("times", [1, 2])] if kind == "TILE" else []
+    shape = (1, 8) if kind == "TILE" else (1, 4)
+    y = graph.tensor("it", shape, dtype, **scale)
+    graph.op(kind, [x, *more], [y], version=3 if kind == "TILE" else 1)
+    graph.outputs(y)
+    return net.finish()

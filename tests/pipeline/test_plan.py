@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import ROOT, SHARED, needs_shared, needs_tflm
 from tests.models.handmade import MODELS
+from tests.models.small import operator_alone
 from tflm_planner.memory.problem import Plan
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
@@ -191,7 +192,7 @@ def test_the_memory_of_an_npu_is_written_by_nobody():
 
 
 def test_unproved_is_not_written(tmp_path):
-    data = MODELS["custom_operator"].make()
+    data = operator_alone("TILE")
     with pytest.raises(ModelError, match="--no-verify"):
         api.plan(data, tmp_path / "out.tflite")
     assert list(tmp_path.iterdir()) == []

@@ -72,7 +72,7 @@ def test_splits_of_what_no_runtime_knows_are_refused_unless_nothing_is_to_be_pro
 def test_what_no_runtime_knows_is_planned_where_terms_prove_it() -> None:
     with pytest.raises(SearchedError):
         api.plan(one_operator("CUSTOM", "Mystery"), None, tiled(), until_searched)
-    with pytest.raises(ModelError, match="--no-verify"):
+    with pytest.raises(ModelError, match="type string"):
         api.plan(MODELS["strings"].make(), None, tiled(), until_searched)
 
 

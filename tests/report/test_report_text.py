@@ -83,7 +83,7 @@ def test_the_report_stays_short(report: Report) -> None:
     assert len(lines) <= 45
     assert max(map(display_width, lines)) <= 100
     assert "and 41 more" in render_report(long)
-    assert len(render_report(report).splitlines()) <= 20
+    assert len(render_report(report).splitlines()) <= 21
 
 
 def test_the_inspection_shows_operators_peak_and_limits(before: MemoryMap) -> None:

@@ -141,3 +141,7 @@ SLICED = "StridedSliceOptions"
 )  # fmt: skip
 def test_operators_on_constants(kind, operands, shape, options, values) -> None:
     assert rule(kind, operands, shape, *options) == values
+
+
+def test_a_slice_without_options_stays() -> None:
+    assert rule("STRIDED_SLICE", [[5, 6, 7], [1], [3], [1]], (2,)) is None

@@ -68,8 +68,10 @@ class Climb:
 
     @property
     def is_sought(self) -> bool:
-        """Whether something that fits is still looked for."""
+        """Whether something that fits is still looked for, by a run that may search at all."""
         room = self.options.room
+        if self.options.tiles is None:
+            return False
         return room is not None and self.arena.arena > room and not self.stop.is_over
 
     def fits(self, arena: int | None) -> bool:

@@ -28,7 +28,15 @@ from tflm_planner.tflm.element_types import form_of, newly_unsupported
 from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tflm.targets import HOST_RUNTIME, load_target
-from tflm_planner.verification import Options, RuntimeCheck, Tolerance, Verdict, verify, why_unable
+from tflm_planner.verification import (
+    Options,
+    RuntimeCheck,
+    Tolerance,
+    Verdict,
+    any_installed,
+    verify,
+    why_unable,
+)
 from tflm_planner.verification.pairs import Pair, verify_pair
 from tflm_planner.verification.terms import TermsProof, prove_by_terms
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL, Culprit
@@ -64,7 +72,7 @@ def check_provable(
         return tiles
     elsewhere = why_unable(data, "LiteRT", options)
     on_tflm = explain(model, on_tflm)
-    if elsewhere is not None and not (by_terms and prove_by_terms(model, model).status == EQUAL):
+    if elsewhere is not None and not (by_terms and _terms_stand_alone(model)):
         raise ModelError(
             f"no runtime here can run the model (LiteRT: {explain(model, elsewhere)}; TFLM: "
             f"{on_tflm}), so that nothing made of it could be proved; nothing was searched for. "
@@ -78,6 +86,16 @@ def check_provable(
         f"TFLM cannot run the model ({on_tflm}), so that tiles for TFLM could not be proved; "
         f"nothing was searched for. {_PORTABLE}{_NO_PROOF}"
     )
+
+
+def _terms_stand_alone(model: Model) -> bool:
+    """Whether the proof by terms is enough where no runtime here runs a model: where the reason is
+    that none is installed, or that an operator is the firmware's own. What TFLM has a kernel for
+    and does not run here, no board runs either."""
+    is_own = any(op.code.custom and op.kind not in OPERATORS for op in model.ops())
+    if not is_own and any_installed():
+        return False
+    return prove_by_terms(model, model).status == EQUAL
 
 
 class Prover:
@@ -210,13 +228,10 @@ def check_model_proved(planned: PlannedModel, proof: Proof) -> None:
         raise OutputsDifferError(
             f"the planned model {_difference_of_terms(terms)}; nothing was written. {advice}"
         )
-    if (
-        terms is not None
-        and terms.status == EQUAL
-        and not (proof.verdict and proof.verdict.differs)
-    ):
+    model, verdict = planned.inspection.model, proof.verdict
+    is_proved = terms is not None and terms.status == EQUAL
+    if is_proved and not (verdict and verdict.differs) and _terms_stand_alone(model):
         return
-    model = planned.inspection.model
     _check_proved(proof.verdict, "planned model", advice, planned.twin, model)
 
 

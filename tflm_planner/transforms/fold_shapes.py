@@ -103,6 +103,8 @@ def _rank(op: Op, operands: Sequence[Values]) -> Values:
 def _strided_slice(op: Op, operands: Sequence[Values]) -> Values | None:
     """Of a list, by one start, end and step."""
     options = op.options
+    if options is None:
+        return None
     values, *limits = operands
     unusual = options.ellipsisMask or options.newAxisMask or getattr(options, "offset", False)
     if values.ndim != 1 or unusual or any(v.shape != (1,) for v in limits):
@@ -155,7 +157,7 @@ def _product(op: Op, operands: Sequence[Values]) -> Values | None:
     values, axes = operands
     if values.ndim != 1 or axes.size != 1:
         return None
-    return np.prod(values, keepdims=bool(op.options.keepDims), dtype=np.int64)
+    return np.prod(values, keepdims=bool(getattr(op.options, "keepDims", False)), dtype=np.int64)
 
 
 def _same_elements(op: Op, operands: Sequence[Values]) -> Values | None:

@@ -1,7 +1,7 @@
 """Proves a rewritten model equal to the original on the real runtimes."""
 
 from tflm_planner.verification.compare import Options, verify
-from tflm_planner.verification.runnable import why_unable
+from tflm_planner.verification.runnable import any_installed, why_unable
 from tflm_planner.verification.tolerance import Tolerance
 from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck, Verdict
 
@@ -11,6 +11,7 @@ __all__ = [
     "RuntimeCheck",
     "Tolerance",
     "Verdict",
+    "any_installed",
     "verify",
     "why_unable",
 ]

@@ -21,13 +21,23 @@ from tflm_planner.verification.inputs import input_sets
 from tflm_planner.verification.session import RuntimeFailureError, RuntimeTimeoutError, Session
 
 
+def is_installed(runtime: str) -> bool:
+    """Whether a runtime is here."""
+    return importlib.util.find_spec(PACKAGES[runtime]) is not None
+
+
+def any_installed() -> bool:
+    """Whether any runtime is here."""
+    return any(map(is_installed, PACKAGES))
+
+
 def why_unable(data: bytes, runtime: str, options: Options | None = None) -> str | None:
     """Why `runtime` cannot run the model in `data`; None where it can, or does not answer: a
     machine that is busy decides nothing, and the proof says what hangs."""
     options = options or Options()
     if runtime not in options.runtimes:
         return "not asked"
-    if importlib.util.find_spec(PACKAGES[runtime]) is None:
+    if not is_installed(runtime):
         return "not installed here"
     model = read_model(data)
     unfit = why_unfit(model, runtime)
