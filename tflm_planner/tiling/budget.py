@@ -219,14 +219,23 @@ DEFAULT_BUDGET = SearchBudget()
 class WorkBudget:
     """Counts the work of one search, and of the step that it is in.
 
-    remaining: operators that the search may still plan.
+    remaining: operators that the search may still plan. total: those that it might at first.
     """
 
     remaining: int
+    total: int = 0
     _step_floor: int = 0
     """`remaining` at which the step has spent what it was given so far."""
     _step_end: int = 0
     """`remaining` at which the step has spent its whole share."""
+
+    def __post_init__(self) -> None:
+        self.total = self.remaining
+
+    @property
+    def share_spent(self) -> float:
+        """Of the whole search, 0 to 1."""
+        return min(1 - self.remaining / max(self.total, 1), 1.0)
 
     def begin_step(self, share: float, first_part: float = 1.0) -> None:
         """Begin a step that may spend `share` of the work that is left. Until `release_rest` is

@@ -61,7 +61,7 @@ class PromisingSegmentations:
                 continue
             self._evaluate_segments(fresh)
             promise = self._promise(fresh[0])
-            say(f"tiling: {promise:,} B promised, {self._segments.count} intervals tried")
+            say(f"looking for tiles: {self._segments.count} parts tried; {promise:,} B promised")
 
     def keeps_promise(self, segmentation: Segmentation, tilings: Sequence[Tiling]) -> bool:
         """Whether one of its tilings needs about what the segmentation promised."""

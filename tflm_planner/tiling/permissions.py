@@ -99,7 +99,7 @@ def search_by_permission(
     workers = Workers(data, options)
     try:
         if not allows_none:
-            say("tiling with the firmware's own operators")
+            say("looking for tiles of the firmware's own operators")
         work_limit = _work_without_new_kinds(workers, options)
         restricted = replace(options, new_kinds=frozenset(), work_limit=work_limit)
         share = options.search_budget.same_firmware_time_share
@@ -107,7 +107,7 @@ def search_by_permission(
         first = search_tiles(data, restricted, say, workers, part)
         if allows_none:
             return PermissionResults(first.best, first)
-        say("tiling with all operators that are permitted")
+        say("looking for tiles and loops of all operators that are permitted")
         try:
             second = search_tiles(data, options, say, workers, stop)
         except StoppedError:

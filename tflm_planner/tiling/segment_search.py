@@ -85,7 +85,7 @@ class SegmentSearch:
         """Search until nothing is left to evaluate. Raises StoppedError."""
         modes = self._modes()
         for share, mode in zip(self._shares(len(modes)), modes, strict=True):
-            say("tiling: estimating intervals")
+            say("looking for tiles: estimating parts of the model")
             segmenter = self._segmenter(mode)
             self._work.begin_step(share, self._budget.segmentation_share)
             self._evaluate_segmentations(
@@ -150,6 +150,12 @@ class SegmentSearch:
                 segmenter.add(known)
         return segmenter
 
+    def _tell(self, say: Progress, doing: str) -> None:
+        """The best so far, how much of the search is spent at least, and what was done last: a
+        search mostly ends earlier, when it gains nothing any more."""
+        spent = f"{100 * self._work.share_spent:.0f} % of the longest search"
+        say(f"looking for tiles: {self._models.best.bytes:,} B so far, {spent}; {doing}")
+
     def _evaluate_segmentations(
         self, segmentations: PromisingSegmentations, mode: _Mode, say: Progress
     ) -> None:
@@ -160,7 +166,7 @@ class SegmentSearch:
         )
         for batch in segmentations.evaluated_batches(say):
             self._evaluate_batch(segmentations, batch, mode)
-            say(f"tiling: {self._models.best.bytes:,} B, {self._segments.count} intervals tried")
+            self._tell(say, f"{self._segments.count} parts of the model tried")
             stop.record(self._models.best.bytes, len(batch))
             # A segmentation of a large model takes much work, and other modes want their share.
             if stop.is_due or (self._is_large and self._work.is_share_spent):
@@ -236,7 +242,7 @@ class SegmentSearch:
             if not self._evaluate_all_neighbours(start):
                 return
             stop.record(self._models.best.bytes)
-            say(f"tiling: {self._models.best.bytes:,} B, {self._models.count} models planned")
+            self._tell(say, f"{self._models.count} tiled models planned")
 
     def _next_start(self, mode: _Mode, done: set[tuple[Region, ...]]) -> Candidate | None:
         """The best candidate that is not done, among the two best ones and the best one without
@@ -269,7 +275,7 @@ class SegmentSearch:
         those around them, in orders made for that."""
         if not self._is_large:
             return
-        say("tiling: looking for hotspots")
+        self._tell(say, "looking for hotspots")
         hotspots = HotspotTiles(
             self._workers, self._options, self._models, self._allowed_instructions
         )
@@ -279,7 +285,7 @@ class SegmentSearch:
             self._models.add([candidate])
             stop.record(self._models.best.bytes)
             self._hotspots_evaluated = hotspots.evaluated
-            say(f"tiling: {self._models.best.bytes:,} B, {hotspots.evaluated} hotspots tried")
+            self._tell(say, f"{hotspots.evaluated} hotspots tried")
             if stop.is_due:
                 return
 
@@ -302,7 +308,7 @@ class SegmentSearch:
             near = [n for c in self._spelled()[:1] for n in neighbours(c, len(self._schedule))]
             self._models.add(self._models.affordable(near[: self._budget.batch]))
             self._refine_spellings()
-        say(f"tiling: {self._models.best.bytes:,} B, with operators spelled otherwise")
+        self._tell(say, "operators spelled otherwise")
 
     def _refine_spellings(self) -> None:
         """Plan the best models that are spelled otherwise with more care."""
@@ -323,4 +329,4 @@ class SegmentSearch:
                 work_left -= len(TILE_ORDERS) * work
                 chosen.append(replace(candidate, effort=CAREFUL))
         self._models.add(chosen)
-        say(f"tiling: {self._models.best.bytes:,} B, planned with care")
+        self._tell(say, "the best planned with care")
