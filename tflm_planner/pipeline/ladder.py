@@ -214,7 +214,9 @@ def _given(climb: Climb) -> tuple[str, ...]:
     """The command line that was given; for options that came from none, one that means them."""
     if climb.options.command:
         return climb.options.command
-    return ("tflm-plan", climb.source, "--target", climb.options.search.kernels.target.id)
+    target, budget = climb.options.search.kernels.target, climb.options.budget
+    words = ("tflm-plan", climb.source, "--target", target.id)
+    return words if budget is None else (*words, "--budget", str(budget))
 
 
 def _stream_command(climb: Climb) -> str:
