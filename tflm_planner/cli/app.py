@@ -2,7 +2,8 @@
 
 Heavy modules are imported inside the commands: `tflm-plan --help` answers in a blink.
 Exit codes: 0 done (and within budget), 1 internal, 2 usage, 3 over budget (best effort written),
-4 outputs differ (nothing written), 5 unsupported or damaged model, 6 no board, or one that fails.
+4 outputs differ (nothing written) or a wrong plan, 5 unsupported or damaged model, 6 no board, or
+one that fails.
 """
 
 from __future__ import annotations
@@ -21,22 +22,17 @@ from tflm_planner.cli.inspection import inspect_command
 from tflm_planner.cli.plan import PlanArguments
 from tflm_planner.cli.shared import (
     AsJson,
-    Inputs,
-    Quiet,
-    Seed,
     TargetName,
-    Verbose,
     check_reports,
     exit_on_errors,
     fail,
     print_json,
-    refuse_silence,
     show_progress,
     takes_fields_of,
     width_of,
 )
+from tflm_planner.cli.verify import verify_command
 from tflm_planner.support import defaults
-from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.support.version import __version__
 
 if TYPE_CHECKING:
@@ -48,8 +44,8 @@ _HELP = """Makes TensorFlow Lite models fit microcontrollers: same bits, a fract
 `tflm-plan plan --help` lists its options."""
 _EXIT_CODES = (
     "Exit codes: 0 done, 1 internal error, 2 wrong usage, 3 does not fit (the smallest was "
-    "written), 4 outputs differ (nothing written), 5 unsupported or damaged model, 6 no board, or "
-    "one that fails."
+    "written), 4 outputs differ (nothing written) or the plan is wrong, 5 unsupported or damaged "
+    "model, 6 no board, or one that fails."
 )
 _EXAMPLES = """Examples:
 
@@ -174,45 +170,7 @@ def targets_command(as_json: AsJson = False) -> None:
             typer.echo(render_targets(all_targets(), all_boards()), nl=False)
 
 
-@app.command("verify", cls=Command)
-def verify_command(
-    original: Annotated[Path, typer.Argument(metavar="A", help="The original model.")],
-    result: Annotated[Path, typer.Argument(metavar="B", help="The model to compare with it.")],
-    target: TargetName = defaults.TARGET,
-    seed: Seed = defaults.SEED,
-    inputs: Inputs = defaults.INPUTS,
-    allow_inexact: Annotated[
-        bool,
-        typer.Option("--allow-inexact", help="Accept small differences, and say how small."),
-    ] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
-    """Compare two models bit by bit on LiteRT's reference kernels and on real TFLM, and the arenas
-    that they need on a target."""
-    with exit_on_errors():
-        from tflm_planner.pipeline import api
-        from tflm_planner.report.json_document import verdict_to_json
-        from tflm_planner.report.verdict_text import render_verdict
-
-        refuse_silence()
-        loaded = api.load_target(target)
-        with show_progress(quiet, verbose) as report_progress:
-            tolerance = api.Tolerance() if allow_inexact else None
-            options = api.VerifyOptions(seed=seed, inputs=inputs, tolerance=tolerance)
-            verdict = api.check_equal(original, result, options, report_progress)
-        arenas = api.arena(original, loaded), api.arena(result, loaded)
-        if as_json:
-            print_json(verdict_to_json(verdict, arenas, loaded))
-        elif not quiet:
-            typer.echo(render_verdict(verdict, arenas, loaded), nl=False)
-        if verdict.differs:
-            raise OutputsDifferError("the models compute different outputs")
-        if not verdict.proved:
-            raise ModelError("no runtime could run both models; see above")
-
-
+app.command("verify", cls=Command)(verify_command)
 device.add_to(app)
 stream_input.add_to(app)
 

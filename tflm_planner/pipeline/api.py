@@ -1,5 +1,6 @@
 """What the commands do, as functions of files and options: `plan`, `stream_input`, `inspect`,
-`problem`, `arena`, `check_equal`.
+`problem`, `arena`, `check_equal`,
+`check_plan`.
 
     cli, device, tests, benchmarks --options--> api      every option there is
     users --keywords--> interface --options---> api      the same verbs, simpler; exported by the
@@ -62,6 +63,7 @@ from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.drop_conversions import ConvertedEnd, drop_conversions
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
 from tflm_planner.verification import Tolerance, Verdict, verify
+from tflm_planner.verification.planned import PlanVerdict, verify_plan
 
 __all__ = [
     "Inspection",
@@ -80,6 +82,7 @@ __all__ = [
     "VerifyOptions",
     "arena",
     "check_equal",
+    "check_plan",
     "inspect",
     "kernels_of",
     "load",
@@ -345,6 +348,14 @@ def check_equal(
 ) -> Verdict:
     """Compare two models bit by bit on the runtimes that are here."""
     return verify(load(original), load(result), options, on_progress)
+
+
+def check_plan(source: Source, target: Target | None = None) -> tuple[PlanVerdict, Arena]:
+    """Judge the plan that a model carries, whoever made it, for a target (Cortex-M4 with CMSIS-NN
+    if none is given), and the arena as `arena` gives it."""
+    kernels = kernels_of(target)
+    model, found = arena_in(load(source), kernels.target)
+    return verify_plan(model, kernels), found
 
 
 def load(source: Source) -> bytes:
