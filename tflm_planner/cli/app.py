@@ -33,6 +33,7 @@ from tflm_planner.cli.shared import (
 )
 from tflm_planner.cli.verify import verify_command
 from tflm_planner.support import defaults
+from tflm_planner.support.interrupts import ending_in_order
 from tflm_planner.support.version import __version__
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def main() -> None:
         except typer.Exit as stop:
             raise SystemExit(stop.exit_code) from None
         arguments.insert(0, DEFAULT_VERB)
-    app(arguments, prog_name="tflm-plan")
+    with ending_in_order():
+        app(arguments, prog_name="tflm-plan")
 
 
 def _refuse_misspelt(word: str, verbs: Collection[str]) -> None:
