@@ -27,6 +27,7 @@ from tflm_planner.cli.shared import (
     exit_on_errors,
     fail,
     print_json,
+    render_all,
     show_progress,
     takes_fields_of,
     width_of,
@@ -118,7 +119,6 @@ def plan_command(arguments: PlanArguments) -> None:
     with exit_on_errors():
         from tflm_planner.pipeline import api
         from tflm_planner.report.render import RENDERERS
-        from tflm_planner.support.files import write_file
 
         reports, output = arguments.report or [], arguments.output
         check_reports(reports, RENDERERS, (arguments.source, output))
@@ -126,9 +126,13 @@ def plan_command(arguments: PlanArguments) -> None:
         source = sys.stdin.buffer.read() if arguments.reads_stdin else arguments.source
         destination = None if arguments.writes_stdout else output
         with show_progress(arguments.quiet, arguments.verbose) as report_progress:
-            result = api.plan(source, destination, options, report_progress)
-        for path in reports:
-            write_file(path, RENDERERS[path.suffix](result.report).encode("utf-8", "replace"))
+            result = api.plan(
+                source,
+                destination,
+                options,
+                report_progress,
+                lambda report: render_all(report, reports, RENDERERS),
+            )
         if arguments.writes_stdout:
             sys.stdout.buffer.write(result.data)
         _print_report(result.report, arguments)

@@ -12,7 +12,7 @@ It reads and writes files; the modules that it calls do the rest.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,7 +49,7 @@ from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_row
 from tflm_planner.pipeline.versions import refuse_unrunnable
 from tflm_planner.report.document import Report
 from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageError
-from tflm_planner.support.files import check_writable, read_file, write_file
+from tflm_planner.support.files import check_writable, read_file, write_files
 from tflm_planner.support.interrupts import heeding
 from tflm_planner.support.stopping import Reason, Stop
 from tflm_planner.tflm.arena.predict import Arena, arena_of
@@ -97,6 +97,8 @@ __all__ = [
 Source = str | Path | bytes
 """A .tflite model: its path, or its bytes."""
 Progress = Callable[[str], None]
+WriteBeside = Callable[[Report], Mapping[Path, bytes]]
+"""Report -> files, by their paths."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +114,11 @@ def plan(
     destination: str | Path | None = None,
     options: PlanOptions | None = None,
     on_progress: Progress | None = None,
+    beside: WriteBeside | None = None,
 ) -> PlanResult:
     """Plan a model, prove the result equal to it, and write it if `destination` is given.
 
+    `beside` gives more files to write of the report: all of them appear with the model, or none.
     `on_progress` is told what is being done. Raises UsageError, ModelError, or OutputsDifferError
     (then nothing was written); a tiling found that is not equal is refused, said to be in the
     report, and the next best is made. A result over budget is written and returned: ask
@@ -126,8 +130,8 @@ def plan(
         check_writable(Path(destination), force=options.force, inputs=_paths(source))
     with _search(options.search.time_limit) as stop:
         result = _plan(source, destination, options, on_progress or silent, stop)
-        if destination is not None:
-            write_file(Path(destination), result.data)
+        files = {} if destination is None else {Path(destination): result.data}
+        write_files(files | dict(beside(result.report) if beside is not None else {}))
     return result
 
 
@@ -272,8 +276,7 @@ def stream_input(
             name = "model" if isinstance(source, bytes) else Path(source).stem
             code = render_header(result.pair, name, options.search.kernels.target)
             files.append(code.encode())
-        for path, data in zip(paths, files, strict=True):
-            write_file(path, data)
+        write_files(dict(zip(paths, files, strict=True)))
     return result
 
 
