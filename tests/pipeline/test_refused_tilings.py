@@ -4,6 +4,8 @@ to be."""
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -87,6 +89,24 @@ def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
     Proof(monkeypatch, 0)
     plain = api.plan(narrow_rows(), options=api.PlanOptions(api.MemoryOptions()))
     assert arena(found) == arena(plain) and found.report.verified
+
+
+@pytest.mark.parametrize("more", [0, 16, 4096])
+def test_a_tiling_that_came_out_no_smaller_is_not_kept(monkeypatch, more: int):
+    """Estimates promised less than the file that was made needs."""
+    Proof(monkeypatch, 0)
+    plain = arena(api.plan(narrow_rows(), options=api.PlanOptions(api.MemoryOptions())))
+    make = candidates.plan_tiling
+
+    def larger(*arguments: Any):
+        tiled = make(*arguments)
+        needs = replace(tiled.inspection.arena, arena=plain + more)
+        return replace(tiled, inspection=replace(tiled.inspection, arena=needs))
+
+    monkeypatch.setattr(candidates, "plan_tiling", larger)
+    found = planned()
+    assert arena(found) == plain and found.report.verified
+    assert any("none lowers the arena" in note for note in found.report.notes)
 
 
 @pytest.mark.slow
