@@ -187,7 +187,7 @@ def test_the_next_best_split_is_made_where_the_best_is_not_equal(tmp_path, monke
     assert (tmp_path / "back.tflite").read_bytes() == made.pair.back.data
     assert made.verdict is not None and made.verdict.proved
     target = api.MemoryOptions().kernels.target
-    text = "\n".join(render_streamed(made.pair, made.before, target, made.verdict))
+    text = "\n".join(render_streamed(made.pair, made.before, made.verdict))
     assert "notes        REFUSED" in text
     assert streamed_to_json(made.pair, 0, target, None)["refused"] == [note]
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tflm_planner.device import measurement_types
-from tflm_planner.report import json_types
+from tflm_planner.report import json_types, streamed_types
 from tflm_planner.support.documents import Document, schema_of
 from tflm_planner.tflm.target_file import TargetFile
 
@@ -29,6 +29,11 @@ _DOCUMENTS: dict[str, tuple[type[Document], int, str]] = {
         "What tflm-plan verify --json prints of one model",
     ),
     "arena": (json_types.ArenaOnTarget, _REPORT, "What tflm-plan arena --json prints"),
+    "streamed": (
+        streamed_types.Streamed,
+        _REPORT,
+        "What tflm-plan stream-input --json prints",
+    ),
     "measurement": (measurement_types.Measurement, _MEASURED, "What tflm-plan measure prints"),
     "target": (TargetFile, 1, "A target of tflm-plan (TOML, in JSON Schema's terms)"),
 }
