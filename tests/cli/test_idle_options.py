@@ -55,6 +55,9 @@ WRONG = [
     (["--budget", "9" * 400 + "K"], "no memory"),
     (["--budget", "plenty"], "not understood"),
     (["--max-slowdown", "0.9"], "below 1"),
+    (["--max-slowdown", "nan"], "below 1"),
+    (["--max-slowdown", "inf"], "as good as no limit"),
+    (["--max-slowdown", "1e300"], "as good as no limit"),
     (["--report", "a.pdf"], ".html"),
     (["--report", "a.json", "--report", "a.json"], "named twice"),
 ]
@@ -84,6 +87,17 @@ def test_an_option_that_does_nothing(verb, options, hint, model: Path, capsys) -
 @pytest.mark.parametrize(("verb", "options"), CONTRARY)
 def test_options_that_contradict_each_other(verb, options, model: Path, capsys) -> None:
     assert "contradict" in refused(verb, options, model, capsys)
+
+
+@pytest.mark.parametrize("slowdown", ["inf", "1e300"])
+def test_a_slowdown_that_cannot_be_counted(slowdown, model: Path, capsys) -> None:
+    line = refused("stream-input", ["--max-slowdown", slowdown], model, capsys)
+    assert "as good as no limit" in line
+
+
+def test_the_largest_slowdown_is_taken(model: Path, capsys) -> None:
+    done = Run([model, model.parent / "out", "--max-slowdown", "1000", "--no-verify"], capsys)
+    assert done.code == 0, done.err
 
 
 @pytest.mark.parametrize(("options", "hint"), WRONG)

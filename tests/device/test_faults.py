@@ -463,6 +463,23 @@ def test_a_board_that_works_for_ever(setup: Setup, counting: bool) -> None:
     assert time.monotonic() - started < 4
 
 
+@pytest.mark.parametrize("total", [4_000_000_000, m.UNKNOWN - 1])
+def test_a_board_that_announces_more_steps_than_were_asked_for(setup: Setup, total: int) -> None:
+    """It counts, slowly and for decades; the host knows how many runs it wants."""
+    sent: list[int] = []
+
+    def hook(frame: Frame, count: int) -> Iterable[bytes] | None:
+        if frame.type != m.Command.INVOKE | m.REPLY:
+            return None
+        sent.append(1)
+        payload = m.PROGRESS.pack(len(sent), total)
+        return [encode(Frame(frame.type, m.WORKING, frame.sequence, payload))]
+
+    with pytest.raises(DeviceError, match="would never end") as caught:
+        whole_job(opened(setup(to_host=hook)))
+    assert f"{total:,} steps" in str(caught.value) and caught.value.exit_code == 6
+
+
 def test_messages_are_for_people(setup: Setup) -> None:
     """One sentence with a capital-free start and no Python in it."""
     for fault, hook in LIES.items():

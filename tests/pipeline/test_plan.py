@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import ROOT, SHARED, needs_shared, needs_tflm
 from tests.models.handmade import MODELS
+from tests.models.registry import IMAGE, conv, start
 from tests.models.small import operator_alone
 from tflm_planner.memory.problem import Plan
 from tflm_planner.model.serde import read_model, write_model
@@ -230,3 +231,30 @@ def test_choices_are_checked():
         api.MemoryOptions(order="sideways")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="allocator"):
         api.MemoryOptions(allocator="wishful")
+
+
+def test_loops_that_an_input_ends_are_said_to_count_once() -> None:
+    """Their instructions are no figure to compare."""
+
+    def counting(counts_from_input: bool) -> bytes:
+        net, graph, x = start()
+        zero = graph.constant("zero", [0])
+        counter = graph.input("turns", (1,), "int32") if counts_from_input else zero
+        condition, body = net.graph("condition"), net.graph("body")
+        i = condition.input("i", (1,), "int32")
+        less = condition.tensor("less", (1,), "bool")
+        condition.op("LESS", [i, condition.constant("limit", [3])], [less], "LessOptions")
+        condition.outputs(less)
+        i, following = body.input("i", (1,), "int32"), body.tensor("i_next", (1,), "int32")
+        body.op("ADD", [i, body.constant("one", [1])], [following], "AddOptions")
+        body.outputs(following)
+        last = graph.tensor("last", (1,), "int32")
+        fields = {"condSubgraphIndex": condition.index, "bodySubgraphIndex": body.index}
+        graph.op("WHILE", [counter], [last], "WhileOptions", **fields)
+        graph.outputs(conv(graph, x, IMAGE), last)
+        return net.finish()
+
+    for from_input in (True, False):
+        report = api.plan(counting(from_input), options=api.PlanOptions(verify=None)).report
+        said = [n for n in report.notes if "1 loop runs as often as inputs say" in n]
+        assert len(said) == from_input

@@ -4,6 +4,8 @@ to be."""
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -89,6 +91,24 @@ def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
     assert arena(found) == arena(plain) and found.report.verified
 
 
+@pytest.mark.parametrize("more", [0, 16, 4096])
+def test_a_tiling_that_came_out_no_smaller_is_not_kept(monkeypatch, more: int):
+    """Estimates promised less than the file that was made needs."""
+    Proof(monkeypatch, 0)
+    plain = arena(api.plan(narrow_rows(), options=api.PlanOptions(api.MemoryOptions())))
+    make = candidates.plan_tiling
+
+    def larger(*arguments: Any):
+        tiled = make(*arguments)
+        needs = replace(tiled.inspection.arena, arena=plain + more)
+        return replace(tiled, inspection=replace(tiled.inspection, arena=needs))
+
+    monkeypatch.setattr(candidates, "plan_tiling", larger)
+    found = planned()
+    assert arena(found) == plain and found.report.verified
+    assert any("none lowers the arena" in note for note in found.report.notes)
+
+
 @pytest.mark.slow
 def test_nothing_is_written_where_nothing_is_equal(tmp_path, monkeypatch):
     proof = Proof(monkeypatch, FAR)
@@ -167,7 +187,7 @@ def test_the_next_best_split_is_made_where_the_best_is_not_equal(tmp_path, monke
     assert (tmp_path / "back.tflite").read_bytes() == made.pair.back.data
     assert made.verdict is not None and made.verdict.proved
     target = api.MemoryOptions().kernels.target
-    text = "\n".join(render_streamed(made.pair, made.before, target, made.verdict))
+    text = "\n".join(render_streamed(made.pair, made.before, made.verdict))
     assert "notes        REFUSED" in text
     assert streamed_to_json(made.pair, 0, target, None)["refused"] == [note]
 

@@ -18,7 +18,7 @@ import pytest
 from tests.conftest import needs_tflm
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.pipeline import api
-from tflm_planner.support.interrupts import Presses
+from tflm_planner.support.interrupts import Presses, ending_in_order
 from tflm_planner.support.stopping import PartOfStop, Stop
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 
@@ -217,6 +217,51 @@ def test_ctrl_c_during_the_proof_asks_once(tmp_path: Path, everyone: bool) -> No
     run.press(everyone=everyone)
     assert run.ended() == 130
     assert not run.out.exists() and "nothing was written" in run.said
+
+
+@needs_tflm
+@posix_only
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGQUIT"])
+@pytest.mark.mostly_slow(fast=1)
+def test_what_ends_the_program_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """No temporary folder, no process, no file."""
+    scratch, number = tmp_path / "scratch", getattr(signal, name)
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    options = ("--search", "none", "-v", "--inputs", 20_000)
+    run = Run(tmp_path, CNN, tmp_path / "out.tflite", *options)
+    run.wait_for("comparing on")
+    assert list(scratch.iterdir())
+    os.kill(run.process.pid, number)
+    assert run.ended() == 128 + number
+    assert f"ended by {name}" in run.said
+    assert not list(scratch.iterdir()) and not run.out.exists()
+
+
+def test_handlers_of_others_stay() -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: seen.append(number))
+    try:
+        with ending_in_order():
+            signal.raise_signal(signal.SIGTERM)
+        assert seen == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_second_signal_does_not_interrupt_what_is_closed() -> None:
+    closed = False
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    with pytest.raises(SystemExit) as caught, ending_in_order():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            closed = True
+    assert closed and caught.value.code == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 @needs_tflm

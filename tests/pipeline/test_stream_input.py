@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import subprocess
@@ -9,11 +10,13 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.command import Run
 from tests.conftest import ROOT, SHARED, needs_shared, needs_tflm
 from tests.models.build import Net
 from tests.models.strategies import PATIENT
@@ -314,3 +317,18 @@ def test_fills_are_written_as_they_are_stored() -> None:
     found = api.stream_input(net.finish(), None, api.StreamOptions(on(WHEEL), end=0)).pair
     assert found.schedule.fills == (float(np.finfo(np.float32).min),)
     assert "-3.4028234663852886e+38f" in render_header(found, "net", api.load_target(M4))
+
+
+def test_the_document_follows_its_schema(tmp_path: Path, capsys) -> None:
+    source, files = tmp_path / "in.tflite", (tmp_path / "front", tmp_path / "back")
+    source.write_bytes(chain((3, 1, 4), (3, 2, 4)))
+    done = Run(
+        ["stream-input", source, *files, "--search", "none", "--inputs", 2, "--json"], capsys
+    )
+    document = json.loads(done.out)
+    schema = json.loads((ROOT / "schema/streamed.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(document)
+    assert list(document) == list(schema["properties"])
+    pair = api.stream_input(source, options=api.StreamOptions()).pair
+    assert document["sram"] == pair.sram and document["strips"]["rows"] == pair.schedule.rows
+    assert document["verified"] and document["front"]["persistent"] == pair.front_arena.persistent

@@ -3,7 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import jsonschema
@@ -114,6 +114,16 @@ def test_verdicts_and_arenas_follow_their_schemas(report: Report) -> None:
         schema = json.loads((FOLDER / f"{name}.schema.json").read_text(encoding="utf-8"))
         jsonschema.Draft202012Validator(schema).validate(document)
         assert list(document) == list(schema["properties"])
+
+
+@pytest.mark.parametrize("optimal", [True, False])
+@pytest.mark.parametrize("changed", [True, False])
+def test_the_json_says_how_the_order_was_found(
+    report: Report, optimal: bool, changed: bool
+) -> None:
+    order = replace(report.order, optimal=optimal, changed=changed, method="exact")
+    document = to_json(replace(report, order=order))
+    assert document["order"] == asdict(order)
 
 
 def test_the_json_holds_the_figures(report: Report) -> None:

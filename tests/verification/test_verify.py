@@ -71,6 +71,23 @@ def test_a_session_that_ends_well_did_not_crash(runtime: str) -> None:
             session.receive()
 
 
+@needs_tflm
+@pytest.mark.parametrize("runtime", ["LiteRT", "TFLM"])
+def test_every_output_is_compared(runtime: str) -> None:
+    """The first is equal, and the last is not."""
+
+    def two(last: str) -> bytes:
+        net, graph, x = start()
+        graph.outputs(conv(graph, x, IMAGE, "a"), conv(graph, x, IMAGE, last))  # other filters
+        return net.finish()
+
+    options = Options(inputs=2, runtimes=(runtime,))
+    (check,) = verify(two("b"), two("longer"), options).checks
+    assert check.status == "different" and "output 1" in check.detail
+    (check,) = verify(two("b"), two("b"), options).checks
+    assert check.status == "equal"
+
+
 def test_models_with_other_outputs_are_not_compared() -> None:
     from tflm_planner.support.errors import ModelError
 

@@ -2,7 +2,8 @@
 
 Heavy modules are imported inside the commands: `tflm-plan --help` answers in a blink.
 Exit codes: 0 done (and within budget), 1 internal, 2 usage, 3 over budget (best effort written),
-4 outputs differ (nothing written), 5 unsupported or damaged model, 6 no board, or one that fails.
+4 outputs differ (nothing written) or a wrong plan, 5 unsupported or damaged model, 6 no board, or
+one that fails.
 """
 
 from __future__ import annotations
@@ -21,22 +22,19 @@ from tflm_planner.cli.inspection import inspect_command
 from tflm_planner.cli.plan import PlanArguments
 from tflm_planner.cli.shared import (
     AsJson,
-    Inputs,
-    Quiet,
-    Seed,
     TargetName,
-    Verbose,
     check_reports,
     exit_on_errors,
     fail,
     print_json,
-    refuse_silence,
+    render_all,
     show_progress,
     takes_fields_of,
     width_of,
 )
+from tflm_planner.cli.verify import verify_command
 from tflm_planner.support import defaults
-from tflm_planner.support.errors import ModelError, OutputsDifferError
+from tflm_planner.support.interrupts import ending_in_order
 from tflm_planner.support.version import __version__
 
 if TYPE_CHECKING:
@@ -48,8 +46,8 @@ _HELP = """Makes TensorFlow Lite models fit microcontrollers: same bits, a fract
 `tflm-plan plan --help` lists its options."""
 _EXIT_CODES = (
     "Exit codes: 0 done, 1 internal error, 2 wrong usage, 3 does not fit (the smallest was "
-    "written), 4 outputs differ (nothing written), 5 unsupported or damaged model, 6 no board, or "
-    "one that fails."
+    "written), 4 outputs differ (nothing written) or the plan is wrong, 5 unsupported or damaged "
+    "model, 6 no board, or one that fails."
 )
 _EXAMPLES = """Examples:
 
@@ -85,7 +83,8 @@ def main() -> None:
         except typer.Exit as stop:
             raise SystemExit(stop.exit_code) from None
         arguments.insert(0, DEFAULT_VERB)
-    app(arguments, prog_name="tflm-plan")
+    with ending_in_order():
+        app(arguments, prog_name="tflm-plan")
 
 
 def _refuse_misspelt(word: str, verbs: Collection[str]) -> None:
@@ -120,7 +119,6 @@ def plan_command(arguments: PlanArguments) -> None:
     with exit_on_errors():
         from tflm_planner.pipeline import api
         from tflm_planner.report.render import RENDERERS
-        from tflm_planner.support.files import write_file
 
         reports, output = arguments.report or [], arguments.output
         check_reports(reports, RENDERERS, (arguments.source, output))
@@ -128,9 +126,13 @@ def plan_command(arguments: PlanArguments) -> None:
         source = sys.stdin.buffer.read() if arguments.reads_stdin else arguments.source
         destination = None if arguments.writes_stdout else output
         with show_progress(arguments.quiet, arguments.verbose) as report_progress:
-            result = api.plan(source, destination, options, report_progress)
-        for path in reports:
-            write_file(path, RENDERERS[path.suffix](result.report).encode("utf-8", "replace"))
+            result = api.plan(
+                source,
+                destination,
+                options,
+                report_progress,
+                lambda report: render_all(report, reports, RENDERERS),
+            )
         if arguments.writes_stdout:
             sys.stdout.buffer.write(result.data)
         _print_report(result.report, arguments)
@@ -174,45 +176,7 @@ def targets_command(as_json: AsJson = False) -> None:
             typer.echo(render_targets(all_targets(), all_boards()), nl=False)
 
 
-@app.command("verify", cls=Command)
-def verify_command(
-    original: Annotated[Path, typer.Argument(metavar="A", help="The original model.")],
-    result: Annotated[Path, typer.Argument(metavar="B", help="The model to compare with it.")],
-    target: TargetName = defaults.TARGET,
-    seed: Seed = defaults.SEED,
-    inputs: Inputs = defaults.INPUTS,
-    allow_inexact: Annotated[
-        bool,
-        typer.Option("--allow-inexact", help="Accept small differences, and say how small."),
-    ] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
-    """Compare two models bit by bit on LiteRT's reference kernels and on real TFLM, and the arenas
-    that they need on a target."""
-    with exit_on_errors():
-        from tflm_planner.pipeline import api
-        from tflm_planner.report.json_document import verdict_to_json
-        from tflm_planner.report.verdict_text import render_verdict
-
-        refuse_silence()
-        loaded = api.load_target(target)
-        with show_progress(quiet, verbose) as report_progress:
-            tolerance = api.Tolerance() if allow_inexact else None
-            options = api.VerifyOptions(seed=seed, inputs=inputs, tolerance=tolerance)
-            verdict = api.check_equal(original, result, options, report_progress)
-        arenas = api.arena(original, loaded), api.arena(result, loaded)
-        if as_json:
-            print_json(verdict_to_json(verdict, arenas, loaded))
-        elif not quiet:
-            typer.echo(render_verdict(verdict, arenas, loaded), nl=False)
-        if verdict.differs:
-            raise OutputsDifferError("the models compute different outputs")
-        if not verdict.proved:
-            raise ModelError("no runtime could run both models; see above")
-
-
+app.command("verify", cls=Command)(verify_command)
 device.add_to(app)
 stream_input.add_to(app)
 

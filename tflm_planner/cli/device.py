@@ -50,7 +50,7 @@ def export_command(
             holds,
             make_folder,
             read_file,
-            write_file,
+            write_files,
         )
         from tflm_planner.tflm.targets import load_target
 
@@ -62,8 +62,8 @@ def export_command(
             same = force or holds(path, data)
             why = "it is of another model or target: give this one another --name"
             check_writable(path, force=same, inputs=(source,), why=why)
-        for path, data in files.items():
-            write_file(path, data)
+        write_files(files)
+        for path in files:
             if not quiet:
                 typer.echo(path)
 

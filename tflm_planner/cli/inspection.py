@@ -66,27 +66,28 @@ def inspect_command(arguments: InspectArguments) -> None:
     with exit_on_errors():
         from tflm_planner.pipeline import api
         from tflm_planner.report.memory_map_svg import memory_map_svg
-        from tflm_planner.support.files import write_file
+        from tflm_planner.support.files import write_files
 
         arguments.check()
         kernels = api.kernels_of(api.load_target(arguments.target))
         options = api.MemoryOptions(kernels=kernels)
         inspection = api.inspect(arguments.source, options)
+        files: dict[Path, bytes] = {}
         if arguments.svg is not None:
             drawing = memory_map_svg(inspection.map, title=arguments.source.name)
-            write_file(arguments.svg, drawing.encode())
+            files[arguments.svg] = drawing.encode()
         if arguments.problem is not None:
-            _write_problem(arguments.problem, *api.problem(arguments.source, options))
+            files[arguments.problem] = _rows(*api.problem(arguments.source, options))
+        write_files(files)
         _print_inspection(inspection, arguments, kernels.target.id)
 
 
-def _write_problem(path: Path, problem: Problem, plan: Plan) -> None:
+def _rows(problem: Problem, plan: Plan) -> bytes:
     from tflm_planner.memory.minimalloc_csv import write_csv
-    from tflm_planner.support.files import write_file
 
     rows = io.StringIO()
     write_csv(problem, rows, plan)
-    write_file(path, rows.getvalue().encode("utf-8", "backslashreplace"))
+    return rows.getvalue().encode("utf-8", "backslashreplace")
 
 
 def _print_inspection(inspection: Inspection, arguments: InspectArguments, target_id: str) -> None:

@@ -33,6 +33,7 @@ from tflm_planner.cli.shared import (
     exit_on_errors,
     print_json,
     refuse_silence,
+    render_all,
     show_progress,
     takes_fields_of,
 )
@@ -111,13 +112,12 @@ def measure_command(arguments: MeasureArguments) -> None:
     """Measure a model on a board, beside what was predicted: arena, latency, stack, outputs."""
     with exit_on_errors():
         from tflm_planner.device.measurement_report import RENDERERS, render, to_json
-        from tflm_planner.support.files import read_file, write_file
+        from tflm_planner.support.files import read_file, write_files
 
         arguments.check()
         data = read_file(arguments.source)
         measurement = _measure(data, arguments, arguments.options())
-        for path in arguments.report or []:
-            write_file(path, RENDERERS[path.suffix](measurement).encode("utf-8", "replace"))
+        write_files(render_all(measurement, arguments.report or [], RENDERERS))
         if arguments.as_json:
             print_json(to_json(measurement))
         elif not arguments.quiet:

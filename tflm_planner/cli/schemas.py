@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tflm_planner.device import measurement_types
-from tflm_planner.report import json_types
+from tflm_planner.report import json_types, streamed_types
 from tflm_planner.support.documents import Document, schema_of
 from tflm_planner.tflm.target_file import TargetFile
 
@@ -18,8 +18,22 @@ _REPORT, _MEASURED = json_types.SCHEMA_VERSION, measurement_types.SCHEMA_VERSION
 _DOCUMENTS: dict[str, tuple[type[Document], int, str]] = {
     "report": (json_types.Report, _REPORT, "What tflm-plan found"),
     "inspection": (json_types.Inspection, _REPORT, "What tflm-plan inspect --json prints"),
-    "verification": (json_types.Verification, _REPORT, "What tflm-plan verify --json prints"),
+    "verification": (
+        json_types.Verification,
+        _REPORT,
+        "What tflm-plan verify --json prints of two",
+    ),
+    "plan-verification": (
+        json_types.PlanVerification,
+        _REPORT,
+        "What tflm-plan verify --json prints of one model",
+    ),
     "arena": (json_types.ArenaOnTarget, _REPORT, "What tflm-plan arena --json prints"),
+    "streamed": (
+        streamed_types.Streamed,
+        _REPORT,
+        "What tflm-plan stream-input --json prints",
+    ),
     "measurement": (measurement_types.Measurement, _MEASURED, "What tflm-plan measure prints"),
     "target": (TargetFile, 1, "A target of tflm-plan (TOML, in JSON Schema's terms)"),
 }

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -158,6 +158,13 @@ def check_reports(paths: Sequence[Path], known: Collection[str], inputs: Iterabl
         if path.suffix not in known:
             raise UsageError(f"report {path}: choose a name ending in {', '.join(known)}")
         check_writable(path, force=True, inputs=(*inputs, *paths[:i]))
+
+
+def render_all(
+    found: A, paths: Iterable[Path], renderers: Mapping[str, Callable[[A], str]]
+) -> dict[Path, bytes]:
+    """The reports to write at these paths, each as its suffix says."""
+    return {path: renderers[path.suffix](found).encode("utf-8", "replace") for path in paths}
 
 
 def refuse_silence(*, with_json: bool = True) -> None:

@@ -150,12 +150,11 @@ def stream_input_command(arguments: StreamInputArguments) -> None:
                 arguments.force,
                 report_progress,
             )
-        target = options.search.kernels.target
-        result = split.pair, split.before, target, split.verdict, split.stopped
+        target, proved = options.search.kernels.target, (split.verdict, split.stopped)
         if arguments.as_json:
-            print_json(streamed_to_json(*result))
+            print_json(streamed_to_json(split.pair, split.before, target, *proved))
         elif not arguments.quiet:
             files = f"{arguments.source} -> {arguments.front} + {arguments.back}"
             typer.echo(f"{files}  for {target.id}")
-            for line in render_streamed(*result):
+            for line in render_streamed(split.pair, split.before, *proved):
                 typer.echo(line)

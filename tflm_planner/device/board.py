@@ -204,7 +204,8 @@ class BoardClient:
         """Run the model. `seed`: of generated inputs; None takes those that were set."""
         flags = m.InvokeFlag.FILL * (seed is not None) | m.InvokeFlag.LOG * log
         flags |= m.InvokeFlag.OPERATORS * operators
-        payload = self.link.ask(m.Command.INVOKE, m.INVOKE.pack(flags, count, seed or 0))
+        request = m.INVOKE.pack(flags, count, seed or 0)
+        payload = self.link.ask(m.Command.INVOKE, request, steps=count)
         runs, outputs, events, entries, stack = self._unpack(m.INVOKE_REPLY, payload)
         if not 1 <= runs <= count or entries > MOST_INPUT:
             raise self._contradiction(f"{runs} runs of {count}, {entries} entries of the log")

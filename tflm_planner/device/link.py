@@ -18,8 +18,7 @@ from tflm_planner.device.line import Line
 from tflm_planner.support.errors import DeviceError
 
 _MOST_TRIALS = 64
-"""The most progress messages of a command that does not say how many steps it has: a bisection has
-32 at most."""
+"""The most steps of a command whose steps the host cannot know: a bisection has 32 at most."""
 
 
 class NoAnswerError(DeviceError):
@@ -127,19 +126,20 @@ class Link:
 
     # --- requests --------------------------------------------------------------------------------
 
-    def ask(self, command: m.Command, payload: bytes = b"") -> bytes:
-        """The payload of the reply. Raises BoardRefusedError, BoardResetError, NoAnswerError,
-        LineError."""
+    def ask(self, command: m.Command, payload: bytes = b"", steps: int = _MOST_TRIALS) -> bytes:
+        """The payload of the reply. steps: the most that the command can have. Raises
+        BoardRefusedError, BoardResetError, NoAnswerError, LineError; DeviceError where the board
+        says that there are more steps."""
         frame = self._next(command, payload)
         for attempt in range(1 + self.timing.repeats):
             self.repeated += attempt > 0
             self.line.write(encode(frame))
             reply = self._reply_or_none(frame, self._reply_timeout(len(payload)))
             if reply is not None:
-                return self._check_reply(self._final_reply(reply, frame, command), command)
+                return self._check_reply(self._final_reply(reply, frame, command, steps), command)
         raise NoAnswerError(self._describe_lost(command))
 
-    def _final_reply(self, reply: Frame, request: Frame, command: m.Command) -> Frame:
+    def _final_reply(self, reply: Frame, request: Frame, command: m.Command, steps: int) -> Frame:
         """The reply that ends the command, after those that say that the board is working.
 
         It may get lost, or the board may restart, so the request is repeated at growing intervals
@@ -148,11 +148,7 @@ class Link:
         silent, last = 0.0, -1
         while reply.status == m.WORKING:
             done, total = self._layout(m.PROGRESS, reply.payload)
-            if done > (_MOST_TRIALS if total == m.UNKNOWN else total):
-                raise DeviceError(
-                    f"the board on {self.line.name} has done {done} of {total} steps of "
-                    f"{command.name}: it would never end. Reset it"
-                )
+            self._check_steps(command, done, total, steps)
             if done > last and self.on_work is not None:
                 self.on_work(done, total)
             silent, last = (0.0, done) if done > last else (silent, last)
@@ -170,6 +166,16 @@ class Link:
                 self.line.write(encode(request))
             reply = following
         return reply
+
+    def _check_steps(self, command: m.Command, done: int, total: int, steps: int) -> None:
+        """The host knows how many steps it asked for; a board that has more might never end."""
+        most = steps if total == m.UNKNOWN else min(total, steps)
+        if done > most or (total != m.UNKNOWN and total > steps):
+            said = "an unknown number of" if total == m.UNKNOWN else f"{total:,}"
+            raise DeviceError(
+                f"the board on {self.line.name} says that it has done {done:,} of {said} steps of "
+                f"{command.name}, which has {steps:,} at most: it would never end. Reset it"
+            )
 
     def _reply_timeout(self, size: int) -> float:
         """Seconds within which the first reply to a request of `size` bytes must come on a line of

@@ -1,5 +1,6 @@
 """What the commands do, as functions of files and options: `plan`, `stream_input`, `inspect`,
-`problem`, `arena`, `check_equal`.
+`problem`, `arena`, `check_equal`,
+`check_plan`.
 
     cli, device, tests, benchmarks --options--> api      every option there is
     users --keywords--> interface --options---> api      the same verbs, simpler; exported by the
@@ -11,7 +12,7 @@ It reads and writes files; the modules that it calls do the rest.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -48,7 +49,7 @@ from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_row
 from tflm_planner.pipeline.versions import refuse_unrunnable
 from tflm_planner.report.document import Report
 from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageError
-from tflm_planner.support.files import check_writable, read_file, write_file
+from tflm_planner.support.files import check_writable, read_file, write_files
 from tflm_planner.support.interrupts import heeding
 from tflm_planner.support.stopping import Reason, Stop
 from tflm_planner.tflm.arena.predict import Arena, arena_of
@@ -62,6 +63,7 @@ from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.drop_conversions import ConvertedEnd, drop_conversions
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
 from tflm_planner.verification import Tolerance, Verdict, verify
+from tflm_planner.verification.planned import PlanVerdict, verify_plan
 
 __all__ = [
     "Inspection",
@@ -80,6 +82,7 @@ __all__ = [
     "VerifyOptions",
     "arena",
     "check_equal",
+    "check_plan",
     "inspect",
     "kernels_of",
     "load",
@@ -94,6 +97,8 @@ __all__ = [
 Source = str | Path | bytes
 """A .tflite model: its path, or its bytes."""
 Progress = Callable[[str], None]
+WriteBeside = Callable[[Report], Mapping[Path, bytes]]
+"""Report -> files, by their paths."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +114,11 @@ def plan(
     destination: str | Path | None = None,
     options: PlanOptions | None = None,
     on_progress: Progress | None = None,
+    beside: WriteBeside | None = None,
 ) -> PlanResult:
     """Plan a model, prove the result equal to it, and write it if `destination` is given.
 
+    `beside` gives more files to write of the report: all of them appear with the model, or none.
     `on_progress` is told what is being done. Raises UsageError, ModelError, or OutputsDifferError
     (then nothing was written); a tiling found that is not equal is refused, said to be in the
     report, and the next best is made. A result over budget is written and returned: ask
@@ -123,8 +130,8 @@ def plan(
         check_writable(Path(destination), force=options.force, inputs=_paths(source))
     with _search(options.search.time_limit) as stop:
         result = _plan(source, destination, options, on_progress or silent, stop)
-        if destination is not None:
-            write_file(Path(destination), result.data)
+        files = {} if destination is None else {Path(destination): result.data}
+        write_files(files | dict(beside(result.report) if beside is not None else {}))
     return result
 
 
@@ -269,8 +276,7 @@ def stream_input(
             name = "model" if isinstance(source, bytes) else Path(source).stem
             code = render_header(result.pair, name, options.search.kernels.target)
             files.append(code.encode())
-        for path, data in zip(paths, files, strict=True):
-            write_file(path, data)
+        write_files(dict(zip(paths, files, strict=True)))
     return result
 
 
@@ -345,6 +351,14 @@ def check_equal(
 ) -> Verdict:
     """Compare two models bit by bit on the runtimes that are here."""
     return verify(load(original), load(result), options, on_progress)
+
+
+def check_plan(source: Source, target: Target | None = None) -> tuple[PlanVerdict, Arena]:
+    """Judge the plan that a model carries, whoever made it, for a target (Cortex-M4 with CMSIS-NN
+    if none is given), and the arena as `arena` gives it."""
+    kernels = kernels_of(target)
+    model, found = arena_in(load(source), kernels.target)
+    return verify_plan(model, kernels), found
 
 
 def load(source: Source) -> bytes:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tflm_planner.memory.bounds import live_bytes
 from tflm_planner.memory.problem import Problem
 from tflm_planner.model.edit import remove_metadata
 from tflm_planner.model.ir import Model, Tensor
-from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.report.document import HeadLimits, HostRuntime, MemoryMap
 from tflm_planner.report.memory_map import live_between_operators, memory_map
@@ -25,6 +24,7 @@ from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
 from tflm_planner.tflm.targets import HOST_RUNTIME, Target, load_target
 from tflm_planner.transforms.attach_plan import PLAN_METADATA, carried_plan
+from tflm_planner.verification.planned import PlanFault, plan_faults
 
 _LONG_NAME = re.compile(r"'([^']{24})[^']{20,}([^']{20})'")
 
@@ -57,8 +57,8 @@ def read_any(data: bytes) -> tuple[Model, bool]:
 def arena_in(data: bytes, target: Target) -> tuple[Model, Arena]:
     """The model in a file, and the arena that it needs with the plan that it carries, or without it
     if that plan is not valid for the target; the model then cannot run, and the arena says why."""
-    model, dialect = read_any(data)
-    offsets, faults = _usable_plan(model, kernels_of(target), dialect=dialect)
+    model, _ = read_any(data)
+    offsets, faults = _usable_plan(model, kernels_of(target))
     return model, _with_faults(arena_of(model, target, offsets), faults)
 
 
@@ -66,7 +66,7 @@ def inspect_model(model: Model, kernels: TargetKernels, *, dialect: bool = False
     """The model with the plan that it carries, or as TFLM plans it itself. `dialect`: whether it is
     in the TFLM dialect, where life spans cannot show whether a plan is legal."""
     timeline = timeline_of(model, kernels.scratch_of)
-    offsets, faults = _usable_plan(model, kernels, dialect=dialect)
+    offsets, faults = _usable_plan(model, kernels)
     placement = placement_of(timeline, offsets)
     figures = _with_faults(arena_of(model, kernels.target, offsets), faults)
     here = arena_of(model, load_target(HOST_RUNTIME), offsets)
@@ -82,12 +82,11 @@ def inspect_model(model: Model, kernels: TargetKernels, *, dialect: bool = False
 
 
 def _usable_plan(
-    model: Model, kernels: TargetKernels, *, dialect: bool
+    model: Model, kernels: TargetKernels
 ) -> tuple[dict[Tensor, int] | None, tuple[str, ...]]:
     """The plan that a model carries, if TFLM can run it, and what is wrong with it."""
-    offsets = carried_plan(model)
-    faults = plan_faults(model, offsets, kernels) if offsets and not dialect else ()
-    return (None if faults else offsets), faults
+    faults = tuple(_in_words(list(plan_faults(model, kernels)), kernels.target.id))
+    return (None if faults else carried_plan(model)), faults
 
 
 def _with_faults(arena: Arena, faults: tuple[str, ...]) -> Arena:
@@ -101,7 +100,7 @@ def without_wrong_plan(
     """The file of a model, or one without the plan that it carries where that is wrong, and what
     there is to say: what such a plan makes of the model is nothing to compare with. Drops the plan
     from `model` too."""
-    _, faults = _usable_plan(model, kernels, dialect=False)
+    _, faults = _usable_plan(model, kernels)
     if not faults:
         return data, ()
     remove_metadata(model, PLAN_METADATA)
@@ -131,18 +130,19 @@ def _distinct(tensors: list[Tensor]) -> list[Tensor]:
     return list(dict.fromkeys(tensors))
 
 
-def plan_faults(
-    model: Model, offsets: Mapping[Tensor, int], kernels: TargetKernels
-) -> tuple[str, ...]:
-    """A warning if the plan that a model carries is not valid for this target, because it was made
-    for other kernels, for example. It cannot judge models in the TFLM dialect."""
-    timeline = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
-    wrong = placement_of(timeline, offsets).violations(kernels.input_overlaps_of)
-    if not wrong:
-        return ()
-    first = _LONG_NAME.sub(r"'\1...\2'", str(wrong[0]))
-    return (
-        f"the plan that the model carries shares memory in {len(wrong)} places beyond what the "
-        f"kernels of {kernels.target.id} allow, for example: {first}. With it TFLM computes "
-        "garbage; the figures are those without it, and `tflm-plan IN OUT` makes another",
-    )
+def _in_words(faults: list[PlanFault], target_id: str) -> Iterator[str]:
+    """A line for each sort of fault in a plan: how many, and the first of them."""
+    for kind in dict.fromkeys(f.kind for f in faults):
+        alike = [f for f in faults if f.kind == kind]
+        first = _LONG_NAME.sub(r"'\1...\2'", alike[0].said)
+        if kind == "collision":
+            what = (
+                f"shares memory in {len(alike)} places beyond what the kernels of {target_id} "
+                f"allow, for example: {first}. With it TFLM computes garbage"
+            )
+        else:
+            what = f"is wrong: {first}{f' (and {len(alike) - 1} more)' if alike[1:] else ''}"
+        yield (
+            f"the plan that the model carries {what}; the figures are those without it. "
+            "`tflm-plan verify MODEL` says all that is wrong, and `tflm-plan IN OUT` makes another"
+        )

@@ -23,7 +23,7 @@ from tflm_planner.pipeline.stream_input.render import render_header
 from tflm_planner.report.document import Report
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
-from tflm_planner.support.files import check_writable, write_file
+from tflm_planner.support.files import check_writable, write_file, write_files
 from tflm_planner.support.units import parse_size
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.targets import Target
@@ -117,8 +117,7 @@ class StreamedInput:
             raise UsageError("front, back and header must be different files")
         for path, _ in files:
             check_writable(path, force=force)
-        for path, data in files:
-            write_file(path, data)
+        write_files(dict(files))
 
 
 def plan(

@@ -34,6 +34,8 @@ Stripping = Literal["nothing", "unread", "unread by TFLM"]
 Ends = Literal["keep", "int8"]
 """Types of a model's inputs and outputs: as they are, or those inside, which mostly are int8."""
 ENDS: tuple[str, ...] = get_args(Ends)
+MOST_SLOWDOWN = 1000
+"""Instructions relative to the original, beyond what any tiling takes."""
 ORDERS: tuple[str, ...] = get_args(OrderMethod)
 ALLOCATORS = NAMES
 
@@ -84,6 +86,16 @@ class MemoryOptions:
             raise UsageError(f"time limit {self.time_limit} is not a positive number of seconds")
 
 
+def _check_slowdown(slowdown: float) -> None:
+    """Instructions are counted in integers, so that a limit must be one that can be counted."""
+    if not slowdown >= 1:
+        raise UsageError(f"the slowdown {slowdown} is below 1; 1.1 allows 10 % more instructions")
+    if slowdown > MOST_SLOWDOWN:
+        raise UsageError(
+            f"the slowdown {slowdown} is more than {MOST_SLOWDOWN}, which is as good as no limit"
+        )
+
+
 @dataclass(frozen=True)
 class TilePermission:
     """What tiling may do. overhead: instructions allowed, relative to the original. dialect:
@@ -106,8 +118,7 @@ class TilePermission:
     tiles: bool = True
 
     def __post_init__(self) -> None:
-        if not self.overhead >= 1:
-            raise UsageError(f"latency overhead {self.overhead} is below 1")
+        _check_slowdown(self.overhead)
         check_choices(self.method, self.objective)
 
     def allows(self, kind: str, source: Model) -> bool:
@@ -176,5 +187,4 @@ class StreamOptions:
     overhead: float = defaults.STREAM_SLOWDOWN
 
     def __post_init__(self) -> None:
-        if not self.overhead >= 1:
-            raise UsageError(f"latency overhead {self.overhead} is below 1")
+        _check_slowdown(self.overhead)

@@ -6,6 +6,7 @@ It must not decide anything; it puts together what the parts of the pipeline fou
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of, profile_notes
@@ -23,6 +24,7 @@ from tflm_planner.report.document import (
     Rung,
     Side,
 )
+from tflm_planner.report.text import count
 from tflm_planner.support.stopping import Stop
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.uncertainty import bound_of
@@ -136,6 +138,16 @@ def _is_verified(planned: PlannedModel, verdict: Verdict | None, terms: TermsPro
     return verdict.proved and verdict.exact
 
 
+def _loop_notes(model: Model, target: Target) -> Iterator[str]:
+    """What figures leave out where the model does not say how often a loop runs."""
+    unknown = latency_of(model, target).unknown_loops
+    if unknown:
+        yield (
+            f"{count(unknown, 'loop runs', 'loops run')} as often as inputs say: instructions and "
+            "multiply-accumulates count one turn of each"
+        )
+
+
 def _notes(outcome: PlanOutcome, target: Target) -> tuple[str, ...]:
     planned = outcome.planned
     model = planned.inspection.model
@@ -148,6 +160,7 @@ def _notes(outcome: PlanOutcome, target: Target) -> tuple[str, ...]:
         *planned.inspection.arena.warnings,
         *version_notes(model, target),
         *profile_notes(target, model),
+        *_loop_notes(model, target),
         *planned.memory_plan.notes,
         *planned.notes,
     )

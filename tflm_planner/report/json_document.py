@@ -17,6 +17,7 @@ from tflm_planner.report.json_types import SCHEMA_VERSION
 from tflm_planner.support.documents import plain, view
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.targets import Target
+from tflm_planner.verification.planned import PlanVerdict
 from tflm_planner.verification.verdict import Verdict
 
 JsonObject = dict[str, Any]
@@ -107,6 +108,28 @@ def verdict_to_json(verdict: Verdict, arenas: tuple[Arena, Arena], target: Targe
     before, after = (view(arena, types.Arena) for arena in arenas)
     equal = verdict.proved and verdict.exact
     return plain(types.Verification(SCHEMA_VERSION, equal, checks, target.id, before, after))
+
+
+def plan_verdict_to_json(verdict: PlanVerdict, arena: Arena, target: Target) -> JsonObject:
+    """What `verify` says of the plan in one model. arena: see `types.PlanVerification`."""
+    return plain(
+        types.PlanVerification(
+            schema_version=SCHEMA_VERSION,
+            target=target.id,
+            has_plan=verdict.has_plan,
+            sound=verdict.sound,
+            tensors=verdict.tensors,
+            left=verdict.left,
+            head=verdict.head,
+            planned=verdict.planned,
+            scratch=view(verdict.scratch, list[types.Scratch]),
+            reads_since=verdict.reads_since.isoformat(),
+            faults=view(verdict.faults, list[types.PlanFault]),
+            terms=None if verdict.terms is None else view(verdict.terms, types.Proof),
+            notes=list(verdict.notes),
+            arena=view(arena, types.Arena),
+        )
+    )
 
 
 def arena_to_json(arena: Arena, target: Target) -> JsonObject:

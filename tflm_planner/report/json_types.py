@@ -15,6 +15,7 @@ import msgspec
 from tflm_planner.report.document import RungKind
 from tflm_planner.support.documents import Document, says
 from tflm_planner.tflm.arena.uncertainty import Bound as BoundWord
+from tflm_planner.verification.planned import FaultKind
 
 SCHEMA_VERSION = 5
 """The version of the document; `schema_version` in the JSON."""
@@ -432,6 +433,62 @@ class Verification(Document):
     target: Annotated[str, says("Id of the target of both arenas.")]
     before: Annotated[Arena, says("The arena of the first model; bytes.")]
     after: Annotated[Arena, says("The arena of the second model; bytes.")]
+
+
+class PlanFault(Document):
+    """What is wrong with a plan, and where."""
+
+    kind: Annotated[
+        FaultKind,
+        says(
+            "count: not an offset for each tensor. negative: below the arena. alignment: no "
+            "multiple of 16. far: far beyond what all buffers side by side would take. collision: "
+            "two buffers share bytes while both are needed. version: the target's TFLM confuses it."
+        ),
+    ]
+    said: Annotated[str, says("The fault in words.")]
+    first: Annotated[str, says("Name of the buffer (empty: none is meant).")]
+    second: Annotated[str, says("Name of the buffer that it shares bytes with; else empty.")]
+    bytes_from: Annotated[int, says("First of the bytes of the head; negative below the arena.")]
+    bytes_to: Annotated[int, says("Bytes from the head's start: after the last of them.")]
+    operators: Annotated[
+        tuple[Count, Count] | None,
+        says(
+            "First and last operator at which it is wrong, by its place in the order in which they "
+            "run (counts, from 0; null: wrong at any time)."
+        ),
+    ]
+
+
+class PlanVerification(Document):
+    """What `tflm-plan verify` says of the plan in one model. All sizes are bytes."""
+
+    schema_version: Version
+    target: Annotated[str, says("Id of the target.")]
+    has_plan: Annotated[
+        bool, says("Whether the model carries a plan (if not, TFLM's own planner places all).")
+    ]
+    sound: Annotated[bool, says("Whether nothing is wrong, as far as it could be looked at.")]
+    tensors: Annotated[Count, says("Number of tensors that need memory in the arena.")]
+    left: Annotated[Count, says("Number of those that the plan leaves to TFLM.")] = msgspec.field(
+        name="left_to_tflm"
+    )
+    head: Annotated[int, says("Bytes of head: the plan, and all that TFLM places itself.")]
+    planned: Annotated[int, says("Bytes of head that the tensors in the plan need.")]
+    scratch: Annotated[list[Scratch], says("Scratch buffers where TFLM's first fit puts them.")]
+    reads_since: Annotated[str, says("First day whose TFLM reads the plan as it is meant.")]
+    faults: Annotated[list[PlanFault], says("What is wrong with the plan.")]
+    terms: Annotated[
+        Proof | None,
+        says(
+            "The model in its planned arena, byte by byte, against itself without the plan (null: "
+            "there is nothing to compare)."
+        ),
+    ] = msgspec.field(name="proof")
+    notes: Annotated[list[str], says("What could not be judged.")]
+    arena: Annotated[
+        Arena, says("The arena with the plan, or without it where that is wrong; bytes.")
+    ]
 
 
 class Scratch(Document):

@@ -32,6 +32,12 @@ class OutputsDifferError(PlannerError):
     exit_code = 4
 
 
+class WrongPlanError(PlannerError):
+    """The plan that a model carries would make TFLM refuse it, or compute something else."""
+
+    exit_code = 4
+
+
 class ModelError(PlannerError):
     """The model is damaged, or holds something that this tool must not touch."""
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from tflm_planner.support.errors import ModelError, UsageError
@@ -93,20 +97,79 @@ def make_folder(path: Path) -> None:
 
 def write_file(path: Path, data: bytes) -> None:
     """Write `data` to a temporary file beside `path`, then rename it: all or nothing."""
-    temporary: Path | None = None
+    write_files({path: data})
+
+
+def write_files(files: Mapping[Path, bytes]) -> None:
+    """Write the files of one run: all of them, or none, and then what was there before stays.
+
+    Each is written to a temporary file beside its path; they are renamed when all are complete.
+    """
+    with ExitStack() as stack:
+        made = [
+            _Replacement(path, _write_temporary(path, data, stack), _keep(path, stack))
+            for path, data in files.items()
+        ]
+        try:
+            for one in made:
+                one.make()
+        except BaseException:
+            for one in made:
+                one.undo()
+            raise
+
+
+@dataclass(frozen=True)
+class _Replacement:
+    """A file that is to appear at a path. before: another name of what is there."""
+
+    path: Path
+    temporary: Path
+    before: Path | None
+
+    def make(self) -> None:
+        """Rename the file to its path."""
+        try:
+            self.temporary.replace(self.path)
+        except OSError as error:
+            raise UsageError(f"cannot write {self.path}: {_reason(error)}") from error
+
+    def undo(self) -> None:
+        """Put back what was there, if it was replaced."""
+        with suppress(OSError):
+            if self.before is not None and not self.temporary.exists():
+                if os.path.lexists(self.before):
+                    self.before.replace(self.path)
+                else:
+                    self.path.unlink()
+
+
+def _write_temporary(path: Path, data: bytes, stack: ExitStack) -> Path:
+    """A file with the data beside `path`, which is removed in the end unless it was renamed."""
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_TEMPORARY, delete=False) as file:
             temporary = Path(file.name)
+            stack.callback(temporary.unlink, missing_ok=True)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         temporary.chmod(_file_mode())
-        temporary.replace(path)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {_reason(error)}") from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+    return temporary
+
+
+def _keep(path: Path, stack: ExitStack) -> Path | None:
+    """A name under which the file at `path`, if there is one, stays when that is replaced. None
+    where the file system gives no second names; then it cannot be put back."""
+    other = path.parent / f"{_TEMPORARY}{secrets.token_hex(8)}"
+    stack.callback(other.unlink, missing_ok=True)
+    if os.path.lexists(path):
+        try:
+            os.link(path, other)
+        except OSError:
+            return None
+    return other
 
 
 def _file_mode() -> int:

@@ -1,9 +1,11 @@
-"""Ctrl-C: acknowledged at once, whatever is being computed.
+"""Signals. Ctrl-C is acknowledged at once, whatever is being computed; those that end a program
+end it in good order.
 
     searching   1st  the search ends, the best so far is made and proved
                 2nd  asks
     proving     1st  asks: "press Ctrl-C again to stop without a file"
                 then KeyboardInterrupt
+    SIGTERM, SIGHUP ...  SystemExit: children are ended, temporary files removed
 
 Python runs signal handlers between bytecodes only, so not while compiled code runs; a thread that
 the signal wakes through a socket does not wait for that. It must not know searches.
@@ -26,6 +28,35 @@ from tflm_planner.support.stopping import Stop
 STOPPING = "stopping: keeping the best so far"
 STILL = "still stopping; press Ctrl-C again to stop without a file"
 PROVING = "proving what was found; press Ctrl-C again to stop without a file"
+
+_ENDING = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGBREAK")
+"""Signals that end a program at once unless it catches them, as far as a system has them. Faults
+are left out: what they find is damaged."""
+
+
+@contextmanager
+def ending_in_order() -> Generator[None]:
+    """A signal that would end the program raises SystemExit inside, with the exit code that a shell
+    gives such an end. Signals that are ignored (nohup) or caught already stay as they are."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    known: list[int] = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
+    taken = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]
+
+    def end(number: int, _: FrameType | None) -> None:
+        for one in taken:  # what is being closed must not be interrupted
+            signal.signal(one, signal.SIG_IGN)
+        _say(f"ended by {signal.Signals(number).name}; nothing was written")
+        raise SystemExit(128 + number)
+
+    try:
+        for number in taken:
+            signal.signal(number, end)
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
 
 
 class Presses:

@@ -21,6 +21,7 @@ from tflm_planner.tflm.greedy import ONLINE
 
 PLAN_METADATA = "OfflineMemoryAllocation"
 _VERSION = 1
+_COUNT_AT = 2
 _LARGEST = (1 << 31) - 1
 
 
@@ -44,16 +45,37 @@ class AttachPlan:
         return []
 
 
+@dataclass(frozen=True, slots=True)
+class PlanEntry:
+    """A plan as it stands in a file. count: offsets that it says it has; None where the header is
+    not there. offsets: those that are there."""
+
+    count: int | None
+    offsets: tuple[int, ...]
+
+    def fits(self, tensors: int) -> bool:
+        """Whether it has an offset for each of so many tensors. TFLM refuses any other."""
+        return self.count == tensors <= len(self.offsets)
+
+
+def plan_entries(model: Model) -> list[PlanEntry]:
+    """Every plan in the file, in its order. TFLM looks at all of them and takes the last."""
+    found: list[PlanEntry] = []
+    for metadata in model.metadata:
+        if metadata.name == PLAN_METADATA:
+            data = metadata.buffer.data
+            raw = b"" if data is None else data.tobytes()
+            words = np.frombuffer(raw[: len(raw) // 4 * 4], "<i4").tolist()
+            count = words[_COUNT_AT] if len(words) > _COUNT_AT else None
+            found.append(PlanEntry(count, tuple(words[_COUNT_AT + 1 :])))
+    return found
+
+
 def carried_plan(model: Model) -> dict[Tensor, int] | None:
     """The offsets that the model carries (tensor -> bytes; entries left to TFLM are
     absent). None without a plan, or with one that does not fit the model's tensors."""
-    entries = [m for m in model.metadata if m.name == PLAN_METADATA]
-    if not entries or entries[-1].buffer.data is None:  # of several, TFLM takes the last
+    entries, tensors = plan_entries(model), list(model.tensors())
+    if not entries or not entries[-1].fits(len(tensors)):
         return None
-    data = entries[-1].buffer.data
-    words = np.frombuffer(data.tobytes()[: data.size // 4 * 4], "<i4")
-    tensors = list(model.tensors())
-    if words.size < 3 or int(words[2]) != len(tensors) or words.size < 3 + len(tensors):
-        return None
-    offsets = zip(tensors, words[3:], strict=False)
-    return {t: int(o) for t, o in offsets if int(o) != ONLINE}
+    offsets = zip(tensors, entries[-1].offsets, strict=False)
+    return {t: o for t, o in offsets if o != ONLINE}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,36 +85,14 @@ def verify(
     models = read_model(original), read_model(result, dialect=True)
     _check_comparable(*models)
     arena = options.arena or roomy_arena(original, models[0])
-    outputs, limit = len(models[0].main.outputs), options.time_limit
-    wanted = {n: p for n, p in PACKAGES.items() if n in options.runtimes}
-    runtimes = [name for name, package in wanted.items() if importlib.util.find_spec(package)]
-    alone = _for_tflm_alone(models[1])
-    if alone and "LiteRT" in runtimes:
-        runtimes.remove("LiteRT")
-    unfit = {name: why for name in runtimes if (why := why_unfit(models[0], name)) is not None}
-    runtimes = [name for name in runtimes if name not in unfit]
+    left_out = _left_out(models, options)
     checks: list[RuntimeCheck] = []
     arenas: list[HostAllocation | None] = [None, None]
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        paths = folder / "original.tflite", folder / "result.tflite"
-        write_temporary(paths, (original, result))
-        pairs = {
-            name: [
-                stack.enter_context(
-                    Session(name, path, arena=arena, outputs=outputs, time_limit=limit)
-                )
-                for path in paths
-            ]
-            for name in runtimes
-        }
-        for name in wanted:
-            if name in unfit:
-                checks.append(RuntimeCheck(name, CANNOT_RUN, 0, False, unfit[name]))
-                continue
-            if name not in pairs:
-                reason = alone or "not installed here"
-                checks.append(RuntimeCheck(name, NOT_AVAILABLE, 0, False, reason))
+        pairs = _sessions(stack, (original, result), models[0], options, arena, left_out)
+        for name in (n for n in PACKAGES if n in options.runtimes):
+            if name in left_out:
+                checks.append(left_out[name])
                 continue
             if on_progress is not None:
                 on_progress(f"comparing on {name}")
@@ -127,6 +105,44 @@ def verify(
             if name == "TFLM":
                 arenas = pair.arenas
     return Verdict(tuple(checks), *arenas)
+
+
+def _left_out(models: tuple[Model, Model], options: Options) -> dict[str, RuntimeCheck]:
+    """Of the runtimes that were asked for, those that cannot compare the models, and why. models:
+    original and result."""
+    alone = _for_tflm_alone(models[1])
+    found: dict[str, RuntimeCheck] = {}
+    for name in (n for n in PACKAGES if n in options.runtimes):
+        if importlib.util.find_spec(PACKAGES[name]) is None or (alone and name == "LiteRT"):
+            reason = alone or "not installed here"
+            found[name] = RuntimeCheck(name, NOT_AVAILABLE, 0, False, reason)
+        elif (why := why_unfit(models[0], name)) is not None:
+            found[name] = RuntimeCheck(name, CANNOT_RUN, 0, False, why)
+    return found
+
+
+def _sessions(
+    stack: ExitStack,
+    files: tuple[bytes, bytes],
+    original: Model,
+    options: Options,
+    arena: int,
+    left_out: Collection[str],
+) -> dict[str, list[Session]]:
+    """Original and result on each runtime that can compare them; all load side by side. They end
+    with the stack."""
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    paths = folder / "original.tflite", folder / "result.tflite"
+    write_temporary(paths, files)
+    outputs, limit = len(original.main.outputs), options.time_limit
+    return {
+        name: [
+            stack.enter_context(Session(name, path, arena=arena, outputs=outputs, time_limit=limit))
+            for path in paths
+        ]
+        for name in PACKAGES
+        if name in options.runtimes and name not in left_out
+    }
 
 
 def write_temporary(paths: Sequence[Path], files: Sequence[bytes]) -> None:

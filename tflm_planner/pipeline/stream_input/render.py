@@ -12,8 +12,11 @@ from typing import Any
 
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.pipeline.stream_input.split import StreamedPair
+from tflm_planner.report import streamed_types as types
 from tflm_planner.report.bounds_text import figure, long_figure
+from tflm_planner.report.json_types import SCHEMA_VERSION, Check
 from tflm_planner.report.text import check_sentence, count, safe_text
+from tflm_planner.support.documents import plain, view
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import SAID, Reason
 from tflm_planner.support.version import __version__
@@ -27,11 +30,7 @@ _TYPES = {"int8": "int8_t", "int16": "int16_t", "float32": "float"}
 
 
 def render_streamed(
-    pair: StreamedPair,
-    before: int,
-    target: Target,
-    verdict: Verdict | None,
-    stopped: Reason | None = None,
+    pair: StreamedPair, before: int, verdict: Verdict | None, stopped: Reason | None = None
 ) -> Iterator[str]:
     """The report, line by line. `before`: bytes of arena of the model as it came. `stopped`: why
     the search was cut short, if it was."""
@@ -91,46 +90,41 @@ def streamed_to_json(
     verdict: Verdict | None,
     stopped: Reason | None = None,
 ) -> dict[str, Any]:
-    """The report as a document."""
+    """The report as a document; see `types.Streamed`."""
     schedule, arena = pair.schedule, pair.back.inspection.arena
-    return {
-        "target": target.id,
-        "sram_before": before,
-        "sram": pair.sram,
-        "bound": bound_of(pair.uncertainties),
-        "front": {
-            "operators": list(pair.ops),
-            "persistent": pair.front_arena.persistent,
-            "shared": pair.front_arena.shared,
-            "reserved": front_reserved(pair),
-            "arena_alone": pair.front.inspection.arena.arena,
-        },
-        "back": {
-            "arena": arena.arena,
-            "head": arena.head,
-            "tail": arena.tail,
-            "reserved": arena.reserved,
-        },
-        "doubts": _doubts(pair),
-        "strips": {
-            "height": schedule.height,
-            "rows": schedule.rows,
-            "turns": schedule.turns,
-            "result_rows": schedule.made,
-            "delay": schedule.delay,
-            "result_height": schedule.result_height,
-            "clock": schedule.clock,
-            "fills": [v if math.isfinite(v) else str(v) for v in schedule.fills],
-        },
-        "instructions_relative": pair.overhead,
-        "refused": list(pair.refused),
-        "stopped": stopped,
-        "checks": [
-            {"runtime": c.runtime, "status": c.status, "inputs": c.inputs, "detail": c.detail}
-            for c in (verdict.checks if verdict is not None else ())
-        ],
-        "verified": verdict is not None and verdict.proved,
-    }
+    return plain(
+        types.Streamed(
+            schema_version=SCHEMA_VERSION,
+            target=target.id,
+            sram_before=before,
+            sram=pair.sram,
+            bound=bound_of(pair.uncertainties),
+            front=types.Front(
+                operators=list(pair.ops),
+                persistent=pair.front_arena.persistent,
+                shared=pair.front_arena.shared,
+                reserved=front_reserved(pair),
+                arena_alone=pair.front.inspection.arena.arena,
+            ),
+            back=view(arena, types.Back),
+            doubts=_doubts(pair),
+            strips=types.Strips(
+                height=schedule.height,
+                rows=schedule.rows,
+                turns=schedule.turns,
+                result_rows=schedule.made,
+                delay=schedule.delay,
+                result_height=schedule.result_height,
+                clock=schedule.clock,
+                fills=[v if math.isfinite(v) else str(v) for v in schedule.fills],
+            ),
+            instructions_relative=pair.overhead,
+            refused=list(pair.refused),
+            stopped=stopped,
+            checks=view(() if verdict is None else verdict.checks, list[Check]),
+            verified=verdict is not None and verdict.proved,
+        )
+    )
 
 
 def _doubts(pair: StreamedPair) -> list[str]:

@@ -23,7 +23,12 @@ from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.candidates import REFUSED, ModelPlanner, leave_unproved
 from tflm_planner.pipeline.memory_plan import Progress, silent
-from tflm_planner.pipeline.options import MemoryOptions, StreamOptions, TilePermission
+from tflm_planner.pipeline.options import (
+    MOST_SLOWDOWN,
+    MemoryOptions,
+    StreamOptions,
+    TilePermission,
+)
 from tflm_planner.pipeline.planned_model import PlannedModel, add_lean_pool
 from tflm_planner.pipeline.refusals import MOST_REFUSED, Proof
 from tflm_planner.support.errors import ModelError, UnsoundPlanError, UsageError
@@ -328,7 +333,8 @@ def plan_split(
     original = latency_of(model, target).instructions
     turns = halves.strips.turns * _instructions(front, target)
     left = (options.overhead * original - turns) / latency_of(halves.back, target).instructions
-    tiles = None if options.tiles is None else replace(options.tiles, overhead=max(left, 1.0))
+    allowed = min(max(left, 1.0), MOST_SLOWDOWN)
+    tiles = None if options.tiles is None else replace(options.tiles, overhead=allowed)
     add_room(halves.back, front_arena.shared)
     back = _plan_half(halves.back, search, tiles, report_progress, stop)
     instructions = original, turns, _instructions(back, target)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,12 @@ class _Cells:
     def copied(self) -> _Cells:
         """The same, apart."""
         return _Cells(self.element.copy(), *(a.copy() for a in self.tables()))
+
+
+def _dtype_of(tensor: Tensor) -> np.dtype[Any]:
+    if tensor.type_name not in DTYPES:
+        raise InexpressibleError(f"{tensor.name!r} has the type {tensor.type_name}")
+    return np.dtype(DTYPES[tensor.type_name])
 
 
 class Arena(Store):
@@ -121,7 +128,7 @@ class Arena(Store):
 
     def _whole(self, cells: _Cells, tensor: Tensor) -> Values:
         """The elements that bytes make up."""
-        dtype = np.dtype(DTYPES[tensor.type_name])
+        dtype = _dtype_of(tensor)
         width = dtype.itemsize
         places = np.arange(len(cells.place)) % width
         fits = (cells.place == places) & (cells.width == width)
@@ -149,7 +156,7 @@ class Arena(Store):
         if part is None:
             self._apart[tensor] = values.reshaped(tensor.shape or ())
             return
-        dtype = np.dtype(DTYPES[tensor.type_name])
+        dtype = _dtype_of(tensor)
         elements = self.symbols.elements(values).reshape(LANES, -1)
         if elements.shape[1] * dtype.itemsize != part.stop - part.start:
             raise InexpressibleError(f"{tensor.name!r} is written as a tensor of another size")

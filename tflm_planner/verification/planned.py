@@ -1,0 +1,240 @@
+"""Judges the plan that a model carries, whoever made it.
+
+    file --> entries --counts--> offsets --first fit--> placement --> faults: pair, place, time
+         `-> without its plan ------------------------- terms ------> the same bytes?
+
+Life spans and permissions are those of the planning problem, scratch lies where TFLM's first fit
+puts it. It must not know how plans are made.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Literal
+
+from tflm_planner.memory.problem import Violation
+from tflm_planner.model.clone import clone
+from tflm_planner.model.edit import remove_metadata
+from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.support.units import ALIGNMENT
+from tflm_planner.tflm.liveness import Timeline, timeline_of
+from tflm_planner.tflm.placement import Placement, placement_of
+from tflm_planner.tflm.target_kernels import TargetKernels
+from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.versions import FIRST_KNOWN, day_of, since_behaviour
+from tflm_planner.transforms.attach_plan import PLAN_METADATA, carried_plan, plan_entries
+from tflm_planner.verification.terms import TermsProof, prove_by_terms
+
+FaultKind = Literal["count", "negative", "alignment", "far", "collision", "version"]
+_RUNS_PROOF: frozenset[FaultKind] = frozenset({"alignment", "collision", "version"})
+"""Faults beside which the bytes can still be followed: every offset is known and within reason."""
+
+_FAR, _LEAST_FAR = 16, 1 << 20
+"""An offset is taken for an error from so many times what all buffers side by side would take, and
+from so many bytes. Plans with holes are no errors: the arena says what they cost, and where tensors
+were left out of a file, a plan may well go beyond what is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFault:
+    """What is wrong with a plan, and where. first, second: names of the buffers, empty where none
+    is meant. bytes_from, bytes_to: of the head. operators: first and last of those that run then,
+    by place in the order in which they run; None where it is wrong at any time. said: the fault in
+    words."""
+
+    kind: FaultKind
+    said: str
+    first: str = ""
+    second: str = ""
+    bytes_from: int = 0
+    bytes_to: int = 0
+    operators: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedScratch:
+    """A scratch buffer where TFLM's first fit puts it, in bytes."""
+
+    operator: str
+    size: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class PlanVerdict:
+    """What is to be said of the plan in a model. has_plan: whether there is one. tensors: that need
+    memory; left: those of them that the plan leaves to TFLM. head, planned: bytes with all that
+    TFLM places itself, and of the tensors in the plan alone. scratch: where first fit puts it.
+    reads_since: the first day whose TFLM understands it. faults: what is wrong. terms: whether the
+    planned arena gives the bytes that the model without a plan gives; None where there is nothing
+    to run."""
+
+    has_plan: bool
+    tensors: int = 0
+    left: int = 0
+    head: int = 0
+    planned: int = 0
+    scratch: tuple[PlacedScratch, ...] = ()
+    reads_since: date = FIRST_KNOWN
+    faults: tuple[PlanFault, ...] = ()
+    terms: TermsProof | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong, as far as it could be looked at."""
+        return not self.faults and (self.terms is None or self.terms.status != "different")
+
+
+def verify_plan(model: Model, kernels: TargetKernels) -> PlanVerdict:
+    """The verdict on the plan that a model carries, for a target."""
+    if not plan_entries(model):
+        return _without_plan(model, kernels)
+    timeline = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
+    offsets, faults = carried_plan(model), tuple(plan_faults(model, kernels, timeline))
+    since = reads_since(model)
+    if offsets is None:
+        return PlanVerdict(True, len(timeline.planned), reads_since=since, faults=faults)
+    placement = placement_of(timeline, offsets)
+    ends = [offsets[t] + timeline.sizes[t] for t in timeline.planned if t in offsets]
+    notes = (_DIALECT,) if model.has_views else ()
+    can_run = not model.has_views and {f.kind for f in faults} <= _RUNS_PROOF
+    return PlanVerdict(
+        has_plan=True,
+        tensors=len(timeline.planned),
+        left=len(timeline.planned) - len(ends),
+        head=placement.head,
+        planned=max(ends, default=0),
+        scratch=_scratch(placement),
+        reads_since=since,
+        faults=faults,
+        terms=prove_by_terms(_unplanned(model), model, kernels) if can_run else None,
+        notes=notes,
+    )
+
+
+_DIALECT = (
+    "the model is in the TFLM dialect: views share memory with what they are views of, so that "
+    "life spans cannot show whether tensors collide; `tflm-plan verify ORIGINAL MODEL` compares "
+    "what it computes"
+)
+
+
+def _without_plan(model: Model, kernels: TargetKernels) -> PlanVerdict:
+    timeline = timeline_of(model, kernels.scratch_of)
+    own, tensors = placement_of(timeline), len(timeline.planned)
+    return PlanVerdict(False, tensors, tensors, own.head, scratch=_scratch(own))
+
+
+def _unplanned(model: Model) -> Model:
+    bare = clone(model)
+    remove_metadata(bare, PLAN_METADATA)
+    return bare
+
+
+def _scratch(placement: Placement) -> tuple[PlacedScratch, ...]:
+    return tuple(
+        PlacedScratch(s.op.label, s.size, at)
+        for s, at in zip(placement.timeline.scratch, placement.scratch_offsets, strict=True)
+    )
+
+
+def reads_since(model: Model) -> date:
+    """The first day whose TFLM reads a plan for this model as it is meant."""
+    several = len(model.graphs) > 1
+    return max(FIRST_KNOWN, since_behaviour("plans_of_subgraphs")) if several else FIRST_KNOWN
+
+
+def plan_faults(
+    model: Model, kernels: TargetKernels, timeline: Timeline | None = None
+) -> Iterator[PlanFault]:
+    """What is wrong with the plan that a model carries; nothing without one. timeline: with the
+    model's entries, where it is known. In the TFLM dialect collisions are not looked for: views lie
+    in what they are views of."""
+    entries, tensors = plan_entries(model), sum(1 for _ in model.tensors())
+    for entry in entries:
+        if not entry.fits(tensors):
+            yield _miscounted(entry.count, len(entry.offsets), tensors)
+            return
+    offsets = carried_plan(model)
+    if offsets is None:
+        return
+    yield from _unread(model, kernels.target)
+    if timeline is None:
+        timeline = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
+    at = {t: offsets[t] for t in timeline.planned if t in offsets}
+    yield from _misplaced(timeline, at)
+    if model.has_views:
+        return
+    for wrong in placement_of(timeline, offsets).violations(kernels.input_overlaps_of):
+        if wrong.second is not None:
+            yield _collision(timeline, wrong)
+
+
+def _miscounted(count: int | None, there: int, tensors: int) -> PlanFault:
+    if count is None:
+        what = "is too short to have a header of three words"
+    elif count != tensors:
+        what = f"has {count:,} offsets, and the model {tensors:,} tensors"
+    else:
+        what = f"says that it has {count:,} offsets, and only {there:,} are there"
+    return PlanFault("count", f"it {what}: TFLM takes none such")
+
+
+def _unread(model: Model, target: Target) -> Iterator[PlanFault]:
+    since = reads_since(model)
+    if day_of(target) < since:
+        yield PlanFault(
+            "version",
+            f"the model has {len(model.graphs)} sub-graphs, and TFLM of {day_of(target)} confuses "
+            f"their offsets; TFLM from {since} on does not",
+        )
+
+
+def _misplaced(timeline: Timeline, at: Mapping[Tensor, int]) -> Iterator[PlanFault]:
+    """Tensors whose offset is wrong whatever lies beside them."""
+    beside = sum(timeline.sizes.values()) + sum(s.size for s in timeline.scratch)
+    room = max(_FAR * beside, _LEAST_FAR)
+    for tensor, offset in at.items():
+        end = offset + timeline.sizes[tensor]
+        if offset < 0:
+            kind, why = "negative", "below the arena"
+        elif offset >= room:
+            kind = "far"
+            why = f"far beyond the {beside:,} bytes that all buffers side by side would take"
+        elif offset % ALIGNMENT:
+            kind, why = "alignment", f"which is no multiple of {ALIGNMENT}, as kernels may expect"
+        else:
+            continue
+        said = f"{tensor.name!r} lies at offset {offset:,}, {why}"
+        yield PlanFault(kind, said, tensor.name, bytes_from=offset, bytes_to=end)
+
+
+def _collision(timeline: Timeline, wrong: Violation) -> PlanFault:
+    second = "" if wrong.second is None else wrong.second.name
+    running = _running(timeline)
+    starts = [timeline.scopes[op][0][0] for op in running]
+    first = max(bisect.bisect_right(starts, wrong.time_from) - 1, 0)
+    last = max(bisect.bisect_left(starts, wrong.time_to) - 1, first)
+    when = f"operator {first}" if first == last else f"operators {first} to {last}"
+    kinds = f" ({running[first].kind})" if running and first == last else ""
+    return PlanFault(
+        "collision",
+        f"{wrong.first.name!r} and {second!r} share bytes {wrong.bytes_from:,} to "
+        f"{wrong.bytes_to:,} during {when}{kinds}",
+        wrong.first.name,
+        second,
+        wrong.bytes_from,
+        wrong.bytes_to,
+        (first, last),
+    )
+
+
+def _running(timeline: Timeline) -> Sequence[Op]:
+    """The operators in the order in which they run, as memory maps number them."""
+    run = (op for op in timeline.ops if op in timeline.scopes)
+    return sorted(run, key=lambda op: timeline.scopes[op][0][0])
