@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -86,14 +86,29 @@ def with_lean(target: Target) -> Target:
 def can_be_lean(target: Target) -> bool:
     """Whether a target is not lean yet, and it is known which parameters would stay in RAM with the
     lean library."""
-    return library_of(target).is_exact and not (target.lean or target.recording)
+    library = library_of(target)
+    return library.is_exact and library.can_be_lean and not (target.lean or target.recording)
 
 
 @cache
 def all_targets() -> Mapping[str, Target]:
     """The built-in targets by id."""
     tables = _read_packaged_targets("targets.toml")
-    return {k: Target(**v, id=k) for k, v in tables.items()}
+    listed = {k: Target(**v, id=k) for k, v in tables.items()}
+    chips = _read_packaged_targets("esp_chips.toml")
+    return listed | {t.id: t for chip, table in chips.items() for t in _of_chip(chip, table)}
+
+
+def _of_chip(chip: str, table: Mapping[str, Any]) -> Iterator[Target]:
+    """The targets of one of Espressif's chips: reference kernels, and ESP-NN in each release."""
+    name = table["name"]
+    plain = Target(**table | {"kernels": "reference", "short_enums": False}, id=f"{chip}/reference")
+    yield replace(plain, name=f"{name}, reference kernels")
+    for library in library_names():
+        if library.startswith("esp-nn"):
+            release = library.removeprefix("esp-nn-") if library != "esp-nn" else "any release"
+            named = f"{name}, ESP-NN {release}"
+            yield replace(plain, id=f"{chip}/{library}", name=named, kernels=library)
 
 
 @cache
