@@ -16,6 +16,7 @@ from tests.tflm.overlap_trials import model_of, op_of
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import window_of
+from tflm_planner.pipeline import api
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.kernels import known_libraries, library_of
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE
@@ -254,3 +255,53 @@ def test_esp_nn_is_no_library_that_any_or_lean_counts_on() -> None:
     targets = [t for name, t in all_targets().items() if "/esp-nn" in name]
     assert targets and not any(map(can_be_lean, targets))
     assert UNKNOWN not in kernels_of(load_target("esp32s3/esp-nn")).builds
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "axis", "size"),
+    [
+        (Shape("conv", 8, 8, 64, 64, 3, 3), Shape("conv", 8, 8, 64, 16, 3, 3), 3, 16),
+        (Shape("conv", 6, 6, 256, 256), Shape("conv", 6, 6, 256, 32), 3, 32),
+        (
+            Shape("depthwise", 9, 9, 64, 64, 3, 3, same=False),
+            Shape("depthwise", 9, 9, 16, 16, 3, 3, same=False),
+            3,
+            16,
+        ),
+        (
+            Shape("conv", 33, 9, 16, 8, 3, 3, 2, 2, same=False),
+            Shape("conv", 9, 9, 16, 8, 3, 3, 2, 2, same=False),
+            1,
+            4,
+        ),
+    ],
+    ids=str,
+)
+def test_the_scratch_of_a_part_is_that_of_a_smaller_operator(
+    whole: Shape, part: Shape, axis: int, size: int
+) -> None:
+    for chip in ("esp32s3", "esp32p4"):
+        on = kernels_of(load_target(f"{chip}/esp-nn-1.2.3"))
+        found = on.part_scratch_of(of(whole), axis, size)
+        assert found is not None and sum(found) == sum(on.scratch_of(of(part)))
+    assert kernels_of(load_target("nano33ble")).part_scratch_of(of(whole), axis, size) is None
+
+
+def test_parts_of_channels_are_found_where_scratch_is_the_peak() -> None:
+    """The copy of the filter is most of the head: parts of the channels divide it."""
+    data = model_of(Shape("conv", 5, 1, 64, 64, 5, 1, same=False))
+    on = kernels_of(load_target("esp32s3/esp-nn-1.2.3"))
+    options = api.PlanOptions(api.MemoryOptions(kernels=on), api.TilePermission(), verify=None)
+    report = api.plan(data, None, options).report
+    assert report.before.head > 40_000
+    assert report.after.arena.arena < report.before.arena.arena / 2
+
+
+@needs_shared
+@pytest.mark.slow
+def test_a_wake_word_model_fits_its_arena_again() -> None:
+    """26,080 bytes are what okay_nabu's manifest reserves; stock it needs 34,048."""
+    on = kernels_of(load_target("esp32s3/esp-nn-1.2.3"))
+    options = api.PlanOptions(api.MemoryOptions(kernels=on), api.TilePermission(), verify=None)
+    report = api.plan(published("okay_nabu.tflite"), None, options).report
+    assert report.after.arena.arena <= 22_528

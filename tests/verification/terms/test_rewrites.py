@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from tflm_planner.transforms.dilate import Dilate, dilatable
 
 from tests.models.attention import attention
 from tests.models.build import Net
@@ -24,6 +23,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.transforms.base import run
+from tflm_planner.transforms.dilate import Dilate, dilatable
 from tflm_planner.transforms.drop_conversions import drop_conversions
 from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
 from tflm_planner.transforms.normalize import Normalize

@@ -89,6 +89,11 @@ class KernelLibrary(ABC):
     def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
         """Bytes of each scratch request, in order, empty ones included."""
 
+    def part_scratch(self, op: Op, target: Target, axis: int, size: int) -> tuple[int, ...] | None:
+        """The same for a part of `op` that computes so many elements of its result along an axis;
+        None where parts ask for as much as the whole, or nobody looked."""
+        return None
+
     def prepare_steps(self, op: Op, target: Target) -> tuple[Step, ...]:
         """What Prepare does with memory, in order."""
         fetched = self.temp_tensors(op, target)

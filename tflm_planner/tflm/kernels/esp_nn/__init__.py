@@ -15,7 +15,7 @@ from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.esp_nn.access_orders import EspNnBuild
 from tflm_planner.tflm.kernels.esp_nn.known_faults import fault_of
 from tflm_planner.tflm.kernels.esp_nn.releases import NEWEST, RELEASES, Release, spelled
-from tflm_planner.tflm.kernels.esp_nn.scratch import own_scratch_requests
+from tflm_planner.tflm.kernels.esp_nn.scratch import own_scratch_requests, part_scratch_requests
 from tflm_planner.tflm.kernels.operands import element_type
 from tflm_planner.tflm.kernels.reference import REFERENCE, ReferenceKernels
 from tflm_planner.tflm.target import Target
@@ -54,6 +54,10 @@ class EspNn(ReferenceKernels):
     def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
         """Behind the reference's own: copies of filter and input, by chip and release."""
         return own_scratch_requests(op, target, self.release)
+
+    def part_scratch(self, op: Op, target: Target, axis: int, size: int) -> tuple[int, ...] | None:
+        """Less filter for fewer channels, less input for fewer rows."""
+        return part_scratch_requests(op, target, self.release, axis, size)
 
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
         """One; generic C goes element by element, as the reference does."""

@@ -12,7 +12,7 @@ own functions. This module must not know where scratch is placed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.window import low_paddings
@@ -90,12 +90,40 @@ def own_scratch_requests(op: Op, target: Target, release: Release) -> tuple[int,
     common = reference.scratch_requests(op, target.pointer)  # int4: the unpacked filter is first
     if op.kind == "SOFTMAX":
         return (*common, *_softmax(op))
-    size_of = _SIZES.get((op.kind, target.extension))
+    size = _size(op, target, release, geometry_of(op))
+    return (*common, size) if size else common
+
+
+def part_scratch_requests(
+    op: Op, target: Target, release: Release, axis: int, size: int
+) -> tuple[int, ...] | None:
+    """The same for a part of a convolution, `size` elements of the result long along an axis; None
+    for others."""
     geometry = geometry_of(op)
+    if geometry is None or element_type(op, 1) == "int4":
+        return None
+    return (_size(op, target, release, _part_of(geometry, op.kind, axis, size)),)
+
+
+def _size(op: Op, target: Target, release: Release, geometry: Geometry | None) -> int:
+    size_of = _SIZES.get((op.kind, target.extension))
     if size_of is None or geometry is None or element_type(op) != "int8":
-        return common
-    size = size_of(geometry, release)
-    return (*common, size) if size > 0 else common
+        return 0
+    return max(size_of(geometry, release), 0)
+
+
+def _part_of(g: Geometry, kind: str, axis: int, size: int) -> Geometry:
+    """A convolution that computes so many channels, rows or columns; its padding stays."""
+    if axis == 0:
+        return g
+    if axis == 3:
+        depth = size // g.multiplier if kind == "DEPTHWISE_CONV_2D" and g.multiplier else g.depth
+        return replace(g, channels=size, depth=depth)
+    along = axis - 1
+    image, output = list(g.image), list(g.output)
+    image[along] = min(image[along], (size - 1) * g.stride[along] + g.kernel[along])
+    output[along] = min(size, output[along])
+    return replace(g, image=(image[0], image[1]), output=(output[0], output[1]))
 
 
 def _softmax(op: Op) -> Iterator[int]:
