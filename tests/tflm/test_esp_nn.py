@@ -13,6 +13,7 @@ from tests.models.build import Net
 from tests.tflm.kernel_loops import Shape
 from tests.tflm.operator_models import MODELS
 from tests.tflm.overlap_trials import model_of, op_of
+from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.window import window_of
@@ -28,8 +29,13 @@ from tflm_planner.tflm.kernels.esp_nn.scratch import (
     s3_convolution,
     s3_depthwise,
 )
+from tflm_planner.tflm.kernels.known_faults import faults_of
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import all_boards, all_targets, can_be_lean, load_target
+from tflm_planner.tiling.evaluate.candidate import Candidate, evaluate
+from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 RECORDED = Path(__file__).parents[1] / "data" / "esp_nn_scratch.csv"
 """What the library's own functions, compiled, answered (benchmarks/esp_nn_sizes.py --record)."""
@@ -305,3 +311,25 @@ def test_a_wake_word_model_fits_its_arena_again() -> None:
     options = api.PlanOptions(api.MemoryOptions(kernels=on), api.TilePermission(), verify=None)
     report = api.plan(published("okay_nabu.tflite"), None, options).report
     assert report.after.arena.arena <= 22_528
+
+
+def test_tiles_that_esp_nn_would_compute_wrong_are_left_out() -> None:
+    """A tile at the edge of an image may have padding on one axis alone, which the operator had
+    on both."""
+    model = read_model(model_of(Shape("conv", 33, 33, 16, 16, 3, 3, 2, 2)))
+    on = kernels_of(load_target("esp32s3/esp-nn-1.2.3"))
+    options = TilingOptions(on, on.input_overlaps_of, new_kinds=None)
+    assert not faults_of(model.ops(), on.target)
+    tried = wrong = 0
+    for axis, parts in ((1, 2), (1, 3), (1, 4), (2, 2), (3, 2)):
+        for border in ("pad", "waste"):
+            region = TiledRegion((0,), ((axis, parts),), border=border)
+            made = clone(model)
+            if Regions((region,)).rewrite(made)[0].refusal:
+                continue
+            tried += 1
+            is_wrong = bool(faults_of(made.ops(), on.target))
+            wrong += is_wrong
+            found = evaluate(model, Candidate((region,), bind_views=False), options)
+            assert (found is None) == is_wrong
+    assert 0 < wrong < tried
