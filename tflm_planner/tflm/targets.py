@@ -25,6 +25,7 @@ from tflm_planner.support.defaults import TARGET as DEFAULT_TARGET
 from tflm_planner.support.documents import parsed
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.kernels import library_names, library_of
+from tflm_planner.tflm.kernels.esp_nn import libraries as esp_nn_libraries
 from tflm_planner.tflm.target import Board, Target
 from tflm_planner.tflm.target_file import TargetFile, given
 
@@ -99,16 +100,14 @@ def all_targets() -> Mapping[str, Target]:
     return listed | {t.id: t for chip, table in chips.items() for t in _of_chip(chip, table)}
 
 
-def _of_chip(chip: str, table: Mapping[str, Any]) -> Iterator[Target]:
+def _of_chip(chip: str, table: dict[str, Any]) -> Iterator[Target]:
     """The targets of one of Espressif's chips: reference kernels, and ESP-NN in each release."""
-    name = table["name"]
-    plain = Target(**table | {"kernels": "reference", "short_enums": False}, id=f"{chip}/reference")
-    yield replace(plain, name=f"{name}, reference kernels")
-    for library in library_names():
-        if library.startswith("esp-nn"):
-            release = library.removeprefix("esp-nn-") if library != "esp-nn" else "any release"
-            named = f"{name}, ESP-NN {release}"
-            yield replace(plain, id=f"{chip}/{library}", name=named, kernels=library)
+    common = {**table, "short_enums": False}
+    plain = Target(**{**common, "id": f"{chip}/reference", "kernels": "reference"})
+    yield replace(plain, name=f"{plain.name}, reference kernels")
+    for library in esp_nn_libraries():
+        name, kernels = f"{plain.name}, {library.title}", library.name
+        yield replace(plain, id=f"{chip}/{kernels}", name=name, kernels=kernels)
 
 
 @cache

@@ -38,6 +38,7 @@ class EspNn(ReferenceKernels):
     def __init__(self, release: Release | None) -> None:
         self.release = release or NEWEST
         self.name = _NAME if release is None else f"{_NAME}-{spelled(release)}"
+        self.title = f"ESP-NN {spelled(release)}" if release else "ESP-NN, any release"
         if release is None:
             self.doubt = (
                 f"the release of ESP-NN is not named: the figures are those of {spelled(NEWEST)}, "
