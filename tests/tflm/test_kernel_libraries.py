@@ -119,7 +119,9 @@ def test_a_name_is_taken_once() -> None:
         kernels.register(Empty())
 
 
-@pytest.mark.parametrize("name", ["reference", "cmsis-nn", "any", "unknown"])
+@pytest.mark.parametrize(
+    "name", ["reference", "cmsis-nn", "any", "unknown", "esp-nn", "esp-nn-1.1.2"]
+)
 def test_every_library_answers_on_every_target(name: str) -> None:
     library = next(k for k in kernels.LIBRARIES.values() if k.name == name)
     (op,) = read_model(OPERATORS["conv_int8_3x3_1"]()).ops()

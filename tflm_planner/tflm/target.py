@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Extension = Literal["none", "dsp", "mve"]
-"""Vector instructions of an Arm core, which choose among CMSIS-NN's implementations."""
+Extension = Literal["none", "dsp", "mve", "pie-s3", "pie-p4"]
+"""Vector instructions of a core, which choose among a library's implementations: of Arm cores
+(CMSIS-NN), and the PIE of the ESP32-S3 and of the ESP32-P4 (ESP-NN)."""
 Version = Literal["current", "arduino-2023"]
 """TFLM: 90b983c of August 2026, or the Arduino library of 2023."""
 Optimized = Literal["speed", "size"]

@@ -34,14 +34,18 @@ class TargetTable(Document, omit_defaults=True):
     kernels: Annotated[
         str | UnsetType,
         says(
-            "Kernel library: `reference`, `cmsis-nn`, or one that was added "
+            "Kernel library: `reference`, `cmsis-nn`, `esp-nn-1.2.3` (and other releases), or one "
+            "that was added "
             "(docs/kernel-libraries.md); `any`: all known ones, `unknown`: the same figures, and "
             "no order of reads and writes is trusted."
         ),
     ] = UNSET
     extension: Annotated[
         Extension | UnsetType,
-        says("Vector instructions of an Arm core, which choose CMSIS-NN's implementations (none)."),
+        says(
+            "Vector instructions, which choose a library's implementations: of Arm cores, of the "
+            "ESP32-S3 (pie-s3) or of the ESP32-P4 (pie-p4) (none)."
+        ),
     ] = UNSET
     pointer: Annotated[Literal[4, 8] | UnsetType, says("Bytes of a pointer (4).")] = UNSET
     short_enums: Annotated[

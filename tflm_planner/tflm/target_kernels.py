@@ -38,6 +38,11 @@ class TargetKernels:
         """Bytes of each scratch request of the target's kernels."""
         return scratch_model(self.target)
 
+    def part_scratch_of(self, op: Op, axis: int, size: int) -> tuple[int, ...] | None:
+        """The same for a part of an operator, so many elements of its result long along an axis;
+        None where it is as of the whole."""
+        return library_of(self.target).part_scratch(op, self.target, axis, size)
+
     def input_overlaps_of(self, op: Op) -> Iterable[InputOverlap]:
         """Results that may overlap operands: what the target's kernels allow beyond aliases.
 

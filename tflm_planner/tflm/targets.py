@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -25,6 +25,7 @@ from tflm_planner.support.defaults import TARGET as DEFAULT_TARGET
 from tflm_planner.support.documents import parsed
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.kernels import library_names, library_of
+from tflm_planner.tflm.kernels.esp_nn import libraries as esp_nn_libraries
 from tflm_planner.tflm.target import Board, Target
 from tflm_planner.tflm.target_file import TargetFile, given
 
@@ -86,14 +87,27 @@ def with_lean(target: Target) -> Target:
 def can_be_lean(target: Target) -> bool:
     """Whether a target is not lean yet, and it is known which parameters would stay in RAM with the
     lean library."""
-    return library_of(target).is_exact and not (target.lean or target.recording)
+    library = library_of(target)
+    return library.is_exact and library.can_be_lean and not (target.lean or target.recording)
 
 
 @cache
 def all_targets() -> Mapping[str, Target]:
     """The built-in targets by id."""
     tables = _read_packaged_targets("targets.toml")
-    return {k: Target(**v, id=k) for k, v in tables.items()}
+    listed = {k: Target(**v, id=k) for k, v in tables.items()}
+    chips = _read_packaged_targets("esp_chips.toml")
+    return listed | {t.id: t for chip, table in chips.items() for t in _of_chip(chip, table)}
+
+
+def _of_chip(chip: str, table: dict[str, Any]) -> Iterator[Target]:
+    """The targets of one of Espressif's chips: reference kernels, and ESP-NN in each release."""
+    common = {**table, "short_enums": False}
+    plain = Target(**{**common, "id": f"{chip}/reference", "kernels": "reference"})
+    yield replace(plain, name=f"{plain.name}, reference kernels")
+    for library in esp_nn_libraries():
+        name, kernels = f"{plain.name}, {library.title}", library.name
+        yield replace(plain, id=f"{chip}/{kernels}", name=name, kernels=kernels)
 
 
 @cache

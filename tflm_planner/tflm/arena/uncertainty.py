@@ -33,6 +33,9 @@ be needed."""
 _UNREAD = 1.25
 """Share of the prediction to add for kernels that nobody has read: ESP-NN on an ESP32-S3 needed up
 to 2.1 times as much as the kernels that are known (keyword spotting, ESP-NN 1.1.2)."""
+_OTHER_RELEASE = 0.62
+"""The same for another release of a library: a keyword spotting model needs 61 % more with ESP-NN
+1.1.2 than with 1.2.3, and a wake word model 31 % more with 1.2.1 than with 1.1.2."""
 _ASSUMED = 0.25
 """The same for operators without an entry, for which plenty is assumed already."""
 _OTHER_DAY = 0.05
@@ -77,7 +80,8 @@ def uncertainties(
     if not library.is_read:
         yield Uncertainty(
             f"kernel library {target.kernels!r}, which nobody has read: it may need twice as much "
-            "(ESP-NN on an ESP32-S3 does); measure the arena on the board",
+            "(ESP-NN on an ESP32-S3 does, which is a target of its own: esp32s3/esp-nn); measure "
+            "the arena on the board",
             _UNREAD,
         )
     elif not library.is_exact:
@@ -87,6 +91,11 @@ def uncertainties(
             0.0,
             bound="enough",
         )
+    if library.doubt:
+        yield Uncertainty(library.doubt, _OTHER_RELEASE)
+    for op in ops:
+        if (reason := library.doubt_of(op, target)) is not None:
+            yield Uncertainty(f"{op.label}: {reason}; measure the arena on the board", _ASSUMED)
     for label in sorted({op.label for op, c in zip(ops, costs, strict=True) if not c.known}):
         yield Uncertainty(
             f"{label}: no entry for this operator, or its parameters cannot be read; its share "

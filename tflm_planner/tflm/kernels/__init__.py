@@ -4,6 +4,7 @@ fetches, scratch, the order in which they read and write, and where they are kno
     base          the interface: what the rest of the tool asks of a kernel library
     reference/    TFLM's own kernels, the answer to everything
     cmsis_nn/     CMSIS-NN: where it is not like the reference
+    esp_nn/       ESP-NN, likewise, release by release
     conservative  any of the known libraries, and one that nobody has read
     contracts/    from orders of reads and writes to distances at which tensors may overlap
 
@@ -17,6 +18,7 @@ from tflm_planner.model.ir import Op
 from tflm_planner.tflm.kernels.base import KernelBuild, KernelLibrary
 from tflm_planner.tflm.kernels.cmsis_nn import CmsisNn
 from tflm_planner.tflm.kernels.conservative import AnyKernels, UnknownKernels
+from tflm_planner.tflm.kernels.esp_nn import libraries as esp_nn_libraries
 from tflm_planner.tflm.kernels.reference import ReferenceKernels
 from tflm_planner.tflm.target import Target
 
@@ -55,8 +57,9 @@ def library_names() -> tuple[str, ...]:
 
 
 def known_libraries() -> tuple[KernelLibrary, ...]:
-    """The libraries whose kernels were read, the reference kernels last."""
-    exact = (library for library in LIBRARIES.values() if library.is_exact)
+    """The libraries that `any` stands for: those whose kernels were read, and that more than one
+    family of chips runs; the reference kernels last."""
+    exact = (k for k in LIBRARIES.values() if k.is_exact and k.counts_as_any)
     return tuple(sorted(exact, key=lambda library: library.name == ReferenceKernels.name))
 
 
@@ -75,3 +78,5 @@ register(ReferenceKernels())
 register(CmsisNn())
 register(AnyKernels(known_libraries))
 register(UnknownKernels(known_libraries))
+for _library in esp_nn_libraries():
+    register(_library)

@@ -46,12 +46,19 @@ class KernelLibrary(ABC):
     """The kernels that a target runs. Methods of an operator are asked only for operators that
     TFLM registers and whose parameters can be read."""
 
-    name: ClassVar[str]
+    name: str
     """What a target file calls it."""
     is_exact: ClassVar[bool] = True
     """Whether its figures are those of kernels that were read; if not, they are upper bounds."""
     is_read: ClassVar[bool] = True
     """Whether its kernels were read at all; if not, a board may need more than any bound."""
+    counts_as_any: ClassVar[bool] = True
+    """Whether `any` and `unknown` stand for it, too: not for one that a single family of chips
+    runs."""
+    can_be_lean: ClassVar[bool] = True
+    """Whether it is known which of its parameters would stay in RAM with the lean library."""
+    doubt: str = ""
+    """Why a board may need more than its figures; empty where they hold."""
 
     # --- memory -----------------------------------------------------------------------------
 
@@ -81,6 +88,11 @@ class KernelLibrary(ABC):
     @abstractmethod
     def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
         """Bytes of each scratch request, in order, empty ones included."""
+
+    def part_scratch(self, op: Op, target: Target, axis: int, size: int) -> tuple[int, ...] | None:
+        """The same for a part of `op` that computes so many elements of its result along an axis;
+        None where parts ask for as much as the whole, or nobody looked."""
+        return None
 
     def prepare_steps(self, op: Op, target: Target) -> tuple[Step, ...]:
         """What Prepare does with memory, in order."""
@@ -114,6 +126,10 @@ class KernelLibrary(ABC):
     def fault_of(self, op: Op, target: Target) -> str | None:
         """Why the kernel of `op` computes wrong bits even in an unplanned model, and what to do;
         None where it is right."""
+
+    def doubt_of(self, op: Op, target: Target) -> str | None:
+        """Why the scratch of `op` is not known; None where it is."""
+        return None
 
     @abstractmethod
     def computes_single_row(self, op: Op, width: int, out: int, pad: int) -> bool:

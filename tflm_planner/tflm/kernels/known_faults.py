@@ -26,3 +26,9 @@ def known_faults(ops: Iterable[Op], target: Target) -> list[str]:
         f"{labels[0]}{f' and {len(labels) - 1} more' if labels[1:] else ''}: {reason}"
         for reason, labels in labels_by_reason.items()
     ]
+
+
+def faults_of(ops: Iterable[Op], target: Target) -> frozenset[str]:
+    """The reasons alone, in any order."""
+    library = library_of(target)
+    return frozenset(r for op in ops if (r := library.fault_of(op, target)) is not None)

@@ -44,7 +44,10 @@ class LiveBytes:
         self._undecided: list[int] = []
         """Operators whose result may reuse memory of a tensor that enters at some `first`."""
         scratch = walk.schedule.scratch[low : walk.end]
-        self._scratch: Vector = np.array(scratch, np.int64)
+        self._scratch: Grid = np.repeat(
+            np.array(scratch, np.int64)[:, None], len(walk.part_counts), 1
+        )
+        """For each position and part count: bytes of scratch while a tile's part runs."""
 
     def peak(self, first: int, entering: Collection[Tensor]) -> Vector:
         """Bytes of the head for the interval from `first` on, without the tensors that live
@@ -70,7 +73,7 @@ class LiveBytes:
             live[position - first] -= saved
         self._undecided = undecided
         walk.prologue.write_live_bytes(live, walk.schedule, first, entering, walk.ranges)
-        return (live.max(axis=2) + self._scratch[skip:, None]).max(axis=0)
+        return (live.max(axis=2) + self._scratch[skip:]).max(axis=0)
 
     def _add_operator(self, position: int) -> None:
         """Add the tensors that an operator makes."""
@@ -82,8 +85,19 @@ class LiveBytes:
         for result in op.outputs:
             if result in walk.part_bytes:
                 self._add_tiled_result(result, position - self._low)
+                self._divide_scratch(position, result)
         if len(op.outputs) > 1 or schedule.reused_bytes[position]:
             self._undecided.append(position)
+
+    def _divide_scratch(self, position: int, result: Tensor) -> None:
+        """Take the scratch of parts for that of the operator whose result tiles make in parts."""
+        ranges, schedule = self._walk.ranges.get(result), self._walk.schedule
+        if ranges is None or ranges.axis is None or not schedule.scratch[position]:
+            return
+        sizes = np.maximum(ranges.high - ranges.low, 1).max(axis=1)
+        self._scratch[position - self._low] = [
+            schedule.part_scratch(position, ranges.axis, size) for size in sizes.tolist()
+        ]
 
     def _add_prologue_result(self, result: Tensor) -> None:
         """Add the result of an operator that runs once, before the tiles."""

@@ -50,6 +50,7 @@ class LinearSchedule:
             lean_kept(op, target) + kept + sizes.pointer * len(scratch_of(op)) for op in self.ops
         ]
         self._links: dict[tuple[int, int, int], tuple[AxisLink, ...]] = {}
+        self._part_scratch: dict[tuple[int, int, int], int] = {}
 
     def _add_life_spans(self) -> None:
         for t in self.model.main.inputs:
@@ -78,6 +79,16 @@ class LinearSchedule:
         if key not in self._links:
             self._links[key] = tuple(axis_map(self.ops[position]).links_of(axis, result))
         return self._links[key]
+
+    def part_scratch(self, position: int, axis: int, size: int) -> int:
+        """Bytes of scratch of a part of an operator, so many elements of its result long along an
+        axis: copies of filters and inputs shrink with it."""
+        key = position, axis, size
+        if key not in self._part_scratch:
+            part = self.options.kernels.part_scratch_of(self.ops[position], axis, size)
+            whole = self.scratch[position]
+            self._part_scratch[key] = whole if part is None else sum(map(align_up, part))
+        return self._part_scratch[key]
 
     @cached_property
     def bytes(self) -> dict[Tensor, int]:

@@ -21,6 +21,7 @@ from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.element_types import Form, forms_of, refused_beyond
+from tflm_planner.tflm.kernels.known_faults import faults_of
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.liveness import (
     Timeline,
@@ -167,6 +168,8 @@ class _TiledModel:
     """Kinds of operators of the given model."""
     forms: frozenset[Form]
     """Those kinds with their element types."""
+    faults: frozenset[str]
+    """Why kernels of the target compute operators of the given model wrong."""
 
     @staticmethod
     def of(model: Model, candidate: Candidate, options: TilingOptions) -> _TiledModel | None:
@@ -183,14 +186,15 @@ class _TiledModel:
             check(tiled)
             if options.dialect and candidate.has_tiles:
                 Crop().apply(tiled)  # checked where the file is made, as what follows
-        return _TiledModel(tiled, position, used_kinds, forms)
+        faults = faults_of(model.ops(), options.kernels.target)
+        return _TiledModel(tiled, position, used_kinds, forms, faults)
 
     def copy(self) -> _TiledModel:
         """The same for a copy of the model."""
         copied = clone(self.model)
         pairs = zip(self.model.main.ops, copied.main.ops, strict=True)
         position = {new: self.position[old] for old, new in pairs if old in self.position}
-        return _TiledModel(copied, position, self.used_kinds, self.forms)
+        return replace(self, model=copied, position=position)
 
     def respelled(self, spellings: Sequence[Spelling]) -> _TiledModel:
         """A copy with operators spelled otherwise, which keep their positions."""
@@ -229,7 +233,8 @@ def _plan_and_count(
     tiled: _TiledModel, candidate: Candidate, options: TilingOptions
 ) -> Evaluation | None:
     """Plan the ordered model and count; None where the plan is unsound, or where TFLM cannot run an
-    operator that is no view, because of its element types. Changes the model."""
+    operator that is no view, because of its element types, or computes one wrong that was right.
+    Changes the model."""
     target, scratch_of = options.kernels.target, options.kernels.scratch_of
     dialect = options.dialect and candidate.has_views
     planned = _plan(tiled, candidate, options)
@@ -246,6 +251,8 @@ def _plan_and_count(
         if careful and scratch_faults(timeline, model, offsets, scratch_of, overlaps_of)[1]:
             return None
     if refused_beyond(tiled.forms, forms_of(model.ops()), runners(target)) is not None:
+        return None
+    if faults_of(model.ops(), target) - tiled.faults:  # of a tile, not of the operator
         return None
     new_kinds = frozenset(op.kind for op in model.ops()) - tiled.used_kinds
     if target.lean:

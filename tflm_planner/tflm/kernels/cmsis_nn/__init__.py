@@ -61,7 +61,7 @@ class CmsisNn(ReferenceKernels):
 
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
         """One, by version and extension."""
-        return (BUILD_2022 if target.is_arduino_2023 else _BUILDS[target.extension],)
+        return (BUILD_2022 if target.is_arduino_2023 else _BUILDS.get(target.extension, PLAIN),)
 
     def all_builds(self) -> tuple[KernelBuild, ...]:
         """Four."""
@@ -85,4 +85,4 @@ class CmsisNn(ReferenceKernels):
 
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
         """By extension."""
-        return (_PROFILES[target.extension],)
+        return (_PROFILES.get(target.extension, "m3-cmsis"),)

@@ -1,0 +1,91 @@
+"""ESP-NN, Espressif's kernels as esp-tflite-micro runs them: where they are not like the reference.
+
+extension   none: generic C (ESP32, S2, C3, C6, H2)     pie-s3: ESP32-S3      pie-p4: ESP32-P4
+release     of the component esp-nn; each release that was read is a library of its own
+
+esp-tflite-micro replaces ADD, CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, MUL, the pools and
+SOFTMAX; all else is TFLM's reference. Built with CONFIG_NN_ANSI_C it asks for no scratch, and is
+the reference library: its structures are four bytes larger, which rounding to 16 hides.
+"""
+
+from __future__ import annotations
+
+from tflm_planner.model.ir import Op
+from tflm_planner.tflm.kernels.base import KernelBuild
+from tflm_planner.tflm.kernels.esp_nn.access_orders import EspNnBuild
+from tflm_planner.tflm.kernels.esp_nn.known_faults import fault_of
+from tflm_planner.tflm.kernels.esp_nn.releases import NEWEST, RELEASES, Release, spelled
+from tflm_planner.tflm.kernels.esp_nn.scratch import own_scratch_requests, part_scratch_requests
+from tflm_planner.tflm.kernels.operands import element_type
+from tflm_planner.tflm.kernels.reference import REFERENCE, ReferenceKernels
+from tflm_planner.tflm.target import Target
+
+__all__ = ["EspNn", "libraries"]
+
+_NAME = "esp-nn"
+_OWN_INDEX = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "SOFTMAX"))
+"""Operators whose OpData also holds the index of a scratch buffer."""
+_MOST_ELEMENTS = 0xFFFF
+"""ESP-NN keeps sizes along an axis in 16 bits."""
+
+
+class EspNn(ReferenceKernels):
+    """One release of ESP-NN, or without a release what a build gets that names none."""
+
+    counts_as_any = False
+    can_be_lean = False
+
+    def __init__(self, release: Release | None) -> None:
+        self.release = release or NEWEST
+        self.name = _NAME if release is None else f"{_NAME}-{spelled(release)}"
+        self.title = f"ESP-NN {spelled(release)}" if release else "ESP-NN, any release"
+        if release is None:
+            self.doubt = (
+                f"the release of ESP-NN is not named: the figures are those of {spelled(NEWEST)}, "
+                "the newest that was read, and scratch changes between releases; pin that release "
+                f"in idf_component.yml and name it (esp32s3/esp-nn-{spelled(NEWEST)}, say), or "
+                "measure the arena on the board"
+            )
+
+    def op_data_bytes(self, op: Op, target: Target) -> int:
+        """With the index of a scratch buffer for convolutions and SOFTMAX."""
+        size = super().op_data_bytes(op, target)
+        return size + 4 if op.kind in _OWN_INDEX else size
+
+    def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
+        """Behind the reference's own: copies of filter and input, by chip and release."""
+        return own_scratch_requests(op, target, self.release)
+
+    def part_scratch(self, op: Op, target: Target, axis: int, size: int) -> tuple[int, ...] | None:
+        """Less filter for fewer channels, less input for fewer rows."""
+        return part_scratch_requests(op, target, self.release, axis, size)
+
+    def builds(self, target: Target) -> tuple[KernelBuild, ...]:
+        """One; generic C goes element by element, as the reference does."""
+        if target.extension == "none":
+            return (REFERENCE,)
+        name = f"{_NAME}-{spelled(self.release)} ({target.extension})"
+        return (EspNnBuild(name, target.extension, self.release),)
+
+    def all_builds(self) -> tuple[KernelBuild, ...]:
+        """None that plans for any library should count on."""
+        return ()
+
+    def fault_of(self, op: Op, target: Target) -> str | None:
+        """Convolutions with padding on one side, groups, and SOFTMAX of several dimensions."""
+        return fault_of(op, target, self.release)
+
+    def doubt_of(self, op: Op, target: Target) -> str | None:
+        """Sizes that ESP-NN reads from elsewhere, or cuts off."""
+        if element_type(op) != "int8":
+            return None
+        shape = op.operands()[0].shape or ()
+        if op.kind == "SOFTMAX" and len(shape) < 2:
+            return "ESP-NN asks for scratch by a second dimension, which this tensor lacks"
+        large = op.kind.endswith("CONV_2D") and max(shape, default=0) > _MOST_ELEMENTS
+        return "ESP-NN keeps its dimensions in 16 bits, which are too few" if large else None
+
+
+def libraries() -> tuple[EspNn, ...]:
+    """One for each release that was read, and one for builds that name none."""
+    return tuple(map(EspNn, (None, *RELEASES)))

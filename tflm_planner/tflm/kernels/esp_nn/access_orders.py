@@ -1,0 +1,81 @@
+"""In which order ESP-NN's kernels read and write, as far as their sources leave no doubt.
+
+    generic C    element by element, as the reference kernels: sums of a window, then one store
+                 (depthwise: four windows, then four stores)
+    S3           vector kernels of which only this is trusted: those that copy the whole input, or
+                 the rows or the window of what is written next, into scratch before they store
+    P4           nothing
+
+A kernel that reads a window earlier than the reference does, and stores in the same order, is safe
+wherever the reference is; so all that is known is one order. Other types, dilated windows and
+operators that ESP-NN does not replace go to the reference kernels on every chip. Read from
+espressif/esp-nn and from esp-tflite-micro 99f49e1, kernels/esp_nn. This module must not know how
+far a result may lie from its operand (`contracts`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tflm_planner.model.ir import Op
+from tflm_planner.ops.window import Window
+from tflm_planner.tflm.kernels.access_order import ELEMENTWISE, AccessOrder
+from tflm_planner.tflm.kernels.base import KernelBuild
+from tflm_planner.tflm.kernels.data_movement import Movement
+from tflm_planner.tflm.kernels.esp_nn.releases import (
+    RUNS_GROUPS,
+    S3_COUNTS_ALIGNED_COPIES,
+    Release,
+)
+from tflm_planner.tflm.kernels.esp_nn.scratch import Geometry, copies_windows, geometry_of
+from tflm_planner.tflm.kernels.operands import element_type
+from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.target import Extension
+
+
+@dataclass(frozen=True, slots=True)
+class EspNnBuild(KernelBuild):
+    """A release of ESP-NN on a chip with vector instructions."""
+
+    extension: Extension
+    release: Release
+
+    def access_orders(self, op: Op, window: Window) -> tuple[AccessOrder, ...] | None:
+        """As the reference where its kernel runs, or one that reads no later; None elsewhere."""
+        by_reference = window.element != 1 or element_type(op, 1) == "int4"
+        if by_reference or (not window.undilated and op.kind.endswith("CONV_2D")):
+            return (ELEMENTWISE,)
+        geometry = geometry_of(op)
+        if self.extension != "pie-s3" or geometry is None:
+            return None
+        reads_ahead = _depthwise_reads_ahead if window.depthwise else _convolution_reads_ahead
+        if op.kind == "CONV_2D" and window.groups > 1:
+            return (ELEMENTWISE,) if self.release >= RUNS_GROUPS else None
+        return (ELEMENTWISE,) if reads_ahead(geometry, self.release) else None
+
+    def movement_of(self, op: Op) -> Movement | None:
+        """PAD, GATHER and the like are the reference kernels' on every chip."""
+        return REFERENCE.movement_of(op)
+
+
+def _convolution_reads_ahead(g: Geometry, release: Release) -> bool:
+    """Whether all of the input, or the whole window of a pixel, is in scratch before a store."""
+    first = release < S3_COUNTS_ALIGNED_COPIES
+    if g.pointwise:  # copied to fill vectors, until 1.2.3 got another kernel for that
+        return g.depth % 8 != 0 and release < RUNS_GROUPS
+    if copies_windows(g) and not first:
+        return True
+    return any(g.pad) or (not first and max(g.beyond) > 0)
+
+
+def _depthwise_reads_ahead(g: Geometry, release: Release) -> bool:
+    """Whether all of the input, or the rows of a row of the result, is in scratch before a
+    store."""
+    first = release < S3_COUNTS_ALIGNED_COPIES
+    if g.multiplier != 1 or (g.depth % 8 and g.depth <= 3):
+        return g.multiplier % 4 == 0 or not first  # as int16, or by the generic C kernel
+    if g.depth % 8 or g.kernel != (3, 3):
+        return not first
+    if g.depth % 16 == 0 and g.pad == (0, 0):
+        return any(g.beyond)
+    return True

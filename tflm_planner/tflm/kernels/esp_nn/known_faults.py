@@ -1,0 +1,121 @@
+"""What ESP-NN computes wrong, or where it writes beyond its scratch, planned or not.
+
+Read in the sources of the releases; none was seen on a board here. The issues are those of
+espressif/esp-nn:
+
+    depthwise 3x3, 16 channels     only padding of (0, 0) and (1, 1) has a path that fits its
+    or a multiple                  scratch; any other writes beyond it (issue 30)
+    3x3 steps with SAME            the S3 pads leading rows on both sides: where a window reaches
+                                   further below or to the right, it reads what follows (issue 31)
+    SOFTMAX, 3 dimensions or more  scratch is asked for by the second dimension, and written by the
+                                   last one
+    1x1 in generic C, groups       every weight is taken to belong to all input channels
+    FULLY_CONNECTED of several     vectors are loaded from addresses cut to 16 (issue 34): the
+    rows                           second row starts elsewhere unless the length is a multiple
+
+Planning changes none of these. This module must not know plans.
+"""
+
+from __future__ import annotations
+
+from tflm_planner.model.ir import Op
+from tflm_planner.ops.window import window_of
+from tflm_planner.tflm.kernels.esp_nn.releases import (
+    RUNS_GROUPS,
+    S3_COUNTS_ALIGNED_COPIES,
+    Release,
+    spelled,
+)
+from tflm_planner.tflm.kernels.esp_nn.scratch import (
+    Geometry,
+    copies_windows,
+    geometry_of,
+    softmax_width,
+)
+from tflm_planner.tflm.kernels.operands import dimension, element_type
+from tflm_planner.tflm.target import Target
+
+_ELSEWHERE = "planned or not; another padding, a later release, or CONFIG_NN_ANSI_C is right"
+
+
+def fault_of(op: Op, target: Target, release: Release) -> str | None:
+    """Why ESP-NN computes `op` wrong on the target, and what to do; None where it is right as far
+    as is known."""
+    if element_type(op) != "int8" or element_type(op, 1) == "int4":
+        return None
+    if op.kind == "SOFTMAX":
+        return _softmax_fault(op, release)
+    if op.kind == "FULLY_CONNECTED" and target.extension == "pie-s3":
+        return _fully_connected_fault(op, release)
+    geometry, window = geometry_of(op), window_of(op)
+    if geometry is None or window is None or not window.undilated:
+        return None
+    if op.kind == "CONV_2D" and window.groups > 1:
+        return _grouped_fault(geometry, target, release)
+    if target.extension != "pie-s3":
+        return None
+    if op.kind == "DEPTHWISE_CONV_2D":
+        return _depthwise_fault(geometry, release)
+    return _convolution_fault(geometry, release)
+
+
+def _softmax_fault(op: Op, release: Release) -> str | None:
+    data = op.operands()[0]
+    if op.outputs[0].type_name != "int8" or dimension(data, -1) <= softmax_width(op):
+        return None
+    return (
+        f"ESP-NN {spelled(release)} asks for scratch by the second dimension and writes it by the "
+        "last one, which is larger: it overwrites what lies behind; reshape it to two dimensions"
+    )
+
+
+def _fully_connected_fault(op: Op, release: Release) -> str | None:
+    weights, result = op.inputs[1], op.outputs[0]
+    length = 0 if weights is None else dimension(weights, -1)
+    if length % 16 == 0 or result.elements == dimension(result, -1):
+        return None
+    return (
+        f"ESP-NN {spelled(release)} sums rows that do not start at a multiple of 16 bytes wrong on "
+        "the ESP32-S3 (esp-nn issue 34, mended in 1.2.6), planned or not; make their length a "
+        "multiple of 16"
+    )
+
+
+def _grouped_fault(g: Geometry, target: Target, release: Release) -> str | None:
+    pointwise = target.extension == "none" and g.kernel == (1, 1)
+    if release >= RUNS_GROUPS and not pointwise:
+        return None
+    return (
+        f"ESP-NN {spelled(release)} knows no groups here and reads beyond the filter, {_ELSEWHERE}"
+    )
+
+
+def _depthwise_fault(g: Geometry, release: Release) -> str | None:
+    narrow = g.multiplier == 1 and g.depth % 16 == 0 and g.kernel == (3, 3)
+    if not narrow or g.pad in ((0, 0), (1, 1)):
+        return None
+    return (
+        f"ESP-NN {spelled(release)} writes beyond the scratch that it asks for where a 3x3 "
+        f"depthwise convolution is padded on one axis only (esp-nn issue 30), {_ELSEWHERE}"
+    )
+
+
+def _convolution_fault(g: Geometry, release: Release) -> str | None:
+    """The general kernel pads the leading rows on both sides, whatever the windows need; without
+    leading rows it pads below and at the right from 1.2.1 on."""
+    pads_end = release >= S3_COUNTS_ALIGNED_COPIES
+    if g.pointwise or (pads_end and (copies_windows(g) or not any(g.pad))):
+        return None
+    reach = [
+        (out - 1) * step + kernel > size + 2 * pad
+        for out, step, kernel, size, pad in zip(
+            g.output, g.stride, g.kernel, g.image, g.pad, strict=True
+        )
+    ]
+    if not any(reach):
+        return None
+    return (
+        f"ESP-NN {spelled(release)} pads as much below and at the right as above and at the left, "
+        "where this one needs more: its last row or column is wrong (esp-nn issue 31), "
+        f"{_ELSEWHERE}"
+    )

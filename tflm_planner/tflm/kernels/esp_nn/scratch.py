@@ -1,0 +1,293 @@
+"""Scratch of the ESP-NN kernels: what their *_scratch_size functions return.
+
+    generic C   ESP32, S2, C3, C6, H2: nothing for convolutions
+    S3          copies of the filter and of the padded input, so that vectors are aligned
+    P4          as the S3 before 1.2.3, then by path: sums of the filter, one window, or tiles
+
+Prepare hands over the leading padding alone, and no dilation: what lies right and below is counted
+again from the result's size. `benchmarks/esp_nn_sizes.py` compares the figures with the library's
+own functions. This module must not know where scratch is placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.window import low_paddings
+from tflm_planner.support.units import align_up
+from tflm_planner.tflm.kernels.esp_nn.releases import (
+    P4_HAS_OWN_PATHS,
+    S3_COUNTS_ALIGNED_COPIES,
+    WIDER_MARGIN,
+    WIDER_S16_MARGIN,
+    Release,
+)
+from tflm_planner.tflm.kernels.operands import element_type
+from tflm_planner.tflm.kernels.reference import scratch as reference
+from tflm_planner.tflm.target import Extension, Target
+
+_LANES = 16
+_PADDED_LIMIT = 40 * 1024
+"""Largest padded input that a depthwise convolution of the S3 copies whole; larger ones by rows."""
+_S16_LIMIT = 48 * 1024
+"""The same for copies as int16."""
+_P4_CACHE = 32768
+"""Share of the P4's first-level cache that a tile may take."""
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """What Prepare hands to ESP-NN; pairs are (height, width). depth: input channels. channels:
+    output channels. multiplier: output channels per input channel, of depthwise convolutions."""
+
+    image: Pair
+    output: Pair
+    kernel: Pair
+    stride: Pair
+    pad: Pair
+    depth: int
+    channels: int
+    multiplier: int = 1
+
+    @property
+    def pointwise(self) -> bool:
+        """1x1 without padding and without steps."""
+        return self.kernel == (1, 1) and self.pad == (0, 0) and self.stride == (1, 1)
+
+    @property
+    def pixels(self) -> int:
+        """Of the image."""
+        return self.image[0] * self.image[1]
+
+    @property
+    def taps(self) -> int:
+        """Pixels of the filter."""
+        return self.kernel[0] * self.kernel[1]
+
+    @property
+    def beyond(self) -> Pair:
+        """Rows below and columns at the right of the image that ESP-NN takes the windows to reach:
+        often more than they do."""
+        reach = [
+            out * step + kernel - 1 - size
+            for out, step, kernel, size in zip(
+                self.output, self.stride, self.kernel, self.image, strict=True
+            )
+        ]
+        return reach[0], reach[1]
+
+    def padded(self, margins: Pair, channels: int) -> int:
+        """Elements of the image with so many more rows and columns."""
+        return (self.image[0] + margins[0]) * (self.image[1] + margins[1]) * channels
+
+
+def own_scratch_requests(op: Op, target: Target, release: Release) -> tuple[int, ...]:
+    """Bytes of each request, empty ones included. The operator has operands and results, and its
+    parameters can be read."""
+    common = reference.scratch_requests(op, target.pointer)  # int4: the unpacked filter is first
+    if op.kind == "SOFTMAX":
+        return (*common, *_softmax(op))
+    size = _size(op, target, release, geometry_of(op))
+    return (*common, size) if size else common
+
+
+def part_scratch_requests(
+    op: Op, target: Target, release: Release, axis: int, size: int
+) -> tuple[int, ...] | None:
+    """The same for a part of a convolution, `size` elements of the result long along an axis; None
+    for others."""
+    geometry = geometry_of(op)
+    if geometry is None or element_type(op, 1) == "int4":
+        return None
+    return (_size(op, target, release, _part_of(geometry, op.kind, axis, size)),)
+
+
+def _size(op: Op, target: Target, release: Release, geometry: Geometry | None) -> int:
+    size_of = _SIZES.get((op.kind, target.extension))
+    if size_of is None or geometry is None or element_type(op) != "int8":
+        return 0
+    return max(size_of(geometry, release), 0)
+
+
+def _part_of(g: Geometry, kind: str, axis: int, size: int) -> Geometry:
+    """A convolution that computes so many channels, rows or columns; its padding stays."""
+    if axis == 0:
+        return g
+    if axis == 3:
+        depth = size // g.multiplier if kind == "DEPTHWISE_CONV_2D" and g.multiplier else g.depth
+        return replace(g, channels=size, depth=depth)
+    along = axis - 1
+    image, output = list(g.image), list(g.output)
+    image[along] = min(image[along], (size - 1) * g.stride[along] + g.kernel[along])
+    output[along] = min(size, output[along])
+    return replace(g, image=(image[0], image[1]), output=(output[0], output[1]))
+
+
+def _softmax(op: Op) -> Iterator[int]:
+    """Four bytes for each element along the second dimension, whichever the last one is."""
+    data, result = op.operands()[0], op.outputs[0]
+    if data.type_name == result.type_name == "int8" and (width := 4 * softmax_width(op)) > 0:
+        yield width
+
+
+def softmax_width(op: Op) -> int:
+    """What ESP-NN's Prepare takes for the length of a row: the second dimension. Of a tensor of one
+    dimension it reads what follows in the file; its length is assumed then."""
+    shape = op.operands()[0].shape or (1,)
+    return shape[1] if len(shape) > 1 else shape[0]
+
+
+def geometry_of(op: Op) -> Geometry | None:
+    """The geometry of a convolution; None for others, and where shapes have other ranks."""
+    if op.kind not in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+        return None
+    data, weights, result, options = op.inputs[0], op.inputs[1], op.outputs[0], op.options
+    shapes = [_shape_of_rank_4(t) for t in (data, weights, result)]
+    if not all(map(any, shapes)) or weights is None:
+        return None
+    (_, *image, depth), (_, *kernel, _), (_, *output, channels) = shapes
+    stride = int(options.strideH), int(options.strideW)
+    dilation = int(options.dilationHFactor), int(options.dilationWFactor)
+    return Geometry(
+        (image[0], image[1]), (output[0], output[1]), (kernel[0], kernel[1]), stride,
+        low_paddings(image, kernel, stride, dilation, int(options.padding) == 1),
+        depth, channels, int(getattr(options, "depthMultiplier", 1)),
+    )  # fmt: skip
+
+
+def _shape_of_rank_4(tensor: Tensor | None) -> tuple[int, ...]:
+    shape = () if tensor is None else tensor.shape or ()
+    return tuple(shape) if len(shape) == 4 else (0, 0, 0, 0)
+
+
+def s3_convolution(g: Geometry, release: Release) -> int:
+    """esp_nn_get_conv_scratch_size_esp32s3."""
+    margin = 64 if release >= WIDER_MARGIN else 32
+    if g.pointwise:
+        return _pointwise(g) + margin
+    if release >= S3_COUNTS_ALIGNED_COPIES and copies_windows(g):
+        window = align_up(g.taps * g.depth, _LANES)
+        return 4 * g.channels + _LANES + g.channels * window + _LANES + window + margin
+    filters = g.taps * align_up(g.depth, _LANES) * g.channels
+    total = _padded_on_both_sides(g) + filters + margin + 4 * g.channels
+    if release < S3_COUNTS_ALIGNED_COPIES:
+        return total
+    total += align_up(g.kernel[1] * g.depth, _LANES) * g.kernel[0] * g.channels
+    beyond = max(g.beyond[0], 0), max(g.beyond[1], 0)
+    return total + (g.padded(beyond, g.depth) if any(beyond) else 0)
+
+
+def copies_windows(g: Geometry) -> bool:
+    """Whether a row of the window is shorter than a vector, but not the whole window: the S3 then
+    copies window by window."""
+    return g.kernel[1] * g.depth < _LANES <= g.taps * g.depth
+
+
+def _pointwise(g: Geometry) -> int:
+    """A copy of the filter, one of the input if its channels fill no vectors, and eight pixels."""
+    depth = align_up(g.depth, 8)
+    return (
+        depth * g.channels
+        + (g.pixels * depth if g.depth % 8 else 0)
+        + (16 * depth if g.pixels >= 8 else 0)
+    )
+
+
+def _padded_on_both_sides(g: Geometry) -> int:
+    """Elements of the input with its leading padding on both sides; 0 without padding."""
+    return g.padded((2 * g.pad[0], 2 * g.pad[1]), g.depth) if any(g.pad) else 0
+
+
+def s3_depthwise(g: Geometry, release: Release) -> int:
+    """esp_nn_get_depthwise_conv_scratch_size_esp32s3."""
+    first = release < S3_COUNTS_ALIGNED_COPIES
+    filters = g.taps * g.depth * g.multiplier
+    margin = 32 if release >= WIDER_S16_MARGIN else 16
+    as_s16 = 2 * (filters + g.pixels * g.depth) + margin
+    if g.multiplier == 1 and g.depth % 8 == 0 and (g.kernel == (3, 3) or not first):
+        if g.kernel != (3, 3):
+            rows = 2 * g.image[1] * g.kernel[0] * g.depth
+            return as_s16 if as_s16 - margin <= _S16_LIMIT else 2 * filters + rows + margin
+        if g.depth % _LANES == 0:
+            return filters + _s3_padded_input(g, whole=first) + _LANES
+        return _s3_widened_3x3(g) if g.depth >= 12 and not first else as_s16
+    if g.multiplier == 1 and g.depth > 3 and not first:
+        return _s3_staged(g)
+    return as_s16 if g.multiplier % 4 == 0 else 32
+
+
+def _s3_padded_input(g: Geometry, *, whole: bool) -> int:
+    """The padded input of a 3x3 depthwise convolution, or three rows of it."""
+    margins = (2 * g.pad[0], 2 * g.pad[1]) if any(g.pad) else g.beyond
+    if not any(margins):
+        return 0
+    size = g.padded(margins, g.depth)
+    if whole or size <= _PADDED_LIMIT:
+        return size
+    return (g.image[1] + margins[1]) * g.kernel[0] * g.depth
+
+
+def _s3_widened_3x3(g: Geometry) -> int:
+    """Filter, padded input and result with as many channels as fill whole vectors."""
+    depth = align_up(g.depth, _LANES)
+    margins = 2 * g.pad[0] + max(g.beyond[0], 0), 2 * g.pad[1] + max(g.beyond[1], 0)
+    return 9 * depth + g.padded(margins, depth) + g.output[0] * g.output[1] * depth + 64
+
+
+def _s3_staged(g: Geometry) -> int:
+    """Filter, input (both as int16), result, biases, shifts and multipliers with channels rounded
+    up to 8, one behind the other."""
+    depth = align_up(g.depth, 8)
+    end = align_up(2 * g.taps * depth, _LANES)
+    end = align_up(end + 2 * g.pixels * depth, _LANES)
+    end = align_up(end + g.output[0] * g.output[1] * depth, _LANES)
+    return end + 12 * depth + _LANES
+
+
+def p4_convolution(g: Geometry, release: Release) -> int:
+    """esp_nn_get_conv_scratch_size_esp32p4."""
+    sums = 4 * g.channels
+    if g.pointwise:
+        narrow = release >= P4_HAS_OWN_PATHS and g.depth < _LANES
+        return sums + _LANES * g.channels + 32 + 32 if narrow else _pointwise(g) + 32
+    filters = g.taps * align_up(g.depth, _LANES) * g.channels
+    if release < P4_HAS_OWN_PATHS:
+        return _padded_on_both_sides(g) + filters + 32 + sums
+    padded = any(g.pad)
+    if not padded and g.kernel[1] * g.depth >= _LANES:
+        return filters + 32 + sums
+    if g.taps * g.depth >= _LANES:
+        return sums + g.taps * g.depth + 32
+    if not padded:
+        depth = _p4_tile_depth(g)
+        return sums + g.taps * depth * g.channels + g.pixels * depth + 32
+    whole = _padded_on_both_sides(g)
+    return (_p4_tile(g) if whole + sums > _P4_CACHE else whole + filters) + 32 + sums
+
+
+def _p4_tile_depth(g: Geometry) -> int:
+    """Channels with which a row of the window fills a vector."""
+    return align_up(-(-_LANES // g.kernel[1]), _LANES)
+
+
+def _p4_tile(g: Geometry) -> int:
+    """A filter and as many padded rows of the input as the cache holds."""
+    depth, filters = g.depth, 0
+    if g.kernel[1] * g.depth < _LANES:
+        depth = _p4_tile_depth(g)
+        filters = g.taps * depth * g.channels
+    row = (g.image[1] + 2 * g.pad[1]) * depth
+    left = _P4_CACHE - 4 * g.channels - filters - g.kernel[0] * row
+    rows = min(left // (g.stride[0] * row) + 1, g.output[0]) if left >= 0 else 1
+    return ((rows - 1) * g.stride[0] + g.kernel[0] + 2 * g.pad[0]) * row + filters
+
+
+_SIZES: dict[tuple[str, Extension], Callable[[Geometry, Release], int]] = {
+    ("CONV_2D", "pie-s3"): s3_convolution,
+    ("DEPTHWISE_CONV_2D", "pie-s3"): s3_depthwise,
+    ("CONV_2D", "pie-p4"): p4_convolution,
+}
+"""Operators for which a chip asks for scratch."""
