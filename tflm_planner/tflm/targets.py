@@ -102,8 +102,8 @@ def all_targets() -> Mapping[str, Target]:
 
 def _of_chip(chip: str, table: dict[str, Any]) -> Iterator[Target]:
     """The targets of one of Espressif's chips: reference kernels, and ESP-NN in each release."""
-    common = {**table, "short_enums": False}
-    plain = Target(**{**common, "id": f"{chip}/reference", "kernels": "reference"})
+    keys: dict[str, Any] = {**table, "id": f"{chip}/reference", "kernels": "reference"}
+    plain = Target(**keys, short_enums=False)
     yield replace(plain, name=f"{plain.name}, reference kernels")
     for library in esp_nn_libraries():
         name, kernels = f"{plain.name}, {library.title}", library.name

@@ -24,7 +24,7 @@ from tflm_planner.tflm.kernels.esp_nn.releases import (
     WIDER_S16_MARGIN,
     Release,
 )
-from tflm_planner.tflm.kernels.operands import element_type
+from tflm_planner.tflm.kernels.operands import dimension, element_type
 from tflm_planner.tflm.kernels.reference import scratch as reference
 from tflm_planner.tflm.target import Extension, Target
 
@@ -136,8 +136,8 @@ def _softmax(op: Op) -> Iterator[int]:
 def softmax_width(op: Op) -> int:
     """What ESP-NN's Prepare takes for the length of a row: the second dimension. Of a tensor of one
     dimension it reads what follows in the file; its length is assumed then."""
-    shape = op.operands()[0].shape or (1,)
-    return shape[1] if len(shape) > 1 else shape[0]
+    data = op.operands()[0]
+    return dimension(data, 1 if len(data.shape or ()) > 1 else 0)
 
 
 def geometry_of(op: Op) -> Geometry | None:
