@@ -150,11 +150,11 @@ def stream_input_command(arguments: StreamInputArguments) -> None:
                 arguments.force,
                 report_progress,
             )
-        target, proved = options.search.kernels.target, (split.verdict, split.stopped)
+        target, verdict, stopped = options.search.kernels.target, split.verdict, split.stopped
         if arguments.as_json:
-            print_json(streamed_to_json(split.pair, split.before, target, *proved))
+            print_json(streamed_to_json(split.pair, split.before, target, verdict, stopped))
         elif not arguments.quiet:
             files = f"{arguments.source} -> {arguments.front} + {arguments.back}"
             typer.echo(f"{files}  for {target.id}")
-            for line in render_streamed(split.pair, split.before, *proved):
+            for line in render_streamed(split.pair, split.before, verdict, stopped):
                 typer.echo(line)

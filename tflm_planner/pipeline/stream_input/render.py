@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.pipeline.stream_input.split import StreamedPair
@@ -116,7 +116,7 @@ def streamed_to_json(
                 delay=schedule.delay,
                 result_height=schedule.result_height,
                 clock=schedule.clock,
-                fills=[v if math.isfinite(v) else str(v) for v in schedule.fills],
+                fills=[_finite(v) for v in schedule.fills],
             ),
             instructions_relative=pair.overhead,
             refused=list(pair.refused),
@@ -125,6 +125,13 @@ def streamed_to_json(
             verified=verdict is not None and verdict.proved,
         )
     )
+
+
+def _finite(value: float) -> float | Literal["inf", "-inf"]:
+    """JSON has no infinities."""
+    if math.isfinite(value):
+        return value
+    return "inf" if value > 0 else "-inf"
 
 
 def _doubts(pair: StreamedPair) -> list[str]:
