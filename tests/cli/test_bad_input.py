@@ -58,9 +58,9 @@ def test_truncated_at_every_length(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_every_single_byte_wrong() -> None:
+def test_every_third_byte_wrong() -> None:
     data = MODELS["bare"].make()
-    for at in range(len(data)):
+    for at in range(0, len(data), 3):
         for value in (0x00, 0xFF, data[at] ^ 0x80, data[at] + 1 & 0xFF):
             status, detail = try_all(data[:at] + bytes([value]) + data[at + 1 :])
             assert status != "finding", (at, value, detail)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.conftest import CNN, SHARED, needs_shared, needs_tflm
+from tests.conftest import CNN, needs_tflm
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api, planned_model
 from tflm_planner.transforms.attach_plan import carried_plan
@@ -44,16 +44,3 @@ def test_a_plan_that_costs_memory_is_left_out(strip, monkeypatch: pytest.MonkeyP
 def test_one_that_costs_nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     _inflated(monkeypatch, 0)
     assert carried_plan(read_model(api.plan(DATA, None, api.PlanOptions(verify=None)).data))
-
-
-@needs_shared
-@pytest.mark.slow
-def test_dilation_that_enlarges_the_arena_is_left_out() -> None:
-    (path,) = (SHARED / "cases").glob("f06_*.tflite")
-    options = api.MemoryOptions(order="file", allocator="greedy")
-    arenas = [
-        api.plan(path, None, api.PlanOptions(replace(options, dilate=d), verify=None))
-        for d in (False, True)
-    ]
-    before, after = (a.report.after.arena.arena for a in arenas)
-    assert after <= before

@@ -91,5 +91,5 @@ def test_without_permission_nothing_is_tiled():
 
 
 def test_an_overhead_below_one_is_no_permission():
-    with pytest.raises(UsageError, match="overhead"):
+    with pytest.raises(UsageError, match="is below 1"):
         api.TilePermission(overhead=0.9)

@@ -276,9 +276,9 @@ def test_what_does_not_fit_is_searched_until_something_does() -> None:
     data = chain((1, 1, 64), (1, 1, 64), (1, 1, 64), size=2)
     lean = rungs(data)["lean"].arena
     assert lean is not None
-    report = api.plan(
-        data, None, api.PlanOptions(search_for(TARGETS[0]), budget=lean, verify=None)
-    ).report
+    tiles = api.TilePermission(workers=1, search_budget=SMALL)
+    options = api.PlanOptions(search_for(TARGETS[0]), tiles, budget=lean, verify=None)
+    report = api.plan(data, None, options).report
     found = {rung.kind: rung for rung in report.ladder}
     assert found["more operators"].arena is not None
     assert (found["lean"].arena or 0) <= lean and not found["lean"].at_most

@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import needs_tflm
@@ -47,6 +47,7 @@ def between(ops: list[Op]) -> dict[Op, int]:
     return found
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(3, 16))
 @pytest.mark.slow
 def test_orders_are_valid_and_put_off_keeps_less(seed: int, steps: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from tflm_planner.transforms.dilate import Dilate, dilatable
 
 from tests.models.attention import attention
 from tests.models.build import Net
@@ -20,7 +19,6 @@ from tests.transforms.test_spelling import random_chain, random_spellings, respe
 from tests.transforms.tiled import RARE_KINDS, dialect_of, tiled
 from tests.verification.terms.proofs import HOST, changed, proof
 from tflm_planner.model.ir import Tensor
-from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.transforms.base import run
@@ -96,13 +94,8 @@ def test_a_transposed_product_is_turned() -> None:
     assert proof(data, made).status == "equal"
 
 
-def test_dilating_pools_and_stripping() -> None:
+def test_stripping() -> None:
     data = bottleneck()
-    model = read_model(data)
-    chosen = [i for i, op in enumerate(model.main.ops) if dilatable(op)]
-    assert chosen
-    dilated = changed(data, lambda m: run(m, Dilate([m.main.ops[i] for i in chosen])))
-    assert proof(data, dilated).status == "equal"
     stripped = changed(data, lambda m: run(m, Minify(), KeepOneZeroPoint(), WritePool()))
     assert proof(data, stripped).status == "equal"
 
