@@ -129,7 +129,7 @@ _SHAPES_OF_OPERATORS = {
     "SVDF": ("SVDFOptions", False, 2),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": ("UnidirectionalSequenceLSTMOptions", False, 1),
     "BATCH_MATMUL": ("BatchMatMulOptions", False, 2),
-    "STRIDED_SLICE": ("StridedSliceOptions", True, 4),
+    "STRIDED_SLICE": ("StridedSliceOptions", False, 4),
     "SOFTMAX": ("SoftmaxOptions", False, 1),
     **dict.fromkeys(
         ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_ALL"), ("ReducerOptions", False, 2)

@@ -245,7 +245,8 @@ def _tile_of_strided_slice(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     if plainly and _same_values(asked.op.inputs[0], asked.result):
         return replace(plain, moved=0)
     changed = ((1, (0,) * len(box)), (2, extents(box)))
-    return replace(plain, constants=changed, options=(("beginMask", 0), ("endMask", 0)))
+    unmasked = (("beginMask", 0), ("endMask", 0)) if asked.op.options is not None else ()
+    return replace(plain, constants=changed, options=unmasked)
 
 
 def _split(asked: _Wanted, plain: OperatorTile) -> OperatorTile:

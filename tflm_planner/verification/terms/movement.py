@@ -6,6 +6,7 @@ depend on an input, the operator is left to be hashed.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from tflm_planner.verification.terms.parameters import activation, quantisation,
 from tflm_planner.verification.terms.values import DTYPES, InexpressibleError, Values
 
 Array = npt.NDArray[Any]
+
+_NO_MASKS = SimpleNamespace(beginMask=0, endMask=0, ellipsisMask=0, newAxisMask=0, shrinkAxisMask=0)
+"""Of a STRIDED_SLICE without options."""
 
 
 def _numbers(call: Call, operand: int) -> list[int] | None:
@@ -55,7 +59,8 @@ def _check_inside(
 
 def _strided_slice(call: Call) -> list[Values] | None:
     limits = [_numbers(call, i) for i in (1, 2, 3)]
-    options, data = call.op.options, call.values(0)
+    options: Any = call.op.options or _NO_MASKS
+    data = call.values(0)
     if options.ellipsisMask or options.newAxisMask or getattr(options, "offset", False):
         return None
     begin, end, steps = limits
@@ -83,7 +88,7 @@ def _joined(call: Call) -> list[Values] | None:
     kinds = {quantisation(t) for t in (*call.op.operands(), call.result)}
     if activation(call.op) or (len(kinds) > 1 and call.result.type_name == "uint8"):
         return None
-    axis = call.op.options.axis % max(len(call.shape), 1)
+    axis = int(getattr(call.op.options, "axis", 0)) % max(len(call.shape), 1)
     return [_concatenated(call, [v for v in call.operands if v is not None], axis)]
 
 
@@ -95,7 +100,7 @@ def _concatenated(call: Call, parts: list[Values], axis: int) -> Values:
 
 
 def _packed(call: Call) -> list[Values]:
-    axis = call.op.options.axis % max(len(call.shape), 1)
+    axis = int(getattr(call.op.options, "axis", 0)) % max(len(call.shape), 1)
     parts = [v for v in call.operands if v is not None]
     wide = [v.reshaped((*v.shape[:axis], 1, *v.shape[axis:])) for v in parts]
     return [_concatenated(call, wide, axis)]
@@ -103,7 +108,7 @@ def _packed(call: Call) -> list[Values]:
 
 def _unpacked(call: Call) -> list[Values]:
     data = call.values(0)
-    axis = call.op.options.axis % max(len(data.shape), 1)
+    axis = int(getattr(call.op.options, "axis", 0)) % max(len(data.shape), 1)
     before = (slice(None),) * axis
     return [data.at((*before, i)) for i in range(len(call.op.outputs))]
 
