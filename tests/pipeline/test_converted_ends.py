@@ -76,3 +76,16 @@ def test_the_ladder_gives_the_figure_that_it_reaches() -> None:
     report = planned(data, tiles=api.TilePermission(workers=1)).report
     (rung,) = [rung for rung in report.ladder if rung.kind == "int8 ends"]
     assert rung.arena == planned(data, ends="int8").report.after.arena.arena
+
+
+@needs_tflm
+def test_the_ladder_leaves_out_figures_that_are_no_lower() -> None:
+    """And where the rungs above change the ends, the same plan says nothing of lean firmware."""
+    data = type_chain("float32", "int8", "int8", "float32")
+    kept = planned(data).report
+    found = {rung.kind: rung for rung in kept.ladder}
+    assert (found["int8 ends"].arena or 0) < kept.after.arena.arena
+    assert found["lean"].arena is None and "--io int8" in found["lean"].command
+    dropped = planned(data, ends="int8").report
+    for rung in dropped.ladder:
+        assert rung.taken or not rung.at_most or (rung.arena or 0) < dropped.after.arena.arena

@@ -9,7 +9,9 @@
 A rung allows all that the rungs above it allow. Where the model fits, or nothing says what it must
 fit, rungs beyond the permission have a figure only if it costs next to nothing; where it does not
 fit they are searched, one after the other, until one does. No figure is a guess: each is the arena
-of a plan that was made for it (further search may lower those that say "at most").
+of a plan that was made for it (further search may lower those that say "at most"), and one that is
+no lower than what was reached is left out. Advice never costs the plan that it is for: what cannot
+be planned has no figure.
 """
 
 from __future__ import annotations
@@ -145,13 +147,15 @@ def _steps(climb: Climb, permission: TilePermission) -> Iterator[_Step]:
     words: tuple[str, ...] = ()
 
     def step(kind: RungKind, arena: int | None = None) -> _Step:
-        return _Step(options, Rung(kind, arena, at_most=True, command=_command(climb, *words)))
+        lower = arena if arena is not None and arena < climb.arena.arena else None
+        return _Step(options, Rung(kind, lower, at_most=True, command=_command(climb, *words)))
 
     kernels = options.search.kernels
-    if options.ends == "keep" and (reached := _with_int8_ends(climb)) is not None:
+    drops = options.ends == "keep" and bool(drop_conversions(clone(climb.model)))
+    if drops:
         words = (*words, "--io", "int8")
         options = replace(options, ends="int8")
-        yield step("int8 ends", reached)
+        yield step("int8 ends", _with_int8_ends(climb))
     elif options.ends != "keep":
         words = (*words, "--io", options.ends)
     if permission.new_kinds is not None:
@@ -163,7 +167,7 @@ def _steps(climb: Climb, permission: TilePermission) -> Iterator[_Step]:
         lean = kernels_of(with_lean(kernels.target))
         options = replace(options, search=replace(options.search, kernels=lean))
         words = (*words, _FIRMWARE, "lean")
-        yield step("lean", _with_same_plan_when_lean(climb))
+        yield step("lean", None if drops else _with_same_plan_when_lean(climb))
     normalized = clone(climb.model)
     run(normalized, Normalize())
     if can_stream(normalized):
@@ -189,11 +193,13 @@ def _attempt(climb: Climb, step: _Step) -> Rung:
 
 def _with_int8_ends(climb: Climb) -> int | None:
     """Bytes of arena by order and plan where the conversions at the ends are dropped; None where
-    there are none to drop."""
+    no plan can be made."""
     model, options = clone(climb.model), climb.options.search
-    if not drop_conversions(model):
+    drop_conversions(model)
+    try:
+        plan = plan_memory(model, MemoryOptions(kernels=options.kernels, effort=_LITTLE_EFFORT))
+    except PlannerError:
         return None
-    plan = plan_memory(model, MemoryOptions(kernels=options.kernels, effort=_LITTLE_EFFORT))
     return arena_of(plan.model, options.kernels.target, plan.offsets).arena
 
 
