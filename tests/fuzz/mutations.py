@@ -18,7 +18,7 @@ import numpy as np
 from tests.models.build import schema
 from tests.models.generator import random_model
 from tests.models.handmade import MODELS
-from tests.tflm.operator_models import MODELS as OPERATORS
+from tests.tflm.custom_models import MODELS as OPERATORS
 
 Rng = np.random.Generator
 WILD = [-2, -1, 0, 1, 2, 3, 7, 15, 16, 127, 128, 255, 256, 32767, 65535, 1 << 20, 1 << 28]

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.mutations import packed
-from tests.model_replay import Place, Ranges, replay
+from tests.model_replay import replay
 from tests.models.build import schema
 from tests.models.generator import KINDS, random_model
+from tests.placed_replay import placement, replay_planned
 from tflm_planner.model.ir import Op
 from tflm_planner.tflm.kernels.contracts import InputOverlap
 from tflm_planner.tflm.target_kernels import TargetKernels
@@ -58,7 +59,7 @@ def types_in_place(data: bytes) -> tuple[list[str], int]:
     options = replace(options, kernels=TypesAlone(options.kernels.target, options.kernels.builds))
     result = api.plan(data, None, api.PlanOptions(options, verify=None))
     offsets, scratch = placement(result.data)
-    wrong = [*replay(result.data, scratch=scratch), *replay(result.data, offsets, scratch)]
+    wrong = [*replay_planned(result.data, scratch), *replay(result.data, offsets, scratch)]
     return [f"types: {fault}" for fault in wrong], len(result.report.allocation.input_overlaps)
 
 
@@ -83,28 +84,6 @@ def shuffled(data: bytes, seed: int) -> bytes:
     return packed(model)
 
 
-def placement(data: bytes) -> tuple[dict[Place, int], Ranges]:
-    """Where TFLM puts every tensor and every scratch buffer of a planned model, as predicted."""
-    from tflm_planner.model.serde import read_model
-    from tflm_planner.tflm.kernels.scratch import reference_scratch
-    from tflm_planner.tflm.liveness import timeline_of
-    from tflm_planner.tflm.placement import placement_of
-    from tflm_planner.transforms.attach_plan import carried_plan
-
-    model = read_model(data)
-    line = timeline_of(model, reference_scratch)
-    at = placement_of(line, carried_plan(model)).offsets
-    tensors = {
-        t: (g, i) for g, graph in enumerate(model.graphs) for i, t in enumerate(graph.tensors)
-    }
-    ops = {o: (g, i) for g, graph in enumerate(model.graphs) for i, o in enumerate(graph.ops)}
-    offsets = {tensors[t]: o for t, o in zip(line.planned, at, strict=False)}
-    scratch: dict[Place, list[tuple[int, int]]] = {}
-    for s, offset in zip(line.scratch, at[len(line.planned) :], strict=True):
-        scratch.setdefault(ops[s.op], []).append((offset, s.size))
-    return offsets, scratch
-
-
 def check(data: bytes, *, runtimes: bool = True) -> list[str]:
     """What is wrong with the plan of `data`; empty when all is as promised."""
     from tflm_planner.pipeline import api
@@ -113,7 +92,7 @@ def check(data: bytes, *, runtimes: bool = True) -> list[str]:
     result = api.plan(data, None, options)
     report, wrong = result.report, list[str]()
     offsets, scratch = placement(result.data)
-    wrong += [f"replay: {fault}" for fault in replay(result.data, scratch=scratch)]
+    wrong += [f"replay: {fault}" for fault in replay_planned(result.data, scratch)]
     wrong += [f"replay with TFLM's places: {f}" for f in replay(result.data, offsets, scratch)]
     wrong += [f"replay of the original: {f}" for f in replay(data, *placement(data))]
     if report.after.head > report.before.head:

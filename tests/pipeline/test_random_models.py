@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import needs_tflm
-from tests.fuzz.random_models import check, model_of, placement, search_options, shuffled
+from tests.fuzz.random_models import check, model_of, search_options, shuffled
 from tests.model_replay import plan_in, replay
 from tests.models.build import unpack
 from tests.models.handmade import MODELS
 from tests.models.strategies import PATIENT, models
+from tests.placed_replay import placement
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import ModelError

@@ -6,13 +6,19 @@ import numpy as np
 from flatbuffers import flexbuffers
 
 from tests.models.build import Graph
-from tests.tflm.operator_models import FLOAT, INT8, INT16, INT32, MODELS, register, value
+from tests.tflm.operator_models import FLOAT, INT8, INT16, INT32, Build, register, value
+from tests.tflm.operator_models import MODELS as BUILTIN
 from tflm_planner.tflm.kernels.custom_ops import DECODE
 
 UINT32, UINT64, BOOL = "uint32", "uint64", "bool"
 TENSOR_TYPES = {FLOAT: 0, INT32: 2, INT16: 7}
+CUSTOM: dict[str, Callable[[], bytes]] = {}
 Given = tuple[str, tuple[int, ...]]
 """Element type and shape."""
+
+
+def _register(name: str, build: Build) -> None:
+    register(name, build, CUSTOM)
 
 
 def custom(
@@ -26,7 +32,7 @@ def custom(
         graph.custom(code, given, made, bytes(flexbuffers.Dumps(options)))
         return made
 
-    register(name, whole)
+    _register(name, whole)
 
 
 def _transforms() -> None:
@@ -88,7 +94,7 @@ def _filter_banks() -> None:
         smoothing_bits=10, spectral_subtraction_bits=14,
     )  # fmt: skip
     custom("pcan", "SignalPCAN", [*banks, *banks, (INT16, (125,))], banks, snr_shift=6)
-    register("filter_bank", _filter_bank)
+    _register("filter_bank", _filter_bank)
 
 
 def _filter_bank(graph: Graph) -> list[int]:
@@ -135,13 +141,13 @@ def _decode(triples: list[tuple[int, int, int]]) -> Callable[[Graph], list[int]]
 
 
 def _decoders() -> None:
-    register("decode_lut", _decode([(LUT, 1, 0)]))
-    register("decode_lut_channels", _decode([(LUT, 5, 0)]))
-    register("decode_huffman", _decode([(HUFFMAN, 1, 0)]))
-    register("decode_prune", _decode([(PRUNE, 1, 3)]))
-    register("decode_prune_channels", _decode([(PRUNE, 5, 3)]))
-    register("decode_prune_symmetric", _decode([(PRUNE, 5, 0)]))
-    register("decode_all", _decode([(LUT, 1, 0), (PRUNE, 20, 1), (HUFFMAN, 1, 0), (PRUNE, 3, 0)]))
+    _register("decode_lut", _decode([(LUT, 1, 0)]))
+    _register("decode_lut_channels", _decode([(LUT, 5, 0)]))
+    _register("decode_huffman", _decode([(HUFFMAN, 1, 0)]))
+    _register("decode_prune", _decode([(PRUNE, 1, 3)]))
+    _register("decode_prune_channels", _decode([(PRUNE, 5, 3)]))
+    _register("decode_prune_symmetric", _decode([(PRUNE, 5, 0)]))
+    _register("decode_all", _decode([(LUT, 1, 0), (PRUNE, 20, 1), (HUFFMAN, 1, 0), (PRUNE, 3, 0)]))
 
 
 # --- others ---------------------------------------------------------------------------------
@@ -174,8 +180,11 @@ _transforms()
 _streams()
 _filter_banks()
 _decoders()
-register("detection_postprocess", _detection)
-register("circular_buffer", _circular_buffer)
+_register("detection_postprocess", _detection)
+_register("circular_buffer", _circular_buffer)
 custom("ethos_u", "ethos-u", [("uint8", (64,)), (INT8, (4, 4))], [(INT8, (4, 4))])
+
+MODELS = {**BUILTIN, **CUSTOM}
+"""Builtin and custom operators, by name."""
 
 __all__ = ["MODELS"]

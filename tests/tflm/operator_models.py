@@ -17,14 +17,14 @@ MODELS: dict[str, Callable[[], bytes]] = {}
 """Every model by name."""
 
 
-def register(name: str, build: Build) -> None:
+def register(name: str, build: Build, models: dict[str, Callable[[], bytes]] = MODELS) -> None:
     def make() -> bytes:
         net = Net("one operator")
         graph = net.graph()
         graph.outputs(*build(graph))
         return net.finish()
 
-    MODELS[name] = make
+    models[name] = make
 
 
 def value(graph: Graph, kind: str, shape: tuple[int, ...], *, given: bool = False) -> int:

@@ -7,10 +7,10 @@ import pytest
 
 from tests.conftest import needs_tflm
 from tests.fuzz.random_plans import case_of, judge, spoil
-from tests.model_replay import replay
 from tests.models.build import Net
 from tests.models.random_loops import random_loops_model
 from tests.models.small import swapping
+from tests.placed_replay import replay_planned
 from tests.transforms.row_loops import planned
 from tests.transforms.tiled import quick_differences
 from tflm_planner.model.serde import read_model
@@ -26,7 +26,7 @@ from tflm_planner.transforms.attach_plan import carried_plan
 def test_random_loops_replay_and_compute_the_same(seed: int) -> None:
     data = random_loops_model(seed)
     made = planned(data, overlap=False, seconds=0.5).data
-    assert replay(made) == []
+    assert replay_planned(made) == []
     assert quick_differences(data, made) == []
 
 
@@ -38,7 +38,7 @@ def test_random_choices_replay_and_compute_the_same(seed: int) -> None:
     models one way today and another way tomorrow."""
     data = random_loops_model(seed, choices=True)
     made = planned(data, overlap=False, seconds=0.5).data
-    assert replay(made) == []
+    assert replay_planned(made) == []
     assert quick_differences(data, made, ("TFLM",)) == []
 
 
@@ -66,7 +66,7 @@ def test_what_is_swapped_has_places_of_its_own() -> None:
     model = read_model(swapping(swapped=True))
     pairs = {(a.name, b.name) for a, b in loop_pairs(timeline_of(model, reference_scratch))}
     assert not {("v", "a"), ("w", "b"), ("b", "v"), ("a", "w"), ("x", "v")} & pairs
-    assert replay(planned(swapping(swapped=True), overlap=False).data) == []
+    assert replay_planned(planned(swapping(swapped=True), overlap=False).data) == []
 
 
 def _choosing(*, doubled: bool) -> bytes:
@@ -101,7 +101,7 @@ def test_branches_take_over_what_they_get() -> None:
     """Two values and a flag are all that this needs: no place for copies, none for results."""
     data = _choosing(doubled=False)
     made = planned(data, overlap=False)
-    assert replay(made.data) == []
+    assert replay_planned(made.data) == []
     assert made.head == 2 * 64 + 16
     pairs = {
         (a.name, b.name) for a, b in loop_pairs(timeline_of(read_model(data), reference_scratch))
@@ -115,7 +115,7 @@ def test_two_values_through_one_door_are_not_one() -> None:
         (a.name, b.name) for a, b in loop_pairs(timeline_of(read_model(data), reference_scratch))
     }
     assert not {("y", "d"), ("z", "d")} & pairs
-    assert replay(planned(data, overlap=False).data) == []
+    assert replay_planned(planned(data, overlap=False).data) == []
 
 
 def test_scratch_still_avoids_what_tflm_counts() -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.model_replay import replay
 from tests.models.build import Net
 from tests.models.maker import Value
 from tests.models.operators import Operators
+from tests.placed_replay import replay_planned
 from tests.tflm.wheel import Wheel
 from tests.transforms.tiled import quick_differences
 from tflm_planner.model.ir import Graph, Op
@@ -182,7 +182,7 @@ def faults(original: bytes, made: bytes, *, host: bool = True) -> list[str]:
         return wrong
     rigid = planned(made, overlap=False)
     wrong += [f"planned: {d}" for d in quick_differences(original, rigid.data, ("TFLM",))]
-    wrong += [f"replay: {f}" for f in replay(rigid.data)]
+    wrong += [f"replay: {f}" for f in replay_planned(rigid.data)]
     if host:
         plan = planned(made)
         wrong += [f"overlapped: {d}" for d in quick_differences(original, plan.data, ("TFLM",))]

@@ -6,7 +6,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from tests.model_replay import replay
+from tests.placed_replay import replay_planned
 from tests.tflm.wheel import Wheel
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
@@ -108,8 +108,8 @@ def faults(data: bytes, where: Where, *, host: bool) -> list[str]:
     `wheel`, its sizes."""
     rigid = halves(data, where, overlap=False)
     wrong = differences(data, rigid)
-    wrong += [f"replay of the front: {f}" for f in replay(rigid.front)]
-    wrong += [f"replay of the back: {f}" for f in replay(rigid.back)]
+    wrong += [f"replay of the front: {f}" for f in replay_planned(rigid.front)]
+    wrong += [f"replay of the back: {f}" for f in replay_planned(rigid.back)]
     if not wrong and host:
         pair = halves(data, where)
         wrong += [f"overlapped: {d}" for d in differences(data, pair)]
