@@ -37,16 +37,36 @@ def cnn() -> bytes:
     return CNN.read_bytes()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--long", action="store_true", help="run the tests that are marked `long` as well"
+    )
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`mostly_slow(fast=n)`: of the cases of such a test all are slow but n, spread evenly."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`mostly_slow(fast=n)`: of the cases of such a test all are slow but n, spread evenly;
+    `mostly_long(short=n)`: the same for long. What is long is slow, and left out without --long."""
+    _mark_most(items, "mostly_slow", "fast", pytest.mark.slow)
+    _mark_most(items, "mostly_long", "short", pytest.mark.long)
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.slow)
+    if not config.getoption("--long"):
+        left_out = [item for item in items if item.get_closest_marker("long")]
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=left_out)
+
+
+def _mark_most(items: list[pytest.Item], name: str, key: str, mark: pytest.MarkDecorator) -> None:
+    """Mark all cases of every test that is marked `name`, but as many as `key` says."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("mostly_slow"):
+        if item.get_closest_marker(name):
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for of_one in cases.values():
-        fast = of_one[0].get_closest_marker("mostly_slow").kwargs["fast"]  # type: ignore[union-attr]
-        kept = {at * len(of_one) // fast for at in range(fast)}
+        spared = of_one[0].get_closest_marker(name).kwargs[key]  # type: ignore[union-attr]
+        kept = {at * len(of_one) // spared for at in range(spared)}
         for at, item in enumerate(of_one):
             if at not in kept:
-                item.add_marker(pytest.mark.slow)
+                item.add_marker(mark)

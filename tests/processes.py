@@ -9,6 +9,13 @@ from pathlib import Path
 
 import pytest
 
+
+@pytest.fixture
+def started_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children are started, not copied, so that each has a command line of its own."""
+    monkeypatch.setattr("tflm_planner.support.children.can_fork", lambda: False)
+
+
 posix_only = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 
 

@@ -16,7 +16,7 @@ from tests.command import Run
 from tests.conftest import CNN, ROOT, needs_tflm
 from tests.device.proxy import Fake, Proxy
 from tests.fuzz.shell import call
-from tests.processes import kill_children, posix_only
+from tests.processes import kill_children, posix_only, started_children  # noqa: F401 (a fixture)
 from tflm_planner.device import line, station
 from tflm_planner.device import messages as m
 from tflm_planner.device.framing import Frame
@@ -55,10 +55,11 @@ def test_two_processes_and_a_serial_port_between_them(tmp_path: Path) -> None:
 
 @needs_tflm
 @posix_only
+@pytest.mark.usefixtures("started_children")
 def test_tflm_ends_its_process_and_the_board_goes_on() -> None:
     engine, data = HostEngine(), CNN.read_bytes()
     engine.load(data, 1 << 20)
-    assert kill_children("tflm_planner.device.host_runtime_worker") == 1
+    assert kill_children("-m tflm_planner.device.host_runtime_worker") == 1
     with pytest.raises(Refusal) as caught:
         engine.run(engine.fill(1), 0)
     assert caught.value.code == m.Error.INVOKE_FAILED

@@ -16,7 +16,7 @@ from tests.conftest import SHARED, needs_shared, needs_tflm
 from tests.models.generator import random_model
 from tests.models.registry import SCALE, add, conv, noise, relu, start
 from tests.models.small import Chain, narrow_rows, wide
-from tests.processes import kill_children, posix_only
+from tests.processes import kill_children, posix_only, started_children  # noqa: F401 (a fixture)
 from tflm_planner.model import schema
 from tflm_planner.model.clone import clone
 from tflm_planner.model.serde import read_model, write_model
@@ -383,6 +383,7 @@ def test_the_number_of_processes_changes_nothing():
 
 
 @posix_only
+@pytest.mark.usefixtures("started_children")
 def test_jobs_of_a_dead_child_are_run_here():
     workers = Workers(wide(), options(workers=2, new_kinds=ALL_BUT_LOOPS, search_budget=AT_ONCE))
     try:
@@ -390,7 +391,7 @@ def test_jobs_of_a_dead_child_are_run_here():
         truth = [workers.evaluator.evaluate(q) for q in requests]
         assert None not in truth
         assert workers.evaluate(requests[:2]) == truth[:2]  # ends when the child is up
-        assert kill_children("tflm_planner.tiling.evaluate.worker") == 1
+        assert kill_children("-m tflm_planner.tiling.evaluate.worker") == 1
         assert workers.evaluate(requests) == truth
     finally:
         workers.close()

@@ -13,7 +13,7 @@ from tests.conftest import CNN, needs_tflm
 from tests.models.build import Net
 from tests.models.handmade import MODELS
 from tests.models.registry import IMAGE, conv, relu, start
-from tests.processes import kill_children, posix_only
+from tests.processes import kill_children, posix_only, started_children  # noqa: F401 (a fixture)
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
@@ -44,6 +44,7 @@ class CrashingEverywhere(Crashing):
 
 
 @posix_only
+@pytest.mark.usefixtures("started_children")
 @pytest.mark.parametrize(
     "session, status, reason",
     [

@@ -16,7 +16,7 @@ from tflm_planner.device.fill import draw, elements
 from tflm_planner.device.responder import Loaded, Ran, Refusal
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.errors import PlannerError
-from tflm_planner.verification.session import Child, RuntimeFailureError
+from tflm_planner.verification.session import RUNTIME_IMPORTS, Child, RuntimeFailureError
 
 TICK_HZ = 100_000_000
 _NANOSECONDS = 1_000_000_000 // TICK_HZ
@@ -85,7 +85,9 @@ class HostEngine:
 
     def _ask(self, *request: object) -> Any:
         if self._child is None:
-            self._child = Child(["tflm_planner.device.host_runtime_worker"], self._limit)
+            self._child = Child(
+                ["tflm_planner.device.host_runtime_worker"], self._limit, RUNTIME_IMPORTS["TFLM"]
+            )
         try:
             self._child.send(request)
             return self._child.receive()

@@ -6,12 +6,53 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import IO
+from collections.abc import Sequence
+from typing import IO, Protocol
+
+from tflm_planner.support.forking import can_fork, forked
 
 
-def start_module(arguments: list[str], errors: int | IO[bytes]) -> subprocess.Popen[bytes]:
+class ChildProcess(Protocol):
+    """What a parent does with a child process: the part of `subprocess.Popen` that it uses."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None:
+        """Where the child reads."""
+        ...
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        """Where the child writes."""
+        ...
+
+    def poll(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it has ended. Raises subprocess.TimeoutExpired after so many
+        seconds."""
+        ...
+
+    def kill(self) -> None:
+        """End it."""
+        ...
+
+
+def start_module(
+    arguments: Sequence[str], errors: int | IO[bytes], imports: Sequence[str] = ()
+) -> ChildProcess:
     """`python -m ARGUMENTS`, with pipes to its input and from its output. errors: where what it
-    prints goes."""
+    prints goes. imports: modules that take long to import; children with the same ones are copies
+    of one process that has imported them, where the system can do that."""
+    if imports and can_fork():
+        child = forked(arguments, errors, tuple(imports))
+        if child is not None:
+            return child
+    return _started(arguments, errors)
+
+
+def _started(arguments: Sequence[str], errors: int | IO[bytes]) -> subprocess.Popen[bytes]:
     command, pipe = [sys.executable, "-m", *arguments], subprocess.PIPE
     if os.name == "posix":
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors, process_group=0)

@@ -26,7 +26,7 @@ from tflm_planner.verification.compare import (
 )  # fmt: skip
 from tflm_planner.verification.inputs import dtype_of
 from tflm_planner.verification.locate import Place
-from tflm_planner.verification.session import Child
+from tflm_planner.verification.session import RUNTIME_IMPORTS, Child
 from tflm_planner.verification.verdict import NOT_AVAILABLE, RuntimeCheck, Verdict
 
 
@@ -67,14 +67,12 @@ def verify_pair(
             back = paths["back" if name == "TFLM" else "twin"]
             halves = [str(paths["front"]), str(back)]
             ways = (
-                ["worker", name, str(paths["original"]), str(arena), outputs],
-                ["pair_worker", name, *halves, str(arena), outputs, about],
+                [f"{__package__}.worker", name, str(paths["original"]), str(arena), outputs],
+                [f"{__package__}.pair_worker", name, *halves, str(arena), outputs, about],
             )
             sessions = [
-                stack.enter_context(
-                    Child([f"{__package__}.{worker}", *arguments], options.time_limit)
-                )
-                for worker, *arguments in ways
+                stack.enter_context(Child(arguments, options.time_limit, RUNTIME_IMPORTS[name]))
+                for arguments in ways
             ]
             checks.append(SideBySide(name, model, sessions, options, lambda _: Place()).compare())
     return Verdict(tuple(checks))

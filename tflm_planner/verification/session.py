@@ -8,11 +8,19 @@ import signal
 import subprocess
 import tempfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from tflm_planner.support.children import start_module
 from tflm_planner.support.frames import Failure, read_frame, write_frame
+
+_WORKER = "tflm_planner.verification.worker"
+RUNTIME_IMPORTS = {
+    "LiteRT": (_WORKER, "ai_edge_litert.interpreter"),
+    "TFLM": (_WORKER, "tflite_micro"),
+}
+"""What a child process that runs a runtime imports."""
 
 
 class RuntimeFailureError(Exception):
@@ -26,11 +34,14 @@ class RuntimeTimeoutError(RuntimeFailureError):
 class Child:
     """A child process that answers frames with frames. Requests and answers may be pipelined."""
 
-    def __init__(self, arguments: list[str], time_limit: float) -> None:
-        """Start `python -m ARGUMENTS`. `time_limit`: seconds for any answer."""
+    def __init__(
+        self, arguments: list[str], time_limit: float, imports: Sequence[str] = ()
+    ) -> None:
+        """Start `python -m ARGUMENTS`. `time_limit`: seconds for any answer. `imports`: modules
+        that it needs and that take long to import."""
         self._limit = time_limit
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
-        self._process = start_module(arguments, self._errors)
+        self._process = start_module(arguments, self._errors, imports)
         self._answers: queue.Queue[Any] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -121,8 +132,8 @@ class Session(Child):
     ) -> None:
         """Start loading; `described()` waits for it. `arena`: bytes for TFLM. `outputs`: how
         many the model has. `time_limit`: seconds for any answer."""
-        worker = "tflm_planner.verification.worker"
-        super().__init__([worker, runtime, str(model), str(arena), str(outputs)], time_limit)
+        arguments = [_WORKER, runtime, str(model), str(arena), str(outputs)]
+        super().__init__(arguments, time_limit, RUNTIME_IMPORTS[runtime])
 
     def described(self) -> dict[str, int]:
         """What the runtime said on loading: for TFLM head and tail in bytes."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from tflm_planner.support.children import start_module
+from tflm_planner.support.children import ChildProcess, start_module
 from tflm_planner.support.stopping import Stop
 
 _POLL_SECONDS = 0.05
@@ -60,7 +60,7 @@ CLIMBING = Kernels(("tflm_planner.memory.allocators.packing",))
 
 _known: set[Kernels] = set()
 """What this process knows to be compiled, or has tried to."""
-_children: dict[Kernels, subprocess.Popen[bytes]] = {}
+_children: dict[Kernels, ChildProcess] = {}
 
 
 def start(groups: Sequence[Kernels]) -> None:

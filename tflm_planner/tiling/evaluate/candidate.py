@@ -237,9 +237,10 @@ def _plan_and_count(
     Changes the model."""
     target, scratch_of = options.kernels.target, options.kernels.scratch_of
     dialect = options.dialect and candidate.has_views
-    planned = _plan(tiled, candidate, options)
-    if candidate.respell is not None:
-        planned = _respell(planned, candidate, candidate.respell, options)
+    if candidate.respell is None:
+        planned = _plan(tiled, candidate, options)
+    else:
+        planned = _plan_respelled(tiled, candidate, candidate.respell, options)
     tiled, timeline, offsets = planned.tiled, planned.timeline, planned.offsets
     model = tiled.model
     bottleneck = _bottleneck(tiled, timeline, offsets, candidate.regions)
@@ -296,10 +297,21 @@ def _plan(tiled: _TiledModel, candidate: Candidate, options: TilingOptions) -> _
     )
 
 
+def _plan_respelled(
+    tiled: _TiledModel, candidate: Candidate, most: int, options: TilingOptions
+) -> _PlannedModel:
+    """The plan with operators in other spellings, within `most` instructions. Care is taken with
+    the plan of the best spellings alone: they are chosen by quicker plans, of which there are a
+    dozen."""
+    quick = replace(candidate, effort=min(candidate.effort, CLIMB))
+    planned = _respell(_plan(tiled, quick, options), quick, most, options)
+    return planned if quick == candidate else _plan(planned.tiled, candidate, options)
+
+
 def _respell(
     as_it_is: _PlannedModel, candidate: Candidate, most: int, options: TilingOptions
 ) -> _PlannedModel:
-    """The plan with operators in other spellings, within `most` instructions."""
+    """The best plan with operators in other spellings, or as it is."""
     target = options.kernels.target
 
     def counted(planned: _PlannedModel) -> Respelled[_PlannedModel]:
@@ -320,6 +332,7 @@ def _respell(
         counted(as_it_is),
         permission,
         lambda spellings: counted(_plan(as_it_is.tiled.respelled(spellings), candidate, options)),
+        cheapest=candidate.effort > FIRST_FITS,
     ).plan
 
 

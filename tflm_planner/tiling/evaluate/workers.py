@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import Any, Generic, Protocol, TypeVar
 
-from tflm_planner.support.children import start_module
+from tflm_planner.support.children import ChildProcess, start_module
 from tflm_planner.support.frames import read_frame, write_frame
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tiling.evaluate.candidate import Evaluation
@@ -29,6 +29,7 @@ from tflm_planner.tiling.options import TilingOptions
 
 T = TypeVar("T", covariant=True)
 
+_WORKER = "tflm_planner.tiling.evaluate.worker"
 _PROCESSES_PER_CORE = 2
 """More than this many only wait for each other, and each takes memory of its own."""
 _JOBS_OF_CHILD, _JOBS_LEFT_TO_TAKE_TWO = 2, 4
@@ -127,9 +128,7 @@ class Workers:
         while self._children_to_start > 0:
             self._children_to_start -= 1
             with contextlib.suppress(OSError):
-                child = _Child(
-                    start_module(["tflm_planner.tiling.evaluate.worker"], subprocess.DEVNULL)
-                )
+                child = _Child(start_module([_WORKER], subprocess.DEVNULL, [_WORKER]))
                 self._children.append(child)
                 model = self._data, self._options
                 Thread(target=child.send_model, args=(model,), daemon=True).start()
@@ -145,7 +144,7 @@ class Workers:
 class _Child:
     """A process that runs jobs once it is ready."""
 
-    process: subprocess.Popen[bytes]
+    process: ChildProcess
     ready: Event = field(default_factory=Event)
 
     def send_model(self, model: tuple[bytes, TilingOptions]) -> None:

@@ -1,0 +1,117 @@
+"""The process that copies itself for each child: `python -m tflm_planner.support.fork_server SOCKET
+MODULES`; see `forking`."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tflm_planner.support.forking import EXIT_CODE, MOST_BYTES, KillRequest, StartRequest
+
+
+@dataclass
+class _Children:
+    """Children that have not ended. status: token -> where the parent reads; pids: token -> id."""
+
+    status: dict[int, int] = field(default_factory=dict[int, int])
+    pids: dict[int, int] = field(default_factory=dict[int, int])
+
+    def add(self, token: int, pid: int, status: int) -> None:
+        """A child was started."""
+        self.status[token], self.pids[token] = status, pid
+
+    def reap(self) -> None:
+        """Tell the parent of those that have ended."""
+        for token, pid in list(self.pids.items()):
+            ended, code = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                status = self.status.pop(token)
+                with contextlib.suppress(OSError):  # the parent no longer listens
+                    os.write(status, EXIT_CODE.pack(os.waitstatus_to_exitcode(code)))
+                os.close(status)
+                del self.pids[token]
+
+    def kill(self, token: int) -> None:
+        """End a child; nothing where it has ended."""
+        if token in self.pids:
+            os.kill(self.pids[token], signal.SIGKILL)
+
+    def kill_all(self) -> None:
+        """End all of them."""
+        for token in list(self.pids):
+            self.kill(token)
+
+
+def _serve(channel: socket.socket) -> StartRequest | None:
+    """Serve until the parent ends. Returns the request to follow in a copy, None in the server."""
+    wake, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    children = _Children()
+    while True:
+        ready, _, _ = select.select([channel, wake], [], [])
+        if wake in ready:
+            os.read(wake, 4096)
+            children.reap()
+        if channel not in ready:
+            continue
+        message, descriptors, _, _ = socket.recv_fds(channel, MOST_BYTES, 4)
+        if not message:
+            children.kill_all()
+            return None
+        request: StartRequest | KillRequest = pickle.loads(message)
+        if isinstance(request, KillRequest):
+            children.kill(request.token)
+            continue
+        *streams, status = descriptors
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            channel.close()
+            for descriptor in (wake, waker, status, *children.status.values()):
+                os.close(descriptor)
+            _become(request, streams)
+            return request
+        for descriptor in streams:
+            os.close(descriptor)
+        children.add(request.token, pid, status)
+
+
+def _become(request: StartRequest, streams: Sequence[int]) -> None:
+    """In a copy: take the streams, the environment and the folder of the request."""
+    os.setpgid(0, 0)
+    for place, descriptor in enumerate(streams):
+        os.dup2(descriptor, place)
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(request.environment)
+    tempfile.tempdir = None  # it is chosen by the environment
+    os.chdir(request.folder)
+    sys.argv = list(request.arguments)
+
+
+def main() -> None:
+    """Import, serve, and in a copy run the module that is asked for."""
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    for module in sys.argv[2:]:
+        with contextlib.suppress(Exception):  # the child will say what is wrong with it
+            importlib.import_module(module)
+    request = _serve(channel)
+    if request is None:
+        os._exit(0)  # at once: whoever waits for the parent's end need not see another process
+    importlib.import_module(request.arguments[0]).main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""Children that are copies of one process, which has imported what they need.
+
+    parent                         `fork_server`                           child
+      |-- pickled request, 4 pipes ->|-- fork ----------------------------->| in, out, errors
+      |<-- exit code ----------------|<-- SIGCHLD --------------------------|
+      |-- end of file -------------->| kills its children, ends
+
+To import numpy and a runtime takes half a second of processor time, a copy of a process that has
+them ten milliseconds; a proof needs four such processes. Only on Linux: elsewhere copies of a
+process are unsafe, or there are none. Unlike with `multiprocessing`, nothing of the parent's own
+main module is run again, so that a script needs no guard.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+MOST_BYTES = 1 << 17
+"""Bytes of the longest request, which must be sent at once; a socket takes 200,000."""
+EXIT_CODE = struct.Struct("<i")
+_MODULE = "tflm_planner.support.fork_server"
+
+
+def can_fork() -> bool:
+    """Whether there may be copies of a process here."""
+    return sys.platform == "linux" and hasattr(socket, "send_fds")
+
+
+@dataclass(frozen=True)
+class StartRequest:
+    """A request for a child. token: names it in later requests."""
+
+    token: int
+    arguments: tuple[str, ...]
+    environment: dict[str, str]
+    folder: str
+
+
+@dataclass(frozen=True)
+class KillRequest:
+    """A request to end a child."""
+
+    token: int
+
+
+class ForkedProcess:
+    """A child of a server, seen from the server's parent: as `subprocess.Popen`."""
+
+    def __init__(
+        self, server: _Server, token: int, stdin: IO[bytes], stdout: IO[bytes], status: int
+    ) -> None:
+        self.stdin, self.stdout = stdin, stdout
+        self._server, self._token, self._status = server, token, status
+        self._lock = threading.Lock()
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        with self._lock:
+            if self._code is None and select.select([self._status], [], [], 0)[0]:
+                data = os.read(self._status, EXIT_CODE.size)
+                # Where the server was killed, so were its children.
+                self._code = EXIT_CODE.unpack(data)[0] if data else -signal.SIGKILL
+                os.close(self._status)
+            return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it has ended. Raises subprocess.TimeoutExpired."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            left = None if end is None else max(end - time.monotonic(), 0.0)
+            with contextlib.suppress(OSError, ValueError):  # closed by another thread's poll
+                select.select([self._status], [], [], left)
+            if end is not None and time.monotonic() >= end and self.poll() is None:
+                raise subprocess.TimeoutExpired(_MODULE, timeout or 0.0)
+        return code
+
+    def kill(self) -> None:
+        """End it."""
+        if self.poll() is None:
+            self._server.send(KillRequest(self._token), ())
+
+
+class _Server:
+    """The server with these modules, seen from its parent."""
+
+    def __init__(self, modules: tuple[str, ...]) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", _MODULE, str(theirs.fileno()), *modules],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()], process_group=0,
+                # A copy has no other threads than the one that copies.
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            )  # fmt: skip
+        self._channel, self._lock, self._tokens = ours, threading.Lock(), 0
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still serves."""
+        return self._process.poll() is None
+
+    def send(self, request: StartRequest | KillRequest, descriptors: Sequence[int]) -> bool:
+        """Returns whether the request was taken."""
+        message = pickle.dumps(request)
+        if len(message) > MOST_BYTES:
+            return False
+        try:
+            with self._lock:
+                socket.send_fds(self._channel, [message], descriptors)
+        except OSError:
+            return False
+        return True
+
+    def start(self, arguments: Sequence[str], errors: int) -> ForkedProcess | None:
+        """A child; None where the server cannot make it."""
+        pipes = [os.pipe() for _ in range(3)]
+        (theirs_in, stdin), (stdout, theirs_out), (status, theirs_status) = pipes
+        with self._lock:
+            self._tokens += 1
+            token = self._tokens
+        request = StartRequest(token, tuple(arguments), dict(os.environ), str(Path.cwd()))
+        sent = self.send(request, (theirs_in, theirs_out, errors, theirs_status))
+        for descriptor in (theirs_in, theirs_out, theirs_status):
+            os.close(descriptor)
+        if sent:
+            streams = os.fdopen(stdin, "wb"), os.fdopen(stdout, "rb")
+            return ForkedProcess(self, token, *streams, status)
+        for descriptor in (stdin, stdout, status):
+            os.close(descriptor)
+        return None
+
+
+@dataclass
+class _Servers:
+    """The servers of this process by what they have imported. owner: its id, as a copy of it must
+    not use them."""
+
+    owner: int = 0
+    by_modules: dict[tuple[str, ...], _Server] = field(
+        default_factory=dict[tuple[str, ...], _Server]
+    )
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, modules: tuple[str, ...]) -> _Server:
+        """The server with these modules, started where there is none."""
+        with self.lock:
+            if self.owner != os.getpid():
+                self.owner, self.by_modules = os.getpid(), {}
+            server = self.by_modules.get(modules)
+            if server is None or not server.is_alive:
+                server = self.by_modules[modules] = _Server(modules)
+            return server
+
+
+_servers = _Servers()
+
+
+def forked(
+    arguments: Sequence[str], errors: int | IO[bytes], modules: tuple[str, ...]
+) -> ForkedProcess | None:
+    """`python -m ARGUMENTS`, a copy of a process that has imported `modules`. None where there can
+    be none. errors: where what it prints goes, or subprocess.DEVNULL."""
+    if errors == subprocess.DEVNULL:
+        with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (a device, not a path)
+            return _servers.of(modules).start(arguments, nowhere.fileno())
+    descriptor = errors if isinstance(errors, int) else errors.fileno()
+    return _servers.of(modules).start(arguments, descriptor)
