@@ -51,11 +51,15 @@ class _Children:
             self.kill(token)
 
 
+def _wake(*_: object) -> None:
+    """Nothing: that there is a handler is enough to be woken."""
+
+
 def _serve(channel: socket.socket) -> StartRequest | None:
     """Serve until the parent ends. Returns the request to follow in a copy, None in the server."""
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGCHLD, _wake)
     signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
     children = _Children()
     while True:
