@@ -306,8 +306,7 @@ class SegmentSearch:
         self._refine_spellings()
         if not self._is_large:
             near = [n for c in self._spelled()[:1] for n in neighbours(c, len(self._schedule))]
-            sketches = [replace(c, effort=FIRST_FITS) for c in near[: self._budget.batch]]
-            self._models.add(self._models.affordable(sketches))
+            self._models.add(self._models.affordable(near[: self._budget.batch]))
             self._refine_spellings()
         self._tell(say, "operators spelled otherwise")
 
