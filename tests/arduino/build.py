@@ -39,8 +39,17 @@ def core_sources() -> list[Path]:
 
 
 def build(name: str, folder: Path) -> Path:
-    """Compiles tests/arduino/`name`.cpp with the core; the program's path."""
-    return _compiled(name, folder / name, core_sources(), HERE)
+    """Compiles tests/arduino/`name`.cpp with the core, which is compiled once for a folder; the
+    program's path."""
+    return _compiled(name, folder / name, _core_objects(folder), HERE)
+
+
+def _core_objects(folder: Path) -> list[Path]:
+    made = [folder / f"{source.stem}.o" for source in core_sources()]
+    for source, path in zip(core_sources(), made, strict=True):
+        if not path.exists():
+            subprocess.run([*_command(), "-c", str(source), "-o", str(path)], check=True)
+    return made
 
 
 def build_lean(folder: Path, old: bool) -> Path:
@@ -50,11 +59,14 @@ def build_lean(folder: Path, old: bool) -> Path:
     return _compiled("lean_test", program, [LEAN], HERE.parent / "stubs" / "kernels", flags)
 
 
+def _command(flags: tuple[str, ...] = ()) -> list[str]:
+    return [compiler() or "g++", *FLAGS, *flags, "-I", str(SOURCES.parent)]
+
+
 def _compiled(
     name: str, program: Path, sources: list[Path], headers: Path, flags: tuple[str, ...] = ()
 ) -> Path:
-    command = [compiler() or "g++", *FLAGS, *flags]
-    command += ["-I", str(SOURCES.parent), "-I", str(headers), str(HERE / f"{name}.cpp")]
+    command = [*_command(flags), "-I", str(headers), str(HERE / f"{name}.cpp")]
     subprocess.run([*command, *map(str, sources), "-o", str(program)], check=True)
     return program
 
