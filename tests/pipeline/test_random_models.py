@@ -21,7 +21,7 @@ from tflm_planner.transforms.attach_plan import carried_plan
 
 
 @needs_tflm
-@settings(PATIENT, max_examples=30)
+@settings(PATIENT, max_examples=15)
 @given(models(), st.integers(0, 2**32 - 1), st.booleans())
 @pytest.mark.slow
 def test_a_planned_model_is_right(data: bytes, seed: int, in_another_order: bool) -> None:

@@ -187,6 +187,7 @@ posix_only = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="re
 @pytest.mark.parametrize("moment", ["ordering", "estimating", "planned with care", "packing"])
 @pytest.mark.parametrize("everyone", [True, False])
 @pytest.mark.slow
+@pytest.mark.mostly_long(short=3)
 def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, moment: str, everyone: bool) -> None:
     page = tmp_path / "page.html"
     run = Run(
@@ -206,7 +207,7 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, moment: str, everyone: boo
 @needs_tflm
 @posix_only
 @pytest.mark.parametrize("everyone", [True, False])
-@pytest.mark.mostly_slow(fast=1)
+@pytest.mark.mostly_long(short=1)
 def test_ctrl_c_during_the_proof_asks_once(tmp_path: Path, everyone: bool) -> None:
     run = Run(tmp_path, CNN, tmp_path / "out.tflite", "-v", "--inputs", 20_000)
     run.wait_for("comparing on")

@@ -52,7 +52,7 @@ def on(target: str) -> api.MemoryOptions:
 
 
 @needs_tflm
-@settings(PATIENT, max_examples=15)
+@settings(PATIENT, max_examples=8)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12))
 @pytest.mark.slow
 def test_pairs_compute_the_same_bits(seed: int, steps: int) -> None:

@@ -26,7 +26,7 @@ def tiled(data: bytes, **permission) -> api.PlanResult:
 @pytest.mark.slow
 def test_a_tiled_model_is_proved(cnn, dialect):
     plain = api.plan(cnn).report
-    few = SearchBudget(search_work=3_000, beam_steps=1)
+    few = SearchBudget(search_work=1_500, beam_steps=1)
     result = tiled(cnn, dialect=dialect, new_kinds=None, overhead=1.2, search_budget=few)
     report = result.report
     assert report.verified and all(c.status == "equal" for c in report.checks)
@@ -77,6 +77,7 @@ def test_the_dialect_is_understood_by_every_command(tmp_path):
 @needs_tflm
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.slow
+@pytest.mark.mostly_long(short=2)
 def test_random_models_survive_tiling(seed):
     data = random_model(seed, steps=8)
     plain = api.plan(data, options=api.PlanOptions(verify=None)).report

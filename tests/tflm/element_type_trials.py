@@ -269,9 +269,10 @@ _products()
 # --- running them -----------------------------------------------------------------------------
 
 
-def what_runs(operators: Sequence[Typed]) -> dict[str, list[str]]:
-    """Kind -> the combinations of types that stock TFLM runs, in order."""
-    jobs = [(op, types) for op in operators for types in op.combinations()]
+def what_runs(operators: Sequence[Typed], every: int = 1) -> dict[str, list[str]]:
+    """Kind -> the combinations of types that stock TFLM runs, in order. every: of how many
+    combinations of an operator one is tried."""
+    jobs = [(op, types) for op in operators for types in [*op.combinations()][::every]]
     root = Path(__file__).parents[2]
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.tflm.element_type_trials", "--serve"],

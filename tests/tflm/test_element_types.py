@@ -41,15 +41,17 @@ def operator(kind: str, *types: str) -> Op:
 
 @needs_tflm
 @pytest.mark.slow
-def test_the_wheel_runs_what_the_table_says_and_nothing_else() -> None:
-    """Every operator in every combination of types, tried anew."""
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.long)])
+def test_the_wheel_runs_what_the_table_says_and_nothing_else(every: int) -> None:
+    """Every operator in every combination of types, or in every sixth, tried anew."""
     assert TABLE["tried"] == list(UNIVERSE)
-    ran = what_runs(TYPED)
     said = {kind: entry["runs"] for kind, entry in TABLE["operator"].items()}
+    tried = {op.kind: [" ".join(t) for t in op.combinations()][::every] for op in TYPED}
+    ran = what_runs(TYPED, every)
     assert ran.keys() == said.keys()
-    differ = {k: (ran[k], said[k]) for k in ran if ran[k] != said[k]}
-    assert not differ
-    assert sum(map(len, ran.values())) > 300
+    expected = {kind: [t for t in said[kind] if t in tried[kind]] for kind in ran}
+    assert {k: (ran[k], expected[k]) for k in ran if ran[k] != expected[k]} == {}
+    assert sum(map(len, ran.values())) > 300 / every / 2
 
 
 def test_every_operator_that_tflm_registers_was_tried_or_is_known_not_to_be() -> None:

@@ -11,6 +11,7 @@ from tests.transforms.tiled import same_bits
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.loops import LoopEstimator, loops_allowed
 from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
@@ -25,6 +26,8 @@ pytestmark = pytest.mark.slow
 
 SHAPE = (1, 32, 32, 16)
 LOOP = {"WHILE", "LESS", "DYNAMIC_UPDATE_SLICE"}
+FEW = SearchBudget(search_work=2_000)
+"""Searches go through all their steps, but not on and on."""
 
 
 def blocks() -> bytes:
@@ -39,7 +42,7 @@ def blocks() -> bytes:
 
 def permitted(target: str = "cortex-m4/cmsis-nn", **more) -> TilingOptions:
     on = api.kernels_of(api.load_target(target))
-    wanted = {"overhead": 1.3, "new_kinds": None, "objective": "arena"}
+    wanted = {"overhead": 1.3, "new_kinds": None, "search_budget": FEW}
     return TilingOptions(on, on.input_overlaps_of, **{**wanted, **more})
 
 
@@ -48,7 +51,7 @@ def kinds(data: bytes) -> set[str]:
 
 
 def planned(data: bytes, **permission) -> api.PlanResult:
-    tiles = api.TilePermission(**{"overhead": 1.3, "objective": "arena", **permission})
+    tiles = api.TilePermission(**{"overhead": 1.3, "search_budget": FEW, **permission})
     options = api.PlanOptions(tiles=tiles)
     return api.plan(data, options=options)
 
@@ -83,6 +86,7 @@ def test_no_loop_without_permission():
         assert not any(isinstance(s, LoopedRegion) for t in found.front for s in t.regions)
 
 
+@pytest.mark.long
 def test_only_listed_operators_are_added():
     """Without SLICE there are no masks; loops from the bottom up need none here."""
     data = blocks()
@@ -91,6 +95,7 @@ def test_only_listed_operators_are_added():
     assert kinds(made) <= kinds(data) | listed
 
 
+@pytest.mark.long
 def test_more_permission_is_never_worse():
     data = blocks()
     steps = search_by_permission(data, permitted())

@@ -46,7 +46,7 @@ from tflm_planner.transforms.tile.tile import TiledRegion, band
 FAR = 1 << 60
 
 
-SMALL = SearchBudget(search_work=5_000, branches=0, beam_steps=1)
+SMALL = SearchBudget(search_work=2_500, branches=0, beam_steps=1)
 """Searches go through all their steps, but not on and on."""
 
 

@@ -45,7 +45,7 @@ M4 = "cortex-m4/cmsis-nn"
 
 
 @needs_tflm
-@settings(PATIENT, max_examples=20)
+@settings(PATIENT, max_examples=10)
 @given(st.integers(0, 2**32 - 1), st.integers(3, 14))
 @pytest.mark.slow
 def test_loops_compute_the_same_bits(seed: int, steps: int) -> None:
@@ -57,7 +57,7 @@ def test_loops_compute_the_same_bits(seed: int, steps: int) -> None:
 
 
 @needs_tflm
-@settings(PATIENT, max_examples=12)
+@settings(PATIENT, max_examples=6)
 @given(st.integers(0, 2**32 - 1), st.integers(3, 12))
 @pytest.mark.slow
 def test_planned_loops_hold_on_the_runtime(seed: int, steps: int) -> None:

@@ -38,7 +38,7 @@ from tflm_planner.transforms.tile.tiler import HALOS
 
 
 @needs_tflm
-@settings(PATIENT, max_examples=30)
+@settings(PATIENT, max_examples=15)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(2, 14))
 @pytest.mark.slow
 def test_tiles_compute_the_same_bits(model: int, scheme: int, steps: int) -> None:
@@ -50,7 +50,7 @@ def test_tiles_compute_the_same_bits(model: int, scheme: int, steps: int) -> Non
 
 
 @needs_tflm
-@settings(PATIENT, max_examples=15)
+@settings(PATIENT, max_examples=8)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(2, 12))
 @pytest.mark.slow
 def test_planned_tiles_replay_and_the_dialect_is_equal(model: int, scheme: int, steps: int) -> None:
