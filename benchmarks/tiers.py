@@ -14,7 +14,9 @@ Bytes of arena, and of the head in brackets:
 Limits of the head: L0 the inputs; L1 live bytes in the file's order; L2 the same in the best
 order known; L3 results may trail operands by nothing (order of the file); L4 rows streamed
 through intervals of operators, nothing recomputed and nothing copied, the best partition (a value
-that some runtime could reach, not a proof). gap: the last head beside L4.
+that some runtime could reach, not a proof). Limit of the arena on the firmware as it is: L5 is L4
+with the tail that the operators take as they are, to which tiles and loops only add. gap: the
+smallest arena beside L5.
 real: whether TFLM on this machine reported the head and the tail that were predicted for it, and
 outputs were equal. seconds: of the whole search, by the clock.
 """
@@ -48,7 +50,7 @@ from tflm_planner.transforms.reorder import Reorder
 
 COLUMNS = [
     "model", "operators", "stock", "order+plan", "+overlap", "own", "slower", "all", "slower",
-    "MACs", "L0", "L1", "L2", "L3", "L4", "gap", "real", "seconds",
+    "MACs", "L0", "L1", "L2", "L3", "L4", "L5", "gap", "real", "seconds",
 ]  # fmt: skip
 _FREE = 1 << 60
 
@@ -137,12 +139,14 @@ def row(path: Path, on: TargetKernels, given: argparse.Namespace) -> str:
     chosen = next(p for p in report.front.points if p.role == "chosen")
     floor = streamed(data, on)
     limits = (stock.limits.inputs, stock.limits.order, peak, stock.limits.overlap, floor)
-    heads = plain.head, overlap.head, after.arena.head
+    least = min(plain.arena, overlap.arena, own.size, after.arena.arena)
+    firmware_limit = floor + stock.arena.tail
     cells = [
         path.stem, f"{len(stock.model.main.ops)}", _bytes(stock.arena), _bytes(plain),
         _bytes(overlap), f"{own.size:,}", _more(own.overhead), _bytes(after.arena),
         _more(chosen.overhead), _more(after.macs / max(report.before.macs, 1)),
-        *(f"{n or 0:,}" for n in limits), f"{100 * (min(heads) / max(floor, 1) - 1):+.0f} %",
+        *(f"{n or 0:,}" for n in (*limits, firmware_limit)),
+        f"{100 * (least / max(firmware_limit, 1) - 1):+.0f} %",
         "=" if same and report.verified else "NO", f"{report.seconds['plan']:.0f}",
     ]  # fmt: skip
     return f"| {' | '.join(cells)} |"
