@@ -13,6 +13,7 @@ main module is run again, so that a script needs no guard.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import pickle
@@ -32,6 +33,8 @@ from typing import IO
 MOST_BYTES = 1 << 17
 """Bytes of the longest request, which must be sent at once; a socket takes 200,000."""
 EXIT_CODE = struct.Struct("<i")
+_SECONDS_TO_END = 0.2
+"""An idle server ends in a few milliseconds."""
 _MODULE = "tflm_planner.support.fork_server"
 
 
@@ -115,6 +118,18 @@ class _Server:
         """Whether it still serves."""
         return self._process.poll() is None
 
+    def close(self) -> None:
+        """Let it end, with its children."""
+        self._channel.close()
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        try:
+            self._process.wait(_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:  # it still imports, and has no children
+            self._process.kill()
+            self._process.wait()
+
     def send(self, request: StartRequest | KillRequest, descriptors: Sequence[int]) -> bool:
         """Returns whether the request was taken."""
         message = pickle.dumps(request)
@@ -167,8 +182,17 @@ class _Servers:
                 server = self.by_modules[modules] = _Server(modules)
             return server
 
+    def end(self) -> None:
+        """End those of this process."""
+        servers = [*self.by_modules.values()] if self.owner == os.getpid() else []
+        for server in servers:
+            server.close()
+        for server in servers:
+            server.join()
+
 
 _servers = _Servers()
+atexit.register(_servers.end)
 
 
 def forked(
