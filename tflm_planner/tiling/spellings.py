@@ -253,17 +253,13 @@ def best_spellings(
     as_it_is: Respelled[P],
     permission: SpellingPermission,
     plan: Callable[[tuple[Spelling, ...]], Respelled[P]],
-    *,
-    cheapest: bool = True,
 ) -> Respelled[P]:
     """The plan with the fewest bytes that `permission` allows, among a few that are made: first
-    with the freest spellings that are affordable, then, if it shall be the `cheapest`, with cheaper
-    ones that come out as low."""
+    with the freest spellings that are affordable, then with cheaper ones that come out as low."""
     search = _Search(choice, as_it_is, permission.limit(as_it_is.instructions), plan)
     for rate, level in search.affordable():
         search.try_out(rate, level)
-    if cheapest:
-        search.save()
+    search.save()
     return search.best
 
 

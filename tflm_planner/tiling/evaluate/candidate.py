@@ -332,7 +332,6 @@ def _respell(
         counted(as_it_is),
         permission,
         lambda spellings: counted(_plan(as_it_is.tiled.respelled(spellings), candidate, options)),
-        cheapest=candidate.effort > FIRST_FITS,
     ).plan
 
 
