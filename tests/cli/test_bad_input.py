@@ -48,19 +48,22 @@ def test_a_wrong_identifier_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["chain", "while_loop", "metadata"])
 def test_truncated_at_every_length(name: str) -> None:
-    """Only what lies behind all tables (padding, the last string's zero) may be missing."""
+    """Only what lies behind all tables (padding, the last string's zero) may be missing. Of larger
+    files, one length in seven."""
     data = MODELS[name].make()
-    ends = list(range(0, len(data), 7)) if len(data) > 3000 else list(range(len(data)))
+    ends = list(range(0, len(data), 7 if len(data) > 1500 else 1))
     for end in ends:
         status, detail = try_all(data[:end])
         assert status != "finding", (end, detail)
         assert status == "refused" or end > len(data) // 2, end
 
 
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.slow
-def test_every_third_byte_wrong() -> None:
+def test_every_byte_wrong(every: int) -> None:
+    """One byte at a time: each, or one in eight of them."""
     data = MODELS["bare"].make()
-    for at in range(0, len(data), 3):
+    for at in range(0, len(data), every):
         for value in (0x00, 0xFF, data[at] ^ 0x80, data[at] + 1 & 0xFF):
             status, detail = try_all(data[:at] + bytes([value]) + data[at + 1 :])
             assert status != "finding", (at, value, detail)
@@ -68,6 +71,7 @@ def test_every_third_byte_wrong() -> None:
 
 @pytest.mark.parametrize("block", range(12))
 @pytest.mark.mostly_slow(fast=1)
+@pytest.mark.mostly_long(short=4)
 def test_mutated_files(block: int) -> None:
     """The fuzzer, in small; the long run is `python -m tests.fuzz.mutated_files`."""
     for seed in range(500_000 + 100 * block, 500_000 + 100 * (block + 1)):

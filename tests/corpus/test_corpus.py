@@ -1,7 +1,7 @@
 """Small models made the way people make them: planned and proved, or refused for a reason.
 
-Every fifth network, in one of the seven types, which take turns, so that it ends within two
-minutes; `python -m tests.corpus` does them all.
+Every fifth network, in one of the seven types, which take turns; a dozen of these in CI, all with
+`--long`. `python -m tests.corpus` does all networks in all types.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def test_the_corpus_is_large_and_of_every_type() -> None:
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 @pytest.mark.slow
+@pytest.mark.mostly_long(short=12)
 def test_a_model_as_people_make_it(workshop: Workshop, name: str, kind: str) -> None:
     try:
         data = workshop.converted(name, kind)

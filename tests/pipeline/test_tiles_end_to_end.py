@@ -22,7 +22,7 @@ def tiled(data: bytes, **permission) -> api.PlanResult:
 
 
 @needs_tflm
-@pytest.mark.parametrize("dialect", [True, False])
+@pytest.mark.parametrize("dialect", [True, pytest.param(False, marks=pytest.mark.long)])
 @pytest.mark.slow
 def test_a_tiled_model_is_proved(cnn, dialect):
     plain = api.plan(cnn).report

@@ -304,6 +304,7 @@ def test_repeated_blocks_are_equivalent_and_others_are_not():
 @pytest.mark.parametrize("target", ["cortex-m4/cmsis-nn", "cortex-m4/cmsis-nn+lean"])
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.mostly_slow(fast=2)
+@pytest.mark.mostly_long(short=4)
 def test_equivalent_intervals_have_equal_evaluations(seed, target):
     """Over all intervals of a model with repeated blocks, in tiles and in loops."""
     data = repeated(add_at=seed)

@@ -95,7 +95,7 @@ PLANNED = [n for n, m in MODELS.items() if m.runs_on_litert and n != "dynamic_ra
 
 
 @pytest.mark.parametrize("name", PLANNED)
-@pytest.mark.mostly_slow(fast=2)
+@pytest.mark.mostly_slow(fast=6)
 def test_hand_made_models_stay_equal(name: str) -> None:
     kinds: tuple[Stripping, ...] = ("nothing", "unread", "unread by TFLM")
     kinds = kinds if MODELS[name].runs_on_tflm else kinds[:2]
