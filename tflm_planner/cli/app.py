@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tflm_planner.cli import device, stream_input
+from tflm_planner.cli.compare import compare_command
 from tflm_planner.cli.idle import Command, suggest
 from tflm_planner.cli.inspection import inspect_command
 from tflm_planner.cli.plan import PlanArguments
@@ -176,6 +177,7 @@ def targets_command(as_json: AsJson = False) -> None:
             typer.echo(render_targets(all_targets(), all_boards()), nl=False)
 
 
+app.command("compare", cls=Command)(compare_command)
 app.command("verify", cls=Command)(verify_command)
 device.add_to(app)
 stream_input.add_to(app)
