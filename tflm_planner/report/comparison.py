@@ -15,8 +15,8 @@ from tflm_planner.tflm.targets import Board, Target
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One way to run the model on one target. arena: bytes (None: there is no figure, and `remark`
-    says why). bound: how they are known. at_most: whether a search might need less. file_bytes: of
-    the model's file. warnings: why the bytes are no more than "at least", and what else is wrong."""
+    says why). bound: how it is known. at_most: whether a search might need less. file_bytes: of
+    the model's file. warnings: why it is no more than "at least", and what else is wrong."""
 
     kind: RungKind
     arena: int | None = None
