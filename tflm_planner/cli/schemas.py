@@ -29,6 +29,11 @@ _DOCUMENTS: dict[str, tuple[type[Document], int, str]] = {
         "What tflm-plan verify --json prints of one model",
     ),
     "arena": (json_types.ArenaOnTarget, _REPORT, "What tflm-plan arena --json prints"),
+    "common-arena": (
+        json_types.ArenaOfSeveral,
+        _REPORT,
+        "What tflm-plan arena --shared --json prints",
+    ),
     "comparison": (
         comparison_types.OnBoards,
         _REPORT,

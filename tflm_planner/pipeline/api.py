@@ -24,9 +24,11 @@ from tflm_planner.pipeline import comparison
 from tflm_planner.pipeline.inspection import (
     Inspection,
     arena_in,
+    common_in,
     inspect_model,
     read_any,
     shares_by_calls,
+    split_in,
     without_wrong_plan,
 )
 from tflm_planner.pipeline.ladder import Climb, ladder
@@ -52,7 +54,7 @@ from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageErr
 from tflm_planner.support.files import check_writable, read_file, write_files
 from tflm_planner.support.interrupts import heeding
 from tflm_planner.support.stopping import Reason, Stop
-from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.arena.predict import Arena, CommonArena, SplitArena, arena_of
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.target_kernels import kernels_of
@@ -82,6 +84,7 @@ __all__ = [
     "arena",
     "check_equal",
     "check_plan",
+    "common_arena",
     "compare",
     "inspect",
     "kernels_of",
@@ -90,6 +93,7 @@ __all__ = [
     "plan",
     "problem",
     "read_model",
+    "split_arena",
     "stream_input",
     "with_tflm",
 ]  # fmt: skip
@@ -314,6 +318,16 @@ def arena(source: Source, target: Target | None = None) -> Arena:
     """The arena that a model needs on a target (Cortex-M4 with CMSIS-NN if none is given), with
     the plan that the model carries, if it does."""
     return arena_in(load(source), target or kernels_of().target)[1]
+
+
+def split_arena(source: Source, target: Target | None = None) -> SplitArena | None:
+    """The same in two arenas, of which one persists; None where the target's TFLM has no such."""
+    return split_in(load(source), target or kernels_of().target)
+
+
+def common_arena(sources: Sequence[Source], target: Target | None = None) -> CommonArena:
+    """One arena for several models that run in turn, in the order in which they are allocated."""
+    return common_in([load(source) for source in sources], target or kernels_of().target)
 
 
 def compare(

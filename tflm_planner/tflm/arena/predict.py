@@ -136,12 +136,13 @@ class CommonArena:
     """Bytes of one arena for several models that are allocated one after the other by one
     MicroAllocator, and run in turn. arena: the smallest that works, its start aligned to 16. head:
     the largest of theirs. tail: what stays of all. tails: what each adds to it, in order.
-    alignment_slack, uncertainties: as of `Arena`."""
+    resource_variables: how many each has. alignment_slack, uncertainties: as of `Arena`."""
 
     arena: int
     head: int
     tail: int
     tails: tuple[int, ...]
+    resource_variables: tuple[int, ...]
     alignment_slack: int
     uncertainties: tuple[Uncertainty, ...]
 
@@ -164,7 +165,9 @@ def common_arena(
     Every AllocateTensors and every Invoke writes over the head of the other models, so that only
     what lies in the tail outlives them. Raises ModelError where a plan puts a variable elsewhere.
     """
-    log, head, ends = ledger.Log(), 0, list[int]()
+    log, head = ledger.Log(), 0
+    ends: list[int] = []
+    variables: list[int] = []
     doubts: list[Uncertainty] = []
     for place, (model, offsets) in enumerate(models):
         replay = AllocationReplay(model, target, offsets or {})
@@ -178,10 +181,19 @@ def common_arena(
         before, head = head, max(head, replay.head()[0])
         replay.continue_with(log, head, before)
         ends.append(log.tail_parts(len(PARTS))[1])
+        variables.append(replay.resource_variables())
         doubts += replay.uncertainties
     smallest, slack = ledger.smallest(log.needs())
     tails = tuple(end - start for start, end in pairwise([0, *ends]))
-    return CommonArena(smallest, head, ends[-1], tails, slack, tuple(dict.fromkeys(doubts)))
+    return CommonArena(
+        arena=smallest,
+        head=head,
+        tail=ends[-1],
+        tails=tails,
+        resource_variables=tuple(variables),
+        alignment_slack=slack,
+        uncertainties=tuple(dict.fromkeys(doubts)),
+    )
 
 
 class SplitArena(NamedTuple):
