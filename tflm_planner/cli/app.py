@@ -18,6 +18,7 @@ import typer
 
 from tflm_planner.cli import device, stream_input
 from tflm_planner.cli.arena import arena_command
+from tflm_planner.cli.check import check_command
 from tflm_planner.cli.compare import compare_command
 from tflm_planner.cli.idle import Command, suggest
 from tflm_planner.cli.inspection import inspect_command
@@ -159,6 +160,7 @@ def targets_command(as_json: AsJson = False) -> None:
             typer.echo(render_targets(all_targets(), all_boards()), nl=False)
 
 
+app.command("check", cls=Command)(check_command)
 app.command("compare", cls=Command)(compare_command)
 app.command("verify", cls=Command)(verify_command)
 device.add_to(app)
