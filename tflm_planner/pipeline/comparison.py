@@ -9,7 +9,7 @@ validated as for a file, but not run: nothing is written. It must not know how c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.clone import clone
@@ -45,7 +45,7 @@ _NO_LEAN = "the lean library is not for these kernels"
 
 @dataclass(frozen=True)
 class Search:
-    """columns: the kinds of cells. workers: processes of a search. stop: may end it."""
+    """columns: the kinds of cells, "stock" first. workers: processes of a search. stop: may end it."""
 
     columns: tuple[RungKind, ...]
     stop: Stop
@@ -70,14 +70,13 @@ def compare(data: bytes, source: str, targets: Sequence[Target], search: Search)
 
 def _cells(data: bytes, target: Target, search: Search) -> tuple[Cell, ...]:
     """The cells of all targets that have these kernels."""
-    model, stock = arena_in(data, target)
-    cells: dict[RungKind, Cell] = {"stock": _cell("stock", stock, len(data))}
+    model, arena = arena_in(data, target)
+    stock = _cell("stock", arena, len(data))
     if cannot_run(model.ops(), target):
-        kinds = [kind for kind in search.columns if kind != "stock"]
-        cells |= {kind: replace(cells["stock"], kind=kind) for kind in kinds}
-    else:
-        cells |= _Firmware(data, model, target, search).cells()
-    return tuple(cells[kind] for kind in search.columns)
+        return tuple(replace(stock, kind=kind) for kind in search.columns)
+    found = [stock, *_Firmware(data, model, target, search).cells()]
+    by_kind = {cell.kind: cell for cell in found}
+    return tuple(by_kind[kind] for kind in search.columns)
 
 
 def _cell(kind: RungKind, arena: Arena, file_bytes: int, *, at_most: bool = False) -> Cell:
@@ -96,21 +95,20 @@ class _Firmware:
     target: Target
     search: Search
 
-    def cells(self) -> Mapping[RungKind, Cell]:
-        """All cells but that of the model as it is."""
+    def cells(self) -> Iterator[Cell]:
+        """All cells but that of the model as it is; of two of a kind the later one counts."""
         try:
             reference, _ = without_wrong_plan(self.data, self.model, kernels_of(self.target))
             planning = Planning(reference, self.search.stop, self.search.report_progress)
             options = PlanOptions(MemoryOptions(kernels=kernels_of(self.target)), verify=None)
             planned = planning.plan(options)[0]
         except PlannerError as error:
-            return {
-                kind: Cell(kind, remark=f"refused: {error}")
-                for kind in self.search.columns
-                if kind != "stock"
-            }
-        cells = {"plan": _cell("plan", planned.inspection.arena, len(planned.data))}
-        return {**cells, "lean": self._lean(planned), **dict(self._searched(planning, options))}
+            for kind in self.search.columns[1:]:
+                yield Cell(kind, remark=f"refused: {error}")
+            return
+        yield _cell("plan", planned.inspection.arena, len(planned.data))
+        yield self._lean(planned)
+        yield from self._searched(planning, options)
 
     def _lean(self, planned: PlannedModel) -> Cell:
         """The very plan that was made, on lean firmware."""
@@ -121,20 +119,19 @@ class _Firmware:
         arena = arena_of(model, with_lean(self.target), carried_plan(model))
         return _cell("lean", arena, len(write_model(model)), at_most=True)
 
-    def _searched(self, planning: Planning, plain: PlanOptions) -> Iterator[tuple[RungKind, Cell]]:
+    def _searched(self, planning: Planning, plain: PlanOptions) -> Iterator[Cell]:
         """What searches find, as far as it could be proved here."""
         tiles = TilePermission(workers=self.search.workers)
-        more = replace(tiles, new_kinds=None)
         if "tiles" in self.search.columns:
-            yield "tiles", self._found("tiles", planning, replace(plain, tiles=tiles))
+            yield self._found("tiles", planning, replace(plain, tiles=tiles))
         if "more operators" not in self.search.columns:
             return
-        options = replace(plain, tiles=more)
-        yield "more operators", self._found("more operators", planning, options)
+        options = replace(plain, tiles=replace(tiles, new_kinds=None))
+        yield self._found("more operators", planning, options)
         if can_be_lean(self.target):
             lean = kernels_of(with_lean(self.target))
             options = replace(options, search=replace(options.search, kernels=lean))
-            yield "lean", self._found("lean", planning, options)
+            yield self._found("lean", planning, options)
 
     def _found(self, kind: RungKind, planning: Planning, options: PlanOptions) -> Cell:
         """What one search comes to."""
