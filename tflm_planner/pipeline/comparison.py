@@ -45,7 +45,7 @@ _NO_LEAN = "the lean library is not for these kernels"
 
 @dataclass(frozen=True)
 class Search:
-    """columns: the kinds of cells, "stock" first. workers: processes of a search. stop: may end it."""
+    """columns: kinds of cells, "stock" first. workers: processes of a search. stop: may end it."""
 
     columns: tuple[RungKind, ...]
     stop: Stop
