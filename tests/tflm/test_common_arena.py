@@ -12,7 +12,7 @@ from tests.conftest import needs_shared, published
 from tests.models.handmade import MODELS
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.support.errors import ModelError
+from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.tflm.arena.predict import arena_of, common_arena
 from tflm_planner.tflm.targets import load_target
 
@@ -81,6 +81,12 @@ def test_a_variable_in_the_head_would_be_written_over() -> None:
 def test_a_model_that_cannot_run_shares_nothing() -> None:
     with pytest.raises(ModelError, match="model 2 cannot run"):
         api.common_arena(made("chain", "dynamic_range"), M4)
+
+
+@pytest.mark.parametrize("target", ["arduino-2023", "x86-64/wheel", "cortex-m4/cmsis-nn+lean"])
+def test_firmware_on_which_nobody_saw_it_is_refused(target: str) -> None:
+    with pytest.raises(UsageError, match="several models is known for current TFLM"):
+        api.common_arena(made("chain", "chain"), load_target(target))
 
 
 def test_variables_listed_elsewhere_take_no_room() -> None:

@@ -13,7 +13,7 @@ from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.report.document import HeadLimits, HostRuntime, MemoryMap
 from tflm_planner.report.memory_map import live_between_operators, memory_map
-from tflm_planner.support.errors import ModelError
+from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.predict import (
     Arena,
@@ -84,7 +84,12 @@ def split_in(data: bytes, target: Target) -> SplitArena | None:
 
 def common_in(files: Sequence[bytes], target: Target) -> CommonArena:
     """One arena for the models in several files. Raises ModelError where one cannot run, or cannot
-    share an arena, and says which."""
+    share an arena, and says which; UsageError for firmware on which nobody has seen it."""
+    if target.recording or target.lean or target.version != "current":
+        raise UsageError(
+            f"{target.id}: one arena for several models is known for current TFLM, without the "
+            "lean library and without recording; name another --target"
+        )
     models: list[tuple[Model, dict[Tensor, int] | None]] = []
     for place, data in enumerate(files):
         model, _ = read_any(data)
