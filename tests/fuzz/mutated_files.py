@@ -97,6 +97,8 @@ def try_all(data: bytes) -> tuple[str, str]:
         lean,
         patched,
         lambda: api.arena(data),
+        lambda: api.split_arena(data),
+        lambda: api.common_arena([data, data]),
         lambda: api.problem(data, search),
         lambda: export(data, "model", load_target(defaults.TARGET)),
         lambda: api.stream_input(data, None, api.StreamOptions(search), None),

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tflm_planner.cli import device, stream_input
+from tflm_planner.cli.arena import arena_command
+from tflm_planner.cli.check import check_command
+from tflm_planner.cli.compare import compare_command
 from tflm_planner.cli.idle import Command, suggest
 from tflm_planner.cli.inspection import inspect_command
 from tflm_planner.cli.plan import PlanArguments
 from tflm_planner.cli.shared import (
     AsJson,
-    TargetName,
     check_reports,
     exit_on_errors,
     fail,
@@ -33,7 +35,6 @@ from tflm_planner.cli.shared import (
     width_of,
 )
 from tflm_planner.cli.verify import verify_command
-from tflm_planner.support import defaults
 from tflm_planner.support.interrupts import ending_in_order
 from tflm_planner.support.version import __version__
 
@@ -143,24 +144,7 @@ def plan_command(arguments: PlanArguments) -> None:
 app.command("inspect", cls=Command)(inspect_command)
 
 
-@app.command("arena", cls=Command)
-def arena_command(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")],
-    target: TargetName = defaults.TARGET,
-    as_json: AsJson = False,
-) -> None:
-    """Say how large tensor_arena must be on a target, to the byte, planned model or not."""
-    with exit_on_errors():
-        from tflm_planner.pipeline import api
-        from tflm_planner.report.arena_text import render_arena
-        from tflm_planner.report.json_document import arena_to_json
-
-        loaded = api.load_target(target)
-        arena = api.arena(source, loaded)
-        if as_json:
-            print_json(arena_to_json(arena, loaded))
-        else:
-            typer.echo(render_arena(source.name, arena, loaded), nl=False)
+app.command("arena", cls=Command)(arena_command)
 
 
 @app.command("targets", cls=Command)
@@ -176,6 +160,8 @@ def targets_command(as_json: AsJson = False) -> None:
             typer.echo(render_targets(all_targets(), all_boards()), nl=False)
 
 
+app.command("check", cls=Command)(check_command)
+app.command("compare", cls=Command)(compare_command)
 app.command("verify", cls=Command)(verify_command)
 device.add_to(app)
 stream_input.add_to(app)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tflm_planner.device import measurement_types
-from tflm_planner.report import json_types, streamed_types
+from tflm_planner.report import comparison_types, json_types, room, streamed_types
 from tflm_planner.support.documents import Document, schema_of
 from tflm_planner.tflm.target_file import TargetFile
 
@@ -29,6 +29,17 @@ _DOCUMENTS: dict[str, tuple[type[Document], int, str]] = {
         "What tflm-plan verify --json prints of one model",
     ),
     "arena": (json_types.ArenaOnTarget, _REPORT, "What tflm-plan arena --json prints"),
+    "check": (room.RoomChecks, _REPORT, "What tflm-plan check --json prints"),
+    "common-arena": (
+        json_types.ArenaOfSeveral,
+        _REPORT,
+        "What tflm-plan arena --shared --json prints",
+    ),
+    "comparison": (
+        comparison_types.OnBoards,
+        _REPORT,
+        "What tflm-plan compare --json prints",
+    ),
     "streamed": (
         streamed_types.Streamed,
         _REPORT,

@@ -1,6 +1,5 @@
 """What the commands do, as functions of files and options: `plan`, `stream_input`, `inspect`,
-`problem`, `arena`, `check_equal`,
-`check_plan`.
+`problem`, `arena`, `compare`, `check_equal`, `check_plan`.
 
     cli, device, tests, benchmarks --options--> api      every option there is
     users --keywords--> interface --options---> api      the same verbs, simpler; exported by the
@@ -12,7 +11,7 @@ It reads and writes files; the modules that it calls do the rest.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,14 +19,16 @@ from pathlib import Path
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model.ir import ETHOS_U, Model
-from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.candidates import ModelPlanner, ProveModel, leave_unproved
+from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline import comparison
 from tflm_planner.pipeline.inspection import (
     Inspection,
     arena_in,
+    common_in,
     inspect_model,
     read_any,
     shares_by_calls,
+    split_in,
     without_wrong_plan,
 )
 from tflm_planner.pipeline.ladder import Climb, ladder
@@ -41,18 +42,19 @@ from tflm_planner.pipeline.options import (
     VerifyOptions,
 )
 from tflm_planner.pipeline.plan_report import PlanOutcome, plan_report
-from tflm_planner.pipeline.planned_model import PlannedModel, add_lean_pool
+from tflm_planner.pipeline.planning import Planning
 from tflm_planner.pipeline.prove import Prover, check_model_proved, check_pair_proved
-from tflm_planner.pipeline.refusals import Proof
 from tflm_planner.pipeline.stream_input.render import render_header
 from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
 from tflm_planner.pipeline.versions import refuse_unrunnable
-from tflm_planner.report.document import Report
+from tflm_planner.report.comparison import Comparison
+from tflm_planner.report.document import Report, RungKind
+from tflm_planner.support import defaults
 from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.support.files import check_writable, read_file, write_files
 from tflm_planner.support.interrupts import heeding
 from tflm_planner.support.stopping import Reason, Stop
-from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.arena.predict import Arena, CommonArena, SplitArena, arena_of
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.target_kernels import kernels_of
@@ -60,7 +62,6 @@ from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.tflm.versions import with_tflm
 from tflm_planner.tiling.permissions import COMPILED
 from tflm_planner.transforms.attach_plan import carried_plan
-from tflm_planner.transforms.drop_conversions import ConvertedEnd, drop_conversions
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
 from tflm_planner.verification import Tolerance, Verdict, verify
 from tflm_planner.verification.planned import PlanVerdict, verify_plan
@@ -83,6 +84,8 @@ __all__ = [
     "arena",
     "check_equal",
     "check_plan",
+    "common_arena",
+    "compare",
     "inspect",
     "kernels_of",
     "load",
@@ -90,6 +93,7 @@ __all__ = [
     "plan",
     "problem",
     "read_model",
+    "split_arena",
     "stream_input",
     "with_tflm",
 ]  # fmt: skip
@@ -150,7 +154,7 @@ def _plan(
     reference, dropped = without_wrong_plan(original, model, kernels)
     prover = Prover(reference, options.verify, kernels, report_progress, stop)
     options = replace(options, tiles=_provable_tiles(model, options, prover))
-    planner = _Planning(reference, stop, report_progress)
+    planner = Planning(reference, stop, report_progress)
     planned, proof, converted = planner.plan(options, prover.prove_model)
     check_model_proved(planned, proof)
     planned = replace(planned, notes=(*dropped, *planned.notes))
@@ -183,33 +187,6 @@ def _plan(
         stop=stop,
     )
     return PlanResult(planned.data, plan_report(outcome))
-
-
-@dataclass(frozen=True)
-class _Planning:
-    """A model, to be planned by one set of options or several. original: the file's bytes."""
-
-    original: bytes
-    stop: Stop
-    report_progress: Progress
-
-    def plan(
-        self, options: PlanOptions, prove: ProveModel = leave_unproved
-    ) -> tuple[PlannedModel, Proof, tuple[ConvertedEnd, ...]]:
-        """The best file, its proof, and the inputs and outputs that it has of other types. Raises
-        as `ModelPlanner.plan` does."""
-        data, model = self.original, read_model(self.original)
-        converted: list[ConvertedEnd] = []
-        if options.ends == "int8":
-            converted = drop_conversions(model)
-            data = write_model(model)
-        if options.search.kernels.target.lean:
-            data, model = add_lean_pool(model)
-        planner = ModelPlanner(
-            options.search, self.stop, options.tiles, options.room, self.report_progress
-        )
-        planned, proof = planner.plan(data, model, prove)
-        return planned, proof, tuple(converted)
 
 
 def _provable_tiles(model: Model, options: PlanOptions, prover: Prover) -> TilePermission | None:
@@ -341,6 +318,32 @@ def arena(source: Source, target: Target | None = None) -> Arena:
     """The arena that a model needs on a target (Cortex-M4 with CMSIS-NN if none is given), with
     the plan that the model carries, if it does."""
     return arena_in(load(source), target or kernels_of().target)[1]
+
+
+def split_arena(source: Source, target: Target | None = None) -> SplitArena | None:
+    """The same in two arenas, of which one persists; None where the target's TFLM has no such."""
+    return split_in(load(source), target or kernels_of().target)
+
+
+def common_arena(sources: Sequence[Source], target: Target | None = None) -> CommonArena:
+    """One arena for several models that run in turn, in the order in which they are allocated."""
+    return common_in([load(source) for source in sources], target or kernels_of().target)
+
+
+def compare(
+    source: Source,
+    targets: Sequence[Target],
+    columns: Sequence[RungKind] = comparison.QUICK,
+    workers: int = defaults.WORKERS,
+    on_progress: Progress | None = None,
+) -> Comparison:
+    """What a model needs on each target, as it is and by the ways that `columns` name. Nothing is
+    written, and plans are not run. Ctrl-C ends the searches; the result says so."""
+    name = "model" if isinstance(source, bytes) else str(source)
+    data = load(source)
+    with _search(None) as stop:
+        search = comparison.Search(tuple(columns), stop, on_progress or silent, workers)
+        return comparison.compare(data, name, targets, search)
 
 
 def check_equal(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.memory.bounds import live_bytes
@@ -13,8 +13,17 @@ from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.report.document import HeadLimits, HostRuntime, MemoryMap
 from tflm_planner.report.memory_map import live_between_operators, memory_map
+from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.arena.predict import Arena, arena_of
+from tflm_planner.tflm.arena.predict import (
+    Arena,
+    CommonArena,
+    SplitArena,
+    arena_of,
+    common_arena,
+    split_arena,
+)
+from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.liveness import (
     Timeline,
     planning_problem,
@@ -54,12 +63,41 @@ def read_any(data: bytes) -> tuple[Model, bool]:
     return model, dialect
 
 
-def arena_in(data: bytes, target: Target) -> tuple[Model, Arena]:
+def arena_in(data: bytes, target: Target, *, variables_apart: bool = False) -> tuple[Model, Arena]:
     """The model in a file, and the arena that it needs with the plan that it carries, or without it
-    if that plan is not valid for the target; the model then cannot run, and the arena says why."""
+    if that plan is not valid for the target; the model then cannot run, and the arena says why.
+    variables_apart: see `arena_of`."""
     model, _ = read_any(data)
     offsets, faults = _usable_plan(model, kernels_of(target))
-    return model, _with_faults(arena_of(model, target, offsets), faults)
+    arena = arena_of(model, target, offsets, variables_apart=variables_apart)
+    return model, _with_faults(arena, faults)
+
+
+def split_in(data: bytes, target: Target) -> SplitArena | None:
+    """The two arenas of the model in a file, with the plan that it carries if that is valid; None
+    where TFLM on the target makes one only, or its structures are not known."""
+    if target.recording or target.version != "current":
+        return None
+    model, _ = read_any(data)
+    return split_arena(model, target, _usable_plan(model, kernels_of(target))[0])
+
+
+def common_in(files: Sequence[bytes], target: Target) -> CommonArena:
+    """One arena for the models in several files. Raises ModelError where one cannot run, or cannot
+    share an arena, and says which; UsageError for firmware on which nobody has seen it."""
+    if target.recording or target.lean or target.version != "current":
+        raise UsageError(
+            f"{target.id}: one arena for several models is known for current TFLM, without the "
+            "lean library and without recording; name another --target"
+        )
+    models: list[tuple[Model, dict[Tensor, int] | None]] = []
+    for place, data in enumerate(files):
+        model, _ = read_any(data)
+        offsets, faults = _usable_plan(model, kernels_of(target))
+        if reasons := (*faults, *cannot_run(model.ops(), target)):
+            raise ModelError(f"model {place + 1} cannot run: {reasons[0]}")
+        models.append((model, offsets))
+    return common_arena(models, target)
 
 
 def inspect_model(model: Model, kernels: TargetKernels, *, dialect: bool = False) -> Inspection:

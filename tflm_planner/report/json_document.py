@@ -15,7 +15,7 @@ from tflm_planner.report.document import HeadLimits, MemoryMap, Report
 from tflm_planner.report.fit_text import next_line, verdict_line
 from tflm_planner.report.json_types import SCHEMA_VERSION
 from tflm_planner.support.documents import plain, view
-from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.tflm.arena.predict import Arena, CommonArena, SplitArena
 from tflm_planner.tflm.targets import Target
 from tflm_planner.verification.planned import PlanVerdict
 from tflm_planner.verification.verdict import Verdict
@@ -132,11 +132,37 @@ def plan_verdict_to_json(verdict: PlanVerdict, arena: Arena, target: Target) -> 
     )
 
 
-def arena_to_json(arena: Arena, target: Target) -> JsonObject:
+def arena_to_json(arena: Arena, target: Target, apart: SplitArena | None = None) -> JsonObject:
     """What `arena` says of a model on a target. All sizes are bytes; `arena` is the smallest that
-    works, its start aligned to 16, if `exact`."""
+    works, its start aligned to 16, if `exact`. apart: the same in two arenas, if there can be
+    two."""
     parts = asdict(view(arena, types.ArenaParts))
-    board = None if target.board is None else target.board.id
     return plain(
-        types.ArenaOnTarget(**parts, schema_version=SCHEMA_VERSION, target=target.id, board=board)
+        types.ArenaOnTarget(
+            **parts,
+            schema_version=SCHEMA_VERSION,
+            target=target.id,
+            board=None if target.board is None else target.board.id,
+            resource_variables=arena.resource_variables,
+            apart=None if apart is None else types.ArenasApart(*apart),
+        )
+    )
+
+
+def common_arena_to_json(names: Sequence[str], arena: CommonArena, target: Target) -> JsonObject:
+    """What `arena --shared` says of several models in one arena, named in their order."""
+    return plain(
+        types.ArenaOfSeveral(
+            schema_version=SCHEMA_VERSION,
+            target=target.id,
+            models=list(names),
+            arena=arena.arena,
+            bound=arena.bound,
+            reserved=arena.reserved,
+            alignment_slack=arena.alignment_slack,
+            head=arena.head,
+            tail=arena.tail,
+            tails=list(arena.tails),
+            warnings=[uncertainty.words for uncertainty in arena.uncertainties],
+        )
     )

@@ -22,7 +22,7 @@ Optimized = Literal["speed", "size"]
 class Board:
     """A board on which a target sits. sram, flash: bytes. clock: Hz. active_microwatts: power
     while a model runs, for estimates of energy; 0 where nobody stated it (no built-in board has
-    one: datasheets give the core's, not the board's)."""
+    one: datasheets give the core's, not the board's). vendor: who sells it."""
 
     id: str
     name: str
@@ -31,6 +31,7 @@ class Board:
     flash: int
     clock: int
     active_microwatts: int = 0
+    vendor: str = ""
 
 
 @dataclass(frozen=True)

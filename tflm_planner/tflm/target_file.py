@@ -96,6 +96,7 @@ class BoardTable(Document, omit_defaults=True):
         _Positive | UnsetType,
         says("Power of the board while a model runs, in microwatts, for estimates of energy."),
     ] = UNSET
+    vendor: Annotated[str | UnsetType, says("Who sells the board, for people.")] = UNSET
 
 
 class TargetFile(Document):

@@ -14,6 +14,7 @@ import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from fnmatch import fnmatch
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -37,6 +38,8 @@ __all__ = [
     "Target",
     "all_boards",
     "all_targets",
+    "boards_like",
+    "kernel_twin",
     "load_target",
     "with_lean",
 ]
@@ -89,6 +92,46 @@ def can_be_lean(target: Target) -> bool:
     lean library."""
     library = library_of(target)
     return library.is_exact and library.can_be_lean and not (target.lean or target.recording)
+
+
+def kernel_twin(target: Target) -> Target:
+    """The target without its names and its board: where those of two targets are equal, what runs
+    on one runs on the other, in the same bytes. Of the core the family remains, by which lean
+    firmware differs."""
+    family = target.core.partition(" ")[0].partition("-")[0]
+    return replace(target, id="", name="", core=family, board=None)
+
+
+def boards_like(pattern: str, kernels: str = "") -> tuple[Target, ...]:
+    """The built-in boards, each with its target, whose id, name, vendor or target holds or matches
+    `pattern` ("" for all). kernels: the library that their firmware has, as in "esp-nn-1.2.3", in
+    place of what a board stands for; boards whose core has no such target are left out. Raises
+    UsageError where none is left."""
+    found = [board for board in all_boards().values() if _is_like(board, pattern)]
+    ids = {board.id: f"{board.target.partition('/')[0]}/{kernels}" for board in found}
+    targets = tuple(
+        replace(all_targets()[ids[board.id] if kernels else board.target], board=board)
+        for board in found
+        if not kernels or ids[board.id] in all_targets()
+    )
+    if targets:
+        return targets
+    if found:
+        raise UsageError(
+            f"no such board has kernels {kernels!r}; `tflm-plan targets` lists processor cores and "
+            "their kernel libraries"
+        )
+    vendors = sorted({board.vendor for board in all_boards().values()})
+    raise UsageError(
+        f"no board is like {pattern!r}; give a part of a board's id, name or target, such as "
+        f"stm32 or esp32s3, or a vendor: {', '.join(vendors)}"
+    )
+
+
+def _is_like(board: Board, pattern: str) -> bool:
+    wanted = pattern.casefold()
+    words = (board.id, board.name, board.vendor, board.target)
+    return any(wanted in word.casefold() or fnmatch(word.casefold(), wanted) for word in words)
 
 
 @cache

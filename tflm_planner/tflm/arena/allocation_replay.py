@@ -69,8 +69,18 @@ class _Fetched(NamedTuple):
 class AllocationReplay:
     """TFLM's allocations for one model, target and plan."""
 
-    def __init__(self, model: Model, target: Target, offsets: Mapping[Tensor, int]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        target: Target,
+        offsets: Mapping[Tensor, int],
+        *,
+        variables_apart: bool = False,
+    ) -> None:
+        """variables_apart: whether the application makes the list of resource variables with an
+        allocator of its own, outside of the arena."""
         self._model, self._target, self._offsets = model, target, offsets
+        self._variables_apart = variables_apart
         self._layout: StructSizes = struct_sizes(target)
         self._channels: dict[Tensor, int] = {}
         self.warnings: list[str] = []
@@ -97,7 +107,7 @@ class AllocationReplay:
     def head(self) -> tuple[int, tuple[ScratchUse, ...]]:
         """Bytes of the head, and where scratch lies in it."""
         asked = placement_requests(self._timeline, self._offsets)
-        asked += [self._variable_request(t) for t in self._planned_variables()]
+        asked += [self._variable_request(t) for t in self.planned_variables()]
         placed = greedy.place(asked)
         head = max(0, greedy.head(asked, placed))
         first = len(self._timeline.planned)
@@ -113,7 +123,7 @@ class AllocationReplay:
     def _requests_of(self, op: Op) -> list[int]:
         return [s for s in self._by_op[op] if s > 0]
 
-    def _planned_variables(self) -> list[Tensor]:
+    def planned_variables(self) -> list[Tensor]:
         """Variables that the plan puts into the head."""
         return [t for t in self._model.tensors() if t.is_variable and t in self._offsets]
 
@@ -125,7 +135,18 @@ class AllocationReplay:
     def run(self, head: int) -> Log:
         """Every allocation of AllocateTensors, in order."""
         log = Log()
-        self._start(log)
+        self.begin(log)
+        self.continue_with(log, head)
+        return log
+
+    def begin(self, log: Log) -> None:
+        """The allocator itself, which several models may share."""
+        log.pieces += [(FIXED, size, self._layout.pointer) for size in self._layout.fixed]
+
+    def continue_with(self, log: Log, head: int, before: int = 0) -> None:
+        """Every allocation of AllocateTensors behind those in `log`. head: bytes of it in the end,
+        and `before` of the models that came first."""
+        self._start(log, before)
         self._parse(log)
         self._init_and_prepare(log)
         count = sum(len(r) for r in self._requests)
@@ -138,27 +159,27 @@ class AllocationReplay:
         log.floors.append((len(log.pieces), head, False))
         self._inputs_and_outputs(log)
         log.floors.append((len(log.pieces), head, False))
-        return log
 
     def _request_bytes(self, count: int) -> int:
         return self._layout.scratch_request * (count + _SPARE_REQUESTS)
 
-    def _start(self, log: Log) -> None:
+    def _start(self, log: Log, before: int) -> None:
         sizes, pointer, model = self._layout, self._layout.pointer, self._model
-        log.pieces += [(FIXED, size, pointer) for size in sizes.fixed]
-        handles = self._resources()
-        if handles:
+        handles = self.resource_variables()
+        if handles and not self._variables_apart:
             log.pieces += [
                 (_RESOURCES, sizes.resource_variables, ALIGNMENT),
                 (_RESOURCES, sizes.resource_variable * handles, ALIGNMENT),
             ]
         log.pieces.append((_SUBGRAPHS, sizes.builtin_allocator, pointer))
+        if before:  # only now does the head shrink to the list of scratch requests
+            log.floors.append((len(log.pieces), before, False))
         log.pieces.append((_SUBGRAPHS, sizes.subgraph * len(model.graphs), pointer))
         log.pieces += [(_EVAL, sizes.eval_tensor * len(g.tensors), pointer) for g in model.graphs]
         log.pieces += [(_NODES, sizes.node * len(g.ops), pointer) for g in model.graphs]
         log.floors.append((len(log.pieces), self._request_bytes(0), False))
 
-    def _resources(self) -> int:
+    def resource_variables(self) -> int:
         """For how many resource variables the application makes room. The wheel counts names; an
         application is assumed to count VAR_HANDLE operators, which is always enough."""
         names = [
@@ -236,7 +257,7 @@ class AllocationReplay:
         log.floors.append((len(log.pieces), top, False))
         self._variables(log)
         log.floors.append((len(log.pieces), top, False))
-        placed = len(self._timeline.planned) + len(self._planned_variables()) + count
+        placed = len(self._timeline.planned) + len(self.planned_variables()) + count
         log.planning_temp = align_up(top) + sizes.planner_buffer * placed
         *_, tail = (0, *log.extents())
         log.need_plan = log.planning_temp + tail

@@ -10,11 +10,13 @@ allocations there are, and in which order. This module must not change models.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from tflm_planner.model.ir import Model, Tensor
+from tflm_planner.support.errors import ModelError
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena import allocation_log as ledger
 from tflm_planner.tflm.arena.allocation_replay import FIXED, PARTS, AllocationReplay, ScratchUse
@@ -42,7 +44,7 @@ class Arena:
     tail of that moment. tail_parts: tail by class (see PARTS). uncertainties: why the figures are
     no more than "at least"; empty where they are exact. warnings: those, and what makes the model
     not run. cannot_run: what the target's TFLM refuses to run: the figures are then what it would
-    need if it could.
+    need if it could. resource_variables: for how many the application makes room.
     """
 
     head: int
@@ -58,6 +60,7 @@ class Arena:
     warnings: tuple[str, ...]
     uncertainties: tuple[Uncertainty, ...] = ()
     cannot_run: tuple[str, ...] = ()
+    resource_variables: int = 0
 
     @property
     def bound(self) -> Bound:
@@ -85,14 +88,21 @@ class Arena:
         return self.head + self.tail
 
 
-def arena_of(model: Model, target: Target, offsets: Mapping[Tensor, int] | None = None) -> Arena:
+def arena_of(
+    model: Model,
+    target: Target,
+    offsets: Mapping[Tensor, int] | None = None,
+    *,
+    variables_apart: bool = False,
+) -> Arena:
     """The arena of `model` on `target`.
 
     `offsets`: an offline plan (tensor -> bytes from the head's start), for example
     `transforms.attach_plan.carried_plan(model)`; tensors without one, and all without a plan, are
-    placed as TFLM does. Raises ModelError for tensors that cannot lie in an arena.
+    placed as TFLM does. `variables_apart`: whether the application lists resource variables outside
+    of the arena. Raises ModelError for tensors that cannot lie in an arena.
     """
-    replay = AllocationReplay(model, target, offsets or {})
+    replay = AllocationReplay(model, target, offsets or {}, variables_apart=variables_apart)
     head, placed = replay.head()
     log = replay.run(head)
     needs = log.needs()
@@ -112,12 +122,78 @@ def arena_of(model: Model, target: Target, offsets: Mapping[Tensor, int] | None 
         warnings=(*(uncertainty.words for uncertainty in replay.uncertainties), *replay.warnings),
         uncertainties=replay.uncertainties,
         cannot_run=tuple(cannot_run(model.ops(), target)),
+        resource_variables=replay.resource_variables(),
     )
 
 
 def head_of(model: Model, target: Target, offsets: Mapping[Tensor, int] | None = None) -> int:
     """Bytes of the head alone; see `arena_of`."""
     return AllocationReplay(model, target, offsets or {}).head()[0]
+
+
+@dataclass(frozen=True)
+class CommonArena:
+    """Bytes of one arena for several models that are allocated one after the other by one
+    MicroAllocator, and run in turn. arena: the smallest that works, its start aligned to 16. head:
+    the largest of theirs. tail: what stays of all. tails: what each adds to it, in order.
+    resource_variables: how many each has. alignment_slack, uncertainties: as of `Arena`."""
+
+    arena: int
+    head: int
+    tail: int
+    tails: tuple[int, ...]
+    resource_variables: tuple[int, ...]
+    alignment_slack: int
+    uncertainties: tuple[Uncertainty, ...]
+
+    @property
+    def bound(self) -> Bound:
+        """How `arena` is known: exact, enough, or at least."""
+        return bound_of(self.uncertainties)
+
+    @property
+    def reserved(self) -> int:
+        """Bytes that firmware should reserve."""
+        return reserved(self.arena, self.uncertainties)
+
+
+def common_arena(
+    models: Sequence[tuple[Model, Mapping[Tensor, int] | None]], target: Target
+) -> CommonArena:
+    """One arena for several models, each with its plan, in the order in which they are allocated.
+
+    Every AllocateTensors and every Invoke writes over the head of the other models, so that only
+    what lies in the tail outlives them. Raises ModelError where a plan puts a variable elsewhere.
+    """
+    log, head = ledger.Log(), 0
+    ends: list[int] = []
+    variables: list[int] = []
+    doubts: list[Uncertainty] = []
+    for place, (model, offsets) in enumerate(models):
+        replay = AllocationReplay(model, target, offsets or {})
+        if kept := replay.planned_variables():
+            raise ModelError(
+                f"model {place + 1} keeps its variable {kept[0].name!r} in the head, as its plan "
+                "says, where the other models write: give the models arenas of their own"
+            )
+        if not place:
+            replay.begin(log)
+        before, head = head, max(head, replay.head()[0])
+        replay.continue_with(log, head, before)
+        ends.append(log.tail_parts(len(PARTS))[1])
+        variables.append(replay.resource_variables())
+        doubts += replay.uncertainties
+    smallest, slack = ledger.smallest(log.needs())
+    tails = tuple(end - start for start, end in pairwise([0, *ends]))
+    return CommonArena(
+        arena=smallest,
+        head=head,
+        tail=ends[-1],
+        tails=tails,
+        resource_variables=tuple(variables),
+        alignment_slack=slack,
+        uncertainties=tuple(dict.fromkeys(doubts)),
+    )
 
 
 class SplitArena(NamedTuple):
@@ -141,4 +217,7 @@ def split_arena(
     return SplitArena(align_up(tail), align_up(max(above for _, above, _ in log.floors)))
 
 
-__all__ = ["PARTS", "Arena", "ScratchUse", "SplitArena", "arena_of", "head_of", "split_arena"]
+__all__ = [
+    "PARTS", "Arena", "CommonArena", "ScratchUse", "SplitArena", "arena_of", "common_arena",
+    "head_of", "split_arena",
+]  # fmt: skip

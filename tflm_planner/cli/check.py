@@ -1,0 +1,114 @@
+"""The command line of `check`: parses, calls `room`, prints.
+
+The fields of `CheckArguments` are the command line: names, types, defaults, help.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tflm_planner.cli.idle import Need, refuse_both, refuse_idle, was_given
+from tflm_planner.cli.shared import (
+    AsJson,
+    Quiet,
+    TargetName,
+    exit_on_errors,
+    print_json,
+    takes_fields_of,
+)
+from tflm_planner.support import defaults
+from tflm_planner.support.errors import UsageError
+
+if TYPE_CHECKING:
+    from tflm_planner.report.room import RoomCheck
+    from tflm_planner.tflm.targets import Target
+
+
+@dataclass(frozen=True)
+class CheckArguments:
+    """The command line of `check`, as it was given."""
+
+    sources: Annotated[
+        list[Path] | None, typer.Argument(metavar="[IN...]", help="The .tflite models.")
+    ] = None
+    target: TargetName = defaults.TARGET
+    max_arena: Annotated[
+        str | None,
+        typer.Option(
+            help="Bytes that the arena may take, e.g. 64K; a board's SRAM if not given.",
+            metavar="BYTES",
+        ),
+    ] = None
+    manifest: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="ESPHome's manifest of a wake word: names model and arena; may be repeated.",
+            metavar="FILE",
+        ),
+    ] = None
+    allow_at_least: Annotated[
+        bool,
+        typer.Option(
+            "--allow-at-least", help='Let pass what fits by a figure that is only "at least".'
+        ),
+    ] = False
+    as_json: AsJson = False
+    quiet: Quiet = False
+
+    def room(self, target: Target) -> int:
+        """Bytes that models may take. Raises UsageError where nothing says how many."""
+        from tflm_planner.support.units import parse_size
+
+        if self.max_arena is not None:
+            return parse_size(self.max_arena)
+        if target.board is None:
+            raise UsageError(
+                f"{target.id} is no board, whose SRAM would be the limit; add --max-arena BYTES"
+            )
+        return target.board.sram
+
+    def check(self) -> None:
+        """Raise UsageError where something is missing, or does nothing."""
+        if not (self.sources or self.manifest):
+            raise UsageError("nothing to check; name models, or a --manifest")
+        if self.manifest and not was_given("--target"):
+            raise UsageError(
+                "a manifest does not say for which chip; add --target, such as esp32s3/esp-nn-1.2.3"
+            )
+        why = "a manifest names its arena; name models, too, or leave it out"
+        refuse_idle([Need(("--max-arena",), bool(self.sources), why)])
+        refuse_both("--quiet", "--json")
+
+
+@takes_fields_of(CheckArguments)
+def check_command(arguments: CheckArguments) -> None:
+    """Say whether models fit, a line each, for continuous integration. Exit code 0: all do; 3: one
+    does not, or is not known to; 5: one cannot be read, or TFLM cannot run it."""
+    with exit_on_errors():
+        from tflm_planner.report.room import exit_code, room_lines, room_to_json
+        from tflm_planner.tflm.targets import load_target
+
+        arguments.check()
+        target = load_target(arguments.target)
+        checks = _checks(arguments, target)
+        code = exit_code(checks, allow_at_least=arguments.allow_at_least)
+        if arguments.as_json:
+            print_json(room_to_json(checks, target))
+        elif not arguments.quiet:
+            for line in room_lines(checks):
+                typer.echo(line)
+        if code:
+            raise typer.Exit(code)
+
+
+def _checks(arguments: CheckArguments, target: Target) -> list[RoomCheck]:
+    from tflm_planner.pipeline.room import check_manifest, check_model
+
+    sources = arguments.sources or []
+    room = arguments.room(target) if sources else 0
+    models = [check_model(path, room, target) for path in sources]
+    return models + [check_manifest(path, target) for path in arguments.manifest or []]

@@ -1,0 +1,47 @@
+"""A model planned by one set of options after the other: those of a command, those of what it could
+permit besides, those of every board.
+
+    original --ends, pool--> model --ModelPlanner--> PlannedModel, Proof
+
+It must not know what the plans are for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.pipeline.candidates import ModelPlanner, ProveModel, leave_unproved
+from tflm_planner.pipeline.memory_plan import Progress
+from tflm_planner.pipeline.options import PlanOptions
+from tflm_planner.pipeline.planned_model import PlannedModel, add_lean_pool
+from tflm_planner.pipeline.refusals import Proof
+from tflm_planner.support.stopping import Stop
+from tflm_planner.transforms.drop_conversions import ConvertedEnd, drop_conversions
+
+
+@dataclass(frozen=True)
+class Planning:
+    """A model, to be planned by one set of options or several. original: the file's bytes."""
+
+    original: bytes
+    stop: Stop
+    report_progress: Progress
+
+    def plan(
+        self, options: PlanOptions, prove: ProveModel = leave_unproved
+    ) -> tuple[PlannedModel, Proof, tuple[ConvertedEnd, ...]]:
+        """The best file, its proof, and the inputs and outputs that it has of other types. Raises
+        as `ModelPlanner.plan` does."""
+        data, model = self.original, read_model(self.original)
+        converted: list[ConvertedEnd] = []
+        if options.ends == "int8":
+            converted = drop_conversions(model)
+            data = write_model(model)
+        if options.search.kernels.target.lean:
+            data, model = add_lean_pool(model)
+        planner = ModelPlanner(
+            options.search, self.stop, options.tiles, options.room, self.report_progress
+        )
+        planned, proof = planner.plan(data, model, prove)
+        return planned, proof, tuple(converted)

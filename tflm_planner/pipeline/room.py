@@ -1,0 +1,85 @@
+"""Models against the memory that they are given: a board's, a number of bytes, or a manifest's.
+
+    model.tflite          --target's board, or --max-arena
+    okay_nabu.json        ESPHome's manifest of a wake word: "model", "micro": "tensor_arena_size"
+
+What cannot be read or run gets a verdict, too: one file must not hide what is wrong with another.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from tflm_planner.pipeline.inspection import arena_in
+from tflm_planner.report.room import RoomCheck, Verdict
+from tflm_planner.support.errors import ModelError, PlannerError
+from tflm_planner.support.files import read_file
+from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.tflm.targets import Target
+
+_KEYS = '"model" and, under "micro", "tensor_arena_size" in bytes'
+
+
+def check_model(path: Path, room: int, target: Target) -> RoomCheck:
+    """A model that may take `room` bytes of arena, and of flash what the target's board has."""
+    try:
+        data = read_file(path)
+        _, arena = arena_in(data, target)
+    except PlannerError as error:
+        return RoomCheck(str(path), "not read", room, reason=str(error))
+    flash = None if target.board is None else target.board.flash
+    return _judge(str(path), arena, room, len(data), flash)
+
+
+def check_manifest(path: Path, target: Target) -> RoomCheck:
+    """The model that ESPHome's manifest of a wake word names, in the arena that it names. ESPHome
+    lists resource variables in an arena of their own."""
+    room = None
+    try:
+        manifest = _read_manifest(path)
+        room = manifest.micro.tensor_arena_size
+        data = read_file(path.parent / manifest.model)
+        _, arena = arena_in(data, target, variables_apart=True)
+    except PlannerError as error:
+        return RoomCheck(str(path), "not read", room, reason=str(error))
+    return _judge(str(path), arena, room, len(data), None)
+
+
+def _judge(source: str, arena: Arena, room: int, file_bytes: int, flash: int | None) -> RoomCheck:
+    verdict, reason = _verdict(arena, room, file_bytes, flash)
+    return RoomCheck(source, verdict, room, arena.arena, arena.bound, file_bytes, flash, reason)
+
+
+def _verdict(arena: Arena, room: int, file_bytes: int, flash: int | None) -> tuple[Verdict, str]:
+    """Whether it fits, and why if it does not."""
+    if arena.cannot_run:
+        return "cannot run", arena.cannot_run[0]
+    if arena.arena > room:
+        return "does not fit", f"{arena.arena - room:,} B too large"
+    if flash is not None and file_bytes > flash:
+        return "does not fit", f"and a file of {file_bytes:,} B, more than {flash:,} B of flash"
+    if arena.bound == "at least":
+        return "not known to fit", arena.uncertainties[0].words
+    return "fits", ""
+
+
+class _Micro(msgspec.Struct):
+    tensor_arena_size: Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Manifest(msgspec.Struct):
+    """The keys of a manifest that are read; it has more."""
+
+    model: str
+    micro: _Micro
+
+
+def _read_manifest(path: Path) -> _Manifest:
+    try:
+        return msgspec.convert(json.loads(read_file(path)), _Manifest)
+    except (ValueError, msgspec.ValidationError, RecursionError) as error:
+        raise ModelError(f"no manifest of a wake word: {error}; it needs {_KEYS}") from error

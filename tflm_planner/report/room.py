@@ -1,0 +1,113 @@
+"""Whether models keep to the memory that they are given: as data, as lines, and as JSON.
+
+    FITS              kws.tflite: arena 22,824 of 24,576 B
+    DOES NOT FIT      vww.tflite: arena 100,712 of 65,536 B, 35,176 B too large
+
+One line a model, for logs of continuous integration. Names come from files that someone else made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from tflm_planner.report.bounds_text import figure
+from tflm_planner.report.json_types import SCHEMA_VERSION, Bound, Count, Version
+from tflm_planner.report.safe import safe_text
+from tflm_planner.support.documents import Document, plain, says
+from tflm_planner.support.errors import ModelError
+from tflm_planner.tflm.arena.uncertainty import Bound as BoundWord
+from tflm_planner.tflm.targets import Target
+
+Verdict = Literal["fits", "not known to fit", "does not fit", "cannot run", "not read"]
+OVER = 3
+"""Exit code where a model does not fit, or is not known to."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomCheck:
+    """A model against the bytes that it may take. arena: of the model (None: it cannot be read).
+    room: bytes that the arena may take (None: of a manifest that cannot be read). file_bytes,
+    flash: of the file, and of the board (None: no board was named). reason: why the verdict is
+    not that it fits."""
+
+    source: str
+    verdict: Verdict
+    room: int | None
+    arena: int | None = None
+    bound: BoundWord = "exact"
+    file_bytes: int = 0
+    flash: int | None = None
+    reason: str = ""
+
+
+def exit_code(checks: Sequence[RoomCheck], *, allow_at_least: bool = False) -> int:
+    """0 where all fit; 5 where one cannot be read or run; else 3. allow_at_least: whether one that
+    is not known to fit passes."""
+    verdicts = {check.verdict for check in checks}
+    if verdicts & {"cannot run", "not read"}:
+        return ModelError.exit_code
+    passing = {"fits", "not known to fit"} if allow_at_least else {"fits"}
+    return 0 if verdicts <= passing else OVER
+
+
+def room_lines(checks: Sequence[RoomCheck]) -> Iterator[str]:
+    """A line for each model."""
+    for check in checks:
+        yield f"{check.verdict.upper():<17} {safe_text(check.source)}: {_said(check)}"
+
+
+def _said(check: RoomCheck) -> str:
+    reason = safe_text(" ".join(check.reason.split()))
+    if check.arena is None or check.room is None or check.verdict == "cannot run":
+        return reason
+    taken = f"arena {figure(check.arena, check.bound)} of {check.room:,} B"
+    return f"{taken}{', ' * bool(reason)}{reason}"
+
+
+class CheckedModel(Document):
+    """A model against the bytes that it may take. All sizes are bytes."""
+
+    source: Annotated[str, says("Path of the model, or of the manifest, as it was given.")]
+    verdict: Annotated[Verdict, says("Whether it fits, and if nothing can be said, why.")]
+    arena: Annotated[Count | None, says("Bytes of arena (null: the model cannot be read).")]
+    bound: Bound
+    room: Annotated[Count | None, says("Bytes that the arena may take (null: not known).")]
+    margin: Annotated[
+        int | None, says("Bytes left; negative: too large by so much (null: not known).")
+    ]
+    file_bytes: Annotated[Count, says("Bytes of the model's file.")]
+    flash: Annotated[Count | None, says("Bytes of the board's flash (null: no board).")]
+    reason: Annotated[str, says("Why the verdict is not that it fits; else empty.")]
+
+
+class RoomChecks(Document):
+    """What `tflm-plan check` says of models. All sizes are bytes."""
+
+    schema_version: Version
+    target: Annotated[str, says("Id of the target.")]
+    all_fit: Annotated[bool, says("Whether each of them is known to fit.")]
+    models: Annotated[list[CheckedModel], says("One entry a model, in the order given.")]
+
+
+def room_to_json(checks: Sequence[RoomCheck], target: Target) -> dict[str, Any]:
+    """The checks as plain JSON types."""
+    all_fit = exit_code(checks) == 0
+    models = [_model(check) for check in checks]
+    return plain(RoomChecks(SCHEMA_VERSION, target.id, all_fit, models))
+
+
+def _model(check: RoomCheck) -> CheckedModel:
+    known = check.arena is not None and check.room is not None
+    return CheckedModel(
+        source=check.source,
+        verdict=check.verdict,
+        arena=check.arena,
+        bound=check.bound,
+        room=check.room,
+        margin=(check.room or 0) - (check.arena or 0) if known else None,
+        file_bytes=check.file_bytes,
+        flash=check.flash,
+        reason=check.reason,
+    )
