@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -149,4 +150,16 @@ def test_a_request_that_is_too_long_starts_a_process(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TFLM_PLAN_TEST", "x" * (1 << 16) + "y" * (1 << 15))
     child, about = start("z" * (1 << 16))
     assert not isinstance(child, ForkedProcess) and about["variable"].endswith("y")
+    child.kill()
+
+
+@needs_fork
+def test_where_there_can_be_no_server_a_process_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError("no sockets here")
+
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setattr(socket, "socketpair", refuse)
+    child = start_module([ECHO], subprocess.DEVNULL, (ECHO, "decimal"))
+    assert not isinstance(child, ForkedProcess) and not json.loads(hear(child))["loaded"]
     child.kill()

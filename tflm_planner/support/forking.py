@@ -200,8 +200,11 @@ def forked(
 ) -> ForkedProcess | None:
     """`python -m ARGUMENTS`, a copy of a process that has imported `modules`. None where there can
     be none. errors: where what it prints goes, or subprocess.DEVNULL."""
+    try:
+        server = _servers.of(modules)
+    except OSError:  # a system that forbids what a server needs
+        return None
     if errors == subprocess.DEVNULL:
         with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (a device, not a path)
-            return _servers.of(modules).start(arguments, nowhere.fileno())
-    descriptor = errors if isinstance(errors, int) else errors.fileno()
-    return _servers.of(modules).start(arguments, descriptor)
+            return server.start(arguments, nowhere.fileno())
+    return server.start(arguments, errors if isinstance(errors, int) else errors.fileno())
