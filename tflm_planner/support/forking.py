@@ -138,7 +138,9 @@ class _Server:
         try:
             with self._lock:
                 socket.send_fds(self._channel, [message], descriptors)
-        except OSError:
+        except OSError:  # it was killed
+            self._process.kill()
+            self._process.wait()
             return False
         return True
 
@@ -200,11 +202,13 @@ def forked(
 ) -> ForkedProcess | None:
     """`python -m ARGUMENTS`, a copy of a process that has imported `modules`. None where there can
     be none. errors: where what it prints goes, or subprocess.DEVNULL."""
-    try:
-        server = _servers.of(modules)
-    except OSError:  # a system that forbids what a server needs
-        return None
     if errors == subprocess.DEVNULL:
         with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (a device, not a path)
-            return server.start(arguments, nowhere.fileno())
-    return server.start(arguments, errors if isinstance(errors, int) else errors.fileno())
+            return forked(arguments, nowhere, modules)
+    descriptor = errors if isinstance(errors, int) else errors.fileno()
+    with contextlib.suppress(OSError):  # a system may forbid what a server needs
+        for _ in range(2):  # the server may have been killed
+            child = _servers.of(modules).start(arguments, descriptor)
+            if child is not None:
+                return child
+    return None
