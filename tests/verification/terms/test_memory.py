@@ -15,7 +15,8 @@ from tests.models.random_loops import random_loops_model
 from tests.models.small import One, small_network
 from tests.transforms.row_loops import chain, planned
 from tests.transforms.tiled import quick_differences
-from tests.verification.terms.proofs import HOST, forged, proof
+from tests.verification.terms.proofs import HOST, changed, forged, proof
+from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.liveness import timeline_of
@@ -189,3 +190,25 @@ def test_a_file_without_a_plan_has_no_arena() -> None:
     data = small_network(3)
     found = proof(data, data, HOST)
     assert (found.status, found.error_log2) == ("not run", None) and "plan" in found.detail
+
+
+def test_a_wrong_operand_that_the_plan_lays_over_the_right_one_is_found() -> None:
+    """TFLM computes the same; runtimes that take no notice of plans do not."""
+    one = One((1, 4, 4, 2), "int8")
+    y = one.tensor((1, 4, 4, 2))
+    one.graph.op("RELU", [one.x], [y])
+    z = one.tensor((1, 4, 4, 2))
+    one.graph.op("RELU", [y], [z])
+    data = one.finish((z, (1, 4, 4, 2)))
+
+    def reads_the_input(model: Model) -> None:
+        first, second = model.main.ops[:2]
+        second.inputs[0] = first.inputs[0]
+
+    made = forged(planned(data).data, lambda m, at: dict.fromkeys(at, 0))
+    wrong = changed(made, reads_the_input)
+    found = proof(data, wrong, HOST)
+    assert found.status == "different" and found.detail.startswith("where no plan is")
+    assert (
+        not quick_differences(data, wrong, ("TFLM",)) and proof(data, made, HOST).status == "equal"
+    )
