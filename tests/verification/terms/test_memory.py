@@ -212,3 +212,24 @@ def test_a_wrong_operand_that_the_plan_lays_over_the_right_one_is_found() -> Non
     assert (
         not quick_differences(data, wrong, ("TFLM",)) and proof(data, made, HOST).status == "equal"
     )
+
+
+def test_two_views_of_one_tensor_lie_in_one_place_in_a_result() -> None:
+    """The last part of the result is the operand itself; the second one has the same bytes."""
+    one = One((1, 4, 8), "int8")
+    views = [one.tensor((4, 8)) for _ in range(2)]
+    for view in views:
+        one.graph.op("SQUEEZE", [one.x], [view], "SqueezeOptions", squeezeDims=[0])
+    y = one.tensor((12, 8))
+    one.graph.op("CONCATENATION", [views[0], views[1], views[0]], [y], "ConcatenationOptions")
+    data = one.finish((y, (12, 8)))
+
+    def together(model: Model, at: dict) -> dict:
+        squeezed = [op.outputs[0] for op in model.main.ops if op.kind == "SQUEEZE"]
+        (joined,) = (op.outputs[0] for op in model.main.ops if op.kind == "CONCATENATION")
+        inside = dict.fromkeys((squeezed[0].producer.inputs[0], *squeezed), 64)
+        return {**dict.fromkeys(at, 0), **inside, joined: 0}
+
+    made = forged(planned(data).data, together)
+    assert proof(data, made, HOST).status == "equal"
+    assert not quick_differences(data, made, ("TFLM",))

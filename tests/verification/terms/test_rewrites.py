@@ -84,6 +84,12 @@ def test_loops_and_branches_of_the_model_itself_in_an_arena(seed: int) -> None:
     assert proof(data, planned(data).data, HOST).status == "equal"
 
 
+@pytest.mark.parametrize("seed", [0, 88])
+def test_results_of_a_loop_that_are_one_value_may_lie_in_one_place(seed: int) -> None:
+    data = random_loops_model(seed)
+    assert proof(data, planned(data).data, HOST).status == "equal"
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float32"])
 def test_types_of_activations(dtype: str) -> None:
     data = bottleneck(dtype)

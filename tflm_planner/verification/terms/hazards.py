@@ -46,15 +46,23 @@ class Hazards:
                 continue
             above = self._place[result] - self._place[operand]
             low, high = max(above, 0), min(above + planned_bytes(result), size)
-            if low < high and not self._is_shared(op, operand, result, above):
+            if low < high and not self._is_shared(op, operand, result):
                 lost[low:high] |= self._by_order(op, operand, result, -above, low, high)
         return lost if lost.any() else None
 
-    def _is_shared(self, op: Op, operand: Tensor, result: Tensor, above: int) -> bool:
+    def _is_shared(self, op: Op, operand: Tensor, result: Tensor) -> bool:
+        """Whether the result lies as it may in the operand, or in another that is the same bytes:
+        views of one tensor may lie in one place."""
         return any(
-            s.operand is operand and s.result is result and s.distance == above
+            s.result is result
+            and self._is_one_place(s.operand, operand)
+            and s.distance == self._place[result] - self._place[operand]
             for s in sharings(op)
         )
+
+    def _is_one_place(self, first: Tensor, second: Tensor) -> bool:
+        places = self._place.get(first), self._place.get(second)
+        return places[0] == places[1] and planned_bytes(first) == planned_bytes(second)
 
     def _by_order(
         self, op: Op, operand: Tensor, result: Tensor, below: int, low: int, high: int

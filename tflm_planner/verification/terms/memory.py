@@ -241,9 +241,10 @@ class Arena(Store):
             self._cells.put(part, self._rubbish_of(part.stop - part.start))
 
     def end(self, op: Op) -> None:
-        """Scratch was written last, for all that anybody knows; and results over each other."""
+        """Scratch was written last, for all that anybody knows; and results over each other, but
+        for those of control flow, which are copied one by one."""
         self.begin(op)
-        for part in self._hazards.collisions(op):
+        for part in () if op.graphs else self._hazards.collisions(op):
             self._cells.put(part, self._rubbish_of(part.stop - part.start))
 
     # --- branches ---
