@@ -214,6 +214,27 @@ def test_a_wrong_operand_that_the_plan_lays_over_the_right_one_is_found() -> Non
     )
 
 
+def test_a_part_of_what_lies_in_a_result_may_go_elsewhere_into_it() -> None:
+    """result = [ second half of x | x ], with x and both of its halves where x is."""
+    one = One((4, 8), "int8")
+    halves = [one.tensor((2, 8)) for _ in range(2)]
+    axis = one.graph.constant("axis", np.int32(0))
+    one.graph.op("SPLIT", [axis, one.x], halves, "SplitOptions", numSplits=2)
+    y = one.tensor((6, 8))
+    one.graph.op("CONCATENATION", [halves[1], one.x], [y], "ConcatenationOptions")
+    data = one.finish((y, (6, 8)))
+
+    def inside(model: Model, at: dict) -> dict:
+        split = next(op for op in model.main.ops if op.kind == "SPLIT")
+        joined = next(op for op in model.main.ops if op.kind == "CONCATENATION")
+        whole, (first, second) = split.inputs[1], split.outputs
+        return {**dict.fromkeys(at, 256), whole: 16, first: 16, second: 32, joined.outputs[0]: 0}
+
+    made = forged(planned(data).data, inside)
+    assert proof(data, made, HOST).status == "equal"
+    assert not quick_differences(data, made, ("TFLM",))
+
+
 def test_two_views_of_one_tensor_lie_in_one_place_in_a_result() -> None:
     """The last part of the result is the operand itself; the second one has the same bytes."""
     one = One((1, 4, 8), "int8")
