@@ -295,6 +295,8 @@ def _counts(outcomes: list[Outcome]) -> list[str]:
     def share(said: Callable[[Outcome], str]) -> str:
         shown = [said(o) for o in outcomes if said(o)]
         caught = sum(s in (DIFFERENT, FAILS, "not read") for s in shown)
+        if not shown:
+            return "-"
         return f"{caught} of {len(shown)}" if len(shown) != len(outcomes) else str(caught)
 
     return [

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from tests.fuzz.by_terms import SORTS
 from tests.models.attention import attention
 from tests.models.build import Net
 from tests.models.generator import random_model
@@ -25,6 +26,7 @@ from tflm_planner.transforms.base import run
 from tflm_planner.transforms.drop_conversions import drop_conversions
 from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
 from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.verification.terms import TermsProof
 
 NOT_WRITTEN = {"strings", "external_buffers"} | {n for n in MODELS if n.startswith("sparse")}
 """Constants that nobody reads."""
@@ -144,3 +146,11 @@ def test_plans_for_targets(target: str) -> None:
     options = api.PlanOptions(search=api.MemoryOptions(kernels=on), verify=None)
     made = api.plan(bottleneck(), None, options).data
     assert proof(bottleneck(), made, on).status == "equal"
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_the_command_that_proves_thousands(sort: str) -> None:
+    found: list[TermsProof] = []
+    for seed in range(4):
+        SORTS[sort](seed, found.append)
+    assert found and {p.status for p in found} == {"equal"}
