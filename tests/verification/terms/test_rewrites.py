@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from tests.conftest import published
 from tests.fuzz.by_terms import SORTS
 from tests.models.attention import attention
 from tests.models.build import Net
@@ -26,6 +27,7 @@ from tflm_planner.transforms.base import run
 from tflm_planner.transforms.drop_conversions import drop_conversions
 from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
 from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.tile.tile import COLUMNS, TiledRegion
 from tflm_planner.verification.terms import TermsProof
 
 NOT_WRITTEN = {"strings", "external_buffers"} | {n for n in MODELS if n.startswith("sparse")}
@@ -96,6 +98,13 @@ def test_results_of_a_loop_that_are_one_value_may_lie_in_one_place(seed: int) ->
 def test_types_of_activations(dtype: str) -> None:
     data = bottleneck(dtype)
     assert proof(data, planned(data).data, HOST).status == "equal"
+
+
+def test_a_transposed_convolution_whose_shape_is_an_input_in_tiles() -> None:
+    data = published("seanet_transpose_conv0")
+    made, (note, *_) = tiled(data, TiledRegion((0,), ((COLUMNS, 3),)))
+    assert note.startswith("tiled")
+    assert proof(data, made).status == "equal"
 
 
 def test_a_transposed_product_is_turned() -> None:
