@@ -90,3 +90,17 @@ def test_pairs_and_neighbours_are_those_whose_life_spans_meet(problem: Problem) 
     }
     assert {tuple(sorted(pair)) for pair in concurrent_pairs(buffers)} == expected
     assert {(i, j) for i, n in enumerate(problem.neighbours) for j in n if i < j} == expected
+
+
+def test_permits_are_known_from_both_sides() -> None:
+    buffers = tuple(Buffer(name, 4, 0, 2) for name in "ab")
+    problem = Problem(buffers, (Overlap(0, 1, 2, 3), Overlap(0, 1, 5, 6)))
+    assert problem.permits == {(0, 1): ((2, 3), (5, 6)), (1, 0): ((-3, -2), (-6, -5))}
+
+
+def test_at_one_moment_only_what_lives_then_may_overlap() -> None:
+    buffers = (Buffer("a", 4, 0, 3), Buffer("b", 4, 1, 2), Buffer("c", 4, 2, 3))
+    problem = Problem(buffers, (Overlap(0, 1, 0, 0), Overlap(0, 2, 4, 4), Overlap(1, 2, 8, 8)))
+    found = problem.moment(2)
+    assert [b.name for b in found.buffers] == ["a", "c"]
+    assert found.overlaps == (Overlap(0, 1, 4, 4),)

@@ -254,3 +254,19 @@ def test_two_views_of_one_tensor_lie_in_one_place_in_a_result() -> None:
     made = forged(planned(data).data, together)
     assert proof(data, made, HOST).status == "equal"
     assert not quick_differences(data, made, ("TFLM",))
+
+
+@pytest.mark.parametrize(("second", "status"), [(80, "equal"), (72, "different")])
+def test_two_results_of_one_operator_over_each_other_are_seen(second: int, status: str) -> None:
+    one = One((4, 8), "int8")
+    halves = [one.tensor((2, 8)) for _ in range(2)]
+    axis = one.graph.constant("axis", np.int32(0))
+    one.graph.op("SPLIT", [axis, one.x], halves, "SplitOptions", numSplits=2)
+    data = one.finish(*((half, (2, 8)) for half in halves))
+
+    def over(model: Model, at: dict) -> dict:
+        apart = {t: 256 + 64 * i for i, t in enumerate(at)}
+        split = next(op for op in model.main.ops if op.kind == "SPLIT")
+        return {**apart, split.outputs[0]: 64, split.outputs[1]: second}
+
+    assert proof(data, forged(planned(data).data, over), HOST).status == status
