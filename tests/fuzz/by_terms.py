@@ -33,7 +33,7 @@ from tests.transforms.test_spelling import random_chain, random_spellings, respe
 from tests.transforms.tiled import KINDS, RARE_KINDS, dialect_of, tiled
 from tests.verification.terms.proofs import HOST
 from tflm_planner.memory.problem import Plan, validate
-from tflm_planner.model.serde import read_model
+from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
@@ -72,7 +72,7 @@ def tiles(seed: int, report: Report) -> None:
 
 def loops(seed: int, report: Report) -> None:
     """One loop or two; every third one planned."""
-    data = random_blocks(seed, 2 + seed % 9)
+    data = write_model(cleaned(random_blocks(seed, 2 + seed % 9)))
     made, _ = streamed(data, *random_loops(data, random.Random(seed)))
     report(prove_by_terms(read_model(data), read_model(made)))
     if seed % 3 == 0:

@@ -100,6 +100,15 @@ def test_types_of_activations(dtype: str) -> None:
     assert proof(data, planned(data).data, HOST).status == "equal"
 
 
+@pytest.mark.parametrize("seed", [2100127, 2200049, 2200117])
+def test_an_image_resized_to_places_that_are_rounded_in_tiles(seed: int) -> None:
+    SORTS["tiles"](seed, _must_be_equal)
+
+
+def _must_be_equal(found: TermsProof) -> None:
+    assert found.status == "equal", found.detail
+
+
 def test_a_transposed_convolution_whose_shape_is_an_input_in_tiles() -> None:
     data = published("seanet_transpose_conv0")
     made, (note, *_) = tiled(data, TiledRegion((0,), ((COLUMNS, 3),)))
