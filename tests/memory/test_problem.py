@@ -104,3 +104,17 @@ def test_at_one_moment_only_what_lives_then_may_overlap() -> None:
     found = problem.moment(2)
     assert [b.name for b in found.buffers] == ["a", "c"]
     assert found.overlaps == (Overlap(0, 1, 4, 4),)
+
+
+def test_a_plan_is_as_high_as_its_highest_byte() -> None:
+    problem = Problem((Buffer("a", 48, 0, 1), Buffer("b", 16, 0, 1)))
+    assert Plan((0, 16)).height(problem) == 48
+    assert Plan(()).height(Problem(())) == 0
+    assert Overlap(0, 1, 4, 4).is_alias and not Overlap(0, 1, 4, 5).is_alias
+
+
+def test_a_violation_below_the_arena_says_which_bytes() -> None:
+    (violation,) = validate(Problem((Buffer("a", 4, 0, 1),)), Plan((-16,)))
+    assert (violation.bytes_from, violation.bytes_to) == (-16, -12)
+    with pytest.raises(ValueError, match="longer than argument 1"):
+        Plan((0,)).height(Problem((Buffer("a", 48, 0, 1), Buffer("b", 16, 0, 1))))

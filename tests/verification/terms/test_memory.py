@@ -256,13 +256,15 @@ def test_two_views_of_one_tensor_lie_in_one_place_in_a_result() -> None:
     assert not quick_differences(data, made, ("TFLM",))
 
 
-@pytest.mark.parametrize(("second", "status"), [(80, "equal"), (72, "different")])
-def test_two_results_of_one_operator_over_each_other_are_seen(second: int, status: str) -> None:
+@pytest.mark.parametrize("read", [0, 1])
+@pytest.mark.parametrize(("second", "status"), [(80, "equal"), (48, "equal"), (72, "different")])
+def test_two_results_over_each_other_are_seen(second: int, status: str, read: int) -> None:
+    """Whichever is read: nobody knows which of them a kernel writes last."""
     one = One((4, 8), "int8")
     halves = [one.tensor((2, 8)) for _ in range(2)]
     axis = one.graph.constant("axis", np.int32(0))
     one.graph.op("SPLIT", [axis, one.x], halves, "SplitOptions", numSplits=2)
-    data = one.finish(*((half, (2, 8)) for half in halves))
+    data = one.finish((halves[read], (2, 8)))
 
     def over(model: Model, at: dict) -> dict:
         apart = {t: 256 + 64 * i for i, t in enumerate(at)}
@@ -270,3 +272,36 @@ def test_two_results_of_one_operator_over_each_other_are_seen(second: int, statu
         return {**apart, split.outputs[0]: 64, split.outputs[1]: second}
 
     assert proof(data, forged(planned(data).data, over), HOST).status == status
+
+
+@pytest.mark.parametrize(("other", "status"), [(64, "equal"), (0, "equal"), (16, "different")])
+def test_a_result_in_one_operand_may_not_lie_over_another(other: int, status: str) -> None:
+    one = One((8, 8), "int8")
+    y, z = one.relu(one.x, (8, 8)), one.tensor((8, 8))
+    w = one.relu(one.x, (8, 8))
+    one.graph.op("ADD", [w, y], [z], "AddOptions", version=2)
+    data = one.finish((z, (8, 8)))
+
+    def over(model: Model, at: dict) -> dict:
+        apart = {t: 256 + 64 * i for i, t in enumerate(at)}
+        add = next(op for op in model.main.ops if op.kind == "ADD")
+        first, second = add.inputs
+        return {**apart, second: 0, add.outputs[0]: 0, first: other}
+
+    assert proof(data, forged(planned(data).data, over), HOST).status == status
+
+
+def test_a_part_that_lies_in_the_place_of_another_part_is_lost() -> None:
+    """result = [ a | b ], with b where a goes."""
+    one = One((2, 8), "int8")
+    a, b = one.relu(one.x, (2, 8)), one.relu(one.x, (2, 8))
+    y = one.tensor((4, 8))
+    one.graph.op("CONCATENATION", [a, b], [y], "ConcatenationOptions")
+    data = one.finish((y, (4, 8)))
+
+    def over(model: Model, at: dict) -> dict:
+        apart = {t: 256 + 64 * i for i, t in enumerate(at)}
+        joined = next(op for op in model.main.ops if op.kind == "CONCATENATION")
+        return {**apart, joined.inputs[1]: 0, joined.outputs[0]: 0}
+
+    assert proof(data, forged(planned(data).data, over), HOST).status == "different"
