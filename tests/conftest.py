@@ -10,26 +10,41 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
+DATA = ROOT / "tests" / "data"
+PUBLISHED = DATA / "published"
+TRUTH = DATA / "truth"
+CASE_FILES = DATA / "cases"
 CNN = ROOT / "tests" / "models" / "cnn_int8.tflite"
 
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="needs the shared models")
+needs_shared = pytest.mark.skipif(
+    not SHARED.is_dir(), reason="needs the larger models, in ../shared"
+)
 needs_tflm = pytest.mark.skipif(
     importlib.util.find_spec("tflite_micro") is None, reason="needs tflite-micro (Linux x86-64)"
 )
 
 
 def shared_models() -> list[Path]:
-    """The published models, when they are here."""
-    return sorted((SHARED / "models").rglob("*.tflite")) + sorted(
-        (SHARED / "experiments").rglob("*.tflite")
-    )
+    """The published models: those in `data/published`, and larger ones when they are here."""
+    small = sorted(PUBLISHED.glob("*.tflite"))
+    names = {path.name for path in small}
+    large = [p for p in sorted((SHARED / "models").rglob("*.tflite")) if p.name not in names]
+    return [*small, *large, *sorted((SHARED / "experiments").rglob("*.tflite"))]
+
+
+def published_path(name: str) -> Path:
+    """One of them by its name; skips the test where it is too large to be here."""
+    stem = name.removesuffix(".tflite")
+    for path in shared_models():
+        if path.stem == stem:
+            return path
+    pytest.skip(f"{stem} is not here: it is too large for tests/data")
 
 
 @cache
 def published(name: str) -> bytes:
-    """One of them by its file's name."""
-    (path,) = (SHARED / "models").rglob(name)
-    return path.read_bytes()
+    """Its bytes."""
+    return published_path(name).read_bytes()
 
 
 @pytest.fixture

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import published
 from tests.models.build import Net
 from tests.tflm.operator_models import MODELS
+from tests.tflm.recorded_arenas import records
 from tflm_planner.cost import Case, Cost, Operand, case_of, cost_of, cost_of_case, latency_of
 from tflm_planner.cost.case import from_row, to_row
 from tflm_planner.cost.loops import turns
@@ -20,7 +22,6 @@ from tflm_planner.tflm.targets import all_targets, load_target
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.spelling import Respell, Spelling
 
-SHARED = Path(__file__).parents[3] / "shared"
 M4 = load_target("cortex-m4/cmsis-nn")
 TARGETS = {
     "m4-cmsis": "cortex-m4/cmsis-nn",
@@ -221,23 +222,19 @@ def test_ten_thousand_operators_take_little_time() -> None:
 
 
 def _records() -> list[tuple[str, str, list[int], int]]:
-    path = SHARED / "truth/arena.json"
-    if not path.exists():
-        return []
     return [
         (r["model"], r["target"], r["instructions"], r["instructions_total"])
-        for r in json.loads(path.read_text())
+        for r in records()
         if r["model"].removesuffix(".tflite") in NETWORKS
         and r["target"] in all_profiles()
         and "instructions" in r
     ]
 
 
-@pytest.mark.skipif(not _records(), reason="needs ../shared/truth")
 @pytest.mark.parametrize(("name", "target", "by_op", "total"), _records())
 def test_real_networks_are_predicted(name: str, target: str, by_op: list[int], total: int) -> None:
     """None of them took part in the fit. Totals within 5 %, operators of weight within 15 %."""
-    model = read_model((SHARED / "models" / name).read_bytes())
+    model = read_model(published(name))
     latency = latency_of(model, load_target(TARGETS[target]))
     assert abs(latency.instructions / total - 1) < 0.05
     for row, executed in zip(latency.by_op, by_op, strict=True):
@@ -245,13 +242,12 @@ def test_real_networks_are_predicted(name: str, target: str, by_op: list[int], t
             assert abs(row.each.instructions / executed - 1) < 0.15
 
 
-@pytest.mark.skipif(not (SHARED / "experiments/streamed").is_dir(), reason="needs ../shared")
 @pytest.mark.parametrize(
     ("name", "executed"), [("vww_rev", 24.82e6), ("vww_mask", 25.47e6), ("resnet8_mask", 35.28e6)]
 )
 def test_loops_are_predicted(name: str, executed: float) -> None:
     """Rewritten models whose plans put loop variables in place; none took part in the fit."""
-    model = read_model((SHARED / f"experiments/streamed/{name}.tflite").read_bytes())
+    model = read_model(published(name))
     latency = latency_of(model, M4, in_place=lambda _: True)
     assert latency.unknown_loops == 0
     assert abs(latency.instructions / executed - 1) < 0.06
@@ -268,11 +264,10 @@ RESPELLED = [
 """Executed instructions on an emulated Cortex-M4, relative to the model as it was spelled."""
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared")
 @pytest.mark.parametrize(("name", "spellings", "executed"), RESPELLED)
 def test_spellings_are_predicted(name: str, spellings: list[Spelling], executed: float) -> None:
     """Within one per cent of the model; in rows the weights are summed up again at every row."""
-    model = read_model((SHARED / "models" / name).read_bytes())
+    model = read_model(published(name))
     before = latency_of(model, M4).instructions
     run(model, Respell(spellings))
     assert abs(latency_of(model, M4).instructions / before - executed) < 0.01

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from tests.command import Run
-from tests.conftest import CNN, ROOT, needs_shared, needs_tflm, shared_models
+from tests.conftest import CNN, ROOT, needs_tflm, shared_models
 from tests.device.proxy import ModelFake, Proxy
 from tests.models.handmade import MODELS
 from tests.models.handmade_flow import while_loop
@@ -68,10 +68,9 @@ def test_the_command(
 
 
 @needs_tflm
-@needs_shared
 def test_published_models_need_what_is_predicted(board: VirtualBoard) -> None:
     """The smallest arena by bisection through the protocol, to the byte."""
-    for path in shared_models()[:6]:
+    for path in shared_models()[:5]:
         host = connect(SerialLine(board.port))
         found = measure(host, path.name, path.read_bytes(), MeasureOptions(runs=1), silent)
         host.close()

@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from tests.command import Run
-from tests.conftest import ROOT, SHARED
+from tests.conftest import PUBLISHED, ROOT, SHARED
 from tests.documents.console import Example, examples, first_unlike
 from tflm_planner.cli.app import app
 from tflm_planner.pipeline import api
@@ -29,7 +29,7 @@ TABLE = {
 
 def model_named(name: str) -> Path:
     """A model of the repository, or a published one; skips the test where it is not here."""
-    for folder in (ROOT / "tests" / "models", SHARED / "models"):
+    for folder in (ROOT / "tests" / "models", PUBLISHED, SHARED / "models"):
         for path in folder.rglob(name):
             return path
     pytest.skip(f"{name} is not here")

@@ -90,3 +90,31 @@ def test_pairs_and_neighbours_are_those_whose_life_spans_meet(problem: Problem) 
     }
     assert {tuple(sorted(pair)) for pair in concurrent_pairs(buffers)} == expected
     assert {(i, j) for i, n in enumerate(problem.neighbours) for j in n if i < j} == expected
+
+
+def test_permits_are_known_from_both_sides() -> None:
+    buffers = tuple(Buffer(name, 4, 0, 2) for name in "ab")
+    problem = Problem(buffers, (Overlap(0, 1, 2, 3), Overlap(0, 1, 5, 6)))
+    assert problem.permits == {(0, 1): ((2, 3), (5, 6)), (1, 0): ((-3, -2), (-6, -5))}
+
+
+def test_at_one_moment_only_what_lives_then_may_overlap() -> None:
+    buffers = (Buffer("a", 4, 0, 3), Buffer("b", 4, 1, 2), Buffer("c", 4, 2, 3))
+    problem = Problem(buffers, (Overlap(0, 1, 0, 0), Overlap(0, 2, 4, 4), Overlap(1, 2, 8, 8)))
+    found = problem.moment(2)
+    assert [b.name for b in found.buffers] == ["a", "c"]
+    assert found.overlaps == (Overlap(0, 1, 4, 4),)
+
+
+def test_a_plan_is_as_high_as_its_highest_byte() -> None:
+    problem = Problem((Buffer("a", 48, 0, 1), Buffer("b", 16, 0, 1)))
+    assert Plan((0, 16)).height(problem) == 48
+    assert Plan(()).height(Problem(())) == 0
+    assert Overlap(0, 1, 4, 4).is_alias and not Overlap(0, 1, 4, 5).is_alias
+
+
+def test_a_violation_below_the_arena_says_which_bytes() -> None:
+    (violation,) = validate(Problem((Buffer("a", 4, 0, 1),)), Plan((-16,)))
+    assert (violation.bytes_from, violation.bytes_to) == (-16, -12)
+    with pytest.raises(ValueError, match="longer than argument 1"):
+        Plan((0,)).height(Problem((Buffer("a", 48, 0, 1), Buffer("b", 16, 0, 1))))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.conftest import CASE_FILES, needs_tflm
 from tests.models.build import Net
 from tests.models.handmade import MODELS as HANDMADE
 from tests.models.small import one_operator
@@ -150,8 +150,7 @@ def test_no_corner_that_tflm_runs_is_refused(name) -> None:
     assert not (refused and HANDMADE[name].runs_on_tflm)
 
 
-@needs_shared
-@pytest.mark.parametrize("path", sorted((SHARED / "cases").glob("f0[28]_*.tflite")))
+@pytest.mark.parametrize("path", sorted(CASE_FILES.glob("*.tflite")), ids=lambda p: p.stem)
 def test_cases(path) -> None:
     hybrid_one = path.stem.startswith("f02")
     assert bool(api.arena(path, BOARD).cannot_run) is hybrid_one

@@ -10,7 +10,7 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
-from tests.conftest import ROOT, SHARED, needs_shared, needs_tflm
+from tests.conftest import ROOT, needs_tflm, published_path
 from tests.models.handmade import MODELS
 from tests.models.registry import IMAGE, conv, start
 from tests.models.small import operator_alone
@@ -61,10 +61,9 @@ def test_cnn_reaches_its_bound(cnn):
 
 
 @needs_tflm
-@needs_shared
 @pytest.mark.slow
 def test_vww_reaches_its_bound():
-    path = SHARED / "models" / "vww_96_int8.tflite"
+    path = published_path("vww_96_int8")
     report = api.plan(path, options=options()).report
     assert (report.before.head, report.after.head) == (73_728, 55_296)
     assert_as_predicted(report)
@@ -74,10 +73,9 @@ def test_vww_reaches_its_bound():
 
 
 @needs_tflm
-@needs_shared
 @pytest.mark.slow
 def test_resnet8_loses_a_third_of_its_head():
-    path = SHARED / "models" / "pretrainedResnet_quant.tflite"
+    path = published_path("pretrainedResnet_quant")
     report = api.plan(path, options=options(overlap=True)).report
     assert (report.before.head, report.after.head) == (49_152, 33_312)
     assert report.verified

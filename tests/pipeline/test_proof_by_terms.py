@@ -11,12 +11,14 @@ from typer.testing import CliRunner
 from tests.conftest import needs_tflm
 from tests.models.handmade_flow import _loop
 from tests.models.registry import IMAGE, relu, start
-from tests.models.small import bottleneck, one_operator, small_network
+from tests.models.small import Chain, bottleneck, one_operator, small_network
+from tests.transforms.row_loops import chain
 from tests.verification.terms.proofs import forged
 from tflm_planner.cli.app import app
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
 from tflm_planner.pipeline.candidates import ModelPlanner
+from tflm_planner.pipeline.stream_input.render import render_streamed, streamed_to_json
 from tflm_planner.report.json_document import to_json
 from tflm_planner.report.text import render_report
 from tflm_planner.support.errors import OutputsDifferError
@@ -84,3 +86,52 @@ def test_loops_of_the_model_itself(given: bool) -> None:
     assert report.terms is not None and report.verified
     assert report.terms.status == ("not run" if given else "equal")
     assert ("the inputs decide how often" in render_report(report)) is given
+
+
+def test_a_pair_is_equal_for_every_input_and_says_so() -> None:
+    data = chain((3, 1, 8), (3, 2, 8), size=16)
+    made = api.stream_input(data, proof=api.VerifyOptions(inputs=2))
+    assert made.terms is not None and made.terms.status == "equal"
+    said = "\n".join(render_streamed(made.pair, made.before, made.verdict, None, made.terms))
+    assert "proved       equal for every input (chance of error < 2^-1" in said
+
+
+def test_a_pair_whose_terms_differ_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any runtime has run it."""
+    real = proving.prove_pair_by_terms
+
+    def late(original, halves, kernels):
+        strips = replace(halves.strips, delay=halves.strips.delay - 1)
+        return real(original, replace(halves, strips=strips), kernels)
+
+    def not_run(*_: object) -> None:
+        raise AssertionError("the runtimes were asked")
+
+    monkeypatch.setattr(proving, "prove_pair_by_terms", late)
+    monkeypatch.setattr(proving, "verify_pair", not_run)
+    paths = tmp_path / "front.tflite", tmp_path / "back.tflite"
+    with pytest.raises(OutputsDifferError, match=r"the split model .* as its terms show: output 0"):
+        api.stream_input(
+            chain((3, 1, 8), (3, 2, 8), (1, 1, 16), size=24),
+            paths,
+            api.StreamOptions(end=1),
+            api.VerifyOptions(inputs=2),
+        )
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_pair_that_no_runtime_runs_is_proved_by_terms_alone() -> None:
+    image = Chain((1, 16, 5, 3))
+    image.conv(8, 3)
+    image.conv(4, 3)
+    y = image.tensor(image.shape)
+    image.graph.custom("Mystery", [image.x], [y], b"")
+    data = image.finish(y)
+    made = api.stream_input(data, None, api.StreamOptions(end=0), api.VerifyOptions())
+    said = "\n".join(render_streamed(made.pair, made.before, made.verdict, None, made.terms))
+    assert "yes, by the proof alone: no runtime here compared the pair with the model" in said
+    target = api.MemoryOptions().kernels.target
+    document = streamed_to_json(made.pair, 0, target, made.verdict, None, made.terms)
+    assert document["verified"] and document["proof"]["terms"] == "equal"

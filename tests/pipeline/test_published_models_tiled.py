@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.conftest import needs_tflm, published
 from tests.transforms.plans import dialect_plan, portable_plan
 from tests.transforms.tiled import same_bits
 from tflm_planner.model.serde import read_model
@@ -21,14 +21,13 @@ SCHEMES = {
 
 
 @needs_tflm
-@needs_shared
 @pytest.mark.parametrize(
     ("name", "arena", "macs"),
     [("vww_96_int8", 59_000, 1.02), ("pretrainedResnet_quant", 34_600, 1.09)],
 )
 def test_smaller_arenas_on_untouched_firmware(name, arena, macs):
     """Cortex-M4 with CMSIS-NN: stock takes 100,712 and 55,000 bytes."""
-    data = (SHARED / "models" / f"{name}.tflite").read_bytes()
+    data = published(name)
     options = MemoryOptions(order="file", time_limit=5.0)
     dialect = dialect_plan(data, SCHEMES[name], options)
     assert dialect.new_kinds == () and dialect.arena.arena <= arena
@@ -40,9 +39,8 @@ def test_smaller_arenas_on_untouched_firmware(name, arena, macs):
     assert api.arena(portable.data).arena == portable.arena.arena
 
 
-@needs_shared
 def test_the_dialect_is_read_only_when_asked_for():
-    data = (SHARED / "models" / "vww_96_int8.tflite").read_bytes()
+    data = published("vww_96_int8")
     options = MemoryOptions(order="file", time_limit=5.0)
     made = dialect_plan(data, SCHEMES["vww_96_int8"], options).data
     with pytest.raises(api.ModelError, match="nothing writes"):

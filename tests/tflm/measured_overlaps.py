@@ -1,14 +1,14 @@
 """The shapes behind the overlaps measured on real kernels, and where the measurements lie."""
 
 import json
-from pathlib import Path
 from typing import Any
 
+from tests.conftest import TRUTH
 from tests.tflm.kernel_loops import Shape
 from tflm_planner.tflm.kernels.cmsis_nn.access_orders import BUILD_2022, DSP, MVE, PLAIN
 from tflm_planner.tflm.kernels.reference import REFERENCE
 
-PATH = Path(__file__).parents[3] / "shared/truth/overlap.json"
+PATH = TRUTH / "overlap.json"
 
 TARGETS = {
     "m4-ref": REFERENCE,
@@ -50,4 +50,4 @@ SHAPES = {
 
 def records() -> list[dict[str, Any]]:
     """All measurements; none where they are not at hand."""
-    return json.loads(PATH.read_text()) if PATH.exists() else []
+    return json.loads(PATH.read_text())

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from tests.models.build import Net
 from tests.models.generator import random_model
 from tests.models.registry import MODELS as HANDMADE
 from tests.tflm.custom_models import MODELS as OPERATORS
-from tests.tflm.recorded_arenas import PLACE, TARGETS, records
+from tests.tflm.recorded_arenas import TARGETS, records
 from tests.tflm.registered import BUILTIN, CUSTOM
 from tests.tflm.wheel import Wheel, assert_needs
 from tflm_planner.model.serde import read_model
@@ -24,21 +25,21 @@ def predicted(data: bytes, target: str) -> Arena:
     return arena_of(model, load_target(target), carried_plan(model))
 
 
-@pytest.mark.skipif(not PLACE.exists(), reason="no measurements here")
-@pytest.mark.parametrize("target", TARGETS)
-def test_every_measured_figure_is_exact(target: str) -> None:
-    measured = [r for r in records() if r["target"] == target]
-    assert measured
-    for record in measured:
-        arena = predicted(published(record["model"]), TARGETS[target])
-        found = (arena.head, arena.tail, arena.arena)
-        assert found == (record["head"], record["tail"], record["min_arena"]), record["model"]
-        if "tail_breakdown" in record:
-            assert arena.tail_parts == record["tail_breakdown"]
-            assert arena.need_plan == record["need_plan"]
-            assert arena.need_prepare == record["need_prepare"]
-            asked = [size for size, *_ in record["scratch"]]
-            assert [s.size for s in arena.scratch] == asked
+@pytest.mark.parametrize("record", records(), ids=lambda r: f"{r['target']}-{r['model']}")
+def test_every_measured_figure_is_exact(record: dict[str, Any]) -> None:
+    arena = predicted(published(record["model"]), TARGETS[record["target"]])
+    found = (arena.head, arena.tail, arena.arena)
+    assert found == (record["head"], record["tail"], record["min_arena"])
+    if "tail_breakdown" in record:
+        assert arena.tail_parts == record["tail_breakdown"]
+        assert arena.need_plan == record["need_plan"]
+        assert arena.need_prepare == record["need_prepare"]
+        asked = [size for size, *_ in record["scratch"]]
+        assert [s.size for s in arena.scratch] == asked
+
+
+def test_every_target_was_measured() -> None:
+    assert {r["target"] for r in records()} == {*TARGETS}
 
 
 def measured(data: bytes, size: int) -> tuple[int, int] | None:

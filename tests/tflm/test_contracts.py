@@ -366,7 +366,6 @@ def test_whole_layers_are_replayed() -> None:
 # --- what real kernels did on an emulated Cortex-M ------------------------------------------
 
 
-@pytest.mark.skipif(not measured_overlaps.PATH.exists(), reason="no measurements at hand")
 @pytest.mark.slow
 def test_contracts_hold_on_real_cortex_m_kernels() -> None:
     checked = 0
@@ -391,7 +390,6 @@ def test_contracts_hold_on_real_cortex_m_kernels() -> None:
     assert checked >= 125
 
 
-@pytest.mark.skipif(not measured_overlaps.PATH.exists(), reason="no measurements at hand")
 def test_other_operators_on_real_cortex_m_kernels() -> None:
     for record in measured_overlaps.records():
         if record["op"] == "add":

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from tests.conftest import SHARED, needs_shared, needs_tflm, shared_models
+from tests.conftest import CASE_FILES, needs_tflm, shared_models
 from tests.models.build import Net
 from tests.tflm import element_type_trials
 from tests.tflm.element_type_trials import DATA, UNIVERSE, what_runs  # fmt: skip
@@ -73,7 +73,6 @@ def test_no_operator_that_runs_is_refused(name: str) -> None:
         assert cannot_run(ops, load_target(target)) == []
 
 
-@needs_shared
 @pytest.mark.parametrize("path", shared_models(), ids=lambda p: p.stem)
 def test_no_published_model_is_refused(path) -> None:
     assert cannot_run(read_model(path.read_bytes()).ops(), M4) == []
@@ -178,8 +177,9 @@ def test_only_what_is_new_is_held_against_what_was_made() -> None:
     assert newly_unsupported(runs, [*runs, learnt], old) is not None
 
 
-@needs_shared
-@pytest.mark.parametrize("path", sorted((SHARED / "cases").glob("f02_hybrid*.tflite")))
+@pytest.mark.parametrize(
+    "path", sorted(CASE_FILES.glob("f02_hybrid*.tflite")), ids=lambda p: p.stem
+)
 def test_hybrid_models_are_refused(path) -> None:
     assert "hybrid" in cannot_run(read_model(path.read_bytes()).ops(), M4)[0]
 

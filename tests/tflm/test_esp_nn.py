@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import needs_shared, published
+from tests.conftest import published
 from tests.models.build import Net
 from tests.tflm.kernel_loops import Shape
 from tests.tflm.operator_models import MODELS
@@ -87,14 +87,12 @@ def test_the_scratch_of_a_reported_layer() -> None:
     assert scratch(op, "esp32s3/esp-nn-1.2.3") == (32_944,)
 
 
-@needs_shared
 def test_a_head_that_boards_logged() -> None:
     """ "Failed to resize buffer. Requested: 19440" with okay_nabu, ESP32-S3 and esp-nn 1.2.1
     (esphome/issues 7242)."""
     assert arena("okay_nabu.tflite", "esp32s3/esp-nn-1.2.1").head == 19_440
 
 
-@needs_shared
 @pytest.mark.parametrize(
     ("name", "target", "wanted"),
     [
@@ -115,7 +113,6 @@ def test_arenas_of_published_models(name: str, target: str, wanted: tuple[int, i
     assert ((found.arena, found.head), found.bound) == (wanted, "exact")
 
 
-@needs_shared
 @pytest.mark.parametrize("name", ["vww_96_int8.tflite", "okay_nabu.tflite", "ad01_int8.tflite"])
 def test_without_esp_nn_the_arena_is_the_reference(name: str) -> None:
     """CONFIG_NN_ANSI_C: structures are larger by four bytes, which rounding hides."""
@@ -160,7 +157,6 @@ def test_a_release_that_is_not_named_is_the_newest_read_and_in_doubt() -> None:
     assert "the newest that was read" in open_ended.warnings[0]
 
 
-@needs_shared
 @pytest.mark.parametrize(
     "name", ["vww_96_int8", "pretrainedResnet_quant", "kws_ref_model", "okay_nabu"]
 )
@@ -303,7 +299,6 @@ def test_parts_of_channels_are_found_where_scratch_is_the_peak() -> None:
     assert report.after.arena.arena < report.before.arena.arena / 2
 
 
-@needs_shared
 @pytest.mark.slow
 def test_a_wake_word_model_fits_its_arena_again() -> None:
     """26,080 bytes are what okay_nabu's manifest reserves; stock it needs 34,048."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import SHARED, published
+from tests.conftest import published
 from tests.models.generator import random_model
 from tests.models.registry import conv, noise, start
 from tflm_planner.model.edit import add_metadata, remove_metadata
@@ -194,7 +194,6 @@ MEASURED = {
 }
 
 
-@pytest.mark.skipif(not SHARED.exists(), reason="no published models here")
 @pytest.mark.parametrize("name", MEASURED)
 def test_measured_lean_arenas_are_exact(name: str) -> None:
     arena = predicted(pooled(published(name)))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from tests.conftest import SHARED, needs_shared
+from tests.conftest import published
 from tests.models.handmade import MODELS
+from tests.tflm.recorded_arenas import records
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm import greedy
 from tflm_planner.tflm.kernels.scratch import reference_scratch
@@ -26,23 +25,13 @@ def line_of(name: str):
 
 
 def truth_records() -> list[dict]:
-    path = SHARED / "truth" / "arena.json"
-    if not path.exists():
-        return []
-    return [r for r in json.loads(path.read_text()) if r["target"] == "x86-ref"]
+    return [r for r in records() if r["target"] == "x86-ref"]
 
 
-@needs_shared
 @pytest.mark.parametrize("record", truth_records(), ids=lambda r: r["model"])
 def test_every_buffer_as_tflm_places_it(record):
     """Size, offset, first and last use of every tensor and scratch buffer."""
-    folder = SHARED / "models"
-    path = folder / record["model"]
-    if not path.exists():
-        path = folder / "seanet" / record["model"]
-    if not path.exists():
-        path = folder / record["model"].replace("seanet_", "seanet/seanet_", 1)
-    model = read_model(path.read_bytes())
+    model = read_model(published(record["model"]))
     line = timeline_of(model, reference_scratch)
     requests = placement_requests(line, {})
     offsets = greedy.place(requests)

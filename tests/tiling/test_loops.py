@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.conftest import needs_tflm, published
 from tests.models.registry import add, conv, relu, start
 from tests.transforms.plans import dialect_plan
 from tests.transforms.tiled import same_bits
@@ -162,12 +162,11 @@ def test_the_best_segmentation_without_a_segment():
     assert [s.keys for s in segmenter.best(70)] == [(keys[0],)]
 
 
-@needs_shared
 @pytest.mark.parametrize(
     ("name", "arena"), [("vww_96_int8", 58_900), ("pretrainedResnet_quant", 33_400)]
 )
 def test_published_models_beat_loops_made_by_hand(name, arena):
     """By hand 58,908 and 33,096 bytes, the latter at 1.18 times the instructions."""
-    data = (SHARED / "models" / f"{name}.tflite").read_bytes()
+    data = published(name)
     best = search_by_permission(data, permitted(overhead=1.10)).result.best
     assert best.arena <= arena and best.overhead <= 1.10

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.conftest import needs_tflm, published
 from tests.models.generator import random_model
 from tests.models.registry import SCALE, add, conv, noise, relu, start
 from tests.models.small import Chain, narrow_rows, wide
@@ -129,11 +129,10 @@ def test_a_segment_that_needs_more_than_estimated_is_not_chosen_again():
 # --- estimates and evaluations ---
 
 
-@needs_shared
 @pytest.mark.parametrize(("first", "end", "parts"), [(0, 4, 2), (2, 4, 4), (1, 3, 3), (4, 7, 6)])
 def test_estimates_come_close_to_evaluations(first, end, parts):
     """The tail to a few bytes an operator, the head to a few per cent."""
-    evaluator = Evaluator((SHARED / "models" / "vww_96_int8.tflite").read_bytes(), options())
+    evaluator = Evaluator(published("vww_96_int8"), options())
     order = tuple(range(len(evaluator.model.main.ops)))
     limits = EstimateLimits(FAR, FAR)
     found = estimate_tiles(evaluator.linear_schedule(order), end, 1, [parts], [first], limits)

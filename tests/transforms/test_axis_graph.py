@@ -7,7 +7,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.conftest import needs_tflm, published
 from tests.models.build import Net
 from tests.transforms.tiled import tiled
 from tflm_planner.cli.app import app
@@ -53,9 +53,8 @@ def test_the_two_conditions_of_a_scheme():
     assert alone.faults() == [] and not alone.exact
 
 
-@needs_shared
 def test_axes_of_a_residual_cell():
-    model = read_model((SHARED / "models" / "pretrainedResnet_quant.tflite").read_bytes())
+    model = read_model(published("pretrainedResnet_quant"))
     assert [len(c) for c in cells(model.main)] == [4, 4, 4, 4]
     axes = axis_graph(cells(model.main)[1]).connected()
     assert [(len(a.names), a.sizes) for a in axes[:3]] == [(5, (1,)), (5, (32, 16)), (5, (32, 16))]
@@ -73,9 +72,8 @@ def test_axes_of_a_residual_cell():
     assert total_macs(model.main.ops) == 12_501_632
 
 
-@needs_shared
 def test_maps_of_the_operators_of_vww():
-    ops = read_model((SHARED / "models" / "vww_96_int8.tflite").read_bytes()).main.ops
+    ops = read_model(published("vww_96_int8")).main.ops
     first = axis_map(ops[0])
     assert first.links_of(1)[0].rule == Slide(3, 2, 1, 0)
     assert first.reduces == ((0, 3), (1, 3))
@@ -105,14 +103,13 @@ def test_inspect_axes(cnn, tmp_path):
     assert shown.exit_code == 0 and "\ncell 0: " in shown.output
 
 
-@needs_shared
 @needs_tflm
-def test_what_inspect_says_of_axes_can_be_done():
+@pytest.mark.parametrize("name", ["pretrainedResnet_quant", "vww_96_int8"])
+def test_what_inspect_says_of_axes_can_be_done(name):
     """Every split that the text spells out is one that the pass makes."""
-    for name in ("pretrainedResnet_quant", "vww_96_int8"):
-        data = (SHARED / "models" / f"{name}.tflite").read_bytes()
-        spelled = re.findall(r"--split (\S+)=N", axes_text(read_model(data).main))
-        assert len(spelled) >= 3
-        for text in spelled:
-            _, (note, *_) = tiled(data, parse_split(f"{text}=2"), inexact=True)
-            assert note.startswith("tiled"), (text, note)
+    data = published(name)
+    spelled = re.findall(r"--split (\S+)=N", axes_text(read_model(data).main))
+    assert len(spelled) >= 3
+    for text in spelled:
+        _, (note, *_) = tiled(data, parse_split(f"{text}=2"), inexact=True)
+        assert note.startswith("tiled"), (text, note)

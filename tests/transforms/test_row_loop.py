@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.conftest import needs_tflm, published
 from tests.model_replay import replay
 from tests.models.build import Net
 from tests.models.strategies import PATIENT
@@ -39,8 +39,7 @@ from tflm_planner.transforms.row_loop import (
 )  # fmt: skip
 from tflm_planner.transforms.tile.tile import band
 
-VWW = SHARED / "models" / "vww_96_int8.tflite"
-RESNET = SHARED / "models" / "pretrainedResnet_quant.tflite"
+VWW, RESNET = "vww_96_int8", "pretrainedResnet_quant"
 M4 = "cortex-m4/cmsis-nn"
 
 
@@ -176,29 +175,26 @@ def test_what_cannot_be_streamed_is_said(cnn) -> None:
     assert notes[1] == "not streamed: regions share an operator"
 
 
-@needs_shared
 def test_what_cannot_be_streamed_of_a_real_model_is_said() -> None:
-    data = RESNET.read_bytes()
+    data = published(RESNET)
     assert "rows come of one image" in _refused(data, LoopedRegion((15,), 1))
     assert "comes back" in _refused(data, LoopedRegion((0, 3), 1))
     assert "leave it" in _refused(data, LoopedRegion((0, 1), 1))
 
 
-@needs_shared
 @needs_tflm
 @pytest.mark.parametrize("border", EDGES)
-@pytest.mark.parametrize(("path", "last"), [(VWW, 4), (RESNET, 7)], ids=["vww", "resnet8"])
+@pytest.mark.parametrize(("name", "last"), [(VWW, 4), (RESNET, 7)])
 @pytest.mark.slow
-def test_published_models_in_loops(path, last, border) -> None:
-    data = path.read_bytes()
+def test_published_models_in_loops(name, last, border) -> None:
+    data = published(name)
     made, notes = streamed(data, LoopedRegion(tuple(range(last + 1)), 1, border))
     assert notes[-1].startswith("streamed")
     assert same_bits(data, made, inputs=2) == []
 
 
-@needs_shared
 @pytest.mark.parametrize(
-    ("path", "loops", "arena", "overhead"),
+    ("name", "loops", "arena", "overhead"),
     [
         (
             VWW,
@@ -212,9 +208,9 @@ def test_published_models_in_loops(path, last, border) -> None:
     ],
 )
 @pytest.mark.slow
-def test_arenas_of_loops(path, loops, arena, overhead) -> None:
+def test_arenas_of_loops(name, loops, arena, overhead) -> None:
     """What a plan for Cortex-M4 reaches; these were 58,908, 60,484, 38,672 and 33,096 by hand."""
-    model, on = read_model(path.read_bytes()), api.kernels_of(api.load_target(M4))
+    model, on = read_model(published(name)), api.kernels_of(api.load_target(M4))
     before = latency_of(model, on.target).instructions
     run(model, ApplyLoops(tuple(loops)))
     found = plan_memory(model, MemoryOptions(kernels=on, allocator="greedy", time_limit=5.0))
@@ -227,7 +223,6 @@ def test_arenas_of_loops(path, loops, arena, overhead) -> None:
     assert sum(copying.turn_bytes(op) for op in model.ops() if op.kind == "WHILE") < 3_000
 
 
-@needs_shared
 @pytest.mark.parametrize(
     ("name", "host", "m4"),
     [
@@ -240,7 +235,7 @@ def test_arenas_of_loops(path, loops, arena, overhead) -> None:
     ],
 )
 def test_arenas_of_streamed_models_made_by_hand(name, host, m4) -> None:
-    data = (SHARED / "experiments/streamed" / f"{name}.tflite").read_bytes()
+    data = published(name)
     model = read_model(data)
     found = arena_of(model, api.load_target(M4), carried_plan(model))
     assert (found.head, found.tail, found.arena) == m4
@@ -250,11 +245,10 @@ def test_arenas_of_streamed_models_made_by_hand(name, host, m4) -> None:
         assert Wheel(data).run(200_000) == host
 
 
-@needs_shared
 @pytest.mark.parametrize("name", ["vww_rev", "vww_mask"])
 def test_plans_made_by_hand_are_legal(name) -> None:
     """All five faces of each variable in one place, RESHAPE and the update in place."""
-    data = (SHARED / "experiments/streamed" / f"{name}.tflite").read_bytes()
+    data = published(name)
     model = read_model(data)
     offsets = carried_plan(model)
     assert offsets is not None
@@ -264,11 +258,10 @@ def test_plans_made_by_hand_are_legal(name) -> None:
     assert validate(planning_problem(line, on.input_overlaps_of), Plan(tuple(placed))) == []
 
 
-@needs_shared
 @needs_tflm
 @pytest.mark.slow
 def test_tiles_and_loops_in_one_model() -> None:
-    data = VWW.read_bytes()
+    data = published(VWW)
     model = read_model(data)
     notes = run(model, Regions((LoopedRegion((6, 7, 8), 1, "reverse"), band(2, 4, 3))))
     assert notes[0].startswith("streamed 3") and notes[1].startswith("tiled 3")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.conftest import needs_tflm, published
 from tests.model_replay import replay
 from tests.models.generator import random_model
 from tests.models.strategies import PATIENT
@@ -66,23 +66,21 @@ def test_planned_tiles_replay_and_the_dialect_is_equal(model: int, scheme: int, 
 
 
 @needs_tflm
-@needs_shared
+@pytest.mark.parametrize("name", ["pretrainedResnet_quant", "vww_96_int8"])
 @pytest.mark.parametrize("border", BORDERS)
 @pytest.mark.parametrize("halo", HALOS)
 @pytest.mark.mostly_slow(fast=1)
-def test_published_models_in_bands(halo, border):
-    for name, last in (("vww_96_int8", 7), ("pretrainedResnet_quant", 7)):
-        data = (SHARED / "models" / f"{name}.tflite").read_bytes()
-        made, notes = tiled(data, band(0, last, 3, halo=halo, border=border))
-        assert "3 parts of rows" in notes[0]
-        assert same_bits(data, made, inputs=2) == []
+def test_published_models_in_bands(halo, border, name):
+    data = published(name)
+    made, notes = tiled(data, band(0, 7, 3, halo=halo, border=border))
+    assert "3 parts of rows" in notes[0]
+    assert same_bits(data, made, inputs=2) == []
 
 
 @needs_tflm
-@needs_shared
 @pytest.mark.slow
 def test_patches_and_channels_of_vww():
-    data = (SHARED / "models" / "vww_96_int8.tflite").read_bytes()
+    data = published("vww_96_int8")
     model = read_model(data)
     assert "3 parts of rows x 3 parts of columns" in Patch(3, 8).apply(model)[0]
     assert same_bits(data, write_model(model), inputs=2) == []
@@ -91,9 +89,8 @@ def test_patches_and_channels_of_vww():
     assert len(made) < len(data)
 
 
-@needs_shared
 def test_two_tiled_operators_as_text():
-    data = (SHARED / "models" / "vww_96_int8.tflite").read_bytes()
+    data = published("vww_96_int8")
     made, _ = tiled(data, band(2, 3, 2, border="waste"))
     lines = to_text(read_model(made)).splitlines()[3:12]
     assert [line.strip() for line in lines] == [
@@ -109,9 +106,8 @@ def test_two_tiled_operators_as_text():
     ]
 
 
-@needs_shared
 def test_what_cannot_be_tiled_is_said():
-    data = (SHARED / "models" / "pretrainedResnet_quant.tflite").read_bytes()
+    data = published("pretrainedResnet_quant")
     model = read_model(data)
     before = to_text(model)
     notes = Tile((TiledRegion((15,), ((1, 2),)), TiledRegion((0, 3), ((ROWS, 2),)))).apply(model)

@@ -150,11 +150,12 @@ def stream_input_command(arguments: StreamInputArguments) -> None:
                 arguments.force,
                 report_progress,
             )
-        target, verdict, stopped = options.search.kernels.target, split.verdict, split.stopped
+        target = options.search.kernels.target
+        found = split.verdict, split.stopped, split.terms
         if arguments.as_json:
-            print_json(streamed_to_json(split.pair, split.before, target, verdict, stopped))
+            print_json(streamed_to_json(split.pair, split.before, target, *found))
         elif not arguments.quiet:
             files = f"{arguments.source} -> {arguments.front} + {arguments.back}"
             typer.echo(f"{files}  for {target.id}")
-            for line in render_streamed(split.pair, split.before, verdict, stopped):
+            for line in render_streamed(split.pair, split.before, *found):
                 typer.echo(line)

@@ -65,6 +65,7 @@ from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.tile.tile import Patch, TiledRegion
 from tflm_planner.verification import Tolerance, Verdict, verify
 from tflm_planner.verification.planned import PlanVerdict, verify_plan
+from tflm_planner.verification.terms import TermsProof
 
 __all__ = [
     "Inspection",
@@ -216,12 +217,14 @@ def _search(time_limit: float | None) -> Generator[Stop]:
 @dataclass(frozen=True)
 class SplitResult:
     """A model split for streamed input. before: bytes of arena of the model as it came. stopped:
-    why the search was cut short, if it was."""
+    why the search was cut short, if it was. terms: of the proof for every input; None if it was
+    not asked for."""
 
     pair: StreamedPair
     before: int
     verdict: Verdict | None
     stopped: Reason | None = None
+    terms: TermsProof | None = None
 
 
 def stream_input(
@@ -270,7 +273,7 @@ def _split(
     prover = Prover(data, verify_options, kernels, report_progress, stop)
     if verify_options is not None:
         refuse_unrunnable(model, target)
-        provable = prover.provable_tiles(model, options.tiles, by_terms=False)
+        provable = prover.provable_tiles(model, options.tiles)
         options = replace(options, tiles=provable)
     pair, proof = split_for_rows(
         data, options, prove=prover.prove_pair, report_progress=report_progress, stop=stop
@@ -282,7 +285,7 @@ def _split(
     )
     check_pair_proved(pair, proof, elsewhere)
     before = arena_of(model, target, carried_plan(model)).arena
-    return SplitResult(pair, before, proof.verdict, stop.reason)
+    return SplitResult(pair, before, proof.verdict, stop.reason, proof.terms)
 
 
 def inspect(source: Source, options: MemoryOptions | None = None) -> Inspection:

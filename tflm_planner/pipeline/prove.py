@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
@@ -38,9 +39,15 @@ from tflm_planner.verification import (
     why_unable,
 )
 from tflm_planner.verification.pairs import Pair, verify_pair
-from tflm_planner.verification.terms import TermsProof, prove_by_terms
+from tflm_planner.verification.terms import (
+    Halves,
+    TermsProof,
+    prove_by_terms,
+    prove_pair_by_terms,
+)
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL, Culprit
 
+Found = TypeVar("Found")
 _PORTABLE = "--portable makes a file that LiteRT can prove, "
 _NO_PROOF = "--no-verify writes it unproved"
 _TOO_FAR = (
@@ -55,11 +62,9 @@ def check_provable(
     tiles: TilePermission | None,
     options: Options,
     report_progress: Progress,
-    *,
-    by_terms: bool = True,
 ) -> TilePermission | None:
     """What tiling may do (`tiles`) to `model`, which is in `data`, as far as it can be proved here:
-    only TFLM can prove files in its dialect. `by_terms`: whether terms are a proof by themselves.
+    only TFLM can prove files in its dialect.
 
     Raises ModelError where a search would be in vain: no runtime here runs the original, nor can it
     be written as terms; or TFLM has all its operators but does not run them with these types or
@@ -72,7 +77,7 @@ def check_provable(
         return tiles
     elsewhere = why_unable(data, "LiteRT", options)
     on_tflm = explain(model, on_tflm)
-    if elsewhere is not None and not (by_terms and _terms_stand_alone(model)):
+    if elsewhere is not None and not _terms_stand_alone(model):
         raise ModelError(
             f"no runtime here can run the model (LiteRT: {explain(model, elsewhere)}; TFLM: "
             f"{on_tflm}), so that nothing made of it could be proved; nothing was searched for. "
@@ -118,9 +123,7 @@ class Prover:
         self._stop = stop
         self.seconds = 0.0
 
-    def provable_tiles(
-        self, model: Model, tiles: TilePermission | None, *, by_terms: bool = True
-    ) -> TilePermission | None:
+    def provable_tiles(self, model: Model, tiles: TilePermission | None) -> TilePermission | None:
         """What tiling may do to the original, which is `model`, as far as it can be proved here
         (see `check_provable`)."""
         if self._options is None:
@@ -128,12 +131,7 @@ class Prover:
         started = time.monotonic()
         with self._stop.not_searching():
             tiles = check_provable(
-                self._original,
-                model,
-                tiles,
-                self._options,
-                self._report_progress,
-                by_terms=by_terms,
+                self._original, model, tiles, self._options, self._report_progress
             )
         self.seconds += time.monotonic() - started
         return tiles
@@ -149,7 +147,7 @@ class Prover:
             return Proof(None, _explain_terms(planned, terms), terms)
         tolerance = None if planned.exact else options.tolerance or Tolerance()
         with_tolerance = replace(options, tolerance=tolerance)
-        verdict = self._compare(
+        verdict = self._timed(
             lambda: compare_with_twin(
                 self._original, planned, with_tolerance, self._report_progress
             )
@@ -162,30 +160,38 @@ class Prover:
         if not planned.exact:
             return TermsProof("not run", detail="a sum is split, which is not exact")
         self._report_progress("proving it equal for every input")
-        started = time.monotonic()
-        with self._stop.proving():
-            models = read_model(self._original), read_model(planned.data, dialect=True)
-            terms = prove_by_terms(*models, self._kernels)
-        self.seconds += time.monotonic() - started
-        return terms
+        models = read_model(self._original), read_model(planned.data, dialect=True)
+        return self._timed(lambda: prove_by_terms(*models, self._kernels))
 
     def prove_pair(self, pair: StreamedPair) -> Proof:
         """Whether both halves of a split model together compute the same as the original."""
         options = self._options
         if options is None:
             return Proof()
+        terms = self._terms_of_pair(pair)
+        if terms.status == DIFFERENT:
+            return Proof(None, Refusal(_difference_of_terms(terms)), terms)
         files = Pair(pair.front.data, pair.back.data, pair.schedule, pair.back.twin)
-        verdict = self._compare(
+        verdict = self._timed(
             lambda: compare_pair(self._original, files, options, self._report_progress)
         )
-        return Proof(verdict, Refusal(_difference(verdict)) if verdict.differs else None)
+        return Proof(verdict, Refusal(_difference(verdict)) if verdict.differs else None, terms)
 
-    def _compare(self, compare: Callable[[], Verdict]) -> Verdict:
+    def _terms_of_pair(self, pair: StreamedPair) -> TermsProof:
+        """Whether both halves, in the memory that they share, are the same function of every input
+        together."""
+        self._report_progress("proving the pair equal for every input")
+        front, back = (read_model(h.data, dialect=True) for h in (pair.front, pair.back))
+        halves = Halves(front, back, pair.schedule)
+        original = read_model(self._original)
+        return self._timed(lambda: prove_pair_by_terms(original, halves, self._kernels))
+
+    def _timed(self, prove: Callable[[], Found]) -> Found:
         started = time.monotonic()
         with self._stop.proving():
-            verdict = compare()
+            found = prove()
         self.seconds += time.monotonic() - started
-        return verdict
+        return found
 
 
 def _explain(planned: PlannedModel, verdict: Verdict) -> Refusal:
@@ -223,31 +229,27 @@ def check_model_proved(planned: PlannedModel, proof: Proof) -> None:
     """Raise OutputsDifferError or ModelError unless the model was proved, or no proof was asked
     for."""
     advice = "Please report this model" if planned.exact else _TOO_FAR
-    terms = proof.terms
-    if terms is not None and terms.status == DIFFERENT:
-        raise OutputsDifferError(
-            f"the planned model {_difference_of_terms(terms)}; nothing was written. {advice}"
-        )
-    model, verdict = planned.inspection.model, proof.verdict
-    is_proved = terms is not None and terms.status == EQUAL
-    if is_proved and not (verdict and verdict.differs) and _terms_stand_alone(model):
-        return
-    _check_proved(proof.verdict, "planned model", advice, planned.twin, model)
+    _check_proved(proof, "planned model", advice, planned.twin, planned.inspection.model)
 
 
 def check_pair_proved(pair: StreamedPair, proof: Proof, elsewhere: str) -> None:
     """Raise OutputsDifferError or ModelError unless the pair was proved, or no proof was asked for.
     `elsewhere`: how to split at another operator, in words."""
     advice = f"Please report this model; {elsewhere}"
-    model = pair.back.inspection.model
-    _check_proved(proof.verdict, "split model", advice, pair.back.twin, model)
+    _check_proved(proof, "split model", advice, pair.back.twin, pair.back.inspection.model)
 
 
-def _check_proved(
-    verdict: Verdict | None, what: str, advice: str, twin: bytes | None, model: Model
-) -> None:
+def _check_proved(proof: Proof, what: str, advice: str, twin: bytes | None, model: Model) -> None:
     """`what`: was compared, in words. `advice`: what to do if it differs. `twin`: the portable twin
     of a file for TFLM alone. `model`: whose operators a runtime may name."""
+    terms, verdict = proof.terms, proof.verdict
+    if terms is not None and terms.status == DIFFERENT:
+        raise OutputsDifferError(
+            f"the {what} {_difference_of_terms(terms)}; nothing was written. {advice}"
+        )
+    is_proved = terms is not None and terms.status == EQUAL
+    if is_proved and not (verdict and verdict.differs) and _terms_stand_alone(model):
+        return
     if verdict is None:
         return
     if verdict.differs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from tflm_planner.report.json_types import Bound, Check, Count, Version
+from tflm_planner.report.json_types import Bound, Check, Count, Proof, Version
 from tflm_planner.support.documents import Document, says
 
 
@@ -70,5 +70,6 @@ class Streamed(Document):
         Literal["interrupted", "time limit"] | None,
         says("Why the search was cut short (null: it was not)."),
     ]
+    proof: Annotated[Proof | None, says("The proof by terms (null: not asked for).")]
     checks: Annotated[list[Check], says("One entry a runtime.")]
     verified: Annotated[bool, says("Whether the pair is proved equal to the model.")]

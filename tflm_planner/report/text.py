@@ -25,6 +25,7 @@ from tflm_planner.report.front_text import front_rows
 from tflm_planner.report.safe import safe_text
 from tflm_planner.support.units import human_size
 from tflm_planner.tflm.arena.predict import Arena
+from tflm_planner.verification.terms import TermsProof
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
 
 _NOTES_SHOWN = 10
@@ -155,9 +156,11 @@ def verdict_sentence(report: Report) -> str:
 
 def proved_sentence(report: Report) -> str:
     """What the proof for every input came to."""
-    terms = report.terms
-    if terms is None:
-        return "not asked for"
+    return "not asked for" if report.terms is None else sentence_of_terms(report.terms)
+
+
+def sentence_of_terms(terms: TermsProof) -> str:
+    """A proof by terms in words."""
     if terms.error_log2 is None:
         return safe_text(f"not for every input: {terms.detail}")
     return f"equal for every input (chance of error < 2^{math.floor(terms.error_log2) + 1})"

@@ -297,3 +297,13 @@ def test_what_a_runtime_tells_apart_is_different(seed: int) -> None:
             continue
         if differ:
             assert proof(data, broken).status == "different"
+
+
+def test_what_the_result_takes_from_outside_is_a_fault() -> None:
+    """Not a model that cannot be written as terms: the original takes nothing from there."""
+    made = one("GATHER", "GatherOptions", np.int32([5, 1]), axis=1, result=(1, 2, 6, 4))
+    outside = read_model(made)
+    value(outside.main.ops[0].inputs[1], 0, 1)
+    found = prove_by_terms(read_model(made), outside)
+    assert found.status == "different" and "what its operand does not have" in found.detail
+    assert prove_by_terms(outside, outside).status == "not run"

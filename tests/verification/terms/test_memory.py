@@ -15,7 +15,8 @@ from tests.models.random_loops import random_loops_model
 from tests.models.small import One, small_network
 from tests.transforms.row_loops import chain, planned
 from tests.transforms.tiled import quick_differences
-from tests.verification.terms.proofs import HOST, forged, proof
+from tests.verification.terms.proofs import HOST, changed, forged, proof
+from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.tflm.liveness import timeline_of
@@ -189,3 +190,118 @@ def test_a_file_without_a_plan_has_no_arena() -> None:
     data = small_network(3)
     found = proof(data, data, HOST)
     assert (found.status, found.error_log2) == ("not run", None) and "plan" in found.detail
+
+
+def test_a_wrong_operand_that_the_plan_lays_over_the_right_one_is_found() -> None:
+    """TFLM computes the same; runtimes that take no notice of plans do not."""
+    one = One((1, 4, 4, 2), "int8")
+    y = one.tensor((1, 4, 4, 2))
+    one.graph.op("RELU", [one.x], [y])
+    z = one.tensor((1, 4, 4, 2))
+    one.graph.op("RELU", [y], [z])
+    data = one.finish((z, (1, 4, 4, 2)))
+
+    def reads_the_input(model: Model) -> None:
+        first, second = model.main.ops[:2]
+        second.inputs[0] = first.inputs[0]
+
+    made = forged(planned(data).data, lambda m, at: dict.fromkeys(at, 0))
+    wrong = changed(made, reads_the_input)
+    found = proof(data, wrong, HOST)
+    assert found.status == "different" and found.detail.startswith("where no plan is")
+    assert (
+        not quick_differences(data, wrong, ("TFLM",)) and proof(data, made, HOST).status == "equal"
+    )
+
+
+def test_a_part_of_what_lies_in_a_result_may_go_elsewhere_into_it() -> None:
+    """result = [ second half of x | x ], with x and both of its halves where x is."""
+    one = One((4, 8), "int8")
+    halves = [one.tensor((2, 8)) for _ in range(2)]
+    axis = one.graph.constant("axis", np.int32(0))
+    one.graph.op("SPLIT", [axis, one.x], halves, "SplitOptions", numSplits=2)
+    y = one.tensor((6, 8))
+    one.graph.op("CONCATENATION", [halves[1], one.x], [y], "ConcatenationOptions")
+    data = one.finish((y, (6, 8)))
+
+    def inside(model: Model, at: dict) -> dict:
+        split = next(op for op in model.main.ops if op.kind == "SPLIT")
+        joined = next(op for op in model.main.ops if op.kind == "CONCATENATION")
+        whole, (first, second) = split.inputs[1], split.outputs
+        return {**dict.fromkeys(at, 256), whole: 16, first: 16, second: 32, joined.outputs[0]: 0}
+
+    made = forged(planned(data).data, inside)
+    assert proof(data, made, HOST).status == "equal"
+    assert not quick_differences(data, made, ("TFLM",))
+
+
+def test_two_views_of_one_tensor_lie_in_one_place_in_a_result() -> None:
+    """The last part of the result is the operand itself; the second one has the same bytes."""
+    one = One((1, 4, 8), "int8")
+    views = [one.tensor((4, 8)) for _ in range(2)]
+    for view in views:
+        one.graph.op("SQUEEZE", [one.x], [view], "SqueezeOptions", squeezeDims=[0])
+    y = one.tensor((12, 8))
+    one.graph.op("CONCATENATION", [views[0], views[1], views[0]], [y], "ConcatenationOptions")
+    data = one.finish((y, (12, 8)))
+
+    def together(model: Model, at: dict) -> dict:
+        squeezed = [op.outputs[0] for op in model.main.ops if op.kind == "SQUEEZE"]
+        (joined,) = (op.outputs[0] for op in model.main.ops if op.kind == "CONCATENATION")
+        inside = dict.fromkeys((squeezed[0].producer.inputs[0], *squeezed), 64)
+        return {**dict.fromkeys(at, 0), **inside, joined: 0}
+
+    made = forged(planned(data).data, together)
+    assert proof(data, made, HOST).status == "equal"
+    assert not quick_differences(data, made, ("TFLM",))
+
+
+@pytest.mark.parametrize("read", [0, 1])
+@pytest.mark.parametrize(("second", "status"), [(80, "equal"), (48, "equal"), (72, "different")])
+def test_two_results_over_each_other_are_seen(second: int, status: str, read: int) -> None:
+    """Whichever is read: nobody knows which of them a kernel writes last."""
+    one = One((4, 8), "int8")
+    halves = [one.tensor((2, 8)) for _ in range(2)]
+    axis = one.graph.constant("axis", np.int32(0))
+    one.graph.op("SPLIT", [axis, one.x], halves, "SplitOptions", numSplits=2)
+    data = one.finish((halves[read], (2, 8)))
+
+    def over(model: Model, at: dict) -> dict:
+        apart = {t: 256 + 64 * i for i, t in enumerate(at)}
+        split = next(op for op in model.main.ops if op.kind == "SPLIT")
+        return {**apart, split.outputs[0]: 64, split.outputs[1]: second}
+
+    assert proof(data, forged(planned(data).data, over), HOST).status == status
+
+
+@pytest.mark.parametrize(("other", "status"), [(64, "equal"), (0, "equal"), (16, "different")])
+def test_a_result_in_one_operand_may_not_lie_over_another(other: int, status: str) -> None:
+    one = One((8, 8), "int8")
+    y, z = one.relu(one.x, (8, 8)), one.tensor((8, 8))
+    w = one.relu(one.x, (8, 8))
+    one.graph.op("ADD", [w, y], [z], "AddOptions", version=2)
+    data = one.finish((z, (8, 8)))
+
+    def over(model: Model, at: dict) -> dict:
+        apart = {t: 256 + 64 * i for i, t in enumerate(at)}
+        add = next(op for op in model.main.ops if op.kind == "ADD")
+        first, second = add.inputs
+        return {**apart, second: 0, add.outputs[0]: 0, first: other}
+
+    assert proof(data, forged(planned(data).data, over), HOST).status == status
+
+
+def test_a_part_that_lies_in_the_place_of_another_part_is_lost() -> None:
+    """result = [ a | b ], with b where a goes."""
+    one = One((2, 8), "int8")
+    a, b = one.relu(one.x, (2, 8)), one.relu(one.x, (2, 8))
+    y = one.tensor((4, 8))
+    one.graph.op("CONCATENATION", [a, b], [y], "ConcatenationOptions")
+    data = one.finish((y, (4, 8)))
+
+    def over(model: Model, at: dict) -> dict:
+        apart = {t: 256 + 64 * i for i, t in enumerate(at)}
+        joined = next(op for op in model.main.ops if op.kind == "CONCATENATION")
+        return {**apart, joined.inputs[1]: 0, joined.outputs[0]: 0}
+
+    assert proof(data, forged(planned(data).data, over), HOST).status == "different"

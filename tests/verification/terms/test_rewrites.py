@@ -6,6 +6,8 @@ import random
 
 import pytest
 
+from tests.conftest import published
+from tests.fuzz.by_terms import SORTS
 from tests.models.attention import attention
 from tests.models.build import Net
 from tests.models.generator import random_model
@@ -25,6 +27,8 @@ from tflm_planner.transforms.base import run
 from tflm_planner.transforms.drop_conversions import drop_conversions
 from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
 from tflm_planner.transforms.normalize import Normalize
+from tflm_planner.transforms.tile.tile import COLUMNS, TiledRegion
+from tflm_planner.verification.terms import TermsProof
 
 NOT_WRITTEN = {"strings", "external_buffers"} | {n for n in MODELS if n.startswith("sparse")}
 """Constants that nobody reads."""
@@ -84,10 +88,32 @@ def test_loops_and_branches_of_the_model_itself_in_an_arena(seed: int) -> None:
     assert proof(data, planned(data).data, HOST).status == "equal"
 
 
+@pytest.mark.parametrize("seed", [0, 88])
+def test_results_of_a_loop_that_are_one_value_may_lie_in_one_place(seed: int) -> None:
+    data = random_loops_model(seed)
+    assert proof(data, planned(data).data, HOST).status == "equal"
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16", "float32"])
 def test_types_of_activations(dtype: str) -> None:
     data = bottleneck(dtype)
     assert proof(data, planned(data).data, HOST).status == "equal"
+
+
+@pytest.mark.parametrize("seed", [2100127, 2200049, 2200117])
+def test_an_image_resized_to_places_that_are_rounded_in_tiles(seed: int) -> None:
+    SORTS["tiles"](seed, _must_be_equal)
+
+
+def _must_be_equal(found: TermsProof) -> None:
+    assert found.status == "equal", found.detail
+
+
+def test_a_transposed_convolution_whose_shape_is_an_input_in_tiles() -> None:
+    data = published("seanet_transpose_conv0")
+    made, (note, *_) = tiled(data, TiledRegion((0,), ((COLUMNS, 3),)))
+    assert note.startswith("tiled")
+    assert proof(data, made).status == "equal"
 
 
 def test_a_transposed_product_is_turned() -> None:
@@ -138,3 +164,11 @@ def test_plans_for_targets(target: str) -> None:
     options = api.PlanOptions(search=api.MemoryOptions(kernels=on), verify=None)
     made = api.plan(bottleneck(), None, options).data
     assert proof(bottleneck(), made, on).status == "equal"
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_the_command_that_proves_thousands(sort: str) -> None:
+    found: list[TermsProof] = []
+    for seed in range(4):
+        SORTS[sort](seed, found.append)
+    assert found and {p.status for p in found} == {"equal"}

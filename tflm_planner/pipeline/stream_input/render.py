@@ -14,8 +14,8 @@ from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.report import streamed_types as types
 from tflm_planner.report.bounds_text import figure, long_figure
-from tflm_planner.report.json_types import SCHEMA_VERSION, Check
-from tflm_planner.report.text import check_sentence, count, safe_text
+from tflm_planner.report.json_types import SCHEMA_VERSION, Check, Proof
+from tflm_planner.report.text import check_sentence, count, safe_text, sentence_of_terms
 from tflm_planner.support.documents import plain, view
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import SAID, Reason
@@ -25,15 +25,21 @@ from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.row_loop.operand_rows import row_elements
 from tflm_planner.verification import Verdict
+from tflm_planner.verification.terms import TermsProof
+from tflm_planner.verification.verdict import EQUAL
 
 _TYPES = {"int8": "int8_t", "int16": "int16_t", "float32": "float"}
 
 
 def render_streamed(
-    pair: StreamedPair, before: int, verdict: Verdict | None, stopped: Reason | None = None
+    pair: StreamedPair,
+    before: int,
+    verdict: Verdict | None,
+    stopped: Reason | None = None,
+    terms: TermsProof | None = None,
 ) -> Iterator[str]:
     """The report, line by line. `before`: bytes of arena of the model as it came. `stopped`: why
-    the search was cut short, if it was."""
+    the search was cut short, if it was. `terms`: the proof for every input."""
     yield from _lines_of_sram(pair, before)
     yield from _lines_of_halves(pair)
     notes = (*((SAID[stopped],) if stopped else ()), *pair.refused, *_doubts(pair))
@@ -42,10 +48,25 @@ def render_streamed(
     if verdict is None:
         yield "  verified     no"
         return
-    proved = verdict.proved
-    yield f"  verified     {'yes, the pair computes the same bits' if proved else 'NO'}"
+    if terms is not None:
+        yield f"  proved       {sentence_of_terms(terms)}"
+    yield f"  verified     {_verified(verdict, terms)}"
     for check in verdict.checks:
         yield f"               {check.runtime}: {check_sentence(check)}"
+
+
+def _verified(verdict: Verdict, terms: TermsProof | None) -> str:
+    if verdict.proved:
+        return "yes, the pair computes the same bits"
+    if _stands_alone(verdict, terms):
+        return "yes, by the proof alone: no runtime here compared the pair with the model"
+    return "NO"
+
+
+def _stands_alone(verdict: Verdict, terms: TermsProof | None) -> bool:
+    """Whether the proof by terms is all that there is."""
+    is_equal = terms is not None and terms.status == EQUAL
+    return is_equal and not verdict.proved and not verdict.differs
 
 
 def _lines_of_sram(pair: StreamedPair, before: int) -> Iterator[str]:
@@ -89,6 +110,7 @@ def streamed_to_json(
     target: Target,
     verdict: Verdict | None,
     stopped: Reason | None = None,
+    terms: TermsProof | None = None,
 ) -> dict[str, Any]:
     """The report as a document; see `types.Streamed`."""
     schedule, arena = pair.schedule, pair.back.inspection.arena
@@ -121,8 +143,9 @@ def streamed_to_json(
             instructions_relative=pair.overhead,
             refused=list(pair.refused),
             stopped=stopped,
+            proof=None if terms is None else view(terms, Proof),
             checks=view(() if verdict is None else verdict.checks, list[Check]),
-            verified=verdict is not None and verdict.proved,
+            verified=verdict is not None and (verdict.proved or _stands_alone(verdict, terms)),
         )
     )
 

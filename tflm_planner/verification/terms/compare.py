@@ -9,9 +9,9 @@ See docs/proof.md for why this is a proof, and of what.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,12 @@ from tflm_planner.verification.terms.machine import Machine, Observer, Undecided
 from tflm_planner.verification.terms.memory import Arena
 from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.stores import Apart, Store
-from tflm_planner.verification.terms.values import InexpressibleError, Symbols, Values
+from tflm_planner.verification.terms.values import (
+    InexpressibleError,
+    OutsideError,
+    Symbols,
+    Values,
+)
 from tflm_planner.verification.verdict import Culprit
 
 Status = Literal["equal", "different", "not run"]
@@ -58,12 +63,36 @@ def prove_by_terms(
     original: Model, result: Model, kernels: TargetKernels | None = None
 ) -> TermsProof:
     """Whether two models compute the same function of every input. kernels: of the target on which
-    the result runs in the arena that it is planned for; None for each tensor by itself."""
-    try:
-        _check_size(original, result)
+    the result runs in the arena that it is planned for; None for each tensor by itself. A file that
+    every runtime runs must be right in both ways: a plan may lay a wrong operand over the right
+    one, and other runtimes take no notice of plans."""
+
+    def begin() -> Comparison:
+        check_size(original, result)
         if kernels is not None and carried_plan(result) is None:
             raise InexpressibleError("the result carries no plan")
-        comparison = _Comparison(original, result, kernels)
+        return _Comparison(original, result, kernels)
+
+    return concluded(begin)
+
+
+class Comparison(Protocol):
+    """Original and result, to be run as terms. made: elements so far."""
+
+    @property
+    def made(self) -> int:
+        """Elements that were made."""
+        ...
+
+    def difference(self) -> Difference | None:
+        """What differs; None where nothing does."""
+        ...
+
+
+def concluded(begin: Callable[[], Comparison]) -> TermsProof:
+    """What a comparison comes to."""
+    try:
+        comparison = begin()
         with threadpool_limits(1, user_api="blas"):  # small products: threads only wait
             wrong = comparison.difference()
     except InexpressibleError as why:
@@ -83,7 +112,8 @@ def error_log2(made: int) -> float:
     return pairs + LANES * math.log2(_DEGREE * _LIKELIEST)
 
 
-def _check_size(*models: Model) -> None:
+def check_size(*models: Model) -> None:
+    """Raise InexpressibleError for models that would take minutes."""
     for model in models:
         if total_macs(model.ops()) > _MOST_MACS:
             raise InexpressibleError(f"more than {_MOST_MACS:,} multiply-accumulates")
@@ -92,8 +122,19 @@ def _check_size(*models: Model) -> None:
             raise InexpressibleError(f"a tensor has {largest:,} elements")
 
 
+def first_unequal(wanted: Values, got: Values, symbols: Symbols) -> int | None:
+    """The first element that differs; None where all are equal."""
+    a, b = (symbols.elements(v).reshape(LANES, -1) for v in (wanted, got))
+    if a.shape != b.shape:
+        return 0
+    unequal = np.flatnonzero((a != b).any(0))
+    return int(unequal[0]) if unequal.size else None
+
+
 @dataclass(frozen=True, slots=True)
-class _Difference:
+class Difference:
+    """said: what differs, in words. culprit: the operator at fault, if it is known."""
+
     said: str
     culprit: Culprit | None = None
 
@@ -117,43 +158,45 @@ class _Comparison:
         """Elements that were made."""
         return self._mixer.made
 
-    def difference(self) -> _Difference | None:
+    def difference(self) -> Difference | None:
         """What differs; None where all outputs and the state are equal."""
         wanted = self._run_original()
         wrong = self._difference_from(*wanted)
-        if wrong is None and any(op.kind == "WHILE" for op in self._result.ops()):
+        if wrong is not None or self._kernels is None:
+            return wrong
+        if any(op.kind == "WHILE" for op in self._result.ops()):
             self._late_copies = True  # in an arena the order of copies counts
-            wrong = self._difference_from(*wanted) if self._kernels is not None else None
+            wrong = self._difference_from(*wanted)
+        if wrong is None and not self._result.has_views:
+            self._kernels = None
+            wrong = self._difference_from(*wanted)
+            said = "where no plan is taken notice of: "
+            wrong = None if wrong is None else replace(wrong, said=said + wrong.said)
         return wrong
 
-    def _difference_from(self, wanted: list[Values], state: Any) -> _Difference | None:
+    def _difference_from(self, wanted: list[Values], state: Any) -> Difference | None:
         try:
             got, their_state = self._run_result()
+        except OutsideError as wrong:
+            return Difference(str(wrong))
         except UndecidedError as lost:
             if self._kernels is None:
                 raise
             # The original's loops are decided, and those that were made count by themselves.
-            return _Difference(f"the condition of {lost.op.label} is overwritten in the arena")
+            return Difference(f"the condition of {lost.op.label} is overwritten in the arena")
         for i, (outer, inner) in enumerate(
             zip(self._original.main.outputs, self._result.main.outputs, strict=True)
         ):
             values = output_as_original(outer, inner, got[i], self._symbols, self._mixer)
-            where = self._first_unequal(wanted[i], values)
+            where = first_unequal(wanted[i], values, self._symbols)
             if where is not None:
                 place = self._place(inner)
                 said = f"output {i} ({outer.name!r}) differs at element {where}"
-                return _Difference(said + place.said, place.culprit)
+                return Difference(said + place.said, place.culprit)
         if not np.array_equal(state, their_state):
             place = self._place()
-            return _Difference("the state that it leaves differs" + place.said, place.culprit)
+            return Difference("the state that it leaves differs" + place.said, place.culprit)
         return None
-
-    def _first_unequal(self, wanted: Values, got: Values) -> int | None:
-        a, b = (self._symbols.elements(v).reshape(LANES, -1) for v in (wanted, got))
-        if a.shape != b.shape:
-            return 0
-        unequal = np.flatnonzero((a != b).any(0))
-        return int(unequal[0]) if unequal.size else None
 
     def _run_original(self, observe: Observer | None = None) -> tuple[list[Values], Any]:
         store = Apart(self._original, self._mixer, self._symbols)
@@ -170,19 +213,20 @@ class _Comparison:
             return Arena(self._result, self._kernels, self._mixer, self._symbols)
         return Apart(self._result, self._mixer, self._symbols)
 
-    def _place(self, output: Tensor | None = None) -> _Difference:
+    def _place(self, output: Tensor | None = None) -> Difference:
         """The first operator of the result that makes an element which the original has not; if all
         are there, and only lie elsewhere, the one that makes an output that differs."""
         bytes_of_padding = self._symbols.of_numbers(np.arange(-128, 128, dtype=np.int8))
         padding = [Values(bytes_of_padding, False), Values(self._symbols.of_number(0.0), False)]
         seen: list[npt.NDArray[np.uint64]] = [self._names(self._ours), self._names(padding)]
         self._run_original(lambda _, results: seen.append(self._names(results)))
-        known = np.unique(np.concatenate(seen))
+        known = np.unique(np.concatenate(seen))  # sorted once, and searched for every operator
         strange: list[tuple[Op, int]] = []
 
         def look(op: Op, results: list[Values]) -> None:
             if not strange:
-                missing = ~np.isin(self._names(results), known)
+                names = self._names(results)
+                missing = known[np.searchsorted(known[:-1], names)] != names
                 if missing.any():
                     strange.append((op, int(np.flatnonzero(missing)[0])))
 
@@ -194,10 +238,10 @@ class _Comparison:
         elif maker is not None and maker in self._result.main.ops:
             op, what, where = maker, "elements in other places, written by", ""
         else:
-            return _Difference("")
+            return Difference("")
         position = self._result.main.ops.index(op)
         said = f", {what} operator {position} of the result ({op.label}){where}"
-        return _Difference(said, Culprit(position, op.kind, fails=False))
+        return Difference(said, Culprit(position, op.kind, fails=False))
 
     def _names(self, results: Iterable[Values]) -> npt.NDArray[np.uint64]:
         """Elements as numbers that tell them apart, most likely; those of known values left out."""

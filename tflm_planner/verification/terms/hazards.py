@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops import sharings
+from tflm_planner.ops import Sharing, sharings
 from tflm_planner.tflm.kernels.contracts import replays
 from tflm_planner.tflm.kernels.reference import REFERENCE
 from tflm_planner.tflm.liveness import planned_bytes
@@ -46,15 +46,38 @@ class Hazards:
                 continue
             above = self._place[result] - self._place[operand]
             low, high = max(above, 0), min(above + planned_bytes(result), size)
-            if low < high and not self._is_shared(op, operand, result, above):
-                lost[low:high] |= self._by_order(op, operand, result, -above, low, high)
+            if low < high and not self._is_shared(op, operand, result):
+                found = self._by_order(op, operand, result, -above, low, high)
+                lost[low:high] |= found & ~self._stay(op, operand, result)[low:high]
         return lost if lost.any() else None
 
-    def _is_shared(self, op: Op, operand: Tensor, result: Tensor, above: int) -> bool:
+    def _stay(self, op: Op, operand: Tensor, result: Tensor) -> Lost:
+        """Bytes of an operand that lie in another one of which the operator copies each byte onto
+        itself: a part of it, say, that goes elsewhere into the result too."""
+        stay = np.zeros(planned_bytes(operand), bool)
+        for s in sharings(op):
+            if s.same_bytes and s.result is result and self._distance(s) == s.distance:
+                start = self._place[s.operand] - self._place[operand]
+                stay[max(start, 0) : max(start + planned_bytes(s.operand), 0)] = True
+        return stay
+
+    def _distance(self, sharing: Sharing) -> int | None:
+        """How far above its operand a result lies."""
+        operand = self._place.get(sharing.operand)
+        return None if operand is None else self._place[sharing.result] - operand
+
+    def _is_shared(self, op: Op, operand: Tensor, result: Tensor) -> bool:
+        """Whether the result lies as it may in the operand, or in another one in the same place."""
         return any(
-            s.operand is operand and s.result is result and s.distance == above
+            s.result is result
+            and self._is_one_place(s.operand, operand)
+            and self._distance(s) == s.distance
             for s in sharings(op)
         )
+
+    def _is_one_place(self, first: Tensor, second: Tensor) -> bool:
+        places = self._place.get(first), self._place.get(second)
+        return places[0] == places[1] and planned_bytes(first) == planned_bytes(second)
 
     def _by_order(
         self, op: Op, operand: Tensor, result: Tensor, below: int, low: int, high: int

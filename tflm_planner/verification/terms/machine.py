@@ -73,11 +73,11 @@ class Machine:
         self._memory: dict[Op, dict[str, Any]] = {}
         self.state: Residues = self._symbols.named((1,), "state").data[:, 0]
 
-    def run(self, inputs: Sequence[Values]) -> list[Values]:
-        """The outputs of the main graph."""
+    def run(self, inputs: Sequence[Values | None]) -> list[Values]:
+        """The outputs of the main graph. inputs: None for one that lies in the store already."""
         main = self._model.main
         for tensor, values in zip(main.inputs, inputs, strict=True):
-            if not tensor.is_constant:
+            if values is not None and not tensor.is_constant:
                 self._store.write(tensor, values)
         self._run_graph(main)
         return [self._store.read(t) for t in main.outputs]

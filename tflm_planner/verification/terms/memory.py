@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.support.units import ALIGNMENT
 from tflm_planner.tflm.liveness import planned_bytes, timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.target_kernels import TargetKernels
@@ -39,7 +40,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class _Cells:
+class Cells:
     """One entry a byte. element: of the field. place, width: which byte of how many it is. kind,
     number: type of a known number, and this byte of it."""
 
@@ -49,22 +50,22 @@ class _Cells:
     kind: Bytes
     number: Bytes
 
-    def __getitem__(self, part: slice) -> _Cells:
-        return _Cells(self.element[:, part], *(a[part] for a in self.tables()))
+    def __getitem__(self, part: slice) -> Cells:
+        return Cells(self.element[:, part], *(a[part] for a in self.tables()))
 
     def tables(self) -> tuple[Bytes, Bytes, Bytes, Bytes]:
         """All but the elements."""
         return self.place, self.width, self.kind, self.number
 
-    def put(self, part: slice, cells: _Cells) -> None:
+    def put(self, part: slice, cells: Cells) -> None:
         """Write cells over others."""
         self.element[:, part] = cells.element
         for mine, theirs in zip(self.tables(), cells.tables(), strict=True):
             mine[part] = theirs
 
-    def copied(self) -> _Cells:
+    def copied(self) -> Cells:
         """The same, apart."""
-        return _Cells(self.element.copy(), *(a.copy() for a in self.tables()))
+        return Cells(self.element.copy(), *(a.copy() for a in self.tables()))
 
 
 def _dtype_of(tensor: Tensor) -> np.dtype[Any]:
@@ -77,8 +78,14 @@ class Arena(Store):
     """The tensors of a planned model where the plan, and TFLM's planner, put them."""
 
     def __init__(
-        self, model: Model, kernels: TargetKernels, mixer: Mixer, symbols: Symbols
+        self,
+        model: Model,
+        kernels: TargetKernels,
+        mixer: Mixer,
+        symbols: Symbols,
+        room: Cells | None = None,
     ) -> None:
+        """room: cells of another arena in which this one lies; None: it has its own."""
         super().__init__(mixer, symbols)
         offsets = carried_plan(model) or {}
         if any(t.is_variable for t in offsets):
@@ -94,19 +101,48 @@ class Arena(Store):
         self._hazards = Hazards(self._place, kernels)
         self._apart: dict[Tensor, Values] = {}
         self._rubbish = 0
-        self._cells = self._rubbish_of(max(placement.head, 0))
+        head = max(placement.head, 0)
+        if room is not None and len(room.place) < head:
+            raise InexpressibleError(
+                f"{head:,} bytes do not fit into a room of {len(room.place):,}"
+            )
+        self._cells = self._rubbish_of(head) if room is None else room[:head]
 
-    def _rubbish_of(self, count: int) -> _Cells:
+    def _rubbish_of(self, count: int) -> Cells:
         """Cells that hold nothing that anybody knows."""
         self._rubbish += 1
         words = mixing.keys(mixing.key("rubbish", self._rubbish), mixing.positions(count))
         zeros = [np.zeros(count, np.uint8) for _ in range(4)]
         zeros[1][:] = 1
-        return _Cells(self.mixer.elements(words), *zeros)
+        return Cells(self.mixer.elements(words), *zeros)
 
     def _part(self, tensor: Tensor) -> slice | None:
         at = self._place.get(tensor)
         return None if at is None else slice(at, at + planned_bytes(tensor))
+
+    def _planned(self, tensor: Tensor) -> slice:
+        part = self._part(tensor)
+        if part is None:
+            raise InexpressibleError(f"{tensor.name!r} has no place in the arena")
+        return part
+
+    def room_in(self, tensor: Tensor) -> Cells:
+        """The cells of a tensor, for an arena that lies in it."""
+        part = self._planned(tensor)
+        if part.start % ALIGNMENT:
+            raise InexpressibleError(f"{tensor.name!r} is no room: byte {part.start} is unaligned")
+        return self._cells[part]
+
+    @property
+    def head(self) -> int:
+        """Bytes that it takes."""
+        return len(self._cells.place)
+
+    def spoil(self, tensor: Tensor, first: int) -> None:
+        """Nobody knows any more what a tensor holds from a byte on."""
+        part = self._planned(tensor)
+        count = part.stop - part.start - first
+        self._cells.put(slice(part.start + first, part.stop), self._rubbish_of(count))
 
     # --- tensors ---
 
@@ -126,7 +162,7 @@ class Arena(Store):
                 np.copyto(mine, theirs, where=lost)
         return self._whole(cells, tensor).reshaped(tensor.shape or ())
 
-    def _whole(self, cells: _Cells, tensor: Tensor) -> Values:
+    def _whole(self, cells: Cells, tensor: Tensor) -> Values:
         """The elements that bytes make up."""
         dtype = _dtype_of(tensor)
         width = dtype.itemsize
@@ -143,7 +179,7 @@ class Arena(Store):
         torn = self._torn(cells, width)
         return Values(np.where(is_whole, first, torn).astype(np.uint32), False)
 
-    def _torn(self, cells: _Cells, width: int) -> Residues:
+    def _torn(self, cells: Cells, width: int) -> Residues:
         """A hash of the bytes that lie where an element should."""
         places = np.arange(len(cells.place)) % width
         words = mixing.keys(mixing.key("torn", width), places, cells.place, cells.width)
@@ -157,9 +193,21 @@ class Arena(Store):
             self._apart[tensor] = values.reshaped(tensor.shape or ())
             return
         dtype = _dtype_of(tensor)
-        elements = self.symbols.elements(values).reshape(LANES, -1)
-        if elements.shape[1] * dtype.itemsize != part.stop - part.start:
+        if values.size * dtype.itemsize != part.stop - part.start:
             raise InexpressibleError(f"{tensor.name!r} is written as a tensor of another size")
+        self._put(part, dtype, values)
+
+    def write_some(self, tensor: Tensor, first: int, values: Values) -> None:
+        """Let elements from one on hold values, as an application appends rows."""
+        part, dtype = self._planned(tensor), _dtype_of(tensor)
+        start = part.start + first * dtype.itemsize
+        end = start + values.size * dtype.itemsize
+        if end > part.stop:
+            raise InexpressibleError(f"more is written to {tensor.name!r} than it holds")
+        self._put(slice(start, end), dtype, values)
+
+    def _put(self, part: slice, dtype: np.dtype[Any], values: Values) -> None:
+        elements = self.symbols.elements(values).reshape(LANES, -1)
         width, count = dtype.itemsize, elements.shape[1]
         if values.known and values.data.dtype == dtype:
             kind = np.full(width * count, _KINDS[dtype], np.uint8)
@@ -169,7 +217,7 @@ class Arena(Store):
         places = np.tile(np.arange(width, dtype=np.uint8), count)
         widths = np.full(width * count, width, np.uint8)
         wide = np.repeat(elements, width, 1) if width > 1 else elements
-        self._cells.put(part, _Cells(wide, places, widths, kind, number))
+        self._cells.put(part, Cells(wide, places, widths, kind, number))
 
     def copy(self, source: Tensor, destination: Tensor) -> None:
         """memcpy: onto itself it changes nothing, partly over itself nobody knows."""
@@ -193,25 +241,27 @@ class Arena(Store):
             self._cells.put(part, self._rubbish_of(part.stop - part.start))
 
     def end(self, op: Op) -> None:
-        """Scratch was written last, for all that anybody knows; and results over each other."""
+        """Scratch was written last, for all that anybody knows; and results over each other, but
+        for those of control flow, which are copied one by one."""
         self.begin(op)
-        for part in self._hazards.collisions(op):
+        for part in () if op.graphs else self._hazards.collisions(op):
             self._cells.put(part, self._rubbish_of(part.stop - part.start))
 
     # --- branches ---
 
-    def snapshot(self) -> tuple[_Cells, dict[Tensor, Values]]:
+    def snapshot(self) -> tuple[Cells, dict[Tensor, Values]]:
         """See `Store`."""
         return self._cells.copied(), dict(self._apart)
 
-    def restore(self, snapshot: tuple[_Cells, dict[Tensor, Values]]) -> None:
+    def restore(self, snapshot: tuple[Cells, dict[Tensor, Values]]) -> None:
         """See `Store`."""
-        self._cells, self._apart = snapshot[0].copied(), dict(snapshot[1])
+        self._cells.put(slice(None), snapshot[0])
+        self._apart = dict(snapshot[1])
 
     def merge(
         self,
         choice: Residues,
-        other: tuple[_Cells, dict[Tensor, Values]],
+        other: tuple[Cells, dict[Tensor, Values]],
         results: Sequence[Tensor],
     ) -> None:
         """See `Store`."""
@@ -219,11 +269,14 @@ class Arena(Store):
         same = (mine.place == cells.place) & (mine.width == cells.width)
         elements = self.chosen(choice, Values(mine.element, False), Values(cells.element, False))
         known = (mine.kind == cells.kind) & (mine.number == cells.number)
-        self._cells = replace(
-            mine,
-            element=elements.data,
-            width=np.where(same, mine.width, _TORN).astype(np.uint8),
-            kind=np.where(known, mine.kind, 0).astype(np.uint8),
+        self._cells.put(
+            slice(None),
+            replace(
+                mine,
+                element=elements.data,
+                width=np.where(same, mine.width, _TORN).astype(np.uint8),
+                kind=np.where(known, mine.kind, 0).astype(np.uint8),
+            ),
         )
         for tensor in results:
             if tensor in self._apart and tensor in apart:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tflm_planner.model.ir import Op
 from tflm_planner.verification.terms.calls import Call
 from tflm_planner.verification.terms.parameters import activation, quantisation, zero_point
-from tflm_planner.verification.terms.values import DTYPES, InexpressibleError, Values
+from tflm_planner.verification.terms.values import DTYPES, OutsideError, Values
 
 Array = npt.NDArray[Any]
 
@@ -54,7 +54,7 @@ def _check_inside(
 ) -> None:
     inside = all(b >= 0 and b + n <= m for b, n, m in zip(begin, taken, shape, strict=True))
     if not inside:
-        raise InexpressibleError(f"{call.op.label} reads outside of its operand")
+        raise OutsideError(f"{call.op.label} reads outside of its operand")
 
 
 def _strided_slice(call: Call) -> list[Values] | None:
@@ -153,7 +153,7 @@ def _gathered(call: Call) -> list[Values] | None:
         return None
     at = places.data.astype(np.int64)
     if at.size and not (at.min() >= 0 and at.max() < data.shape[axis]):
-        raise InexpressibleError(f"{call.op.label} takes what its operand does not have")
+        raise OutsideError(f"{call.op.label} takes what its operand does not have")
     return [data.moved(lambda a: np.take(a, at, axis)).reshaped(call.shape)]
 
 

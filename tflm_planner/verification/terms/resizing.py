@@ -1,5 +1,6 @@
 """Terms of resized images: which operand rows and columns a pixel is made of, and with which
-weights, as `ops.resize` has them; fixed point sums of integers, places of floats."""
+weights, as `ops.resize` has them; fixed point sums of integers, places of floats. Where places of
+floats are rounded, a pixel is made of its whole column or row."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from tflm_planner.ops.resize import Taps, resize_of
-from tflm_planner.verification.terms import field
+from tflm_planner.ops.resize import Resize, Taps, resize_of
+from tflm_planner.verification.terms import field, mixing
 from tflm_planner.verification.terms.calls import Call
 from tflm_planner.verification.terms.field import LANES, Residues
 from tflm_planner.verification.terms.parameters import is_float, quantisation
@@ -19,24 +20,37 @@ _ONE = 1 << 10
 
 def resized(call: Call) -> list[Values] | None:
     """RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR."""
-    taps: list[list[Taps]] = []
-    for axis in (1, 2):
-        resize = resize_of(call.op, axis)
-        found = [] if resize is None else [resize.taps(i) for i in range(resize.out)]
-        known = [t for t in found if t is not None]
-        if resize is None or len(known) < len(found):
-            return None
-        taps.append(known)
-    rows, columns = taps
+    rows, columns = (resize_of(call.op, axis) for axis in (1, 2))
+    if rows is None or columns is None:
+        return None
     if call.op.kind == "RESIZE_NEAREST_NEIGHBOR":
-        data = call.values(0)
-        taken = data.moved(lambda a: a[:, [t[0] for t in rows]][:, :, [t[0] for t in columns]])
-        return [taken]
-    elements = call.elements(0)
-    down = _between(call, elements, rows, 2)
-    across = _between(call, down, columns, 3)
+        down, across = ([lower for lower, _, _ in _known(r)] for r in (rows, columns))
+        return [call.values(0).moved(lambda a: a[:, down][:, :, across])]
+    elements = _along(call, _along(call, call.elements(0), rows, 2), columns, 3)
     ends = quantisation(call.tensor(0)), quantisation(call.result)
-    return [call.mixed(across, "bilinear", *ends)]
+    return [call.mixed(elements, "bilinear", *ends)]
+
+
+def _known(resize: Resize) -> list[Taps]:
+    """What each row is made of; (0, 0, 0) where that is not known."""
+    return [resize.taps(i) or (0, 0, Fraction(0)) for i in range(resize.out)]
+
+
+def _along(call: Call, elements: Residues, resize: Resize, axis: int) -> Residues:
+    """Rows of the result of rows of the operand, or columns."""
+    made = _between(call, elements, _known(resize), axis)
+    for i in range(resize.out):
+        if resize.taps(i) is None:
+            at = (*[slice(None)] * axis, i)
+            made[at] = _of_all(call, elements, resize, axis, i)
+    return made
+
+
+def _of_all(call: Call, elements: Residues, resize: Resize, axis: int, row: int) -> Residues:
+    """A row that floating point rounds to nobody knows what: a hash of all, by their places."""
+    places = np.arange(resize.size).reshape(-1, *[1] * (elements.ndim - 1 - axis))
+    words = mixing.keys(mixing.key("rounded", resize, row), places)
+    return field.total(call.mixer.mix(elements, words), (axis,))
 
 
 def _between(call: Call, elements: Residues, taps: list[Taps], axis: int) -> Residues:

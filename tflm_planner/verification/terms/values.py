@@ -32,6 +32,11 @@ class InexpressibleError(Exception):
     """Why a model cannot be written as terms; nothing is then said of it."""
 
 
+class OutsideError(InexpressibleError):
+    """An operator takes what its operand does not have. In a result it is a fault, for the original
+    did not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Values:
     """Elements of one tensor. data: known numbers of the tensor's shape; or field elements, with

@@ -204,8 +204,9 @@ def _ends(call: Call) -> tuple[object, ...]:
 
 def transposed(call: Call) -> list[Values] | None:
     """TRANSPOSE_CONV: every input pixel adds to a window of the result. Operands: the result's
-    shape, filter (Co, Kh, Kw, Ci), data, bias."""
-    if call.values(0).known is False or not call.values(1).known or len(call.shape) != 4:
+    shape (TFLM takes the declared one instead, also where an input says it), filter
+    (Co, Kh, Kw, Ci), data, bias."""
+    if not call.values(1).known or len(call.shape) != 4:
         return None
     kinds = call.tensor(2).type_name, call.tensor(1).type_name
     words = channel_keys(call, 2, 1, 3)

@@ -1,0 +1,170 @@
+"""A model split for streamed input as terms: front and back as an application runs them.
+
+    back's arena  | boundary .. | room: the front's arena | ...    one row of cells
+    each strip    rows -> front -> rows behind those in the boundary, then the back
+
+The front's memory is an input of the back, and the rows that it makes lie beside it while it runs
+again: both arenas share cells, so that whatever one of them loses in the other shows. Halos are
+filled before the first strip and stay where the front left them. Rows below the image are rubbish.
+Nothing outlives an image but the state, so that what holds for one holds for any number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.ops import has_side_effects
+from tflm_planner.tflm.target_kernels import TargetKernels
+from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.transforms.row_loop.split_input import StripSchedule
+from tflm_planner.verification.terms.compare import (
+    Comparison,
+    Difference,
+    TermsProof,
+    check_size,
+    concluded,
+    first_unequal,
+)
+from tflm_planner.verification.terms.field import LANES, Residues
+from tflm_planner.verification.terms.machine import Machine
+from tflm_planner.verification.terms.memory import Arena
+from tflm_planner.verification.terms.mixing import Mixer
+from tflm_planner.verification.terms.stores import Apart
+from tflm_planner.verification.terms.values import (
+    DTYPES,
+    InexpressibleError,
+    OutsideError,
+    Symbols,
+    Values,
+)
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Front and back with their plans, and how the front is run."""
+
+    front: Model
+    back: Model
+    strips: StripSchedule
+
+
+def prove_pair_by_terms(original: Model, halves: Halves, kernels: TargetKernels) -> TermsProof:
+    """Whether front and back, each in the memory that it is planned for, compute together the same
+    function of every input as the original."""
+
+    def begin() -> Comparison:
+        check_size(original, *(halves.back, *[halves.front] * halves.strips.turns))
+        if any(carried_plan(model) is None for model in (halves.front, halves.back)):
+            raise InexpressibleError("a half carries no plan")
+        if any(has_side_effects(op) for op in halves.front.ops()):
+            raise InexpressibleError("the front has a state of its own")
+        return _PairComparison(original, halves, kernels)
+
+    return concluded(begin)
+
+
+class _PairComparison:
+    def __init__(self, original: Model, halves: Halves, kernels: TargetKernels) -> None:
+        self._original, self._halves, self._kernels = original, halves, kernels
+        self._mixer = Mixer()
+        self._symbols = Symbols(self._mixer)
+        self._image = self._symbols.named(original.main.inputs[0].shape or (), "input", 0)
+
+    @property
+    def made(self) -> int:
+        """Elements that were made."""
+        return self._mixer.made
+
+    def difference(self) -> Difference | None:
+        """What differs, with loops in both orders of copies that TFLM has had."""
+        loops = any(op.kind == "WHILE" for m in self._models() for op in m.ops())
+        wrong = None
+        for late in (False, True)[: 1 + loops]:
+            wrong = wrong or self._difference(late)
+        return wrong
+
+    def _models(self) -> tuple[Model, Model]:
+        return self._halves.front, self._halves.back
+
+    def _difference(self, late: bool) -> Difference | None:
+        halves = self._halves
+        wanted, at_boundary, state = self._run_original()
+        arena = Arena(halves.back, self._kernels, self._mixer, self._symbols)
+        back = Machine(halves.back, arena, late_copies=late)
+        try:
+            self._run_front(arena, late)
+            made = arena.read(halves.back.main.inputs[0])
+            got = back.run([None] * len(halves.back.main.inputs))
+        except OutsideError as wrong:
+            return Difference(str(wrong))
+        for i, (ours, theirs) in enumerate(zip(wanted, got, strict=True)):
+            where = first_unequal(ours, theirs, self._symbols)
+            if where is not None:
+                half = self._half_at_fault(at_boundary, made)
+                return Difference(f"output {i} differs at element {where}{half}")
+        return None if np.array_equal(state, back.state) else Difference("the state differs")
+
+    def _run_original(self) -> tuple[list[Values], Values | None, Residues]:
+        """Its outputs, what it has where the front ends (if that is a tensor of its own), and the
+        state that it leaves."""
+        name = self._halves.back.main.inputs[0].name
+        found: list[Values] = []
+
+        def look(op: Op, results: list[Values]) -> None:
+            found.extend(v for t, v in zip(op.outputs, results, strict=True) if t.name == name)
+
+        store = Apart(self._original, self._mixer, self._symbols)
+        machine = Machine(self._original, store, look)
+        outputs = machine.run([self._image])
+        return outputs, found[0] if len(found) == 1 else None, machine.state
+
+    def _half_at_fault(self, wanted: Values | None, made: Values) -> str:
+        if wanted is None:
+            return ""
+        where = first_unequal(wanted, made, self._symbols)
+        if where is None:
+            return "; what the front makes is right, the back is wrong"
+        return f"; element {where} of what the front makes is wrong before the back begins"
+
+    # --- what the application does ---
+
+    def _run_front(self, back: Arena, late: bool) -> None:
+        """All strips of one image; what comes out is appended to the back's input."""
+        front, strips = self._halves.front, self._halves.strips
+        boundary, room = self._halves.back.main.inputs
+        arena = Arena(front, self._kernels, self._mixer, self._symbols, back.room_in(room))
+        machine = Machine(front, arena, late_copies=late)
+        inputs = front.main.inputs
+        for (given, _), value in zip(strips.states, strips.fills, strict=True):
+            arena.write(inputs[given], _filled(inputs[given], value))
+        row = boundary.elements // strips.result_height
+        for turn in range(strips.turns):
+            arena.write(inputs[0], self._strip(inputs[0], turn))
+            if strips.clock:
+                arena.write(inputs[1], _filled(inputs[1], turn * strips.clock))
+            rows = machine.run([None] * len(inputs))[0]
+            back.spoil(room, arena.head)  # kernels may ask for memory above the head for a moment
+            first = turn * strips.made - strips.delay
+            begin, end = max(first, 0), min(first + strips.made, strips.result_height)
+            if begin < end:
+                some = slice((begin - first) * row, (end - first) * row)
+                back.write_some(boundary, begin * row, rows.reshaped((rows.size,)).at((some,)))
+
+    def _strip(self, rows: Tensor, turn: int) -> Values:
+        """Rows of the image, and rubbish below it."""
+        strips = self._halves.strips
+        row = self._image.size // strips.height
+        below = self._symbols.named((rows.elements,), "below the image", turn).data
+        flat = self._image.data.reshape(LANES, -1)
+        some = flat[:, turn * strips.rows * row : (turn + 1) * strips.rows * row]
+        data = np.concatenate([some, below[:, some.shape[1] :]], 1)
+        return Values(data.reshape(LANES, *(rows.shape or ())), False)
+
+
+def _filled(tensor: Tensor, value: float) -> Values:
+    kind: Any = DTYPES[tensor.type_name]
+    return Values(np.full(tensor.shape or (), value, kind), True)
