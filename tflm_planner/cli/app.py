@@ -23,6 +23,8 @@ from tflm_planner.cli.plan import PlanArguments
 from tflm_planner.cli.shared import (
     AsJson,
     TargetName,
+    Tflm,
+    at_tflm,
     check_reports,
     exit_on_errors,
     fail,
@@ -147,6 +149,7 @@ app.command("inspect", cls=Command)(inspect_command)
 def arena_command(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")],
     target: TargetName = defaults.TARGET,
+    tflm: Tflm = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how large tensor_arena must be on a target, to the byte, planned model or not."""
@@ -155,7 +158,7 @@ def arena_command(
         from tflm_planner.report.arena_text import render_arena
         from tflm_planner.report.json_document import arena_to_json
 
-        loaded = api.load_target(target)
+        loaded = at_tflm(api.load_target(target), tflm)
         arena = api.arena(source, loaded)
         if as_json:
             print_json(arena_to_json(arena, loaded))
