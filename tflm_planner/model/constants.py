@@ -33,4 +33,4 @@ def packed_int4(values: npt.NDArray[np.int8]) -> npt.NDArray[np.uint8]:
     """The bytes of such numbers; the last half is 0 where their count is odd."""
     flat = (values.reshape(-1) & 15).astype(np.uint8)
     even = np.append(flat, np.zeros(flat.size % 2, np.uint8))
-    return even[::2] | even[1::2] << 4
+    return (even[::2] | even[1::2] << 4).astype(np.uint8)
