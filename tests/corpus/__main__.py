@@ -3,7 +3,7 @@
     python -m tests.corpus                          as text, file by file
     python -m tests.corpus --write docs/corpus.md   and as the table there (an hour on one core)
     python -m tests.corpus --networks unet,gru --types int8,uint8 --commands plan,stream-input
-    python -m tests.corpus --in-turns plan,tiles    these for one type of each network, in turns
+    python -m tests.corpus --in-turns tiles         this for one type of each network, in turns
 
 `--keep FOLDER` keeps the files, and what each came to, and takes those that are there: a run that
 was stopped goes on, and two may share the work (`--share 1/2`, `--share 2/2`).

@@ -54,7 +54,8 @@ def document(rows: Sequence[Row], commands: Sequence[str], in_turns: str = "") -
     )
     onnx = _FROM_ONNX if any(row.network.startswith("onnx_") for row in rows) else ""
     tables = [_summary(made, commands), _full(made, commands)]
-    tables += [_by_type(made, commands[0])] if in_turns else []
+    everywhere = [c for c in commands if c not in in_turns.split(",")]
+    tables += [_by_type(made, c) for c in everywhere] if in_turns else []
     tables.append(_reasons(made))
     return "\n".join((head + onnx, *tables))
 

@@ -15,12 +15,14 @@ from tests.models.build import Net
 from tests.models.handmade import MODELS
 from tests.transforms.row_loops import chain
 from tflm_planner.device.export import export
-from tflm_planner.model.serde import read_model
+from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.inspection import arena_in
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import load_target
+from tflm_planner.transforms.attach_plan import AttachPlan
+from tflm_planner.transforms.base import run
 
 STUB = Path(__file__).parents[1] / "stubs" / "resolver"
 ROOT = Path(__file__).parents[2]
@@ -130,8 +132,59 @@ def test_an_operator_that_no_tflm_has() -> None:
     y = graph.tensor("y", (1, 4), "float32")
     graph.op("ATAN2", [x, x], [y])
     graph.outputs(y)
-    with pytest.raises(ModelError, match="TFLM has no kernel for ATAN2"):
-        export(net.finish(), "atan", M4)
+    data = net.finish()
+    with pytest.raises(ModelError, match=r"TFLM has no kernel for ATAN2.*--own-kernels"):
+        export(data, "atan", M4)
+    text = export(data, "atan", M4, own_kernels=True)["atan_op_resolver.h"]
+    assert "has no kernel for ATAN2" in text and "<1>" in text and "Add" not in text
+
+
+@needs_compiler
+def test_firmware_with_kernels_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What TFLM's kernels cannot run is refused with the option that exports it all the same."""
+    model = tmp_path / "net.tflite"
+    model.write_bytes(MODELS["dynamic_range"].make())
+    assert "--own-kernels" in Run(["export", model, tmp_path], capsys).refused(5)
+    assert Run(["export", model, tmp_path, "--own-kernels"], capsys).code == 0
+    resolver = (tmp_path / "net_op_resolver.h").read_text()
+    assert "AddFullyConnected()" in resolver and "FULLY_CONNECTED of float32 and int8" in resolver
+    assert "not counted" in (tmp_path / "net_arena.h").read_text()
+    (tmp_path / "stub_methods.inc").write_text("STUB_METHOD(AddFullyConnected)")
+    (tmp_path / "main.cpp").write_text('#include "net_op_resolver.h"\nint main() { return 0; }\n')
+    compiled(tmp_path, ["main.cpp"], STUB)
+
+
+def test_operators_of_a_newer_tflm_than_the_targets(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The refusal names --tflm, which `export` and `arena` take."""
+    net = Net()
+    graph = net.graph()
+    x, y = graph.input("x", (1, 8), scale=0.1), graph.tensor("y", (1, 8), scale=0.1)
+    update = graph.input("part", (1, 2), scale=0.1)
+    graph.op("DYNAMIC_UPDATE_SLICE", [x, update, graph.constant("at", [0, 2])], [y])
+    graph.outputs(y)
+    model = tmp_path / "net.tflite"
+    model.write_bytes(net.finish())
+    given = ["export", model, tmp_path / "out", "--target", "arduino-2023"]
+    assert "--tflm" in Run(given, capsys).refused(5)
+    assert Run([*given, "--tflm", "2026-01"], capsys).code == 0
+    arena = ["arena", model, "--target", "arduino-2023"]
+    assert "CANNOT RUN" in Run(arena, capsys).out
+    assert "CANNOT RUN" not in Run([*arena, "--tflm", "2026-01"], capsys).out
+
+
+def test_a_plan_that_is_wrong_for_the_target() -> None:
+    """The refusal says how to make another one, for this very target."""
+    model = read_model(CNN.read_bytes())
+    run(model, AttachPlan(dict.fromkeys(model.tensors(), 0)))
+    data = write_model(model)
+    with pytest.raises(ModelError, match=r"`tflm-plan IN OUT --target nano33ble`"):
+        export(data, "cnn", load_target("nano33ble"))
+    with pytest.raises(ModelError, match=r"--target cortex-m4/cmsis-nn --firmware lean`"):
+        export(data, "cnn", load_target("cortex-m4/cmsis-nn+lean"))
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

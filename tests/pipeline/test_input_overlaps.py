@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import needs_tflm
 from tests.models.generator import random_model
-from tests.models.registry import conv, start
+from tests.models.registry import SCALE, add, conv, start
 from tflm_planner.memory.problem import Plan, validate
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
@@ -70,6 +70,22 @@ def test_a_forged_distance_is_caught(seed, target):
             input_overlap.operand.name,
             input_overlap.result.name,
         }
+
+
+@needs_tflm
+def test_gathered_rows_move_to_where_there_is_room():
+    """4 of 16 rows, made 14: as a view they would keep their place in the middle of the image."""
+    net, graph, x = start((1, 16, 16, 8))
+    rows = graph.constant("rows", range(4, 8))
+    part = graph.tensor("part", (1, 4, 16, 8), scale=SCALE, zero=-5)
+    graph.op("GATHER", [add(graph, x, x, (1, 16, 16, 8)), rows], [part], "GatherOptions", axis=1)
+    larger = graph.tensor("larger", (1, 14, 16, 8), scale=SCALE, zero=-5)
+    size = graph.constant("size", [14, 16])
+    kind = "RESIZE_NEAREST_NEIGHBOR"
+    graph.op(kind, [part, size], [larger], "ResizeNearestNeighborOptions")
+    graph.outputs(larger)
+    result = planned(net.finish(), "cortex-m4/cmsis-nn", api.VerifyOptions(inputs=4))
+    assert result.report.verified and result.report.after.arena.head == (4 + 14) * 16 * 8
 
 
 @needs_tflm

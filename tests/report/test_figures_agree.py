@@ -289,6 +289,32 @@ def test_what_does_not_fit_is_searched_until_something_does() -> None:
     assert next_line(fitting) is None
 
 
+def test_a_file_that_is_too_large_is_stripped_where_that_helps() -> None:
+    """The advice is what --strip makes of the very file, to the byte."""
+    nano = api.load_target("nano33ble")
+    assert nano.board is not None
+
+    def planned_for(flash: int, strip="nothing") -> Report:
+        target = replace(nano, board=replace(nano.board, flash=flash))
+        search = api.MemoryOptions(kernels=api.kernels_of(target), strip=strip)
+        command = ("tflm-plan", "cnn.tflite", "--target", "nano33ble")
+        options = api.PlanOptions(search, verify=None, command=command)
+        return api.plan(CNN, None, options).report
+
+    stripped = planned_for(1 << 20, "unread by TFLM").after.file_bytes
+    report = planned_for(stripped)
+    assert not report.within_flash and report.within_budget
+    wanted = "tflm-plan cnn.tflite --target nano33ble --strip   # file"
+    assert next_line(report) == f"{wanted} {stripped:,} B: fits"
+    assert planned_for(stripped, "unread by TFLM").fits
+    assert f"{stripped:,} B, 1 B more than the flash" in (
+        next_line(planned_for(stripped - 1)) or ""
+    )
+    gone = next_line(planned_for(stripped - 1, "unread by TFLM"))
+    assert gone is not None and "--strip" not in gone and "weights" in gone
+    assert next_line(planned_for(1 << 20)) is None
+
+
 # --- the parts ------------------------------------------------------------------------------------
 
 

@@ -107,6 +107,22 @@ def pad_model(
     return net.finish()
 
 
+def gather_model(
+    shape: tuple[int, ...], rows: Sequence[int], dtype: str = "int8", *, planned: bool = False
+) -> bytes:
+    """A model of one GATHER of rows."""
+    net = Net()
+    graph = net.graph()
+    quantised: dict[str, Any] = {} if dtype == "float32" else {"scale": 0.1}
+    x = graph.input("x", shape, dtype, **quantised)
+    y = graph.tensor("y", (1, len(rows), *shape[2:]), dtype, **quantised)
+    graph.op("GATHER", [x, graph.constant("rows", rows)], [y], "GatherOptions", axis=1)
+    graph.outputs(y)
+    if planned:
+        _plan(net, [MARK, MARK + 1, -1])
+    return net.finish()
+
+
 def transpose_conv_model(side: int, channels: tuple[int, int], *, planned: bool = False) -> bytes:
     """A model of one int8 TRANSPOSE_CONV, 3 x 3, stride 2, SAME."""
     rng, net = np.random.default_rng(0), Net()

@@ -18,6 +18,7 @@ from tests.tflm.kernel_loops import (
     smallest_safe,
 )
 from tests.tflm.overlap_trials import (
+    gather_model,
     model_of,
     op_of,
     pad_model,
@@ -41,6 +42,7 @@ from tflm_planner.tflm.kernels.contracts import (
 )
 from tflm_planner.tflm.kernels.contracts.bounds import first_needed
 from tflm_planner.tflm.kernels.reference import REFERENCE
+from tflm_planner.tflm.target_kernels import kernels_of
 
 LIBRARIES = pytest.mark.parametrize("library", known_builds(), ids=lambda library: library.name)
 
@@ -340,6 +342,46 @@ def test_padding_of_wide_elements() -> None:
             assert input_overlap.low == (6 * 6 - 7 - 16) * 8 * size
             assert replay_safe(op, library, input_overlap.low)
             assert not replay_safe(op, library, input_overlap.low - size)
+
+
+def gathered(rows: range, height: int, row: int, distance: int) -> bool:
+    """Whether GATHER, row by row, reads what the operand held; a memcpy must not overlap itself."""
+    memory = {distance + i: i for i in range(height * row)}  # the result begins at 0
+    for place, taken in enumerate(rows):
+        if abs(distance + (taken - place) * row) < row:
+            return False
+        read = [memory.get(distance + taken * row + i) for i in range(row)]
+        if read != [taken * row + i for i in range(row)]:
+            return False
+        memory |= {place * row + i: -1 for i in range(row)}
+    return True
+
+
+@LIBRARIES
+@pytest.mark.parametrize("first", range(4))
+def test_gather_may_move_rows_down_or_above_all_that_are_read(
+    first: int, library: KernelBuild
+) -> None:
+    height, row, rows = 6, 16, range(first, first + 3)
+    op = op_of(gather_model((1, height, 4, 4), rows))
+    distances = range(-height * row, 3 * row + 1)
+    (replay,) = replays(op, library)
+    safe = [gathered(rows, height, row, d) for d in distances]
+    assert [replay.safe(d) for d in distances] == safe
+    allowed = list(input_overlap_contract(op, library))
+    assert any(overlap.low == (1 - first) * row for overlap in allowed)
+    for overlap in allowed:
+        assert all(safe[distances.index(d)] for d in distances if overlap.low <= d <= overlap.high)
+
+
+def test_gathers_of_many_rows_are_told_apart() -> None:
+    """A contract is remembered by the operator's form, to which all positions belong."""
+    kernels = kernels_of()
+    lows = [
+        {o.low for o in kernels.input_overlaps_of(op_of(gather_model((1, 200, 1, 16), rows)))}
+        for rows in (range(100), range(50, 150), range(0, 200, 2))
+    ]
+    assert lows[0] and lows[1] and lows[0] != lows[1] and not lows[2]
 
 
 def test_transpose_conv_sums_in_scratch() -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.tflm.kernel_loops import Shape, reference, safe_distances, smallest_safe
 from tests.tflm.overlap_trials import (
     Runner,
+    gather_model,
     model_of,
     op_of,
     pad_model,
@@ -125,6 +126,26 @@ def test_padding(dtype: str, pads: list[list[int]], runner: Runner) -> None:
     assert [replay.safe(d) for d in distances] == found
     for input_overlap in input_overlap_contract(op, REFERENCE):
         assert all(found[input_overlap.low :])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float32"])
+@pytest.mark.parametrize("rows", [(0, 1, 2), (1, 2), (2, 3, 4), (4,)], ids=str)
+def test_gathered_rows(dtype: str, rows: tuple[int, ...], runner: Runner) -> None:
+    """By every distance: a safe one keeps the bits. Where a row overlaps itself alone the C library
+    may keep them too, which is not to be relied upon."""
+    shape, element = (1, 5, 3, 2), {"int8": 1, "float32": 4}[dtype]
+    stock = gather_model(shape, rows, dtype)
+    op = op_of(stock)
+    distances = list(range(-op.operands()[0].nbytes - 1, op.outputs[0].nbytes + 2))
+    planned = gather_model(shape, rows, dtype, planned=True)
+    found = runner.safe_distances(stock, planned, random_inputs(shape, element, 6), distances)
+    (replay,) = replays(op, REFERENCE)
+    safe = [replay.safe(d) for d in distances]
+    assert all(kept for kept, trusted in zip(found, safe, strict=True) if trusted)
+    assert not all(found) or len(rows) == 1
+    for overlap in input_overlap_contract(op, REFERENCE):
+        allowed = [d for d in distances if overlap.low <= d <= overlap.high]
+        assert all(replay.safe(d) for d in allowed)
 
 
 def test_transpose_conv_may_lie_anywhere(runner: Runner) -> None:

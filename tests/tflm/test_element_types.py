@@ -104,6 +104,21 @@ def test_what_no_kernel_takes_is_refused_with_operator_and_types(kind, types) ->
         assert any(t in reason for t in types)
 
 
+@pytest.mark.parametrize(
+    ("kind", "types", "advice"),
+    [
+        ("GATHER", ("int32", "int32", "->", "int32"), "a batch that was left free"),
+        ("SQRT", ("int8", "->", "int8"), "keep it in float"),
+        ("EXP", ("int16", "->", "int16"), "SOFTMAX or LOGISTIC"),
+        ("GATHER", ("int16", "int32", "->", "int16"), "int8 mostly"),
+    ],
+)
+def test_a_remedy_is_one_that_a_kernel_takes(kind, types, advice) -> None:
+    """Not int8 for kernels that know floats alone, nor for arithmetic of shapes."""
+    (refused,) = cannot_run([operator(kind, *types)], M4)
+    assert advice in refused
+
+
 def test_what_nobody_knows_is_not_refused() -> None:
     strange = operator("SIGN", "uint8", "->", "uint8")
     untried = operator("SLICE", "string", "int32", "int32", "->", "string")

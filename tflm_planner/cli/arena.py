@@ -19,6 +19,8 @@ from tflm_planner.cli.idle import refuse_both
 from tflm_planner.cli.shared import (
     AsJson,
     TargetName,
+    Tflm,
+    at_tflm,
     exit_on_errors,
     print_json,
     takes_fields_of,
@@ -36,6 +38,7 @@ class ArenaArguments:
 
     sources: Annotated[list[Path], typer.Argument(metavar="IN...", help="The .tflite model.")]
     target: TargetName = defaults.TARGET
+    tflm: Tflm = None
     split: Annotated[
         bool,
         typer.Option("--split", help="In two arenas: what stays (PSRAM, say), and the rest."),
@@ -64,7 +67,7 @@ def arena_command(arguments: ArenaArguments) -> None:
         from tflm_planner.pipeline import api
 
         arguments.check()
-        target = api.load_target(arguments.target)
+        target = at_tflm(api.load_target(arguments.target), arguments.tflm)
         if arguments.shared:
             _print_common(arguments, target)
         else:

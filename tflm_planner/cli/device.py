@@ -15,7 +15,7 @@ from tflm_planner.cli.choices import Library
 from tflm_planner.cli.idle import Command
 from tflm_planner.cli.measure import measure_command
 from tflm_planner.cli.profile import profile_command
-from tflm_planner.cli.shared import Quiet, TargetName, exit_on_errors
+from tflm_planner.cli.shared import Quiet, TargetName, Tflm, at_tflm, exit_on_errors
 from tflm_planner.support import defaults
 
 
@@ -39,6 +39,13 @@ def export_command(
     firmware: Annotated[
         Library, typer.Option(help="Stock TFLM, or with the lean library (as target+lean).")
     ] = "as-is",
+    tflm: Tflm = None,
+    own_kernels: Annotated[
+        bool,
+        typer.Option(
+            "--own-kernels", help="The firmware has kernels of its own for what TFLM cannot run."
+        ),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -54,8 +61,8 @@ def export_command(
         )
         from tflm_planner.tflm.targets import load_target
 
-        loaded = load_target(target, lean=firmware == "lean")
-        texts = export(read_file(source), name or source.stem, loaded)
+        loaded = at_tflm(load_target(target, lean=firmware == "lean"), tflm)
+        texts = export(read_file(source), name or source.stem, loaded, own_kernels=own_kernels)
         files = {folder / file: text.encode("utf-8", "replace") for file, text in texts.items()}
         make_folder(folder)
         for path, data in files.items():

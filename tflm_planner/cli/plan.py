@@ -16,7 +16,7 @@ import typer
 from tflm_planner.cli.boards import add_profile
 from tflm_planner.cli.choices import Allocator, Ends, Firmware, Objective, Order, Search
 from tflm_planner.cli.idle import Need, given_words, refuse_idle
-from tflm_planner.cli.shared import allowed_operators, refuse_silence
+from tflm_planner.cli.shared import TFLM_HELP, allowed_operators, at_tflm, refuse_silence
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 
@@ -162,7 +162,7 @@ class PlanArguments:
         str | None,
         _option(
             _ADVANCED,
-            "Month or day of the firmware's TFLM, e.g. 2025-06: what it can do.",
+            TFLM_HELP,
             metavar="DATE",
         ),
     ] = None
@@ -298,9 +298,7 @@ class PlanArguments:
         from tflm_planner.pipeline import api
 
         target = api.load_target(self.target, lean=self.firmware == "lean")
-        if self.tflm is not None:
-            target = api.with_tflm(target, self.tflm)
-        return add_profile(target, self.profile)
+        return add_profile(at_tflm(target, self.tflm), self.profile)
 
     def _permission(self) -> TilePermission:
         from tflm_planner.pipeline import api

@@ -15,12 +15,15 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Annotated, Any, TextIO, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, TypeVar, cast, get_type_hints
 
 import typer
 
 from tflm_planner.cli.choices import Firmware
 from tflm_planner.support.errors import PlannerError, UsageError
+
+if TYPE_CHECKING:
+    from tflm_planner.tflm.targets import Target
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is being done.")]
@@ -29,6 +32,8 @@ TargetName = Annotated[
     str,
     typer.Option("--target", "-t", help="Target, board or TOML file; see `tflm-plan targets`."),
 ]
+TFLM_HELP = "Month or day of the firmware's TFLM, e.g. 2025-06: what it can do."
+Tflm = Annotated[str | None, typer.Option("--tflm", help=TFLM_HELP, metavar="DATE")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
 Inputs = Annotated[int, typer.Option(min=1, help="Inputs to compare on each runtime.")]
 _WIDTH = 100
@@ -127,6 +132,13 @@ def width_of(stream: TextIO) -> int:
 def print_json(document: Any) -> None:
     """One JSON document on stdout."""
     typer.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def at_tflm(target: Target, day: str | None) -> Target:
+    """The target with the TFLM of a day, if one is named."""
+    from tflm_planner.tflm.versions import with_tflm
+
+    return target if day is None else with_tflm(target, day)
 
 
 def allowed_operators(firmware: Firmware, names: str) -> frozenset[str] | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,11 +27,13 @@ from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.arena.uncertainty import bound_of
+from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.resolver_methods import resolver_method
-from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.targets import LEAN_SUFFIX, Target
 from tflm_planner.transforms.attach_plan import carried_plan
 
 _PER_LINE, _WIDTH = 12, 80
+_OWN_MEMORY = "What kernels of the firmware's own allocate is not known, and not counted."
 _WORDS = """
 alignas alignof and asm auto bool break case catch char class const constexpr continue default
 delete do double else enum explicit export extern false float for friend goto if inline int long
@@ -55,24 +58,61 @@ class _Names:
         return f"TFLM_PLAN_{self.file(kind)}_".upper().replace(".", "_")
 
 
-def export(data: bytes, name: str, target: Target) -> Mapping[str, str]:
+def export(
+    data: bytes, name: str, target: Target, *, own_kernels: bool = False
+) -> Mapping[str, str]:
     """File name -> text, for the model in `data`. `name`: what identifiers are made of.
+    `own_kernels`: whether the firmware has kernels of its own for what TFLM's cannot run.
 
-    Raises ModelError for damaged models and those that the target's TFLM cannot run, UsageError
-    when `name` holds nothing to make an identifier of.
+    Raises ModelError for damaged models, plans that are wrong for the target, and those that the
+    target's TFLM cannot run, UsageError when `name` holds nothing to make an identifier of. Each
+    says what to type instead.
     """
     model, arena = arena_in(data, target)
-    if arena.cannot_run:
-        raise ModelError(f"TFLM cannot run the model: {arena.cannot_run[0]}; nothing was exported")
+    _refuse_plan(arena, model, target)
+    unrunnable = _unrunnable(model, target)
+    if unrunnable and not own_kernels:
+        raise ModelError(
+            f"TFLM cannot run the model: {unrunnable[0]}. Nothing was exported; where the firmware "
+            "has kernels of its own for this, --own-kernels exports the rest"
+        )
     names = _names(name)
     stamp = f"// Written by tflm-plan {__version__} (export); do not edit."
     head = f"{stamp}\n// {_escape_comment(name)}: {len(data):,} bytes, SHA-256 {_sha(data)}"
     return {
         names.file("model_data.h"): _data_header(head, names, len(data), model),
         names.file("model_data.cpp"): _data_source(head, names, data),
-        names.file("op_resolver.h"): _resolver(head, names, model, target),
-        names.file("arena.h"): _arena(head, names, arena, model, target),
+        names.file("op_resolver.h"): _resolver(head, names, model, target, unrunnable),
+        names.file("arena.h"): _arena(head, names, arena, model, target, unrunnable),
     }
+
+
+def _refuse_plan(arena: Arena, model: Model, target: Target) -> None:
+    """Raise ModelError where the model carries a plan that is wrong for the target."""
+    faults = [why for why in arena.cannot_run if why not in cannot_run(model.ops(), target)]
+    if faults:
+        name = target.id.removesuffix(LEAN_SUFFIX) if target.board is None else target.board.id
+        words = ["tflm-plan", "IN", "OUT", "--target", name]
+        command = shlex.join([*words, *(["--firmware", "lean"] if target.lean else [])])
+        raise ModelError(
+            f"{faults[0]}. Nothing was exported; plan the model as it was before for this target: "
+            f"`{command}`"
+        )
+
+
+def _unrunnable(model: Model, target: Target) -> list[str]:
+    """What the target's TFLM cannot run of the model, and why."""
+    lacking = {op.kind: op for op in reversed(list(model.ops())) if _is_unknown(op)}
+    unknown = [
+        f"operator {op.label}: TFLM has no kernel for {kind}"
+        for kind, op in sorted(lacking.items())
+    ]
+    return [*unknown, *cannot_run(model.ops(), target)]
+
+
+def _is_unknown(op: Op) -> bool:
+    """Whether no resolver of TFLM has a method that registers the operator."""
+    return not _is_custom(op) and resolver_method(op.kind) is None
 
 
 def _sha(data: bytes) -> str:
@@ -145,7 +185,9 @@ def _data_source(head: str, names: _Names, data: bytes) -> str:
     )
 
 
-def _resolver(head: str, names: _Names, model: Model, target: Target) -> str:
+def _resolver(
+    head: str, names: _Names, model: Model, target: Target, unrunnable: Sequence[str]
+) -> str:
     used = {(op.kind, _is_custom(op)): op for op in reversed(list(model.ops()))}
     ops = [used[kind] for kind in sorted(used)]  # a custom operator may be called ADD
     added: list[str] = []
@@ -156,10 +198,6 @@ def _resolver(head: str, names: _Names, model: Model, target: Target) -> str:
             added.append(f"  TF_LITE_ENSURE_STATUS(resolver.{method}());")
         elif _is_custom(op):
             extern.append(op)
-        else:
-            raise ModelError(
-                f"operator {op.label}: TFLM has no kernel for {op.kind}; the model cannot run on it"
-            )
     parameters = "".join(f",\n    const TFLMRegistration* custom_{i}" for i, _ in enumerate(extern))
     remarks = "".join(f"// custom_{i}: {_escape_comment(op.kind)}\n" for i, op in enumerate(extern))
     added += [
@@ -169,8 +207,9 @@ def _resolver(head: str, names: _Names, model: Model, target: Target) -> str:
     return _guard_header(
         head,
         names.guard("op_resolver.h"),
-        _resolver_body(names, len(ops), added, (parameters, remarks), _libraries(names, target))
-        + _variables(model),
+        _resolver_body(names, len(added), added, (parameters, remarks), _libraries(names, target))
+        + _variables(model)
+        + _own_kernels(unrunnable),
     )
 
 
@@ -198,6 +237,18 @@ inline bool Use{names.camel}Model() {{
 """
     data = f'#include "{names.file("model_data.h")}"\n'
     return _Library(f"#include <lean.h>\n\n{data}", "lean::OpResolver", used)
+
+
+def _own_kernels(unrunnable: Sequence[str]) -> str:
+    """What the firmware's own kernels are for."""
+    if not unrunnable:
+        return ""
+    reasons = "".join(f"//   {_escape_comment(reason)}\n" for reason in unrunnable)
+    return (
+        "\n// What TFLM cannot run is for kernels of the firmware: give the method that adds the\n"
+        "// operator a registration, or, where there is none, derive from the resolver.\n"
+        f"{reasons}"
+    )
 
 
 def _variables(model: Model) -> str:
@@ -248,8 +299,16 @@ def _escape_comment(text: str) -> str:
     return safe_text(text).replace("\\", "/").replace("??/", "?? /")
 
 
-def _arena(head: str, names: _Names, arena: Arena, model: Model, target: Target) -> str:
-    comment = "\n".join(f"// {line}".rstrip() for line in _parts(arena, model, target))
+def _arena(
+    head: str,
+    names: _Names,
+    arena: Arena,
+    model: Model,
+    target: Target,
+    unrunnable: Sequence[str],
+) -> str:
+    parts = [*_parts(arena, model, target), *([_OWN_MEMORY] if unrunnable else [])]
+    comment = "\n".join(f"// {line}".rstrip() for line in parts)
     body = f"""#include <cstddef>
 
 {comment}

@@ -1,8 +1,12 @@
-"""Reading the values of small constants (axes, paddings, permutations)."""
+"""Reading the values of small constants (axes, paddings, permutations), and of those of four bits.
+
+int4   byte 0 = element 1 << 4 | element 0,  byte 1 = element 3 << 4 | element 2,  ...
+"""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from tflm_planner.model.ir import Tensor
 
@@ -16,3 +20,17 @@ def integers(tensor: Tensor | None) -> list[int] | None:
         return None
     data = tensor.buffer.data[: tensor.nbytes].tobytes()
     return [int(v) for v in np.frombuffer(data, dtype)]
+
+
+def unpacked_int4(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
+    """The numbers of a tensor of four bits an element, one byte each."""
+    count = int(np.prod(shape, dtype=np.int64))
+    halves = np.stack([data & 15, data >> 4], -1).reshape(-1)[:count].astype(np.int8)
+    return np.where(halves > 7, halves - 16, halves).astype(np.int8).reshape(shape)
+
+
+def packed_int4(values: npt.NDArray[np.int8]) -> npt.NDArray[np.uint8]:
+    """The bytes of such numbers; the last half is 0 where their count is odd."""
+    flat = (values.reshape(-1) & 15).astype(np.uint8)
+    even = np.append(flat, np.zeros(flat.size % 2, np.uint8))
+    return (even[::2] | even[1::2] << 4).astype(np.uint8)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model import schema
+from tflm_planner.model.constants import packed_int4
 from tflm_planner.model.ir import DataBuffer, Graph, Model, Op, OpCode, Tensor, link
 
 _TYPES = {"int32": np.int32, "int64": np.int64}
@@ -78,9 +79,11 @@ class Draft:
         like: Tensor | None = None,
         quantization: Any = None,
     ) -> Tensor:
-        """A constant; equal ones without quantisation are made once. `like`: a tensor whose other
-        fields (variable, shape signature, ...) it copies."""
+        """A constant; equal ones without quantisation are made once. values: for int4, a byte for
+        each. `like`: a tensor whose other fields (variable, shape signature, ...) it copies."""
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        if type_name == "int4":
+            data = packed_int4(data.view(np.int8))
         key = (type_name, values.shape, data.tobytes())
         if quantization is None and key in self._constants:
             return self._constants[key]

@@ -31,7 +31,7 @@ from tflm_planner.pipeline.inspection import (
     split_in,
     without_wrong_plan,
 )
-from tflm_planner.pipeline.ladder import Climb, ladder
+from tflm_planner.pipeline.ladder import Climb, ladder, smaller_file
 from tflm_planner.pipeline.memory_plan import silent
 from tflm_planner.pipeline.memory_search import lowest_peak
 from tflm_planner.pipeline.options import (
@@ -128,7 +128,8 @@ def plan(
     (then nothing was written); a tiling found that is not equal is refused, said to be in the
     report, and the next best is made. A result over budget is written and returned: ask
     `report.fits`. Ctrl-C ends the search: the best so far is proved, and `report.stopped`
-    says so; pressed again, it ends the proof too, with KeyboardInterrupt.
+    says so; pressed again, it ends the proof too, with KeyboardInterrupt. Once the proof is done it
+    ends what is looked for beyond the result, which is written.
     """
     options = options or PlanOptions()
     if destination is not None:
@@ -181,6 +182,7 @@ def _plan(
         verdict=proof.verdict,
         terms=proof.terms,
         ladder=ladder(climb),
+        smaller_file=smaller_file(climb),
         seconds={
             "plan": time.monotonic() - started - prover.seconds,
             "verify": prover.seconds,

@@ -22,12 +22,14 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
+from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, StreamOptions, TilePermission
 from tflm_planner.pipeline.planned_model import PlannedModel
 from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
 from tflm_planner.pipeline.tiled_model import new_kinds
-from tflm_planner.report.document import Rung, RungKind
+from tflm_planner.pipeline.write import strip_file
+from tflm_planner.report.document import Rung, RungKind, SmallerFile
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.arena.predict import Arena, arena_of
@@ -83,12 +85,39 @@ class Climb:
 
 
 def ladder(climb: Climb) -> tuple[Rung, ...]:
-    """The rungs, the original first."""
-    stock = Rung("stock", climb.stock.arena, 1.0)
+    """The rungs, the original first; by Ctrl-C those found until then."""
+    rungs: list[Rung] = []
+    try:
+        with climb.stop.proved():
+            for rung in _rungs(climb):
+                rungs.append(rung)
+    except KeyboardInterrupt:
+        climb.stop.interrupt()
+    return tuple(rungs)
+
+
+def _rungs(climb: Climb) -> Iterator[Rung]:
+    yield Rung("stock", climb.stock.arena, 1.0)
     permission = climb.options.tiles
     if permission is not None and permission.by_hand:
-        return (stock, Rung("by hand", climb.arena.arena, climb.planned.slowdown, taken=True))
-    return (stock, *_within(climb, permission), *_beyond(climb, permission))
+        yield Rung("by hand", climb.arena.arena, climb.planned.slowdown, taken=True)
+        return
+    yield from _within(climb, permission)
+    yield from _beyond(climb, permission)
+
+
+def smaller_file(climb: Climb) -> SmallerFile | None:
+    """What --strip makes of the file, where that is larger than the board's flash; None where it is
+    not, or was stripped already."""
+    search, planned = climb.options.search, climb.planned
+    board = search.kernels.target.board
+    if board is None or len(planned.data) <= board.flash or search.strip != "nothing":
+        return None
+    permission = climb.options.tiles
+    is_portable = permission is not None and not permission.dialect
+    how = replace(search, strip="unread" if is_portable else "unread by TFLM")
+    model = read_model(planned.data, dialect=True)
+    return SmallerFile(len(strip_file(model, how)), _command(climb, "--strip"))
 
 
 def _within(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:

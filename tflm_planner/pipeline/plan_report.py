@@ -24,6 +24,7 @@ from tflm_planner.report.document import (
     Report,
     Rung,
     Side,
+    SmallerFile,
 )
 from tflm_planner.report.text import count
 from tflm_planner.support.stopping import Stop
@@ -41,8 +42,8 @@ _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the chec
 class PlanOutcome:
     """The outcome of a plan. source, destination: names for the report. original: the file as it
     came, inspected in `before`. converted: inputs and outputs whose types changed. verdict, terms:
-    of the runtimes, and for every input. ladder: what further permissions reach. seconds: of
-    planning and of proving. stop: of the search."""
+    of the runtimes, and for every input. ladder: what further permissions reach. smaller_file: what
+    helps where the file is too large. seconds: of planning and of proving. stop: of the search."""
 
     source: str
     destination: str
@@ -54,6 +55,7 @@ class PlanOutcome:
     verdict: Verdict | None
     terms: TermsProof | None
     ladder: tuple[Rung, ...]
+    smaller_file: SmallerFile | None
     seconds: dict[str, float]
     stop: Stop
 
@@ -91,6 +93,7 @@ def plan_report(outcome: PlanOutcome) -> Report:
         tflm_only=planned.twin is not None,
         board=target.board,
         ladder=outcome.ladder,
+        smaller_file=outcome.smaller_file,
         paste=paste_of(planned.inspection.model, after.arena, target),
     )
 

@@ -6,28 +6,12 @@ from __future__ import annotations
 import re
 
 from tflm_planner.model.ir import Model, Op
+from tflm_planner.tflm.remedies import REMEDIES
 
 _NAMED = re.compile(
     r"op code ([A-Z0-9_]+)|opcode '([A-Z0-9_]+)' version|node ([A-Z0-9_]+) \(number (\d+)\b",
     re.IGNORECASE,
 )
-_FREE_BATCH = (
-    "it mostly counts a batch that was left free: convert a function of a fixed batch, with "
-    "TFLiteConverter.from_concrete_functions"
-)
-_FLOAT_ALONE = "keep it in float, behind a DEQUANTIZE, or leave it to the application"
-_ADVICE = {
-    "TILE": f"{_FREE_BATCH}; or repeat by concatenating, or by resizing to the nearest neighbour",
-    "FILL": _FREE_BATCH,
-    "PACK": _FREE_BATCH,
-    "STRIDED_SLICE": _FREE_BATCH,
-    "ELU": "take RELU, LEAKY_RELU or HARD_SWISH, or keep it in float",
-    "EXP": f"take SOFTMAX or LOGISTIC where one is meant; else {_FLOAT_ALONE}",
-    "SQRT": _FLOAT_ALONE,
-    "RSQRT": _FLOAT_ALONE,
-    "ARG_MAX": "leave it to the application, which finds the largest output in a line",
-    "SELECT_V2": "compute both branches, and add them up weighted by the mask",
-}
 _ELSE = "build the model without it, or leave it to the application"
 
 
@@ -39,7 +23,7 @@ def explain(model: Model, why: str) -> str:
         return why
     types = ", ".join(dict.fromkeys(t.type_name for t in (*op.operands(), *op.outputs)))
     reason = "it has no kernel" if "registration" in why or "opcode" in why else why
-    return f"{op.label} of {types}: {reason}; {_ADVICE.get(op.kind, _ELSE)}"
+    return f"{op.label} of {types}: {reason}; {REMEDIES.get(op.kind, _ELSE)}"
 
 
 def _operator_in(model: Model, why: str) -> Op | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import write_model
 from tflm_planner.pipeline.memory_plan import MemoryPlan
 from tflm_planner.pipeline.options import MemoryOptions
@@ -57,3 +58,12 @@ def write_planned(
         f"them ({len(portable) - len(for_tflm):,} B)"
     )
     return WrittenFile(for_tflm, names, portable, (note,))
+
+
+def strip_file(model: Model, options: MemoryOptions) -> bytes:
+    """The file of a model that carries its plan, without what `options.strip` drops."""
+    is_exact = library_of(options.kernels.target).is_exact
+    run(model, Minify(kernels=is_exact))
+    if is_exact and options.strip == "unread by TFLM":
+        run(model, KeepOneZeroPoint())
+    return write_model(model)

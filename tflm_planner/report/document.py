@@ -216,6 +216,14 @@ class Rung:
 
 
 @dataclass(frozen=True, slots=True)
+class SmallerFile:
+    """What a command would make of a file that is larger than the flash."""
+
+    file_bytes: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
 class Paste:
     """What goes into the firmware's source. lines: C++, the arena and the operators. remarks: which
     TFLM has all that the model needs, and what is to be known beside."""
@@ -257,6 +265,7 @@ class Report:
     board: Board | None = None
     ladder: tuple[Rung, ...] = ()
     paste: Paste = Paste()
+    smaller_file: SmallerFile | None = None
 
     @property
     def cannot_run(self) -> tuple[str, ...]:

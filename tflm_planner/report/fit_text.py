@@ -89,10 +89,11 @@ def _room_words(report: Report) -> str:
 
 
 def next_line(report: Report) -> str | None:
-    """What to try next where it does not fit: the first rung that was tried and does."""
+    """What to try next where it does not fit: the first rung that was tried and does, and where the
+    file alone is too large, what makes that smaller."""
     room = report.room
     if room is None or report.within_budget:
-        return None
+        return _next_for_flash(report)
     tried = [r for r in report.ladder if r.arena is not None and r.command and not r.taken]
     fitting = [r for r in tried if r.arena is not None and r.arena <= room]
     if fitting:
@@ -101,6 +102,20 @@ def next_line(report: Report) -> str | None:
         return "no further step is known that would fit; a smaller model is needed"
     least = min(tried, key=lambda rung: rung.arena or 0)
     return f"no step below fits; the least is {least.arena:,} B: a smaller model is needed"
+
+
+def _next_for_flash(report: Report) -> str | None:
+    """What makes the file fit the flash, if it does not."""
+    if report.board is None or report.within_flash:
+        return None
+    flash, smaller = report.board.flash, report.smaller_file
+    most = "fewer weights, or weights of int8, are needed: flash holds the firmware too"
+    if smaller is None:
+        return f"the file is stripped already: {most}"
+    if smaller.file_bytes <= flash:
+        return f"{smaller.command}   # file {smaller.file_bytes:,} B: fits"
+    over = smaller.file_bytes - flash
+    return f"--strip leaves {smaller.file_bytes:,} B, {over:,} B more than the flash: {most}"
 
 
 def paste_lines(report: Report) -> Iterator[str]:

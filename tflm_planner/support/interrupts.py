@@ -5,6 +5,7 @@ end it in good order.
                 2nd  asks
     proving     1st  asks: "press Ctrl-C again to stop without a file"
                 then KeyboardInterrupt
+    proved      1st  the ladder of further steps is left out, the proved file is written
     SIGTERM, SIGHUP ...  SystemExit: children are ended, temporary files removed
 
 Python runs signal handlers between bytecodes only, so not while compiled code runs; a thread that
@@ -28,6 +29,8 @@ from tflm_planner.support.stopping import Stop
 STOPPING = "stopping: keeping the best so far"
 STILL = "still stopping; press Ctrl-C again to stop without a file"
 PROVING = "proving what was found; press Ctrl-C again to stop without a file"
+
+PROVED = "leaving out further steps: the proved file is written"
 
 _ENDING = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGBREAK")
 """Signals that end a program at once unless it catches them, as far as a system has them. Faults
@@ -68,12 +71,15 @@ class Presses:
         self._seen = [0, 0]
         self._done = 0
         self._has_asked = self._has_raised = False
-        self._gives_up = False
+        self._gives_up = self._leaves_out = False
 
     def handle(self, _: int, __: FrameType | None) -> None:
-        """As a signal handler, in the main thread. It raises once: what is then closed must not be
-        interrupted."""
+        """As a signal handler, in the main thread. It raises once for what is left out, and once
+        to end it all: what is then closed must not be interrupted."""
         self.noticed(0)
+        if self._leaves_out and self._stop.is_proved:
+            self._leaves_out = False
+            raise KeyboardInterrupt
         if self._gives_up and not self._has_raised:
             self._has_raised = True
             raise KeyboardInterrupt
@@ -81,10 +87,11 @@ class Presses:
     def watch(self, told: socket.socket) -> None:
         """As a thread, until nobody tells any more."""
         while byte := told.recv(1):
-            gave_up = self._gives_up
+            before = self._gives_up, self._leaves_out
             if byte[0] == signal.SIGINT:
                 self.noticed(1)
-            if self._gives_up and not gave_up:  # the handler may have come too early to know
+            after = self._gives_up, self._leaves_out
+            if any(after) and after != before:  # the handler may have come too early to know
                 _thread.interrupt_main()
 
     def noticed(self, by: int) -> None:
@@ -96,7 +103,10 @@ class Presses:
                 self._act()
 
     def _act(self) -> None:
-        if not (self._stop.is_proving or self._stop.is_over):
+        if self._stop.is_proved:
+            self._leaves_out = True
+            _say(PROVED)
+        elif not (self._stop.is_proving or self._stop.is_over):
             self._stop.interrupt()
             _say(STOPPING)
         elif not self._has_asked:

@@ -28,7 +28,8 @@ class StoppedError(Exception):
 
 class Stop:
     """Ends a search. reason: why it was cut short, or a part of it; None if it was not. is_proving:
-    what was found is being proved, so that there is no search to end."""
+    what was found is being proved, so that there is no search to end. is_proved: it was, and will
+    be written; what is still looked for is for the report alone."""
 
     def __init__(self, seconds: float | None = None) -> None:
         """`seconds`: from now on; None for no limit."""
@@ -36,6 +37,7 @@ class Stop:
         self._ended = False
         self.reason: Reason | None = None
         self.is_proving = False
+        self.is_proved = False
 
     @property
     def is_over(self) -> bool:
@@ -79,6 +81,16 @@ class Stop:
                 yield
         finally:
             self.is_proving = False
+
+    @contextmanager
+    def proved(self) -> Generator[None]:
+        """What was found is proved, and what is done inside may be left out: Ctrl-C raises
+        KeyboardInterrupt there, at once."""
+        self.is_proved = True
+        try:
+            yield
+        finally:
+            self.is_proved = False
 
     @contextmanager
     def not_searching(self) -> Generator[None]:

@@ -22,11 +22,16 @@ from typing import Any
 
 from tflm_planner.model.ir import Op
 from tflm_planner.tflm.kernels import library_of
+from tflm_planner.tflm.remedies import FREE_BATCH, REMEDIES
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import day_of, has_operator, since
 
 Form = tuple[str, tuple[str | None, ...], tuple[str, ...]]
 """What decides whether a kernel runs, as far as types do: kind, types of operands, of results."""
+_OF_SHAPES = frozenset(("int32", "int64"))
+"""Types of what counts rows and places: an operator that has no others computes shapes."""
+_TAKEN_OTHERWISE = ("PACK", "STRIDED_SLICE")
+"""What is said of these is for operators that compute shapes."""
 _CONVERTS = ("QUANTIZE", "DEQUANTIZE", "CAST")
 
 
@@ -163,6 +168,10 @@ def _remedy(form: Form, target: Target) -> str:
             "convert the model with TensorFlow 2 and full integer quantisation: int8 inside, and "
             "best inference_input_type=int8"
         )
+    if types <= _OF_SHAPES:
+        return FREE_BATCH
+    if kind in REMEDIES and kind not in _TAKEN_OTHERWISE:
+        return REMEDIES[kind]
     return "convert the model so that the operator gets types that its kernel takes, int8 mostly"
 
 

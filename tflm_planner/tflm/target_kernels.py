@@ -89,14 +89,16 @@ def _contract_memo(builds: tuple[KernelBuild, ...]) -> _ContractMemo:
 
 
 _SMALL = 256
-"""Constants of up to so many bytes (paddings, permutations, axes) belong to an operator's form:
-weights do not."""
+"""Constants of up to so many bytes (paddings, permutations, axes), and all of positions, belong to
+an operator's form: weights do not."""
+_POSITIONS = ("int32", "int64")
+"""Types of constants that say which elements are taken, however many."""
 
 
 def _form(op: Op) -> Hashable:
     """Everything that contracts depend on: kind, options, types, shapes, which operands are
-    constant or identical, and the values of small constants (for windows, only whether operands are
-    constant)."""
+    constant or identical, and the values of constants that are no weights (for windows, only
+    whether operands are constant)."""
     tensors = (*op.inputs, None, *op.outputs)
     seen: dict[Tensor, int] = {}
     if op.kind in WINDOWS:
@@ -127,7 +129,9 @@ def _constant(tensor: Tensor) -> Hashable:
     if not tensor.is_constant:
         return tensor.is_variable
     data = tensor.buffer.data
-    return data.tobytes() if data is not None and data.size <= _SMALL else "large"
+    if data is None or (data.size > _SMALL and tensor.type_name not in _POSITIONS):
+        return "large"
+    return data.tobytes()
 
 
 def _place(tensors: Sequence[Tensor | None], tensor: Tensor) -> int:

@@ -82,7 +82,8 @@ def with_lean(target: Target) -> Target:
     if not can_be_lean(target):
         raise UsageError(
             f"target {target.id!r} cannot be lean: which parameters stay in RAM is known for "
-            "CMSIS-NN and the reference kernels; name a target with one of these"
+            "CMSIS-NN and the reference kernels; name a target with one of these, or leave the "
+            "lean library out: --firmware as-is"
         )
     return replace(target, id=target.id + LEAN_SUFFIX, name=f"{target.name}, lean", lean=True)
 

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.ops.window import Window
+from tflm_planner.ops.window import WINDOWS, Window
 from tflm_planner.tflm.kernels.access_order import AccessOrder
 from tflm_planner.tflm.kernels.data_movement import Movement
+from tflm_planner.tflm.kernels.parts import part_of
 from tflm_planner.tflm.kernels.prepare import Keeps, PersistentAllocation, Step
 from tflm_planner.tflm.target import Target
 
@@ -91,8 +92,11 @@ class KernelLibrary(ABC):
 
     def part_scratch(self, op: Op, target: Target, axis: int, size: int) -> tuple[int, ...] | None:
         """The same for a part of `op` that computes so many elements of its result along an axis;
-        None where parts ask for as much as the whole, or nobody looked."""
-        return None
+        None where parts ask for as much as the whole: bands of an image that a window slides over,
+        whose scratch holds columns under the window, mostly."""
+        is_band = op.kind in WINDOWS and axis in (1, 2)
+        part = None if is_band else part_of(op, axis, size)
+        return None if part is None else self.scratch_requests(part, target)
 
     def prepare_steps(self, op: Op, target: Target) -> tuple[Step, ...]:
         """What Prepare does with memory, in order."""

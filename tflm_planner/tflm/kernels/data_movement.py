@@ -38,7 +38,7 @@ Times = npt.NDArray[np.int64]
 
 BETWEEN_TYPES = frozenset(("QUANTIZE", "DEQUANTIZE", "CAST"))
 """The kinds whose result may be of another type than their operand, element by element."""
-MOVERS = BETWEEN_TYPES | {"PAD", "PADV2", "TRANSPOSE_CONV"}
+MOVERS = BETWEEN_TYPES | {"PAD", "PADV2", "GATHER", "TRANSPOSE_CONV"}
 """The kinds for which `input_overlap_contract` asks a build for a movement."""
 _AXES_OF_REFERENCE, _AXES_OF_CMSIS_NN = 5, 4
 """The most axes that the PAD kernels understand."""

@@ -220,7 +220,16 @@ class BackwardWalk:
         untiled = self.schedule.instructions[position] / results
         recomputed = untiled * (computed_rows / rows - 1)
         self.instructions += recomputed + _OPERATOR_INSTRUCTIONS * more_operators
-        self.tail += self.schedule.tail[position] * more_operators
+        self.tail += self._added_tail(position, computed.axis, rows)
+
+    def _added_tail(self, position: int, axis: int, rows: int) -> Vector:
+        """Bytes of tail of an operator's tiles, beyond those of the operator itself."""
+        tail = self.schedule.tail[position]
+        parts = [
+            self.schedule.part_tail(position, axis, -(-rows // n))
+            for n in self.part_counts.tolist()
+        ]
+        return np.maximum(np.array(parts, np.int64) * self.part_counts - tail, 0)
 
     def _cut(self, tensor: Tensor) -> RowRanges | None:
         """The parts of a result, one for each tile; None where it lacks the axis. A part count

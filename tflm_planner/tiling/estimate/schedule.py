@@ -19,6 +19,7 @@ from tflm_planner.ops import sharings
 from tflm_planner.ops.axes import AxisLink, axis_map
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.struct_sizes import struct_sizes
+from tflm_planner.tflm.kernels.parts import part_of
 from tflm_planner.tflm.lean.costs import lean_kept
 from tflm_planner.tflm.liveness import planned_bytes
 from tflm_planner.tiling.options import TilingOptions
@@ -45,12 +46,14 @@ class LinearSchedule:
         sizes = struct_sizes(target)
         self.scratch = [sum(map(align_up, scratch_of(op))) for op in self.ops]
         self.instructions = [cost_of(op, target).instructions for op in self.ops]
-        kept = sizes.node + sizes.eval_tensor
+        self._kept = sizes.node + sizes.eval_tensor
         self.tail = [
-            lean_kept(op, target) + kept + sizes.pointer * len(scratch_of(op)) for op in self.ops
+            lean_kept(op, target) + self._kept + sizes.pointer * len(scratch_of(op))
+            for op in self.ops
         ]
         self._links: dict[tuple[int, int, int], tuple[AxisLink, ...]] = {}
         self._part_scratch: dict[tuple[int, int, int], int] = {}
+        self._part_tail: dict[tuple[int, int, int], int] = {}
 
     def _add_life_spans(self) -> None:
         for t in self.model.main.inputs:
@@ -89,6 +92,22 @@ class LinearSchedule:
             whole = self.scratch[position]
             self._part_scratch[key] = whole if part is None else sum(map(align_up, part))
         return self._part_scratch[key]
+
+    def part_tail(self, position: int, axis: int, size: int) -> int:
+        """Bytes of tail of such a part: a tile of channels keeps the parameters of these alone."""
+        key = position, axis, size
+        if key not in self._part_tail:
+            self._part_tail[key] = self._tail_of_part(position, axis, size)
+        return self._part_tail[key]
+
+    def _tail_of_part(self, position: int, axis: int, size: int) -> int:
+        op, kernels = self.ops[position], self.options.kernels
+        is_last = axis == len(op.outputs[0].shape or ()) - 1
+        part = part_of(op, axis, size) if is_last and not kernels.target.lean else None
+        if part is None:
+            return self.tail[position]
+        pointers = struct_sizes(kernels.target).pointer * len(kernels.scratch_of(part))
+        return lean_kept(part, kernels.target) + self._kept + pointers
 
     @cached_property
     def bytes(self) -> dict[Tensor, int]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tflm_planner.model.constants import unpacked_int4
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.transforms.tile.boxes import (
@@ -30,7 +31,7 @@ MOST_PIECES = 10
 """Operands of one CONCATENATION in TFLM (kMaxInputNum)."""
 _DTYPES = {
     "int8": np.int8, "uint8": np.uint8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
-    "float32": np.float32, "bool": np.bool_, "uint32": np.uint32,
+    "float32": np.float32, "float16": np.float16, "bool": np.bool_, "uint32": np.uint32,
 }  # fmt: skip
 
 
@@ -95,7 +96,7 @@ class PartBuilder:
         key = (tensor, box)
         if key in self._slices:
             return self._slices[key]
-        values = values_of(tensor)
+        values = _unpacked(tensor) if tensor.type_name == "int4" else values_of(tensor)
         values = np.ascontiguousarray(values[tuple(slice(*r) for r in box)])
         scales = _cut_scales(tensor.quantization, box)
         name = box_name(tensor, box)
@@ -154,6 +155,14 @@ def values_of(tensor: Tensor) -> Any:
     if data is None or dtype is None or tensor.is_sparse:
         raise NotTileableError(f"constant {tensor.name!r} of {tensor.type_name} cannot be cut")
     return data[: tensor.nbytes].copy().view(dtype).reshape(tensor.shape or ())
+
+
+def _unpacked(tensor: Tensor) -> Any:
+    """The values of a constant of int4, a byte each; as `values_of` for others."""
+    data = tensor.buffer.data
+    if data is None or tensor.is_sparse or data.size < tensor.nbytes:
+        return values_of(tensor)
+    return unpacked_int4(data[: tensor.nbytes], tensor.shape or ())
 
 
 def _cut_scales(quantization: Any, box: Box) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tflm_planner.model.constants import unpacked_int4
 from tflm_planner.model.ir import Tensor
 from tflm_planner.verification.terms import mixing
 from tflm_planner.verification.terms.field import LANES, Residues
@@ -121,6 +122,4 @@ def constant(tensor: Tensor) -> Array:
     shape = tensor.shape or ()
     if tensor.type_name != "int4":
         return np.frombuffer(raw, np.dtype(dtype).newbyteorder("<")).reshape(shape).astype(dtype)
-    pairs = np.frombuffer(raw, np.uint8)
-    halves = np.stack([pairs & 15, pairs >> 4], -1).reshape(-1)[: tensor.elements].astype(np.int8)
-    return np.where(halves > 7, halves - 16, halves).astype(np.int8).reshape(shape)
+    return unpacked_int4(np.frombuffer(raw, np.uint8), shape)

@@ -58,7 +58,8 @@ class EspNn(ReferenceKernels):
 
     def part_scratch(self, op: Op, target: Target, axis: int, size: int) -> tuple[int, ...] | None:
         """Less filter for fewer channels, less input for fewer rows."""
-        return part_scratch_requests(op, target, self.release, axis, size)
+        part = part_scratch_requests(op, target, self.release, axis, size)
+        return super().part_scratch(op, target, axis, size) if part is None else part
 
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
         """One; generic C goes element by element, as the reference does."""

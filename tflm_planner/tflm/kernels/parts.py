@@ -1,0 +1,34 @@
+"""A part of an operator, as a kernel sees it that is asked what it needs.
+
+    CONV_2D  data (1, 8, 8, 4), filter (64, 3, 3, 4), result (1, 8, 8, 64)
+    part_of(op, axis=3, size=16):  filter (16, 3, 3, 4), result (1, 8, 8, 16)
+
+It has the shapes of a part, and no data of its own: enough for figures, not to be run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.axes import axis_map
+
+
+def part_of(op: Op, axis: int, size: int) -> Op | None:
+    """`op` as it would compute `size` elements of its result along an axis, from the first one on;
+    None where it cannot be taken apart along that axis."""
+    links = axis_map(op).links_of(axis) if len(op.outputs) == 1 else []
+    if not links:
+        return None
+    operands = list(op.inputs)
+    for link in links:
+        operand = operands[link.operand]
+        if operand is not None:
+            low, high = link.rule.needs((0, size), (operand.shape or ())[link.axis])
+            operands[link.operand] = _resized(operand, link.axis, max(high - low, 1))
+    return replace(op, inputs=operands, outputs=[_resized(op.outputs[0], axis, size)])
+
+
+def _resized(tensor: Tensor, axis: int, size: int) -> Tensor:
+    shape = tensor.shape or ()
+    return replace(tensor, shape=(*shape[:axis], size, *shape[axis + 1 :]))
