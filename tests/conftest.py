@@ -16,29 +16,26 @@ TRUTH = DATA / "truth"
 CASE_FILES = DATA / "cases"
 CNN = ROOT / "tests" / "models" / "cnn_int8.tflite"
 
-needs_shared = pytest.mark.skipif(
-    not SHARED.is_dir(), reason="needs the larger models, in ../shared"
-)
 needs_tflm = pytest.mark.skipif(
     importlib.util.find_spec("tflite_micro") is None, reason="needs tflite-micro (Linux x86-64)"
 )
 
 
 def shared_models() -> list[Path]:
-    """The published models: those in `data/published`, and larger ones when they are here."""
-    small = sorted(PUBLISHED.glob("*.tflite"))
-    names = {path.name for path in small}
-    large = [p for p in sorted((SHARED / "models").rglob("*.tflite")) if p.name not in names]
-    return [*small, *large, *sorted((SHARED / "experiments").rglob("*.tflite"))]
+    """The published models in `data/published`, and others when they are here."""
+    ours = sorted(PUBLISHED.glob("*.tflite"))
+    names = {path.name for path in ours}
+    more = [p for p in sorted((SHARED / "models").rglob("*.tflite")) if p.name not in names]
+    return [*ours, *more, *sorted((SHARED / "experiments").rglob("*.tflite"))]
 
 
 def published_path(name: str) -> Path:
-    """One of them by its name; skips the test where it is too large to be here."""
+    """One of them by its name; skips the test where it is not here."""
     stem = name.removesuffix(".tflite")
     for path in shared_models():
         if path.stem == stem:
             return path
-    pytest.skip(f"{stem} is not here: it is too large for tests/data")
+    pytest.skip(f"{stem} is not here")
 
 
 @cache

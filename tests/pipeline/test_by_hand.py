@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.conftest import PUBLISHED, needs_tflm
 from tests.models.small import bottleneck, wide
 from tflm_planner.cli.app import app
 from tflm_planner.model.serde import read_model
@@ -21,7 +21,7 @@ from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import SUM, Patch, TiledRegion, band
 
-VWW = SHARED / "models" / "vww_96_int8.tflite"
+VWW = PUBLISHED / "vww_96_int8.tflite"
 
 
 def test_spellings():
@@ -68,7 +68,6 @@ def test_loops_that_are_not_understood(text):
         parse_loop(text)
 
 
-@needs_shared
 @pytest.mark.slow
 def test_blocks_of_a_mobile_network():
     """A pair of depthwise and 1x1 convolution each, where they do not widen on the way."""
@@ -78,7 +77,6 @@ def test_blocks_of_a_mobile_network():
     assert [op for block in found for op in block] == model.main.ops
 
 
-@needs_shared
 @pytest.mark.slow
 def test_patches_compute_what_receptive_fields_ask_for_and_no_more():
     """MCUNetV2's overhead: counted here from windows alone, tile by tile."""
@@ -109,7 +107,6 @@ def test_patches_compute_what_receptive_fields_ask_for_and_no_more():
 
 
 @needs_tflm
-@needs_shared
 @pytest.mark.slow
 def test_patch_on_the_command_line(tmp_path):
     out = tmp_path / "out.tflite"

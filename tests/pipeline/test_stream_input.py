@@ -17,7 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.command import Run
-from tests.conftest import ROOT, SHARED, needs_shared, needs_tflm
+from tests.conftest import PUBLISHED, ROOT, needs_tflm
 from tests.models.build import Net
 from tests.models.strategies import PATIENT
 from tests.transforms.row_loops import chain, random_blocks
@@ -41,7 +41,7 @@ from tflm_planner.transforms.row_loop import NotStreamableError
 from tflm_planner.transforms.row_loop.split_input import can_split, split_model
 from tflm_planner.verification.pairs import verify_pair
 
-VWW = SHARED / "models" / "vww_96_int8.tflite"
+VWW = PUBLISHED / "vww_96_int8.tflite"
 M4 = "cortex-m4/cmsis-nn"
 WHEEL = "x86-64/wheel"
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
@@ -213,7 +213,6 @@ def test_a_pair_that_differs_is_not_written(tmp_path: Path, monkeypatch) -> None
     assert not any(path.exists() for path in paths)
 
 
-@needs_shared
 @needs_tflm
 @pytest.mark.slow
 def test_vww_without_its_input_in_memory() -> None:

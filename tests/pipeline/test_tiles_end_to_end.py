@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.conftest import PUBLISHED, needs_tflm
 from tests.models.generator import random_model
 from tests.models.small import wide
 from tests.transforms.plans import dialect_plan
@@ -36,11 +36,10 @@ def test_a_tiled_model_is_proved(cnn, dialect):
 
 
 @needs_tflm
-@needs_shared
 @pytest.mark.slow
 def test_vww_fits_in_less_on_the_firmware_as_it_is():
     """No new operator to register, about 3 % more instructions, 40 % less arena."""
-    path = SHARED / "models" / "vww_96_int8.tflite"
+    path = PUBLISHED / "vww_96_int8.tflite"
     result = tiled(path.read_bytes())
     report = result.report
     assert report.verified

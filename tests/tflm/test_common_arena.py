@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import needs_shared, published
+from tests.conftest import published
 from tests.models.handmade import MODELS
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
@@ -40,7 +40,6 @@ def test_small_models_in_one_arena(names: tuple[str, ...], measured: int) -> Non
     assert found.resource_variables == tuple(2 * (name == "call_once") for name in names)
 
 
-@needs_shared
 @pytest.mark.parametrize(
     ("names", "measured"),
     [((KWS, NABU), 37_288), ((NABU, KWS), 37_296)],
@@ -49,7 +48,6 @@ def test_published_models_in_one_arena(names: tuple[str, ...], measured: int) ->
     assert api.common_arena([published(name) for name in names], M4).arena == measured
 
 
-@needs_shared
 @pytest.mark.parametrize(
     ("name", "persistent", "rest"),
     [(KWS, 6_848, 16_000), (NABU, 14_608, 5_040), (VWW, 27_008, 73_728)],
@@ -97,7 +95,6 @@ def test_variables_listed_elsewhere_take_no_room() -> None:
     assert 0 < with_list.tail - without.tail <= with_list.tail_parts["resource_vars"] + 16
 
 
-@needs_shared
 def test_the_room_that_a_field_log_names() -> None:
     """ "Requested: 19440, available 11876", of an arena of 26,080 bytes on an ESP32-S3: what the
     tail took then, before the structures of inputs and outputs."""

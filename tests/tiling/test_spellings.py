@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.conftest import SHARED, needs_shared, needs_tflm
+from tests.conftest import PUBLISHED, needs_tflm
 from tests.transforms.test_tile_odd_graphs import Chain
 from tflm_planner.memory.problem import Buffer, Overlap, Problem
 from tflm_planner.model.serde import read_model
@@ -22,7 +22,7 @@ from tflm_planner.tiling.spellings import (
 )
 from tflm_planner.transforms.spelling import Spelling
 
-VWW = SHARED / "models" / "vww_96_int8.tflite"
+VWW = PUBLISHED / "vww_96_int8.tflite"
 
 
 def widening(*, reader: bool = False) -> bytes:
@@ -107,7 +107,6 @@ def test_what_is_taken_is_allowed_and_cheap(overhead: float) -> None:
 
 
 @needs_tflm
-@needs_shared
 @pytest.mark.parametrize("dialect", [True, False])
 def test_vww_in_rows(dialect: bool) -> None:
     """One convolution in rows of many pixels: 22 % less than order and plan for 1 % at most. In the
