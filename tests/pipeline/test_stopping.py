@@ -25,9 +25,10 @@ from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
 CNN = Path(__file__).parents[1] / "models" / "cnn_int8.tflite"
 PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "[signal.signal(s, signal.SIG_DFL) for s in (signal.SIGHUP, signal.SIGQUIT)]; "
     "from tflm_planner.cli.app import main; main()"
 )
-"""As a shell starts it: whoever runs tests in the background has Ctrl-C ignored."""
+"""As a shell starts it: whoever runs tests in the background has some signals ignored."""
 ACKNOWLEDGED, ASKED = "stopping: keeping the best so far", "press Ctrl-C again"
 
 
