@@ -120,7 +120,9 @@ def _cards(report: Report) -> Iterator[_Card]:
         yield _Card(f"{percent(gap, bound)} above", limit_sentence(report))
     verdict = "verified" if report.verified else "not verified"
     runs = "; ".join(f"{shorten(c.runtime, 40)}: {c.status}" for c in report.checks)
-    yield _Card(verdict, runs or "no runtime was asked", "good" if report.verified else "hot")
+    runs = runs or "no runtime was asked"
+    known = runs if report.terms is None else f"{proved_sentence(report)}; {runs}"
+    yield _Card(verdict, known, "good" if report.verified else "hot")
 
 
 def _done(report: Report) -> Iterator[tuple[str, str]]:
@@ -144,10 +146,10 @@ def _done(report: Report) -> Iterator[tuple[str, str]]:
 def _ladder(report: Report) -> Table:
     """What each further permission reaches."""
     columns = (
-        Column("what may change"),
+        Column("what may change", "op"),
         Column("arena", "n"),
         Column("instructions", "n"),
-        Column(""),
+        Column("", "command"),
     )
     return Table(columns, [Row(cells, "kept" * rung.taken) for rung, cells in ladder_cells(report)])
 
