@@ -158,11 +158,21 @@ class _IntervalEstimates:
             )
         }
         lowest = dict.fromkeys(self.firsts, _NO_LIMIT)
+        left = dict.fromkeys(self.firsts, self._parts_without_gain)
         for parts, first in product(part_counts, sorted(self.firsts, reverse=True)):
             estimate = estimates.get((first, parts))
+            if not left[first]:
+                continue
             if estimate is not None and estimate.head < lowest[first]:
-                lowest[first] = estimate.head
+                lowest[first], left[first] = estimate.head, self._parts_without_gain
                 yield estimate
+            else:
+                left[first] -= 1
+
+    @property
+    def _parts_without_gain(self) -> int:
+        """Part counts in a row that may lower no head before the larger ones are skipped."""
+        return self._budget.parts_without_gain_large if self._is_large else _NO_LIMIT
 
     def _part_counts(self, size: int, policy: HaloPolicy) -> list[int]:
         """Part counts for an axis of this size."""
