@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.fuzz.mutated_files import examine, load_exact_search, try_all
-from tests.fuzz.mutations import packed
+from tests.fuzz.mutations import SCHEMA, packed
 from tests.models.build import Net, fill, schema
 from tests.models.handmade import MODELS
 from tests.models.registry import IMAGE, SCALE, conv, relu, start
@@ -77,6 +77,20 @@ def test_mutated_files(block: int) -> None:
     for seed in range(500_000 + 100 * block, 500_000 + 100 * (block + 1)):
         outcome = examine(seed)
         assert outcome.status != "finding", outcome
+
+
+@pytest.mark.parametrize("mutation", dict.fromkeys(SCHEMA), ids=lambda m: m.__name__)
+def test_models_in_which_most_is_left_out_can_be_damaged_too(mutation: Callable[..., None]) -> None:
+    """The fuzzer itself: it damages again what it has damaged."""
+    for name in ("bare", "call_once"):
+        for left_out in ("inputs", "outputs", "operators", "tensors", "buffers"):
+            model: Any = schema.ModelT.InitFromPackedBuf(MODELS[name].make(), 0)
+            graph = model.subgraphs[0]
+            for thing in (model, graph, *graph.operators):
+                if hasattr(thing, left_out):
+                    setattr(thing, left_out, None)
+            for seed in range(4):
+                mutation(model, np.random.default_rng(seed))
 
 
 # --- one thing wrong at a time ----------------------------------------------------------------
