@@ -1,6 +1,6 @@
 """Many plans of one model, each proved by terms: legal ones, made of each other by chance.
 
-    the plan as it was made -> spoiled a little, is it legal? -> spoiled again -> ... -> from the first
+    the plan as made -> spoiled a little, if that is legal -> spoiled again -> .. -> from the first
 
 The original is run once, and the model in its arena once for every plan: what both mean apart from
 any memory is proved once by whoever calls this.
