@@ -294,7 +294,7 @@ def test_a_result_in_one_operand_may_not_lie_over_another(other: int, status: st
 def test_a_part_that_lies_in_the_place_of_another_part_is_lost() -> None:
     """result = [ a | b ], with b where a goes."""
     one = One((2, 8), "int8")
-    a, b = one.relu(one.x, (2, 8)), one.relu(one.x, (2, 8))
+    a, b = one.x, one.relu(one.x, (2, 8))
     y = one.tensor((4, 8))
     one.graph.op("CONCATENATION", [a, b], [y], "ConcatenationOptions")
     data = one.finish((y, (4, 8)))
