@@ -164,6 +164,11 @@ def _short_constant(model: Any) -> None:
     model.subgraphs[0].tensors[1].shape = [400, 3, 3, 4]
 
 
+def _behind_the_end(model: Any) -> None:
+    model.buffers[-1].data = None
+    model.buffers[-1].offset, model.buffers[-1].size = 64, 1 << 20
+
+
 def _cycle(model: Any) -> None:
     ops = model.subgraphs[0].operators
     first, last = list(ops[0].inputs), int(ops[-1].outputs[0])
@@ -212,6 +217,7 @@ def _string(model: Any) -> None:
         (_huge, "declares"),
         (_many_axes, "has 5000 axes"),
         (_short_constant, "its buffer holds 144"),
+        (_behind_the_end, "a buffer lies at bytes 64 to 1048640 of a file of"),
         (_cycle, "cyclic or its operators are out of order"),
         (_two_producers, "is written by operators 0 and 1"),
         (_operator_twice, "is written by operators 0 and 1"),
