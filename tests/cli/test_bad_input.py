@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from tests.fuzz.mutated_files import examine, load_exact_search, try_all
-from tests.fuzz.mutations import packed
+from tests.fuzz.mutations import SCHEMA, packed
 from tests.models.build import Net, fill, schema
 from tests.models.handmade import MODELS
 from tests.models.registry import IMAGE, SCALE, conv, relu, start
+from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import ModelError, PlannerError
+from tflm_planner.verification.terms import prove_by_terms
 
 OPTIONS = api.PlanOptions(api.MemoryOptions(time_limit=1.0), verify=None)
 
@@ -79,6 +81,46 @@ def test_mutated_files(block: int) -> None:
         assert outcome.status != "finding", outcome
 
 
+@pytest.mark.parametrize("mutation", dict.fromkeys(SCHEMA), ids=lambda m: m.__name__)
+def test_models_in_which_most_is_left_out_can_be_damaged_too(mutation: Callable[..., None]) -> None:
+    """The fuzzer itself: it damages again what it has damaged."""
+    for name in ("bare", "call_once"):
+        for left_out in ("inputs", "outputs", "operators", "tensors", "buffers"):
+            model: Any = schema.ModelT.InitFromPackedBuf(MODELS[name].make(), 0)
+            graph = model.subgraphs[0]
+            for thing in (model, graph, *graph.operators):
+                if hasattr(thing, left_out):
+                    setattr(thing, left_out, None)
+            for seed in range(4):
+                mutation(model, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("kind", ["CONV_2D", "MAX_POOL_2D"])
+def test_a_small_file_of_half_a_billion_rows_takes_no_longer_than_others(kind: str) -> None:
+    """Rows are counted, never gone through: by no verb, and not by the proof, which says so."""
+    data = _tall(kind, 1 << 29)
+    assert len(data) < 1000
+    assert try_all(data)[0] == "planned"
+    found = prove_by_terms(read_model(data), read_model(data))
+    assert (found.status, found.detail) == ("not run", f"a tensor has {1 << 29:,} elements")
+
+
+def _tall(kind: str, height: int) -> bytes:
+    net = Net()
+    graph = net.graph()
+    x, y = graph.input("x", (1, height, 1, 1), scale=0.1), graph.tensor("y", (1, height, 1, 1))
+    if kind == "CONV_2D":
+        weights = graph.constant("w", np.ones((1, 3, 1, 1)), "int8", scale=0.1)
+        bias = graph.constant("b", [0], "int32", scale=0.01)
+        ones = {"strideH": 1, "strideW": 1, "dilationHFactor": 1, "dilationWFactor": 1}
+        graph.op(kind, [x, weights, bias], [y], "Conv2DOptions", **ones)
+    else:
+        fields = {"strideH": 1, "strideW": 1, "filterHeight": 3, "filterWidth": 1}
+        graph.op(kind, [x], [y], "Pool2DOptions", **fields)
+    graph.outputs(y)
+    return net.finish()
+
+
 # --- one thing wrong at a time ----------------------------------------------------------------
 
 
@@ -120,6 +162,11 @@ def _many_axes(model: Any) -> None:
 
 def _short_constant(model: Any) -> None:
     model.subgraphs[0].tensors[1].shape = [400, 3, 3, 4]
+
+
+def _behind_the_end(model: Any) -> None:
+    model.buffers[-1].data = None
+    model.buffers[-1].offset, model.buffers[-1].size = 64, 1 << 20
 
 
 def _cycle(model: Any) -> None:
@@ -170,6 +217,7 @@ def _string(model: Any) -> None:
         (_huge, "declares"),
         (_many_axes, "has 5000 axes"),
         (_short_constant, "its buffer holds 144"),
+        (_behind_the_end, "a buffer lies at bytes 64 to 1048640 of a file of"),
         (_cycle, "cyclic or its operators are out of order"),
         (_two_producers, "is written by operators 0 and 1"),
         (_operator_twice, "is written by operators 0 and 1"),

@@ -367,9 +367,10 @@ def spoil_buffer(model: Any, rng: Rng) -> None:
 def wild_constant(model: Any, rng: Rng) -> None:
     """A number of an axis, a permutation, a padding or a slice."""
     graph = _graph(model, rng)
-    read = [i for op in graph.operators or [] for i in op.inputs[1:] if 0 <= i < len(graph.tensors)]
+    operands = [[] if op.inputs is None else op.inputs[1:] for op in graph.operators or []]
+    read = [i for some in operands for i in some if 0 <= i < len(graph.tensors or [])]
     of = [graph.tensors[i] for i in read if graph.tensors[i].type == schema.TensorType.INT32]
-    with_data = [t for t in of if 0 <= t.buffer < len(model.buffers)]
+    with_data = [t for t in of if 0 <= t.buffer < len(model.buffers or [])]
     tensor = _pick(with_data, rng)
     data = None if tensor is None else model.buffers[tensor.buffer].data
     if data is not None and 4 <= len(data) <= 64:

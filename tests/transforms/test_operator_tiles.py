@@ -161,3 +161,23 @@ def test_a_part_of_a_split_takes_no_operator():
     made, _ = tiled(data, TiledRegion((1, 2), ((ROWS, 2),)))
     kinds = [op.kind for op in read_model(made).main.ops]
     assert kinds == ["RELU", "SLICE", "SLICE", "RELU", "RELU", "CONCATENATION", "RELU"]
+
+
+def test_a_part_of_what_is_padded_or_joined_takes_what_it_needs() -> None:
+    """The upper half takes no row of the lower operand, and pads no row below."""
+    one = One((1, 4, 4, 4))
+    padded, joined, y = one.tensor((1, 6, 4, 4)), one.tensor((1, 12, 4, 4)), (1, 12, 4, 4)
+    one.graph.op("PAD", [one.x, one.graph.constant("by", [[0, 0], [1, 1], [0, 0], [0, 0]])],
+                 [padded], "PadOptions")  # fmt: skip
+    one.graph.op("CONCATENATION", [padded, padded], [joined], "ConcatenationOptions", axis=1)
+    data = one.finish((joined, y))
+    for ops in ((1,), (2,)):
+        made, (note, *_) = tiled(data, TiledRegion(ops, ((ROWS, 2),)))
+        assert note.startswith("tiled"), note
+        parts = [op for op in read_model(made).main.ops if op.kind in ("PAD", "CONCATENATION")]
+        # Two PADs and what joins their results; no operator for the halves of what is joined.
+        assert [op.kind for op in parts] == (
+            ["PAD", "PAD", "CONCATENATION", "CONCATENATION"]
+            if ops == (1,)
+            else ["PAD", "CONCATENATION"]
+        )

@@ -294,7 +294,7 @@ def test_a_result_in_one_operand_may_not_lie_over_another(other: int, status: st
 def test_a_part_that_lies_in_the_place_of_another_part_is_lost() -> None:
     """result = [ a | b ], with b where a goes."""
     one = One((2, 8), "int8")
-    a, b = one.relu(one.x, (2, 8)), one.relu(one.x, (2, 8))
+    a, b = one.x, one.relu(one.x, (2, 8))
     y = one.tensor((4, 8))
     one.graph.op("CONCATENATION", [a, b], [y], "ConcatenationOptions")
     data = one.finish((y, (4, 8)))
@@ -305,3 +305,28 @@ def test_a_part_that_lies_in_the_place_of_another_part_is_lost() -> None:
         return {**apart, joined.inputs[1]: 0, joined.outputs[0]: 0}
 
     assert proof(data, forged(planned(data).data, over), HOST).status == "different"
+
+
+@needs_tflm
+@pytest.mark.parametrize(("itself", "status"), [(True, "equal"), (False, "different")])
+def test_an_operand_may_be_written_over_by_the_bytes_that_it_has(itself: bool, status: str) -> None:
+    """result = [ pair | x ] and pair = [ x | x ], which lies elsewhere; x lies where the first byte
+    of the pair goes. Not so where pair = [ x - x | x ]."""
+    one = One((2, 8), "int8")
+    first = one.x
+    if not itself:
+        first = one.tensor((2, 8))
+        one.graph.op("SUB", [one.x, one.x], [first], "SubOptions")
+    pair, y = one.tensor((4, 8)), one.tensor((6, 8))
+    one.graph.op("CONCATENATION", [first, one.x], [pair], "ConcatenationOptions")
+    one.graph.op("CONCATENATION", [pair, one.x], [y], "ConcatenationOptions")
+    data = one.finish((y, (6, 8)))
+
+    def over(model: Model, at: dict) -> dict:
+        apart = {t: 256 + 64 * i for i, t in enumerate(at)}
+        joined = next(op for op in model.main.ops if op.outputs[0].shape == (6, 8))
+        return {**apart, joined.inputs[1]: 0, joined.outputs[0]: 0}
+
+    made = forged(planned(data).data, over)
+    assert proof(data, made, HOST).status == status
+    assert bool(quick_differences(data, made, ("TFLM",))) == (status == "different")

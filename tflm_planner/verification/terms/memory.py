@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.ops import sharings
 from tflm_planner.support.units import ALIGNMENT
 from tflm_planner.tflm.liveness import planned_bytes, timeline_of
 from tflm_planner.tflm.placement import placement_of
@@ -62,6 +63,11 @@ class Cells:
         self.element[:, part] = cells.element
         for mine, theirs in zip(self.tables(), cells.tables(), strict=True):
             mine[part] = theirs
+
+    def same_as(self, other: Cells) -> npt.NDArray[np.bool_]:
+        """Which hold the same byte."""
+        same = (self.place == other.place) & (self.width == other.width)
+        return same & (self.element == other.element).all(0)
 
     def copied(self) -> Cells:
         """The same, apart."""
@@ -154,13 +160,35 @@ class Arena(Store):
             return self._apart[tensor]
         cells = self._cells[part]
         lost = None if op is None else self._hazards.lost(op, tensor)
-        if lost is not None and lost.any():
+        if op is not None and lost is not None and not self._is_left_as_it_is(op):
             cells = cells.copied()
             spoilt = self._rubbish_of(len(lost))
             np.copyto(cells.element, spoilt.element, where=lost)
             for mine, theirs in zip(cells.tables(), spoilt.tables(), strict=True):
                 np.copyto(mine, theirs, where=lost)
         return self._whole(cells, tensor).reshaped(tensor.shape or ())
+
+    def _is_left_as_it_is(self, op: Op) -> bool:
+        """Whether each byte that `op` writes before it is read is there already: what it copies
+        there is equal, a part of one operand that it reads elsewhere too, say. All or none: a byte
+        that is lost is copied on."""
+        changed = np.zeros(len(self._cells.place), bool)
+        for part in filter(None, map(self._part, op.outputs)):
+            changed[part] = True
+        for s in sharings(op):
+            source, result = self._part(s.operand), self._part(s.result)
+            if not s.same_bytes or source is None or result is None:
+                continue
+            below = source.start + s.distance - result.start  # of what is copied there
+            low = max(result.start, source.start - below)
+            high = min(result.stop, source.stop - below)
+            there, copied = (self._cells[low + by : max(high, low) + by] for by in (0, below))
+            changed[low : max(high, low)] = ~there.same_as(copied)
+        return not any(
+            (changed[part] & lost).any()
+            for part, lost in ((self._part(t), self._hazards.lost(op, t)) for t in op.operands())
+            if part is not None and lost is not None
+        )
 
     def _whole(self, cells: Cells, tensor: Tensor) -> Values:
         """The elements that bytes make up."""

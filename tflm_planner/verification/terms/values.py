@@ -80,6 +80,7 @@ class Symbols:
 
     def __init__(self, mixer: Mixer) -> None:
         self._mixer = mixer
+        self._single: dict[tuple[str, bytes], Residues] = {}
         self._bytes = self._table(np.arange(-128, 256, dtype=np.int64))
 
     def _table(self, numbers: Array) -> Residues:
@@ -93,7 +94,12 @@ class Symbols:
             return self._bytes[:, numbers.astype(np.int64) + 128]
         if numbers.dtype.kind in "iu":
             numbers = numbers.astype(np.int64)
-        return self._table(numbers)
+        if numbers.size != 1:
+            return self._table(numbers)
+        name = numbers.dtype.str, numbers.tobytes()  # zero points, counters: again and again
+        if name not in self._single:
+            self._single[name] = self._table(numbers.reshape(()))
+        return self._single[name].reshape(LANES, *numbers.shape)
 
     def of_number(self, number: float) -> Residues:
         """One number: LANES residues."""
