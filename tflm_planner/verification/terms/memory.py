@@ -160,7 +160,7 @@ class Arena(Store):
             return self._apart[tensor]
         cells = self._cells[part]
         lost = None if op is None else self._hazards.lost(op, tensor)
-        if op is not None and lost is not None and not self._is_left_as_it_is(op):
+        if op is not None and lost is not None and lost.any() and not self._is_left_as_it_is(op):
             cells = cells.copied()
             spoilt = self._rubbish_of(len(lost))
             np.copyto(cells.element, spoilt.element, where=lost)
