@@ -5,7 +5,8 @@ release     of the component esp-nn; each release that was read is a library of 
 
 esp-tflite-micro replaces ADD, CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, MUL, the pools and
 SOFTMAX; all else is TFLM's reference. Built with CONFIG_NN_ANSI_C it asks for no scratch, and is
-the reference library: its structures are four bytes larger, which rounding to 16 hides.
+the reference library: its structures are four to eight bytes larger, which rounding to 16 hides
+except, at times, in the first one.
 """
 
 from __future__ import annotations
