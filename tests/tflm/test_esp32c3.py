@@ -1,6 +1,6 @@
 """The ESP32-C3, as emulated: arenas that esp-tflite-micro with ESP-NN's generic C needed, of models
 as they are and planned for it, against what is predicted. `tests/data/truth/esp32c3.json` says what
-was run; in two of its random models SOFTMAX writes beyond its scratch, which is known."""
+was run; in three of its random models SOFTMAX writes beyond its scratch, which is known."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_arenas_of_single_operators() -> None:
 
 def test_planned_models_computed_the_same_bits_unless_esp_nn_is_known_to_be_wrong() -> None:
     differ = [r["model"] for r in RECORDS if not r["equal"]]
-    assert differ == ["random_16", "random_44"]
+    assert differ == ["random_16", "random_44", "random_60"]
     for name in differ:
         faults = faults_of(read_model(source(name)).ops(), TARGET)
         assert any("SOFTMAX" in reason or "second dimension" in reason for reason in faults)
