@@ -5,7 +5,8 @@ release     of the component esp-nn; each release that was read is a library of 
 
 esp-tflite-micro replaces ADD, CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, MUL, the pools and
 SOFTMAX; all else is TFLM's reference. Built with CONFIG_NN_ANSI_C it asks for no scratch, and is
-the reference library: its structures are four bytes larger, which rounding to 16 hides.
+the reference library: its structures are four to eight bytes larger, which rounding to 16 hides
+except, at times, in the first one.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from tflm_planner.tflm.target import Target
 __all__ = ["EspNn", "libraries"]
 
 _NAME = "esp-nn"
-_OWN_INDEX = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "SOFTMAX"))
-"""Operators whose OpData also holds the index of a scratch buffer."""
+_INDEX_BYTES = {"CONV_2D": 4, "DEPTHWISE_CONV_2D": 4, "SOFTMAX": 8}
+"""What the index of a scratch buffer adds to OpData; SOFTMAX's, which holds doubles, is padded to a
+multiple of eight."""
 _MOST_ELEMENTS = 0xFFFF
 """ESP-NN keeps sizes along an axis in 16 bits."""
 
@@ -49,8 +51,7 @@ class EspNn(ReferenceKernels):
 
     def op_data_bytes(self, op: Op, target: Target) -> int:
         """With the index of a scratch buffer for convolutions and SOFTMAX."""
-        size = super().op_data_bytes(op, target)
-        return size + 4 if op.kind in _OWN_INDEX else size
+        return super().op_data_bytes(op, target) + _INDEX_BYTES.get(op.kind, 0)
 
     def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
         """Behind the reference's own: copies of filter and input, by chip and release."""

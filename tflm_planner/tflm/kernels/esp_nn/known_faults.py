@@ -10,6 +10,8 @@ espressif/esp-nn:
     SOFTMAX, 3 dimensions or more  scratch is asked for by the second dimension, and written by the
                                    last one
     1x1 in generic C, groups       every weight is taken to belong to all input channels
+    CONV_2D in groups              esp-tflite-micro 99f49e1 asserts that there is one; seen under
+                                   emulation
     FULLY_CONNECTED of several     vectors are loaded from addresses cut to 16 (issue 34): the
     rows                           second row starts elsewhere unless the length is a multiple
 
@@ -84,7 +86,11 @@ def _fully_connected_fault(op: Op, release: Release) -> str | None:
 def _grouped_fault(g: Geometry, target: Target, release: Release) -> str | None:
     pointwise = target.extension == "none" and g.kernel == (1, 1)
     if release >= RUNS_GROUPS and not pointwise:
-        return None
+        return (
+            "esp-tflite-micro asserts that filters have all channels of the input: built with "
+            "assertions, which is ESP-IDF's default, CONV_2D in groups ends the program, planned "
+            "or not; define NDEBUG for esp_nn/conv.cc, or leave out the groups"
+        )
     return (
         f"ESP-NN {spelled(release)} knows no groups here and reads beyond the filter, {_ELSEWHERE}"
     )
