@@ -14,8 +14,9 @@ from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.report import streamed_types as types
 from tflm_planner.report.bounds_text import figure, long_figure
-from tflm_planner.report.json_types import SCHEMA_VERSION, Check, Proof
+from tflm_planner.report.json_types import SCHEMA_VERSION
 from tflm_planner.report.text import check_sentence, count, safe_text, sentence_of_terms
+from tflm_planner.report.verification_types import Check, Proof
 from tflm_planner.support.documents import plain, view
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import SAID, Reason
