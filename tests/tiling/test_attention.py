@@ -15,8 +15,8 @@ from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
 from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.transforms.tile.box_plan import HALOS
 from tflm_planner.transforms.tile.tile import TiledRegion
-from tflm_planner.transforms.tile.tiler import HALOS
 
 FAR = 1 << 60
 ROWS, HEADS, DEPTH = 64, 2, 8
