@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 import msgspec.structs
@@ -41,7 +41,7 @@ def view(result: object, kind: type[_T], **computed: object) -> _T:
         field.encode_name: computed[field.name]
         if field.name in computed
         else getattr(result, field.name)
-        for field in msgspec.structs.fields(kind)
+        for field in msgspec.structs.fields(cast("type[Document]", kind))
     }
     return msgspec.convert(values, kind, from_attributes=True)
 
