@@ -21,10 +21,10 @@ class SearchBudget:
     """Every tuning constant of the search, with the reason for it.
 
     Work and sizes of models are counted in operators. What other values cost was measured on up to
-    five networks by `benchmarks/ablation.py` (docs/search.md, "Ablations"): I is issue_2513, K
-    kws_ref_model, V vww_96_int8, P pretrainedResnet_quant, D darts; "own" without new operators,
-    "all" with them. "Not measured" means that none of the five shows what another value would cost,
-    or that nobody looked.
+    six networks by `benchmarks/ablation.py` (docs/search.md, "Ablations"): I is issue_2513, K
+    kws_ref_model, V vww_96_int8, P pretrainedResnet_quant, D darts, C the cells of
+    `benchmarks/cells.py`; "own" without new operators, "all" with them. "Not measured" means that
+    none of the six shows what another value would cost, or that nobody looked.
     """
 
     # --- work of a whole search ---
@@ -36,7 +36,8 @@ class SearchBudget:
     """Work of the search without new operators: the search with all operators comes across most of
     the same tilings. Halved: nothing on I and K, 0.93 of the seconds on K; doubled: nothing."""
     same_firmware_work_large: int = 5_000
-    """The same for a large model, where every evaluation takes long. Not measured."""
+    """The same for a large model, where every evaluation takes long. Halved: nothing on C; larger
+    networks not measured."""
     same_firmware_time_share: float = 0.4
     """Share of a time limit for the search without new operators. Not measured."""
     large_model: int = 120
@@ -68,7 +69,8 @@ class SearchBudget:
     those above 10: I own +70 %; without those below 12: K all +6 %. Every second: K own -3 %,
     nothing else on I and K, 0.6 of the seconds on K."""
     coarse_part_counts: tuple[int, ...] = (2, 4, 6, 8, 12, 16, 24, 32, 48)
-    """The same for large models; neighbours of a candidate try the counts between. Not measured."""
+    """The same for large models; neighbours of a candidate try the counts between. Every second, or
+    those up to 8 alone: nothing on C."""
     coarse_part_counts_kept_halo: tuple[int, ...] = (2, 4, 8, 16, 32)
     """The same where halos are kept: these estimates take longer. Not measured."""
     interval_operators: int = 14
