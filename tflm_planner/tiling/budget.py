@@ -140,7 +140,7 @@ class SearchBudget:
     """The largest patch stage that is evaluated, once tiled. Halved or doubled: nothing on I."""
     spelled_models: int = 40
     """Smallest models of which operators are spelled otherwise: the best one of vww_96_int8 was
-    about the 30th before. Not measured otherwise."""
+    about the 30th before. Halved: nothing on C."""
     spelled_with_effort: int = 4
     """Smallest models of which operators are spelled otherwise, whatever they come to at first
     sight: that misleads for the best model of mobilenet_v2_030_80, 1.6 % of whose arena it hid."""
@@ -164,26 +164,29 @@ class SearchBudget:
     """Models whose neighbours all bring no gain that end the step. 2: nothing on I, V, P,
     cnn_int8, MobileNetV2 and MCUNet own, for up to 0.1 of the seconds."""
     attempts_without_gain: int = 2
-    """Orders around hotspots without gain that end the step. Not measured."""
+    """Orders around hotspots without gain that end the step. Halved: nothing on C."""
 
-    # --- hotspots of irregular graphs ---
+    # --- hotspots of irregular graphs: without any, nothing is lost on C and D, so that "nothing on
+    # C" says little of networks like NASNet, for which they were made ---
 
     hotspot_caps: tuple[Fraction, ...] = tuple(Fraction(n, 16) for n in (12, 8, 6, 5, 4, 3, 2))
-    """Heads to aim at, relative to the present one. Not measured."""
+    """Heads to aim at, relative to the present one. Every second, or the first three alone: nothing
+    on C."""
     hotspot_prices: tuple[int, ...] = (32, 64, 256, 1024)
-    """An operator more in a hotspot costs one part in so many of the cap. Not measured."""
+    """An operator more in a hotspot costs one part in so many of the cap. Every second, or the first
+    two alone: nothing on C."""
     hotspots_of_cap: int = 64
     """With more operators than this above a cap, the cap is given up. Not measured."""
     hotspot_tile_share: int = 16
-    """Tiles are assumed to need one part in so many of their largest operator. Not measured."""
+    """Tiles are assumed to need one part in so many of their largest operator. Halved: nothing on C."""
     hotspot_halo_share: int = 4
-    """Halos may come to one part in so many of the assumed bytes at best. Not measured."""
+    """Halos may come to one part in so many of the assumed bytes at best. Halved: nothing on C."""
     hotspot_orders: int = 4
-    """Most promising orders whose hotspots are evaluated in tiles. 0: nothing on D, 0.87 of the
-    seconds; NASNet-like networks, for which it was made, not measured."""
+    """Most promising orders whose hotspots are evaluated in tiles. 0: nothing on C and D,
+    0.87 of the seconds on D."""
     hotspot_work: int = 12_000
     """Work of one hotspot in all its part counts; and of all hotspots, after which no further
-    order is looked at. Not measured."""
+    order is looked at. Halved: nothing on C."""
     hotspot_tile_rows: tuple[int, ...] = (12, 6, 4, 2, 1)
     """Rows of a tile, of the result with the fewest rows, the largest first. Not measured."""
     hotspot_finer_tiles: int = 2
