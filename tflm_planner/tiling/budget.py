@@ -173,12 +173,13 @@ class SearchBudget:
     """Heads to aim at, relative to the present one. Every second, or the first three alone: nothing
     on C."""
     hotspot_prices: tuple[int, ...] = (32, 64, 256, 1024)
-    """An operator more in a hotspot costs one part in so many of the cap. Every second, or the first
-    two alone: nothing on C."""
+    """An operator more in a hotspot costs one part in so many of the cap. Every second, or the
+    first two alone: nothing on C."""
     hotspots_of_cap: int = 64
     """With more operators than this above a cap, the cap is given up. Not measured."""
     hotspot_tile_share: int = 16
-    """Tiles are assumed to need one part in so many of their largest operator. Halved: nothing on C."""
+    """Tiles are assumed to need one part in so many of their largest operator. Halved: nothing
+    on C."""
     hotspot_halo_share: int = 4
     """Halos may come to one part in so many of the assumed bytes at best. Halved: nothing on C."""
     hotspot_orders: int = 4
