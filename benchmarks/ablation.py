@@ -85,7 +85,7 @@ def variants(name: str, value: Any) -> dict[str, Any]:
 def _of_tuple(value: tuple[Any, ...]) -> dict[str, Any]:
     """Shares are halved and doubled, but for the last, which is 1; of counts to try some are
     left out."""
-    if value[-1] == 1.0:
+    if isinstance(value[-1], float):
         halved = tuple(v / 2 for v in value[:-1])
         return {
             "halved": (*halved, 1.0),

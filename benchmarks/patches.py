@@ -22,7 +22,8 @@ from pathlib import Path
 from chart import Chart, Line, svg
 
 from tflm_planner.cost import latency_of
-from tflm_planner.memory.allocators import best_of
+from tflm_planner.memory.allocators import greedy
+from tflm_planner.memory.allocators.items import Items, bind, choose_all
 from tflm_planner.memory.problem import Problem
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
@@ -79,7 +80,13 @@ def memory(model: Model, on: TargetKernels, options: MemoryOptions) -> int:
     inputs = {i for i, t in enumerate(line.planned) if t in given}
     kept = [i for i in range(len(problem.buffers)) if i not in inputs]
     counted = _only(problem, kept)
-    return best_of(counted, allocators=("greedy",), quick=True).height
+    return min(_first_fit(bind(counted, ())), _first_fit(choose_all(counted)))
+
+
+def _first_fit(items: Items) -> int:
+    """The lowest height that first fits find."""
+    plans = (items.plan(offsets) for _, offsets in greedy.first_fits(items))
+    return min(plan.height(items.problem) for plan in plans)
 
 
 def _only(problem: Problem, kept: list[int]) -> Problem:

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from tests.fuzz.mutated_files import examine, load_exact_search, try_all
-from tests.fuzz.mutations import SCHEMA, packed
+from tests.fuzz.mutations_of_schema import SCHEMA
+from tests.fuzz.seeds import packed
 from tests.models.build import Net, fill, schema
 from tests.models.handmade import MODELS
 from tests.models.registry import IMAGE, SCALE, conv, relu, start

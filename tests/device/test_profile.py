@@ -1,14 +1,8 @@
-"""Profiles: operators alone, the database under every mishap, and the search that uses it."""
+"""Profiles: operators alone, measured on a board, and the search that uses them."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sqlite3
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,20 +10,19 @@ from pathlib import Path
 import pytest
 
 from tests.command import Run
-from tests.conftest import CNN, ROOT, needs_tflm
+from tests.conftest import CNN, needs_tflm
+from tests.device.profile_rows import BOARD, M4, cnn_rows, form, row
 from tests.device.proxy import Fake, Proxy
 from tests.models.handmade import MODELS
 from tests.models.small import Chain
-from tflm_planner.cost import Watch, case_of, latency_of, measured_of, profile_target, with_source
-from tflm_planner.cost.case import Case, canonical
+from tflm_planner.cost import Watch, latency_of, measured_of, profile_target, with_source
+from tflm_planner.cost.case import Case
 from tflm_planner.device import messages as m
 from tflm_planner.device.database import (
     BoardRow,
     LatencyRow,
     ProfileDatabase,
     operator_text,
-    to_csv,
-    to_json,
 )
 from tflm_planner.device.framing import Frame
 from tflm_planner.device.host_runtime import HostEngine
@@ -40,7 +33,6 @@ from tflm_planner.device.responder import Refusal
 from tflm_planner.device.single import can_stand_alone, single
 from tflm_planner.device.station import Station
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
-from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_plan import silent
@@ -48,33 +40,7 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.tiling.budget import SearchBudget
 
-pytestmark = pytest.mark.slow
-
 QUICK = Timing(answer=0.2, repeats=2, patience=0.5, greeting=0.5)
-BOARD = BoardRow("b", "Cortex-M4", "cmsis-nn", "current", "1", "cortex-m4/cmsis-nn", 64_000_000, False)  # noqa: E501  # fmt: skip
-M4 = load_target("cortex-m4/cmsis-nn")
-
-
-def form(op: Op) -> Case:
-    return canonical(case_of(op))
-
-
-def row(operator: str, ns: float = 5.0, at: str = "2026-01-01") -> LatencyRow:
-    return LatencyRow(operator, ns, ns, 0.0, 3, at)
-
-
-def cnn_rows(ns_per_instruction: float = 100.0) -> dict[Case, LatencyRow]:
-    """Latencies that are instructions times a factor."""
-    model = read_model(CNN.read_bytes())
-    return {
-        form(cost.op): row(
-            operator_text(form(cost.op)), cost.each.instructions * ns_per_instruction
-        )
-        for cost in latency_of(model, M4).by_op
-    }
-
-
-# --- operators alone --------------------------------------------------------------------------
 
 
 @needs_tflm
@@ -124,117 +90,6 @@ def test_a_watch_hears_every_operator_whose_cost_is_asked() -> None:
     model, heard = read_model(CNN.read_bytes()), []
     latency_of(model, with_source(M4, Watch(heard.append)))
     assert heard == list(model.ops())
-
-
-# --- the database -----------------------------------------------------------------------------
-
-
-def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
-    with ProfileDatabase(tmp_path / "p.db", create=True) as db:
-        assert db.add(BOARD, [row("a"), row("b")]) == 2
-        assert db.add(BOARD, [row("a", 7, "2025-01-01")]) == 0  # an older one
-        assert db.add(BOARD, [row("a", 9, "2027-01-01")]) == 1
-    with ProfileDatabase(tmp_path / "p.db") as db:
-        assert db.boards() == [BOARD]
-        assert {r.operator: r.minimum_ns for r in db.latencies(BOARD)} == {"a": 9, "b": 5}
-
-
-def test_merging_and_exporting(tmp_path: Path) -> None:
-    case = next(iter(cnn_rows()))
-    other = BoardRow(*[*(getattr(BOARD, n) for n in BOARD.__slots__[:-1]), True])
-    with (
-        ProfileDatabase(tmp_path / "a.db", create=True) as a,
-        ProfileDatabase(tmp_path / "b.db", create=True) as b,
-    ):
-        a.add(BOARD, [row(operator_text(case), 1, "2026-01-01")])
-        b.add(BOARD, [row(operator_text(case), 2, "2026-01-02")])
-        b.add(other, [row(operator_text(case), 3)])
-        assert a.merge(b) == 2
-        assert a.merge(b) == 0
-        assert [r.minimum_ns for r in a.latencies(BOARD)] == [2]
-        assert [r.minimum_ns for r in a.latencies(other)] == [3]
-        assert len(to_csv(a).splitlines()) == 3
-        found = json.loads(to_json(a))
-        assert found["boards"][0]["latencies"][0]["operator"][0] == case.kind
-        assert next(a.latencies(BOARD)).case == case
-
-
-@pytest.mark.parametrize("content", [b"no database at all, but long enough" * 40, b"short"])
-def test_other_files_are_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "p.db"
-    path.write_bytes(content)
-    with pytest.raises(UsageError):
-        ProfileDatabase(path, create=True)
-    assert path.read_bytes() == content
-    with pytest.raises(UsageError, match="there is no profile database"):
-        ProfileDatabase(tmp_path / "none.db")
-    assert not (tmp_path / "none.db").exists()
-
-
-def test_databases_of_others_and_of_later_versions_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "p.db"
-    db = sqlite3.connect(path)
-    db.execute("CREATE TABLE t (x)")
-    db.close()
-    with pytest.raises(UsageError, match="another program"):
-        ProfileDatabase(path, create=True)
-    ProfileDatabase(tmp_path / "q.db", create=True).close()
-    db = sqlite3.connect(tmp_path / "q.db")
-    db.execute("PRAGMA user_version = 9")
-    db.close()
-    with pytest.raises(UsageError, match="later tflm-plan"):
-        ProfileDatabase(tmp_path / "q.db")
-
-
-def test_a_row_that_cannot_be_takes_none_of_its_fellows_along(tmp_path: Path) -> None:
-    with ProfileDatabase(tmp_path / "p.db", create=True) as db:
-        db.add(BOARD, [row("kept")])
-        with pytest.raises(UsageError, match="CHECK"):
-            db.add(BOARD, [row("good"), LatencyRow("bad", 5, 4, 0, 3, "2026")])
-        assert [r.operator for r in db.latencies(BOARD)] == ["kept"]
-
-
-KILLED = """
-import sys
-from pathlib import Path
-from tests.device.test_profile import BOARD, row
-from tflm_planner.device.database import ProfileDatabase
-with ProfileDatabase(Path(sys.argv[1]), create=True) as db:
-    n = 0
-    while True:
-        db.add(BOARD, [row(f"{n}/{k}") for k in range(50)])
-        n += 1
-        print(n, flush=True)
-"""
-
-
-def test_killed_in_the_middle_of_writing(tmp_path: Path) -> None:
-    """Whole transactions are there, and nothing of the one that was cut off."""
-    path = tmp_path / "p.db"
-    for delay in (0.0, 0.003, 0.011):
-        child = subprocess.Popen(
-            [sys.executable, "-c", KILLED, path],
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-        assert child.stdout is not None
-        for _ in range(5):
-            child.stdout.readline()
-        time.sleep(delay)
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
-        with ProfileDatabase(path) as db:
-            counts: dict[str, int] = {}
-            for found in db.latencies(BOARD):
-                batch = found.operator.split("/")[0]
-                counts[batch] = counts.get(batch, 0) + 1
-            assert len(counts) >= 5
-            assert set(counts.values()) == {50}
-
-
-# --- measuring --------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -343,9 +198,6 @@ def test_unplugged_keeps_what_was_measured(fake, tmp_path: Path) -> None:
         assert len(list(db.latencies(kept_on))) == 5  # two of the seven were chains
 
 
-# --- using a profile --------------------------------------------------------------------------
-
-
 def database(path: Path, rows: dict[Case, LatencyRow], board: BoardRow = BOARD) -> ProfileDatabase:
     db = ProfileDatabase(path, create=True)
     db.add(board, rows.values())
@@ -407,9 +259,6 @@ def test_which_board_of_a_database(tmp_path: Path) -> None:
             profiled_target(load_target("cortex-m55/cmsis-nn"), db)
     with ProfileDatabase(tmp_path / "e.db", create=True) as empty, pytest.raises(UsageError):
         profiled_target(M4, empty)
-
-
-# --- all of it --------------------------------------------------------------------------------
 
 
 @needs_tflm

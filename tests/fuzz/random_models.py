@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz.mutations import packed
+from tests.fuzz.seeds import packed
 from tests.model_replay import replay
 from tests.models.build import schema
 from tests.models.generator import KINDS, random_model

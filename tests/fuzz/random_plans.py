@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz.mutations import Rng
 from tests.fuzz.random_models import model_of, search_options
+from tests.fuzz.seeds import Rng
 from tests.model_replay import Place, replay
 from tests.models.random_loops import random_loops_model
 from tflm_planner.memory.problem import Buffer, Plan, Problem, Violation, validate

@@ -15,6 +15,8 @@ from random_problems import brute_force, chain, paint, problems, sliding_chains
 
 from tests.call_counts import assert_near_linear
 from tflm_planner.memory.allocators import (
+    AllocatorOptions,
+    Listener,
     Solution,
     best_of,
     climbing,
@@ -89,7 +91,7 @@ def test_every_slide_is_legal_and_lower_than_the_one_before(problem: Problem) ->
 @settings(deadline=None, max_examples=60, suppress_health_check=SLOW)
 @given(sliding_chains())
 def test_chains_are_solved_without_the_compiled_search(problem: Problem) -> None:
-    solution = best_of(problem, allocators=["greedy"])
+    solution = best_of(problem, AllocatorOptions(("greedy",)))
     assert solution.optimal and solution.height == brute_force(problem, solution.height)
 
 
@@ -102,7 +104,7 @@ def test_a_run_of_a_hundred_layers_slides_through_one_buffer_at_once(seed: int) 
         for i in range(99) if chance.random() < 0.8
     )  # fmt: skip
     problem = Problem(chain(sizes).buffers, input_overlaps)
-    solution = best_of(problem, allocators=("greedy",))
+    solution = best_of(problem, AllocatorOptions(("greedy",)))
     assert solution.optimal, "without any search"
 
 
@@ -228,7 +230,7 @@ def test_planning_a_chain_is_near_linear() -> None:
 @pytest.mark.slow
 def test_hard_problems_reach_their_bound(seed: int) -> None:
     problem = hard(80, seed)
-    first = best_of(problem, allocators=["greedy"])
+    first = best_of(problem, AllocatorOptions(("greedy",)))
     solution = best_of(problem)
     assert solution.height <= first.height
     assert solution.optimal
@@ -268,9 +270,9 @@ def below_a_large_buffer(problem: Problem) -> Problem:
 
 
 def test_effort_follows_what_can_be_won(slices: list[float]) -> None:
-    for allocators in (["best"], ["exact"]):
+    for allocators in (("best",), ("exact",)):
         for problem in (hard(80, 0), below_a_large_buffer(hard(80, 0))):
-            best_of(problem, allocators=allocators, limits=NO_CLIMBING)
+            best_of(problem, AllocatorOptions(allocators, limits=NO_CLIMBING))
     much, small, named, named_small = slices
     assert 0 < small < much < named == named_small
 
@@ -278,14 +280,15 @@ def test_effort_follows_what_can_be_won(slices: list[float]) -> None:
 @pytest.mark.parametrize("effort", [0.1, 1.0, 2.0])
 def test_no_call_spends_more_slices_than_the_budget_has(effort: float, slices: list[float]) -> None:
     """But for the last slice of each order."""
-    best_of(hard(80, 0), effort=effort, limits=NO_CLIMBING)
+    best_of(hard(80, 0), AllocatorOptions(effort=effort, limits=NO_CLIMBING))
     budget = NO_CLIMBING.slices * effort
     assert budget <= sum(slices) < budget + len(exact.PREORDERS)
 
 
 def test_the_same_seed_gives_the_same_plan() -> None:
     problem = hard(60, 7)
-    results = [best_of(problem, seed=3, allocators=["local"]).plan for _ in range(2)]
+    options = AllocatorOptions(("local",), seed=3)
+    results = [best_of(problem, options).plan for _ in range(2)]
     assert results[0] == results[1]
 
 
@@ -306,7 +309,7 @@ def test_a_stop_returns_the_best_so_far() -> None:
         calls.append(name)
         stop.interrupt()
 
-    solution = best_of(hard(40, 1), on_progress=interrupt, stop=stop)
+    solution = best_of(hard(40, 1), listener=Listener(interrupt), stop=stop)
     assert len(calls) == 1
     assert solution.height > 0
 
@@ -320,7 +323,9 @@ def test_a_search_that_is_over_has_a_plan_all_the_same() -> None:
 
 def test_progress_falls_to_the_final_height() -> None:
     heights: list[int] = []
-    solution = best_of(hard(60, 2), on_progress=lambda name, height, bound: heights.append(height))
+    solution = best_of(
+        hard(60, 2), listener=Listener(lambda name, height, bound: heights.append(height))
+    )
     assert heights == sorted(set(heights), reverse=True) and heights[-1] == solution.height
 
 
@@ -332,14 +337,14 @@ def test_no_buffers() -> None:
 
 def test_an_unknown_allocator_is_refused() -> None:
     with pytest.raises(UsageError, match="'quantum' is unknown; choose from greedy"):
-        best_of(Problem(()), allocators=["quantum"])
+        best_of(Problem(()), AllocatorOptions(("quantum",)))
 
 
 @pytest.mark.skipif(not HAS_ORTOOLS, reason="OR-Tools is not installed")
 @settings(deadline=None, max_examples=25, suppress_health_check=SLOW)
 @given(problems(most=5, biggest=4))
 def test_cpsat_agrees_with_brute_force(problem: Problem) -> None:
-    solution = best_of(problem, allocators=["cpsat"])
+    solution = best_of(problem, AllocatorOptions(("cpsat",)))
     assert solution.optimal
     assert solution.height == brute_force(problem, solution.height)
 
@@ -347,7 +352,7 @@ def test_cpsat_agrees_with_brute_force(problem: Problem) -> None:
 @pytest.mark.skipif(HAS_ORTOOLS, reason="OR-Tools is installed")
 def test_cpsat_says_how_to_install_it() -> None:
     with pytest.raises(UsageError, match=r"pip install .*cpsat"):
-        best_of(hard(60, 2), allocators=["cpsat"])
+        best_of(hard(60, 2), AllocatorOptions(("cpsat",)))
 
 
 @settings(deadline=None, max_examples=60)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from random_problems import brute_force, chain, problems, sliding_chains
 
 from tests.call_counts import assert_near_linear
-from tflm_planner.memory.allocators import best_of
+from tflm_planner.memory.allocators import AllocatorOptions, best_of
 from tflm_planner.memory.bounds import (
     footprint,
     live_bound,
@@ -58,7 +58,7 @@ def test_for_chains_the_bound_is_the_optimum(problem: Problem) -> None:
 @settings(deadline=None, max_examples=200)
 @given(problems())
 def test_no_offset_of_a_legal_plan_is_pruned(problem: Problem) -> None:
-    solution = best_of(problem, allocators=["greedy"])
+    solution = best_of(problem, AllocatorOptions(("greedy",)))
     pruner = Pruner(problem, pairwise_bounds(problem))
     for budget in (1, 7, 10_000):
         domains = pruner.at(solution.height, budget)
@@ -89,7 +89,7 @@ def test_two_neighbours_of_a_large_buffer_add_up() -> None:
     input_overlaps = (Overlap(1, 0, 18_448, UNBOUNDED), Overlap(2, 1, 16, UNBOUNDED))
     problem = Problem(buffers, input_overlaps)
     assert live_bound(problem) == 36_880
-    assert lower_bound(problem) == 36_896 == best_of(problem, allocators=["greedy"]).height
+    assert lower_bound(problem) == 36_896 == best_of(problem, AllocatorOptions(("greedy",))).height
 
 
 def test_drift_along_a_chain_adds_up() -> None:

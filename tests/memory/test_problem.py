@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_problems import mutations, paint, problems
 
-from tflm_planner.memory.allocators import best_of
+from tflm_planner.memory.allocators import AllocatorOptions, best_of
 from tflm_planner.memory.problem import (
     UNBOUNDED,
     Buffer,
@@ -32,7 +32,7 @@ def test_validate_agrees_with_painting_every_byte(problem: Problem, data: st.Dat
 @settings(deadline=None, max_examples=60)
 @given(problems(most=7))
 def test_moved_offsets_are_caught_exactly_when_bytes_collide(problem: Problem) -> None:
-    plan = best_of(problem, allocators=["greedy"]).plan
+    plan = best_of(problem, AllocatorOptions(("greedy",))).plan
     for moved in mutations(plan):
         assert (validate(problem, moved) == []) == paint(problem, moved)
 

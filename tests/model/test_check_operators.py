@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fuzz.mutations import packed
+from tests.fuzz.seeds import packed
 from tests.models.build import Graph, Net, schema
 from tests.tflm.operator_models import MODELS
 from tflm_planner.model.serde import read_model

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import needs_tflm
-from tests.fuzz.mutations import packed
+from tests.fuzz.seeds import packed
 from tests.models.build import schema, unpack
 from tests.models.registry import IMAGE, SCALE, conv, relu, start
 from tests.tflm.operator_models import MODELS

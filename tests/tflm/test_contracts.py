@@ -1,33 +1,24 @@
-"""Contracts: never a distance that corrupts, by loops written out and by real Cortex-M kernels."""
+"""Contracts: never a distance that corrupts, by loops written out."""
 
 import math
 import random
-from itertools import product
 
 import numpy as np
 import pytest
 
-from tests.models.build import Net
-from tests.tflm import measured_overlaps
+from tests.tflm.contract_shapes import LIBRARIES, SHAPES, really_safe
 from tests.tflm.kernel_loops import (
     Shape,
     columns,
-    depthwise_mve,
-    kernel,
     safe_distances,
     smallest_safe,
 )
 from tests.tflm.overlap_trials import (
-    gather_model,
     model_of,
     op_of,
-    pad_model,
-    transpose_conv_model,
 )
 from tflm_planner.memory.problem import UNBOUNDED
-from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
-from tflm_planner.ops import sharings
 from tflm_planner.ops.window import Window, window_of
 from tflm_planner.tflm.kernels import KernelBuild, known_builds
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE
@@ -42,74 +33,6 @@ from tflm_planner.tflm.kernels.contracts import (
 )
 from tflm_planner.tflm.kernels.contracts.bounds import first_needed
 from tflm_planner.tflm.kernels.reference import REFERENCE
-from tflm_planner.tflm.target_kernels import kernels_of
-
-LIBRARIES = pytest.mark.parametrize("library", known_builds(), ids=lambda library: library.name)
-
-
-def grid() -> list[Shape]:
-    """Small shapes that meet every branch of every kernel."""
-    found = [
-        Shape("conv", 5, 4, ci, co, k, k, s, s, same=same)
-        for ci, co, k, s, same in product((2, 3), (2, 3, 5), (1, 3), (1, 2), (True, False))
-    ]
-    found += [
-        Shape(kind, 5, 5, c, c, k, k, s, s, same=same)
-        for kind, c, k, s, same in product(
-            ("depthwise", "max", "average"), (3, 6), (2, 3), (1, 2), (True, False)
-        )
-    ]
-    found += [
-        Shape("conv", 4, 5, 4, 4, 3, 3, groups=2),
-        Shape("conv", 5, 4, 4, 8, 3, 2, groups=4),
-        Shape("conv", 3, 3, 6, 6, 1, 1, groups=3),
-        Shape("conv", 6, 5, 3, 3, 3, 3, dh=2, dw=2),
-        Shape("conv", 4, 3, 3, 2, dh=2, dw=2),
-        Shape("conv", 5, 7, 3, 4, 5, 3, 2, 3),
-        Shape("conv", 1, 13, 4, 4, 1, 5),
-        Shape("conv", 1, 14, 4, 3, 1, 3, sw=2),
-        Shape("conv", 1, 13, 4, 5, 1, 4, same=False),
-        Shape("conv", 1, 3, 4, 4, 1, 5),
-        Shape("conv", 1, 11, 4, 5, 1, 5),
-        Shape("conv", 1, 11, 4, 2, 1, 7),
-        Shape("conv", 1, 12, 4, 3, 1, 4),
-        Shape("conv", 2, 2, 3, 1),
-        Shape("conv", 3, 3, 2, 1),
-        Shape("conv", 3, 4, 3, 3, 3, 3, batch=2),
-        Shape("conv", 3, 3, 2, 3, batch=2),
-        Shape("conv", 1, 5, 3, 5, sh=2, batch=3),
-        Shape("conv", 1, 4, 5, 2, sh=2, batch=4),
-        Shape("conv", 1, 1, 4, 3, sh=2, batch=5),
-        Shape("conv", 5, 4, 3, 4, sh=2, sw=2, batch=2),
-        Shape("conv", 4, 4, 2, 3, 3, 3, element=2),
-        Shape("conv", 4, 4, 3, 3, element=2),
-        Shape("conv", 4, 4, 2, 3, 3, 3, element=4),
-        Shape("depthwise", 4, 4, 3, 6, 3, 3),
-        Shape("depthwise", 4, 4, 2, 8, 3, 3),
-        Shape("depthwise", 5, 4, 3, 3, 3, 3, dh=2, dw=2),
-        Shape("depthwise", 5, 4, 1, 4, 3, 3),
-        Shape("depthwise", 2, 3, 130, 130, 3, 3),
-        Shape("depthwise", 4, 4, 3, 3, 3, 3, element=2),
-        Shape("depthwise", 3, 3, 3, 3, 3, 3, batch=2),
-        Shape("max", 4, 4, 3, 3, 3, 3, element=2),
-        Shape("average", 4, 4, 18, 18, 3, 3),
-        Shape("average", 4, 4, 9, 9, 3, 3, element=2),
-        Shape("max", 3, 3, 3, 3, 2, 2, batch=2),
-    ]
-    return found
-
-
-SHAPES = grid()
-
-
-def really_safe(shape: Shape, library: KernelBuild, distances: range) -> list[bool]:
-    """By the loops written out; both of them, where the compiler chooses."""
-    safe = safe_distances(shape, kernel(shape, library.name), distances)
-    if shape.kind == "depthwise" and shape.ci == 1 and library is MVE:
-        other = depthwise_mve if shape.co == 1 else lambda s: kernel(s, "cmsis-nn")
-        others = safe_distances(shape, other(shape), distances)
-        safe = [a and b for a, b in zip(safe, others, strict=True)]
-    return safe
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -284,117 +207,6 @@ def test_an_output_cut_off_below_is_a_window() -> None:
     assert replay_safe(op, REFERENCE, input_overlap.low)
 
 
-def pad_events(shape: tuple[int, ...], pads: list[list[int]], by_rows: bool) -> list[bool]:
-    """Safe distances of PAD, by its loops; a memcpy must not overlap itself."""
-    larger = [n + sum(p) for n, p in zip(shape, pads, strict=True)]
-    inside = [
-        all(a <= i < a + n for i, n, (a, _) in zip(index, shape, pads, strict=True))
-        for index in product(*map(range, larger))
-    ]
-    places = [i for i, data in enumerate(inside) if data]
-    row = shape[-1] * (shape[-2] if len(shape) > 1 and pads[-1] == [0, 0] else 1)
-    size, safe = len(places), []
-    for d in range(len(inside) + 1):
-        memory: dict[int, int] = {d + i: i for i in range(size)}
-        fine, source = True, 0
-        for at, data in enumerate(inside):
-            if data:
-                fine = fine and memory.get(d + source) == source
-                source += 1
-            memory[at] = source - 1 if data and at == d + source - 1 else -1
-        if by_rows:
-            for start in range(0, size, row):
-                target = places[start]
-                fine = fine and abs(start + d - target) >= row
-        safe.append(fine)
-    return safe
-
-
-@pytest.mark.parametrize(
-    ("shape", "pads"),
-    [
-        ((1, 3, 4, 2), [[0, 0], [1, 1], [1, 1], [0, 0]]),
-        ((1, 3, 4, 2), [[0, 0], [0, 1], [0, 1], [0, 0]]),
-        ((1, 3, 3, 2), [[0, 0], [2, 0], [0, 0], [0, 1]]),
-        ((2, 2, 3, 2), [[0, 1], [1, 0], [1, 2], [0, 0]]),
-        ((5, 4), [[1, 2], [0, 3]]),
-    ],
-)
-def test_padding(shape: tuple[int, ...], pads: list[list[int]]) -> None:
-    op = op_of(pad_model(shape, pads))
-    for library in known_builds():
-        safe = pad_events(shape, pads, library is not REFERENCE)
-        least = smallest_safe(safe, range(len(safe)))
-        allowed = [t.low for t in input_overlap_contract(op, library)]
-        assert all(all(safe[low:]) for low in allowed)
-        (replay,) = replays(op, library)
-        assert replay.smallest() >= least
-        if library is REFERENCE:
-            assert [replay.safe(d) for d in range(len(safe))] == safe
-            assert allowed == [math.ceil(least / 16) * 16] or least > len(safe) - 16
-
-
-def test_padding_of_wide_elements() -> None:
-    for dtype, size in (("int16", 2), ("float32", 4)):
-        op = op_of(pad_model((1, 4, 4, 8), [[0, 0], [1, 1], [1, 1], [0, 0]], dtype))
-        for library in known_builds():
-            (input_overlap,) = input_overlap_contract(op, library)
-            assert input_overlap.low == (6 * 6 - 7 - 16) * 8 * size
-            assert replay_safe(op, library, input_overlap.low)
-            assert not replay_safe(op, library, input_overlap.low - size)
-
-
-def gathered(rows: range, height: int, row: int, distance: int) -> bool:
-    """Whether GATHER, row by row, reads what the operand held; a memcpy must not overlap itself."""
-    memory = {distance + i: i for i in range(height * row)}  # the result begins at 0
-    for place, taken in enumerate(rows):
-        if abs(distance + (taken - place) * row) < row:
-            return False
-        read = [memory.get(distance + taken * row + i) for i in range(row)]
-        if read != [taken * row + i for i in range(row)]:
-            return False
-        memory |= {place * row + i: -1 for i in range(row)}
-    return True
-
-
-@LIBRARIES
-@pytest.mark.parametrize("first", range(4))
-def test_gather_may_move_rows_down_or_above_all_that_are_read(
-    first: int, library: KernelBuild
-) -> None:
-    height, row, rows = 6, 16, range(first, first + 3)
-    op = op_of(gather_model((1, height, 4, 4), rows))
-    distances = range(-height * row, 3 * row + 1)
-    (replay,) = replays(op, library)
-    safe = [gathered(rows, height, row, d) for d in distances]
-    assert [replay.safe(d) for d in distances] == safe
-    allowed = list(input_overlap_contract(op, library))
-    assert any(overlap.low == (1 - first) * row for overlap in allowed)
-    for overlap in allowed:
-        assert all(safe[distances.index(d)] for d in distances if overlap.low <= d <= overlap.high)
-
-
-def test_gathers_of_many_rows_are_told_apart() -> None:
-    """A contract is remembered by the operator's form, to which all positions belong."""
-    kernels = kernels_of()
-    lows = [
-        {o.low for o in kernels.input_overlaps_of(op_of(gather_model((1, 200, 1, 16), rows)))}
-        for rows in (range(100), range(50, 150), range(0, 200, 2))
-    ]
-    assert lows[0] and lows[1] and lows[0] != lows[1] and not lows[2]
-
-
-def test_transpose_conv_sums_in_scratch() -> None:
-    op = op_of(transpose_conv_model(4, (6, 4)))
-    (input_overlap,) = input_overlap_contract(op, REFERENCE)
-    assert input_overlap.low <= -4 * 4 * 6 and input_overlap.high == UNBOUNDED
-    assert input_overlap.operand is op.inputs[2]
-    assert all(replay_safe(op, REFERENCE, d) for d in range(-96, 256))
-    assert not any(
-        list(input_overlap_contract(op, library)) for library in (BUILD_2022, DSP, MVE, PLAIN)
-    )
-
-
 @pytest.mark.slow
 def test_whole_layers_are_replayed() -> None:
     op = op_of(model_of(Shape("depthwise", 112, 112, 32, 32, 3, 3)))
@@ -403,52 +215,6 @@ def test_whole_layers_are_replayed() -> None:
         assert input_overlap.low == 114 * 32
         assert replay_safe(op, library, input_overlap.low)
         assert not replay_safe(op, library, 112 * 32)
-
-
-# --- what real kernels did on an emulated Cortex-M ------------------------------------------
-
-
-@pytest.mark.slow
-def test_contracts_hold_on_real_cortex_m_kernels() -> None:
-    checked = 0
-    for record in measured_overlaps.records():
-        shape = measured_overlaps.SHAPES.get(record["op"])
-        if shape is None:
-            continue
-        assert (shape.bytes_in, shape.bytes_out) == (record["n_in"], record["n_out"])
-        library, op = measured_overlaps.TARGETS[record["target"]], op_of(model_of(shape))
-        measured, where = record["min_safe_D"], f"{record['op']} on {record['target']}"
-        allowed = exact_bound(op, library)
-        if allowed is not None and allowed.step == 1:
-            assert allowed.least >= measured, where
-        found = replays(op, library)
-        if found:
-            smallest = max(replay.smallest() for replay in found)
-            one_input = shape.kind == "depthwise" and shape.ci == 1
-            assert smallest == measured or (one_input and smallest >= measured), where
-            for distance in record["safe_below"]:
-                assert all(replay.safe(distance) for replay in found), (where, distance)
-        checked += 1
-    assert checked >= 125
-
-
-def test_other_operators_on_real_cortex_m_kernels() -> None:
-    for record in measured_overlaps.records():
-        if record["op"] == "add":
-            assert record["D0_safe"] and list(sharings(_addition()))
-            assert not list(
-                input_overlap_contract(_addition(), measured_overlaps.TARGETS[record["target"]])
-            )
-
-
-def _addition() -> Op:
-    net = Net()
-    graph = net.graph()
-    a, b = (graph.input(name, (1, 6, 6, 16), scale=0.1) for name in "ab")
-    y = graph.tensor("y", (1, 6, 6, 16), scale=0.2)
-    graph.op("ADD", [a, b], [y], "AddOptions")
-    graph.outputs(y)
-    return op_of(net.finish())
 
 
 def test_grouped_passes_never_leave_their_channels() -> None:
@@ -460,16 +226,6 @@ def test_grouped_passes_never_leave_their_channels() -> None:
         assert least is not None and least.step == 4
         assert all(safe[d] for d in range(least.least, shape.bytes_out, 4))
         assert not all(safe[least.least :])
-
-
-def test_random_inputs_reach_every_value() -> None:
-    """The sweeps prove nothing with inputs that hide a lost byte."""
-    from tests.tflm.overlap_trials import random_inputs
-
-    values = random_inputs((1, 40, 40, 8), 1, 2)
-    assert int(values[0].max()) - int(values[0].min()) == 255 and not np.array_equal(
-        values[0], values[1]
-    )
 
 
 @pytest.mark.slow

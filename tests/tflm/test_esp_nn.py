@@ -32,7 +32,8 @@ from tflm_planner.tflm.kernels.esp_nn.scratch import (
 from tflm_planner.tflm.kernels.known_faults import faults_of
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import all_boards, all_targets, can_be_lean, load_target
-from tflm_planner.tiling.evaluate.candidate import Candidate, evaluate
+from tflm_planner.tiling.evaluate.candidate import Candidate
+from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.tile.tile import TiledRegion

@@ -11,11 +11,12 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.units import ALIGNMENT
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, evaluate
+from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
 from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.transforms.tile.box_plan import HALOS
 from tflm_planner.transforms.tile.tile import TiledRegion
-from tflm_planner.transforms.tile.tiler import HALOS
 
 FAR = 1 << 60
 ROWS, HEADS, DEPTH = 64, 2, 8

@@ -10,7 +10,8 @@ from tests.conftest import needs_tflm
 from tests.models.build import Net
 from tests.models.registry import SCALE, conv, relu
 from tflm_planner.pipeline import api
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, evaluate
+from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
 from tflm_planner.tiling.moves.backward_tiles import backward_candidates, with_backward_tiles
 from tflm_planner.tiling.options import TilingOptions

@@ -176,7 +176,7 @@ def test_a_file_is_no_worse_than_its_evaluation(
     best = search_tiles(data, tiles).best
     assert best.regions and best.head < api.arena(data).head
 
-    def stacked(problem: Problem, **_: object) -> Solution:
+    def stacked(problem: Problem, *_: object, **__: object) -> Solution:
         offsets, top = [], 0
         for b in problem.buffers:
             offsets.append(top)

@@ -10,7 +10,8 @@ from tests.models.build import Graph, Net
 from tests.models.registry import SCALE, noise, relu
 from tflm_planner.pipeline import api
 from tflm_planner.tiling.budget import SearchBudget
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, evaluate
+from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
 from tflm_planner.tiling.moves.neighbours import neighbours
 from tflm_planner.tiling.moves.patches import along_columns, patch_stages

@@ -7,7 +7,8 @@ from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.model.text import to_text
 from tflm_planner.pipeline import api
-from tflm_planner.tiling.evaluate.candidate import Candidate, evaluate
+from tflm_planner.tiling.evaluate.candidate import Candidate
+from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import TransformRefusedError
 from tflm_planner.transforms.regions import Regions

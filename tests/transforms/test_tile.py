@@ -24,6 +24,7 @@ from tests.transforms.tiled import (
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
 from tflm_planner.pipeline import api
+from tflm_planner.transforms.tile.box_plan import HALOS
 from tflm_planner.transforms.tile.boxes import cuts
 from tflm_planner.transforms.tile.operator_tiles import BORDERS
 from tflm_planner.transforms.tile.tile import (
@@ -34,7 +35,6 @@ from tflm_planner.transforms.tile.tile import (
     TiledRegion,
     band,
 )
-from tflm_planner.transforms.tile.tiler import HALOS
 
 
 @needs_tflm

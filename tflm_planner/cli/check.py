@@ -1,4 +1,4 @@
-"""The command line of `check`: parses, calls `room`, prints.
+"""The command line of `check`: parses, calls `memory_fit`, prints.
 
 The fields of `CheckArguments` are the command line: names, types, defaults, help.
 """
@@ -24,7 +24,7 @@ from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 
 if TYPE_CHECKING:
-    from tflm_planner.report.room import RoomCheck
+    from tflm_planner.report.memory_fit import FitCheck
     from tflm_planner.tflm.targets import Target
 
 
@@ -59,7 +59,7 @@ class CheckArguments:
     as_json: AsJson = False
     quiet: Quiet = False
 
-    def room(self, target: Target) -> int:
+    def arena_limit(self, target: Target) -> int:
         """Bytes that models may take. Raises UsageError where nothing says how many."""
         from tflm_planner.support.units import parse_size
 
@@ -89,7 +89,7 @@ def check_command(arguments: CheckArguments) -> None:
     """Say whether models fit, a line each, for continuous integration. Exit code 0: all do; 3: one
     does not, or is not known to; 5: one cannot be read, or TFLM cannot run it."""
     with exit_on_errors():
-        from tflm_planner.report.room import exit_code, room_lines, room_to_json
+        from tflm_planner.report.memory_fit import exit_code, fit_check_lines, fit_checks_to_json
         from tflm_planner.tflm.targets import load_target
 
         arguments.check()
@@ -97,18 +97,18 @@ def check_command(arguments: CheckArguments) -> None:
         checks = _checks(arguments, target)
         code = exit_code(checks, allow_at_least=arguments.allow_at_least)
         if arguments.as_json:
-            print_json(room_to_json(checks, target))
+            print_json(fit_checks_to_json(checks, target))
         elif not arguments.quiet:
-            for line in room_lines(checks):
+            for line in fit_check_lines(checks):
                 typer.echo(line)
         if code:
             raise typer.Exit(code)
 
 
-def _checks(arguments: CheckArguments, target: Target) -> list[RoomCheck]:
-    from tflm_planner.pipeline.room import check_manifest, check_model
+def _checks(arguments: CheckArguments, target: Target) -> list[FitCheck]:
+    from tflm_planner.pipeline.memory_fit import check_manifest, check_model
 
     sources = arguments.sources or []
-    room = arguments.room(target) if sources else 0
-    models = [check_model(path, room, target) for path in sources]
+    arena_limit = arguments.arena_limit(target) if sources else 0
+    models = [check_model(path, arena_limit, target) for path in sources]
     return models + [check_manifest(path, target) for path in arguments.manifest or []]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +15,9 @@ import typer
 from tflm_planner.cli.idle import Need, refuse_both, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
+    Source,
     Verbose,
+    Workers,
     exit_on_errors,
     print_json,
     show_progress,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 class CompareArguments:
     """The command line of `compare`, as it was given."""
 
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")]
+    source: Source
     boards: Annotated[
         str,
         typer.Option(
@@ -66,7 +67,7 @@ class CompareArguments:
             "--deep", help="Search for tiles, with more operators, and with the lean library."
         ),
     ] = False
-    workers: Annotated[int, typer.Option(min=1, help="Processes of the search.")] = defaults.WORKERS
+    workers: Workers = defaults.WORKERS
     as_json: AsJson = False
     verbose: Verbose = False
 

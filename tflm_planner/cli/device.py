@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from tflm_planner.cli.boards import BoardModel
 from tflm_planner.cli.choices import Library
 from tflm_planner.cli.idle import Command
 from tflm_planner.cli.measure import measure_command
@@ -29,7 +30,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def export_command(
-    source: Annotated[Path, typer.Argument(metavar="MODEL", help="The .tflite model.")],
+    source: BoardModel,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; made if need be.")],
     target: TargetName = defaults.TARGET,
     name: Annotated[

@@ -16,6 +16,7 @@ import typer
 from tflm_planner.cli.idle import Need, refuse_both, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
+    Source,
     TargetName,
     exit_on_errors,
     print_json,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 class InspectArguments:
     """The command line of `inspect`, as it was given."""
 
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")]
+    source: Source
     text: Annotated[
         bool, typer.Option("--text", help="The model's text form: one operator a line.")
     ] = False

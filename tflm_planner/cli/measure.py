@@ -16,6 +16,7 @@ from tflm_planner.cli.boards import (
     DEFAULT_PATIENCE,
     DEFAULT_RUNS,
     Baud,
+    BoardModel,
     BoardTarget,
     Patience,
     Port,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 class MeasureArguments:
     """The command line of `measure`, as it was given."""
 
-    source: Annotated[Path, typer.Argument(metavar="MODEL", help="The .tflite model.")]
+    source: BoardModel
     port: Port = None
     baud: Baud = DEFAULT_BAUD
     target: BoardTarget = None

@@ -16,7 +16,16 @@ import typer
 from tflm_planner.cli.boards import add_profile
 from tflm_planner.cli.choices import Allocator, Ends, Firmware, Objective, Order, Search
 from tflm_planner.cli.idle import Need, given_words, refuse_idle
-from tflm_planner.cli.shared import TFLM_HELP, allowed_operators, at_tflm, refuse_silence
+from tflm_planner.cli.shared import (
+    JSON_HELP,
+    QUIET_HELP,
+    TFLM_HELP,
+    TIME_LIMIT_HELP,
+    VERBOSE_HELP,
+    allowed_operators,
+    at_tflm,
+    refuse_silence,
+)
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 
@@ -144,13 +153,9 @@ class PlanArguments:
             metavar="FILE",
         ),
     ] = None
-    as_json: Annotated[bool, _option(_REPORTS, "Print one JSON document on stdout.", "--json")] = (
-        False
-    )
-    quiet: Annotated[bool, _option(_REPORTS, "Print errors only.", "--quiet", "-q")] = False
-    verbose: Annotated[bool, _option(_REPORTS, "Say what is being done.", "--verbose", "-v")] = (
-        False
-    )
+    as_json: Annotated[bool, _option(_REPORTS, JSON_HELP, "--json")] = False
+    quiet: Annotated[bool, _option(_REPORTS, QUIET_HELP, "--quiet", "-q")] = False
+    verbose: Annotated[bool, _option(_REPORTS, VERBOSE_HELP, "--verbose", "-v")] = False
     strip: Annotated[
         bool,
         _option(_ADVANCED, "Drop from the file what TFLM does not read: less flash.", "--strip"),
@@ -192,7 +197,7 @@ class PlanArguments:
         float | None,
         _option(
             _ADVANCED,
-            "Seconds to search at most; proof on top. Else counted: same bytes everywhere.",
+            TIME_LIMIT_HELP,
             metavar="SECONDS",
         ),
     ] = None

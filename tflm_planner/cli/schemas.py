@@ -10,33 +10,42 @@ import sys
 from pathlib import Path
 
 from tflm_planner.device import measurement_types
-from tflm_planner.report import comparison_types, json_types, room, streamed_types
+from tflm_planner.report import (
+    arena_types,
+    comparison_types,
+    json_types,
+    memory_fit,
+    memory_map_types,
+    report_types,
+    streamed_types,
+    verification_types,
+)
 from tflm_planner.support.documents import Document, schema_of
 from tflm_planner.tflm.target_file import TargetFile
 
 _REPORT, _MEASURED = json_types.SCHEMA_VERSION, measurement_types.SCHEMA_VERSION
 _DOCUMENTS: dict[str, tuple[type[Document], int, str]] = {
-    "report": (json_types.Report, _REPORT, "What tflm-plan found"),
-    "inspection": (json_types.Inspection, _REPORT, "What tflm-plan inspect --json prints"),
+    "report": (report_types.Report, _REPORT, "What tflm-plan found"),
+    "inspection": (memory_map_types.Inspection, _REPORT, "What tflm-plan inspect --json prints"),
     "verification": (
-        json_types.Verification,
+        verification_types.Verification,
         _REPORT,
         "What tflm-plan verify --json prints of two",
     ),
     "plan-verification": (
-        json_types.PlanVerification,
+        verification_types.PlanVerification,
         _REPORT,
         "What tflm-plan verify --json prints of one model",
     ),
-    "arena": (json_types.ArenaOnTarget, _REPORT, "What tflm-plan arena --json prints"),
-    "check": (room.RoomChecks, _REPORT, "What tflm-plan check --json prints"),
+    "arena": (arena_types.ArenaOnTarget, _REPORT, "What tflm-plan arena --json prints"),
+    "check": (memory_fit.FitChecks, _REPORT, "What tflm-plan check --json prints"),
     "common-arena": (
-        json_types.ArenaOfSeveral,
+        arena_types.ArenaOfSeveral,
         _REPORT,
         "What tflm-plan arena --shared --json prints",
     ),
     "comparison": (
-        comparison_types.OnBoards,
+        comparison_types.BoardComparison,
         _REPORT,
         "What tflm-plan compare --json prints",
     ),

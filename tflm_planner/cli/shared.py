@@ -25,14 +25,21 @@ from tflm_planner.support.errors import PlannerError, UsageError
 if TYPE_CHECKING:
     from tflm_planner.tflm.targets import Target
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say what is being done.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+QUIET_HELP = "Print errors only."
+VERBOSE_HELP = "Say what is being done."
+JSON_HELP = "Print one JSON document on stdout."
+TIME_LIMIT_HELP = "Seconds to search at most; proof on top. Else counted: same bytes everywhere."
+TFLM_HELP = "Month or day of the firmware's TFLM, e.g. 2025-06: what it can do."
+
+Source = Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=QUIET_HELP)]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help=VERBOSE_HELP)]
+AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
+Workers = Annotated[int, typer.Option(min=1, help="Processes of the search.")]
 TargetName = Annotated[
     str,
     typer.Option("--target", "-t", help="Target, board or TOML file; see `tflm-plan targets`."),
 ]
-TFLM_HELP = "Month or day of the firmware's TFLM, e.g. 2025-06: what it can do."
 Tflm = Annotated[str | None, typer.Option("--tflm", help=TFLM_HELP, metavar="DATE")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random choices.")]
 Inputs = Annotated[int, typer.Option(min=1, help="Inputs to compare on each runtime.")]

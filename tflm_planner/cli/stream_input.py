@@ -15,12 +15,15 @@ import typer
 from tflm_planner.cli.choices import Firmware, SearchOfBack
 from tflm_planner.cli.idle import Command, Need, refuse_idle
 from tflm_planner.cli.shared import (
+    TIME_LIMIT_HELP,
     AsJson,
     Inputs,
     Quiet,
     Seed,
+    Source,
     TargetName,
     Verbose,
+    Workers,
     allowed_operators,
     exit_on_errors,
     print_json,
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 class StreamInputArguments:
     """The command line of `stream-input`, as it was given."""
 
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The .tflite model.")]
+    source: Source
     front: Annotated[Path, typer.Argument(metavar="FRONT", help="To write: takes rows.")]
     back: Annotated[Path, typer.Argument(metavar="BACK", help="To write: the rest.")]
     rows: Annotated[
@@ -54,9 +57,7 @@ class StreamInputArguments:
     target: TargetName = defaults.TARGET
     time_limit: Annotated[
         float | None,
-        typer.Option(
-            help="Seconds to search at most; proof on top. Else counted: same bytes everywhere."
-        ),
+        typer.Option(help=TIME_LIMIT_HELP),
     ] = None
     seed: Seed = defaults.SEED
     firmware: Annotated[
@@ -77,7 +78,7 @@ class StreamInputArguments:
     portable: Annotated[
         bool, typer.Option("--portable", help="A back that every TFLite runtime runs.")
     ] = False
-    workers: Annotated[int, typer.Option(min=1, help="Processes of the search.")] = defaults.WORKERS
+    workers: Workers = defaults.WORKERS
     inputs: Inputs = defaults.INPUTS
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Write without proving equality.")

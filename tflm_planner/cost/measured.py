@@ -117,7 +117,7 @@ def _fit(rows: Rows, base: Profile, counted: Counted) -> Profile:
     for case, cycles in rows:
         key, counts = counted(case, base.family)
         if key not in base.paths:  # as `model.instructions` does
-            key, counts = f"other.{case.data.type}", other(case, base.family).counts
+            key, counts = f"other.{case.data.type}", other(case).counts
         by_path[key].append((counts, cycles))
         known = base.paths.get(key, base.paths["other.int8"])
         ratios[key].append(cycles / max(1.0, predict(known, counts)))
@@ -167,7 +167,7 @@ def _error(profile: Profile, row: tuple[Case, float], counted: Counted) -> float
     case, cycles = row
     key, counts = counted(case, profile.family)
     if key not in profile.paths:
-        key, counts = f"other.{case.data.type}", other(case, profile.family).counts
+        key, counts = f"other.{case.data.type}", other(case).counts
     table = profile.paths.get(key, profile.paths["other.int8"])
     return abs(predict(table, counts) / max(1.0, cycles) - 1)
 

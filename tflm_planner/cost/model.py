@@ -164,8 +164,8 @@ def profile_target(
 
 def work_of(case: Case, family: Family) -> Work:
     """What the kernels of `family` do for a case."""
-    form = PRODUCTS.get(case.kind) or MOVES.get(case.kind) or other
-    return form(case, family)
+    form = PRODUCTS.get(case.kind) or MOVES.get(case.kind)
+    return other(case) if form is None else form(case, family)
 
 
 def key_of(case: Case, work: Work) -> str:
@@ -184,7 +184,7 @@ def instructions(
         return dispatch, True
     constants = profile.paths.get(key_of(case, work))
     if constants is None:
-        work = other(case, profile.family)
+        work = other(case)
         constants = profile.paths.get(f"other.{case.data.type}", profile.paths["other.int8"])
         return dispatch + _sum(constants, work), False
     if in_place:

@@ -51,14 +51,14 @@ def pointwise(case: Case, family: Family) -> Work:
     return Work(f"{name}_{other}" if other != case.data.type else name, counts, 0)
 
 
-def softmax(case: Case, family: Family) -> Work:
+def softmax(case: Case) -> Work:
     """SOFTMAX: rows of depth elements."""
     n, depth = case.data.elements, (case.data.shape or (1,))[-1]
     rows = n // max(1, depth)
     return Work("softmax", {"element": n, "row": rows, "lane": rows * _up(depth, 4)}, 0)
 
 
-def reduction(case: Case, family: Family) -> Work:
+def reduction(case: Case) -> Work:
     """MEAN, SUM, REDUCE_*: over height and width, over the last axis, over another."""
     rank = max(1, len(case.data.shape))
     axes = {a % rank for a in case.numbers(1)}
@@ -73,7 +73,7 @@ def reduction(case: Case, family: Family) -> Work:
     )
 
 
-def element_slice(case: Case, family: Family) -> Work:
+def element_slice(case: Case) -> Work:
     """SLICE: loops over five axes, one element at a time."""
     shape = case.result.last_axes(5)
     counts = {"element": case.result.elements, "row": math.prod(shape[:4]),
@@ -81,7 +81,7 @@ def element_slice(case: Case, family: Family) -> Work:
     return Work("slice", counts, 0)
 
 
-def strided_slice(case: Case, family: Family) -> Work:
+def strided_slice(case: Case) -> Work:
     """STRIDED_SLICE: the last axis by runs where its stride is 1."""
     shape = case.result.last_axes(5)
     steps = case.numbers(3)
@@ -93,7 +93,7 @@ def strided_slice(case: Case, family: Family) -> Work:
     return Work("strided_slice_runs" if runs else "strided_slice", counts, 0)
 
 
-def gather(case: Case, family: Family) -> Work:
+def gather(case: Case) -> Work:
     """GATHER: one copy for every position and every outer index."""
     axis, shape, width = case.option("axis"), case.data.shape, case.data.width
     axis = axis % max(1, len(shape))
@@ -103,7 +103,7 @@ def gather(case: Case, family: Family) -> Work:
     return Work("gather", {"position": positions, **_copies(outer * positions, inner)}, 0)
 
 
-def concatenation(case: Case, family: Family) -> Work:
+def concatenation(case: Case) -> Work:
     """CONCATENATION, PACK: one copy for every part and every outer index."""
     axis = case.option("axis")
     parts = [t for t in case.inputs if t is not None]
@@ -115,7 +115,7 @@ def concatenation(case: Case, family: Family) -> Work:
     return Work(name, {"part": len(parts), "outer": outer, "element": elements, **moved}, 0)
 
 
-def split(case: Case, family: Family) -> Work:
+def split(case: Case) -> Work:
     """SPLIT, SPLIT_V, UNPACK: one copy for every part and every outer index."""
     at = 0 if case.kind == "SPLIT" else 2
     given = case.numbers(at)
@@ -144,7 +144,7 @@ def pad(case: Case, family: Family) -> Work:
     return Work("pad", counts, 0)
 
 
-def reshape(case: Case, family: Family) -> Work:
+def reshape(case: Case) -> Work:
     """RESHAPE, SQUEEZE: one copy. EXPAND_DIMS copies element by element."""
     if case.kind == "EXPAND_DIMS":
         return Work("expand_dims", {"element": case.result.elements}, 0)
@@ -153,7 +153,7 @@ def reshape(case: Case, family: Family) -> Work:
     return Work("reshape", moved, 0)
 
 
-def update(case: Case, family: Family) -> Work:
+def update(case: Case) -> Work:
     """DYNAMIC_UPDATE_SLICE: the operand copied, then the update by runs along its last axis; only
     the update, if it covers all of the operand."""
     part, width = case.operand(1) or Operand(case.data.type, (0,)), case.data.width
@@ -166,7 +166,7 @@ def update(case: Case, family: Family) -> Work:
     return Work("update_1d" if len(case.data.shape) == 1 else "update", counts, 0)
 
 
-def transpose(case: Case, family: Family) -> Work:
+def transpose(case: Case) -> Work:
     """TRANSPOSE: by which axis comes last."""
     order = case.numbers(1)
     n, last = case.result.elements, (case.result.shape or (1,))[-1]
@@ -180,7 +180,7 @@ def transpose(case: Case, family: Family) -> Work:
     return Work(name, counts, 0)
 
 
-def resize(case: Case, family: Family) -> Work:
+def resize(case: Case) -> Work:
     """RESIZE_*: every output pixel."""
     n, depth = case.result.elements, (case.result.shape or (1,))[-1]
     lines = math.prod((case.result.shape or (1,))[:2])
@@ -190,7 +190,7 @@ def resize(case: Case, family: Family) -> Work:
     return Work(case.kind.lower(), counts, 0)
 
 
-def other(case: Case, family: Family) -> Work:
+def other(case: Case) -> Work:
     """Anything else: by its sizes."""
     counts = {
         "output": sum(t.elements for t in case.outputs),
@@ -199,9 +199,13 @@ def other(case: Case, family: Family) -> Work:
     return Work("other", counts, 0)
 
 
-def fill(case: Case, family: Family) -> Work:
+def fill(case: Case) -> Work:
     """FILL, ZEROS_LIKE."""
     return Work(f"fill_{case.result.type}", {"element": case.result.elements}, 0)
+
+
+def _for_any_family(form: Callable[[Case], Work]) -> Callable[[Case, Family], Work]:
+    return lambda case, _: form(case)
 
 
 _COMPARISONS = ("LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL")
@@ -211,8 +215,7 @@ _ELEMENTWISE = (
     "LEAKY_RELU", "ABS", "EXP", "SQRT", "QUANTIZE", "DEQUANTIZE",
 )  # fmt: skip
 
-MOVES: dict[str, Callable[[Case, Family], Work]] = {
-    **dict.fromkeys((*_ELEMENTWISE, *_COMPARISONS), pointwise),
+_SAME_FOR_ALL_FAMILIES: dict[str, Callable[[Case], Work]] = {
     **dict.fromkeys(("FILL", "ZEROS_LIKE"), fill),
     **dict.fromkeys(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"), reduction),
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), reshape),
@@ -223,8 +226,12 @@ MOVES: dict[str, Callable[[Case, Family], Work]] = {
     "SLICE": element_slice,
     "STRIDED_SLICE": strided_slice,
     "GATHER": gather,
-    "PAD": pad,
-    "PADV2": pad,
     "DYNAMIC_UPDATE_SLICE": update,
     "TRANSPOSE": transpose,
+}
+MOVES: dict[str, Callable[[Case, Family], Work]] = {
+    **{kind: _for_any_family(form) for kind, form in _SAME_FOR_ALL_FAMILIES.items()},
+    **dict.fromkeys((*_ELEMENTWISE, *_COMPARISONS), pointwise),
+    "PAD": pad,
+    "PADV2": pad,
 }

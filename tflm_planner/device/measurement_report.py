@@ -12,8 +12,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from msgspec.structs import asdict
-
 from tflm_planner.device import measurement_types as types
 from tflm_planner.device.energy import Energy
 from tflm_planner.device.measurement import Measurement, OperatorTime, OutputCheck
@@ -128,16 +126,15 @@ def _time(seconds: float) -> str:
 def to_json(measurement: Measurement) -> dict[str, Any]:
     """As `measurement_types` says."""
     return plain(
-        types.Measurement(
+        view(
+            measurement,
+            types.Measurement,
             schema_version=types.SCHEMA_VERSION,
             model=types.Model(measurement.model, measurement.sha256),
-            target=measurement.target,
-            board=types.Board(
-                **asdict(view(measurement.board, types.BoardSaid)), lean=measurement.lean
-            ),
-            sizes=view(measurement.sizes, list[types.Size]),
-            latency=types.Latency(
-                **asdict(view(measurement.latency, types.Times)),
+            board=view(measurement.board, types.Board, lean=measurement.lean),
+            latency=view(
+                measurement.latency,
+                types.Latency,
                 predicted_seconds=measurement.predicted_seconds,
                 predicted_instructions=measurement.predicted_instructions,
                 allocate_seconds=measurement.allocate_seconds,
@@ -147,9 +144,7 @@ def to_json(measurement: Measurement) -> dict[str, Any]:
                 types.Output(c.index, c.name, c.size, f"{c.crc:08x}", c.equal, c.different)
                 for c in measurement.outputs
             ],
-            memory=view(measurement.memory, types.Memory),
             energy=None if measurement.energy is None else _energy(measurement.energy),
-            notes=list(measurement.notes),
         )
     )
 

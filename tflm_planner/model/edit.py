@@ -100,6 +100,11 @@ def set_option(op: Op, name: str, value: object) -> None:
     setattr(op.options, name, value)
 
 
+def set_loop_graphs(loop: Op, *, condition: Graph, body: Graph) -> None:
+    """Let a WHILE run these graphs."""
+    loop.graphs = {"condSubgraphIndex": [condition], "bodySubgraphIndex": [body]}
+
+
 def remove_metadata(model: Model, name: str) -> list[Metadata]:
     """Remove every metadata entry of that name, and its buffer if nothing else uses it."""
     removed = [m for m in model.metadata if m.name == name]

@@ -73,15 +73,15 @@ class Climb:
     @property
     def is_sought(self) -> bool:
         """Whether something that fits is still looked for, by a run that may search at all."""
-        room = self.options.room
+        limit = self.options.arena_limit
         if self.options.tiles is None:
             return False
-        return room is not None and self.arena.arena > room and not self.stop.is_over
+        return limit is not None and self.arena.arena > limit and not self.stop.is_over
 
     def fits(self, arena: int | None) -> bool:
         """Whether so many bytes are few enough."""
-        room = self.options.room
-        return room is not None and arena is not None and arena <= room
+        limit = self.options.arena_limit
+        return limit is not None and arena is not None and arena <= limit
 
 
 def ladder(climb: Climb) -> tuple[Rung, ...]:
@@ -206,9 +206,9 @@ def _steps(climb: Climb, permission: TilePermission) -> Iterator[_Step]:
 
 def _attempt(climb: Climb, step: _Step) -> Rung:
     """What a rung comes to when it is searched; it is not where the inputs alone are too large."""
-    room, inputs = climb.options.room or 0, climb.planned.inspection.limits.inputs
+    limit, inputs = climb.options.arena_limit or 0, climb.planned.inspection.limits.inputs
     try:
-        if not isinstance(step.options, StreamOptions) and inputs > room:
+        if not isinstance(step.options, StreamOptions) and inputs > limit:
             return replace(step.rung, remark=f"cannot fit: the inputs alone take {inputs:,} B")
         if isinstance(step.options, StreamOptions):
             pair: StreamedPair = split_for_rows(climb.data, step.options, stop=climb.stop)[0]

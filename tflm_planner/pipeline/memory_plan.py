@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of
-from tflm_planner.memory.allocators import Solution, best_of
+from tflm_planner.memory.allocators import AllocatorOptions, Listener, Solution, best_of
 from tflm_planner.memory.allocators.packing import pack
 from tflm_planner.memory.bounds import live_bound
 from tflm_planner.memory.order import Dag, OrderResult, best_order
@@ -132,15 +132,10 @@ def place_buffers(
         report_progress(f"packing {len(problem.buffers)} buffers")
         solution = best_of(
             problem,
-            allocators=(options.allocator,),
-            stop=stop,
-            effort=options.effort,
-            say=report_progress,
-            seed=options.seed,
+            AllocatorOptions((options.allocator,), options.effort, options.seed),
             required=_required_overlaps(timeline, model, options),
-            on_progress=lambda name, height, bound: report_progress(
-                f"packing: {height:,} B with {name}, bound {bound:,} B"
-            ),
+            stop=stop,
+            listener=_listener(report_progress),
         )
         head = _head_of(timeline, solution.plan)
         if best is None or head < best.head:
@@ -149,6 +144,15 @@ def place_buffers(
             break  # else freedom may have led the heuristics astray: try without input overlaps
     assert best is not None
     return best if stop.is_over else _join_loop_variables(best, options)
+
+
+def _listener(report_progress: Progress) -> Listener:
+    return Listener(
+        lambda name, height, bound: report_progress(
+            f"packing: {height:,} B with {name}, bound {bound:,} B"
+        ),
+        report_progress,
+    )
 
 
 def plan_quickly(
@@ -184,7 +188,8 @@ def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan
     wanted = loop_aliases(best.timeline)
     if not wanted or options.bind_views:
         return best
-    joined = best_of(best.problem, allocators=("greedy",), seed=options.seed, required=wanted)
+    greedy = AllocatorOptions(("greedy",), seed=options.seed)
+    joined = best_of(best.problem, greedy, required=wanted)
     head = _head_of(best.timeline, joined.plan)
     if head > best.head:
         return best

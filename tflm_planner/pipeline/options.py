@@ -162,7 +162,7 @@ class PlanOptions:
     command: tuple[str, ...] = ()
 
     @property
-    def room(self) -> int | None:
+    def arena_limit(self) -> int | None:
         """Bytes that the arena may take, if that is limited."""
         board = self.search.kernels.target.board
         return self.budget if board is None or self.budget is not None else board.sram

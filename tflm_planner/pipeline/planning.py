@@ -41,7 +41,7 @@ class Planning:
         if options.search.kernels.target.lean:
             data, model = add_lean_pool(model)
         planner = ModelPlanner(
-            options.search, self.stop, options.tiles, options.room, self.report_progress
+            options.search, self.stop, options.tiles, options.arena_limit, self.report_progress
         )
         planned, proof = planner.plan(data, model, prove)
         return planned, proof, tuple(converted)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
+
 from tflm_planner.report.comparison import Cell, Comparison, Row
 from tflm_planner.report.document import RungKind
 from tflm_planner.report.json_types import SCHEMA_VERSION, Bound, Count, Version
-from tflm_planner.support.documents import Document, plain, says
+from tflm_planner.support.documents import Document, plain, says, view
 
 _Kind = Annotated[
     RungKind,
@@ -20,8 +22,8 @@ _Kind = Annotated[
 ]
 
 
-class Way(Document):
-    """One way to run the model on one board. All sizes are bytes."""
+class BoardRung(Document):
+    """A rung of the ladder on one board. All sizes are bytes."""
 
     kind: _Kind
     arena: Annotated[Count | None, says("Bytes of arena (null: `remark` says why there are none).")]
@@ -52,16 +54,18 @@ class BoardRow(Document):
     target: Annotated[str, says("Id of the target.")]
     sram: Annotated[Count | None, says("Bytes of SRAM (null: no board).")]
     flash: Annotated[Count | None, says("Bytes of flash (null: no board).")]
-    ways: Annotated[list[Way], says("One entry a column, in the order of `columns`.")]
+    rungs: Annotated[list[BoardRung], says("One entry a column, in the order of `columns`.")] = (
+        msgspec.field(name="ways")
+    )
 
 
-class OnBoards(Document):
+class BoardComparison(Document):
     """What `tflm-plan compare` says of a model. All sizes are bytes."""
 
     schema_version: Version
     source: Annotated[str, says("Path of the model as it was given.")]
     file_bytes: Annotated[Count, says("Bytes of the model's file.")]
-    columns: Annotated[list[_Kind], says("Ways that were looked at.")]
+    columns: Annotated[list[_Kind], says("Rungs that were looked at.")]
     boards: Annotated[list[BoardRow], says("One entry a board.")]
     notes: Annotated[list[str], says("What else is worth knowing.")]
 
@@ -69,13 +73,11 @@ class OnBoards(Document):
 def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
     """A comparison as plain JSON types."""
     return plain(
-        OnBoards(
-            SCHEMA_VERSION,
-            comparison.source,
-            comparison.file_bytes,
-            list(comparison.columns),
-            [_row(row) for row in comparison.rows],
-            list(comparison.notes),
+        view(
+            comparison,
+            BoardComparison,
+            schema_version=SCHEMA_VERSION,
+            boards=[_row(row) for row in comparison.rows],
         )
     )
 
@@ -88,20 +90,10 @@ def _row(row: Row) -> BoardRow:
         target=row.target.id,
         sram=None if board is None else board.sram,
         flash=None if board is None else board.flash,
-        ways=[_way(cell, row) for cell in row.cells],
+        rungs=[_rung(cell, row) for cell in row.cells],
     )
 
 
-def _way(cell: Cell, row: Row) -> Way:
+def _rung(cell: Cell, row: Row) -> BoardRung:
     board = row.target.board
-    return Way(
-        kind=cell.kind,
-        arena=cell.arena,
-        bound=cell.bound,
-        at_most=cell.at_most,
-        file_bytes=cell.file_bytes,
-        fits=cell.fits(board),
-        margin=cell.margin(board),
-        warnings=list(cell.warnings),
-        remark=cell.remark,
-    )
+    return view(cell, BoardRung, fits=cell.fits(board), margin=cell.margin(board))

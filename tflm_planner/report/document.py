@@ -284,15 +284,15 @@ class Report:
         return bound_of((*self.before.arena.uncertainties, *self.after.arena.uncertainties))
 
     @property
-    def room(self) -> int | None:
+    def arena_limit(self) -> int | None:
         """Bytes that the arena may take: the budget, or the board's SRAM; None: neither is given"""
         return self.budget if self.board is None or self.budget is not None else self.board.sram
 
     @property
     def within_budget(self) -> bool:
-        """Whether the target's arena, as far as it is known, is within its room (true where there
+        """Whether the target's arena, as far as it is known, is within its limit (true where there
         is none). Where the arena is "at least" so large, that does not mean that it fits."""
-        return self.room is None or self.after.arena.arena <= self.room
+        return self.arena_limit is None or self.after.arena.arena <= self.arena_limit
 
     @property
     def within_flash(self) -> bool:

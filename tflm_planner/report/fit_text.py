@@ -34,7 +34,7 @@ def verdict_line(report: Report) -> str:
     if report.cannot_run:
         more = f" (and {len(report.cannot_run) - 1} more)" if report.cannot_run[1:] else ""
         return safe_text(f"CANNOT RUN on TFLM: {' '.join(report.cannot_run[0].split())}{more}")
-    if report.room is None:
+    if report.arena_limit is None:
         return f"{_sizes(report)}; --target BOARD or --budget BYTES says whether it fits"
     if not report.fits:
         return f"DOES NOT FIT {_where(report)}: {'; '.join(_misses(report))}"
@@ -44,7 +44,7 @@ def verdict_line(report: Report) -> str:
 
 def is_good(report: Report) -> bool | None:
     """Whether the verdict is good news; None where there is none."""
-    if report.room is None and not report.cannot_run:
+    if report.arena_limit is None and not report.cannot_run:
         return None
     return report.known_to_fit
 
@@ -58,44 +58,44 @@ def _sizes(report: Report) -> str:
 
 def _where(report: Report) -> str:
     if report.budget is not None or report.board is None:
-        return f"in {report.room:,} B"
+        return f"in {report.arena_limit:,} B"
     return safe_text(report.board.name)
 
 
 def _misses(report: Report) -> Iterator[str]:
     """What is too large, and by how much."""
-    arena, room = report.after.arena, report.room
-    if room is not None and arena.arena > room:
+    arena, limit = report.after.arena, report.arena_limit
+    if limit is not None and arena.arena > limit:
         needs = figure(arena.arena, arena.bound)
-        yield f"arena {needs}, {arena.arena - room:,} B more than {_room_words(report)}"
+        yield f"arena {needs}, {arena.arena - limit:,} B more than {_limit_words(report)}"
     if report.board is not None and not report.within_flash:
         file = report.after.file_bytes
         yield f"file {file:,} B, {file - report.board.flash:,} B more than the flash"
 
 
 def _shares(report: Report) -> Iterator[str]:
-    """What of the room is taken."""
-    arena, room = report.after.arena, report.room or 0
+    """What of the limit is taken."""
+    arena, limit = report.after.arena, report.arena_limit or 0
     at_least = "at least " if arena.bound == "at least" else ""
-    share = f"{100 * arena.arena / room:.1f} %" if room else ""
+    share = f"{100 * arena.arena / limit:.1f} %" if limit else ""
     words = "SRAM" if report.budget is None else "allowed"
-    yield f"arena {at_least}{arena.arena:,} of {room:,} B {words} ({share})"
+    yield f"arena {at_least}{arena.arena:,} of {limit:,} B {words} ({share})"
     if report.board is not None:
         yield f"file {report.after.file_bytes:,} of {report.board.flash:,} B flash"
 
 
-def _room_words(report: Report) -> str:
-    return "the budget" if report.budget is not None else f"its {report.room:,} B of SRAM"
+def _limit_words(report: Report) -> str:
+    return "the budget" if report.budget is not None else f"its {report.arena_limit:,} B of SRAM"
 
 
 def next_line(report: Report) -> str | None:
     """What to try next where it does not fit: the first rung that was tried and does, and where the
     file alone is too large, what makes that smaller."""
-    room = report.room
-    if room is None or report.within_budget:
+    limit = report.arena_limit
+    if limit is None or report.within_budget:
         return _next_for_flash(report)
     tried = [r for r in report.ladder if r.arena is not None and r.command and not r.taken]
-    fitting = [r for r in tried if r.arena is not None and r.arena <= room]
+    fitting = [r for r in tried if r.arena is not None and r.arena <= limit]
     if fitting:
         return f"{fitting[0].command}   # {fitting[0].arena:,} B: fits"
     if not tried:

@@ -158,7 +158,7 @@ def _front(report: Report, front: ParetoFront) -> dict[str, object]:
     """What less memory costs: the picture, then every point with its instructions and added
     operators."""
     title = f"What less {front.objective} costs on {report.target}"
-    budget = report.room if front.objective == "arena" else None
+    budget = report.arena_limit if front.objective == "arena" else None
     picture = front_svg(front, inputs=report.limits.inputs, budget=budget, title=title)
     columns = Column("bytes", "n"), Column("instructions", "n"), Column("how")
     rows = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from tflm_planner.report.json_types import Bound, Check, Count, Proof, Version
+from tflm_planner.report.json_types import Bound, Count, Version
+from tflm_planner.report.verification_types import Check, Proof
 from tflm_planner.support.documents import Document, says
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
+import msgspec.structs
 
 from tflm_planner.support.errors import UsageError
 
@@ -31,9 +32,18 @@ def says(description: str, **limits: Any) -> msgspec.Meta:
     return msgspec.Meta(description=description, **limits)
 
 
-def view(result: object, kind: type[_T]) -> _T:
-    """The attributes of a result that a document of this kind shows, by their names."""
-    return msgspec.convert(result, kind, from_attributes=True)
+def view(result: object, kind: type[_T], **computed: object) -> _T:
+    """The attributes of a result that a document of this kind shows, by their names. computed:
+    fields that are no attributes of the result, or are shown otherwise."""
+    if not computed:
+        return msgspec.convert(result, kind, from_attributes=True)
+    values = {
+        field.encode_name: computed[field.name]
+        if field.name in computed
+        else getattr(result, field.name)
+        for field in msgspec.structs.fields(cast("type[Document]", kind))
+    }
+    return msgspec.convert(values, kind, from_attributes=True)
 
 
 def plain(document: Document) -> dict[str, Any]:

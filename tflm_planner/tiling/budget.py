@@ -21,10 +21,10 @@ class SearchBudget:
     """Every tuning constant of the search, with the reason for it.
 
     Work and sizes of models are counted in operators. What other values cost was measured on up to
-    five networks by `benchmarks/ablation.py` (docs/search.md, "Ablations"): I is issue_2513, K
-    kws_ref_model, V vww_96_int8, P pretrainedResnet_quant, D darts; "own" without new operators,
-    "all" with them. "Not measured" means that none of the five shows what another value would cost,
-    or that nobody looked.
+    six networks by `benchmarks/ablation.py` (docs/search.md, "Ablations"): I is issue_2513, K
+    kws_ref_model, V vww_96_int8, P pretrainedResnet_quant, D darts, C the cells of
+    `benchmarks/cells.py`; "own" without new operators, "all" with them. "Not measured" means that
+    none of the six shows what another value would cost, or that nobody looked.
     """
 
     # --- work of a whole search ---
@@ -36,7 +36,8 @@ class SearchBudget:
     """Work of the search without new operators: the search with all operators comes across most of
     the same tilings. Halved: nothing on I and K, 0.93 of the seconds on K; doubled: nothing."""
     same_firmware_work_large: int = 5_000
-    """The same for a large model, where every evaluation takes long. Not measured."""
+    """The same for a large model, where every evaluation takes long. Halved: nothing on C; larger
+    networks not measured."""
     same_firmware_time_share: float = 0.4
     """Share of a time limit for the search without new operators. Not measured."""
     large_model: int = 120
@@ -68,7 +69,8 @@ class SearchBudget:
     those above 10: I own +70 %; without those below 12: K all +6 %. Every second: K own -3 %,
     nothing else on I and K, 0.6 of the seconds on K."""
     coarse_part_counts: tuple[int, ...] = (2, 4, 6, 8, 12, 16, 24, 32, 48)
-    """The same for large models; neighbours of a candidate try the counts between. Not measured."""
+    """The same for large models; neighbours of a candidate try the counts between. Every second, or
+    those up to 8 alone: nothing on C."""
     coarse_part_counts_kept_halo: tuple[int, ...] = (2, 4, 8, 16, 32)
     """The same where halos are kept: these estimates take longer. Not measured."""
     parts_without_gain_large: int = 2
@@ -142,7 +144,7 @@ class SearchBudget:
     """The largest patch stage that is evaluated, once tiled. Halved or doubled: nothing on I."""
     spelled_models: int = 40
     """Smallest models of which operators are spelled otherwise: the best one of vww_96_int8 was
-    about the 30th before. Not measured otherwise."""
+    about the 30th before. Halved: nothing on C."""
     spelled_with_effort: int = 4
     """Smallest models of which operators are spelled otherwise, whatever they come to at first
     sight: that misleads for the best model of mobilenet_v2_030_80, 1.6 % of whose arena it hid."""
@@ -166,26 +168,30 @@ class SearchBudget:
     """Models whose neighbours all bring no gain that end the step. 2: nothing on I, V, P,
     cnn_int8, MobileNetV2 and MCUNet own, for up to 0.1 of the seconds."""
     attempts_without_gain: int = 2
-    """Orders around hotspots without gain that end the step. Not measured."""
+    """Orders around hotspots without gain that end the step. Halved: nothing on C."""
 
-    # --- hotspots of irregular graphs ---
+    # --- hotspots of irregular graphs: without any, nothing is lost on C and D, so that "nothing on
+    # C" says little of networks like NASNet, for which they were made ---
 
     hotspot_caps: tuple[Fraction, ...] = tuple(Fraction(n, 16) for n in (12, 8, 6, 5, 4, 3, 2))
-    """Heads to aim at, relative to the present one. Not measured."""
+    """Heads to aim at, relative to the present one. Every second, or the first three alone: nothing
+    on C."""
     hotspot_prices: tuple[int, ...] = (32, 64, 256, 1024)
-    """An operator more in a hotspot costs one part in so many of the cap. Not measured."""
+    """An operator more in a hotspot costs one part in so many of the cap. Every second, or the
+    first two alone: nothing on C."""
     hotspots_of_cap: int = 64
     """With more operators than this above a cap, the cap is given up. Not measured."""
     hotspot_tile_share: int = 16
-    """Tiles are assumed to need one part in so many of their largest operator. Not measured."""
+    """Tiles are assumed to need one part in so many of their largest operator. Halved: nothing
+    on C."""
     hotspot_halo_share: int = 4
-    """Halos may come to one part in so many of the assumed bytes at best. Not measured."""
+    """Halos may come to one part in so many of the assumed bytes at best. Halved: nothing on C."""
     hotspot_orders: int = 4
-    """Most promising orders whose hotspots are evaluated in tiles. 0: nothing on D, 0.87 of the
-    seconds; NASNet-like networks, for which it was made, not measured."""
+    """Most promising orders whose hotspots are evaluated in tiles. 0: nothing on C and D,
+    0.87 of the seconds on D."""
     hotspot_work: int = 12_000
     """Work of one hotspot in all its part counts; and of all hotspots, after which no further
-    order is looked at. Not measured."""
+    order is looked at. Halved: nothing on C."""
     hotspot_tile_rows: tuple[int, ...] = (12, 6, 4, 2, 1)
     """Rows of a tile, of the result with the fewest rows, the largest first. Not measured."""
     hotspot_finer_tiles: int = 2
@@ -211,9 +217,12 @@ class SearchBudget:
     # --- child processes: these change the time, never the result ---
 
     jobs_before_processes: int = 8
-    """Jobs before the first child starts: small searches end sooner without. Not measured."""
+    """Jobs before the first child starts. A child takes 1.0 s of processor time until it can work,
+    as long as some 20 evaluations of a model of 36 operators (cnn_int8); a search mostly goes on
+    for hundreds once it has made a few."""
     child_poll_seconds: float = 0.02
-    """Seconds between two looks at a child that is still starting. Not measured."""
+    """Seconds between two looks at a child that is still starting: less than one evaluation takes,
+    0.03 to 0.1 s on cnn_int8 and V."""
 
 
 DEFAULT_BUDGET = SearchBudget()

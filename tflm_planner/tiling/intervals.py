@@ -30,8 +30,8 @@ from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segmentation import Segment
 from tflm_planner.tiling.segments import looped_segment, tiled_segment
+from tflm_planner.transforms.tile.box_plan import Halo
 from tflm_planner.transforms.tile.tile import CHANNELS
-from tflm_planner.transforms.tile.tiler import Halo
 
 _NO_LIMIT = 1 << 62
 _HALOS: tuple[tuple[Halo, HaloPolicy], ...] = (("recompute", "recompute"), ("merge", "blocks"))

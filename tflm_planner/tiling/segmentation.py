@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
-from tflm_planner.transforms.tile.tiler import Halo
+from tflm_planner.transforms.tile.box_plan import Halo
 
 Ints = npt.NDArray[np.int64]
 

@@ -17,9 +17,9 @@ from tflm_planner.tiling.evaluate.candidate import Evaluation, Schedule
 from tflm_planner.tiling.options import Region
 from tflm_planner.tiling.segmentation import Segment, Segmentation, SegmentKey
 from tflm_planner.transforms.row_loop import Edge, LoopedRegion
+from tflm_planner.transforms.tile.box_plan import Halo
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
-from tflm_planner.transforms.tile.tiler import Halo
 
 TILE_ORDERS: tuple[Schedule, ...] = ("file", "best")
 """Orders of the tiled operators in which a candidate is evaluated."""

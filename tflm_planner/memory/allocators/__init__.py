@@ -3,9 +3,11 @@
 from tflm_planner.memory.allocators.portfolio import (
     DEFAULT,
     NAMES,
+    AllocatorOptions,
+    Listener,
     Progress,
     Solution,
     best_of,
 )
 
-__all__ = ["DEFAULT", "NAMES", "Progress", "Solution", "best_of"]
+__all__ = ["DEFAULT", "NAMES", "AllocatorOptions", "Listener", "Progress", "Solution", "best_of"]

@@ -58,37 +58,54 @@ class Solution:
     allocator: str
 
 
+@dataclass(frozen=True)
+class AllocatorOptions:
+    """How to look for a plan. allocators: by their names. effort: of the exact search, relative to
+    the usual one. seed: of all random choices. limits: what each allocator may spend."""
+
+    allocators: tuple[str, ...] = ("best",)
+    effort: float = 1.0
+    seed: int = 0
+    limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET
+
+    @property
+    def patient(self) -> bool:
+        """Whether to search for long, however little there is to gain."""
+        return "exact" in self.allocators
+
+
+def _hear_nothing(*_: object) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who hears of a search. on_progress: each better plan. say: that the search waits for kernels
+    to be compiled."""
+
+    on_progress: Progress = _hear_nothing
+    say: Callable[[str], None] = _hear_nothing
+
+
 def best_of(
     problem: Problem,
+    options: AllocatorOptions = AllocatorOptions(),
     *,
-    allocators: Sequence[str] = ("best",),
-    stop: Stop | None = None,
-    effort: float = 1.0,
-    seed: int = 0,
-    on_progress: Progress | None = None,
     required: Sequence[Overlap] = (),
-    quick: bool = False,
-    say: Callable[[str], None] = lambda _: None,
-    limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET,
+    stop: Stop | None = None,
+    listener: Listener = Listener(),
 ) -> Solution:
-    """The lowest plan that these allocators find.
+    """The lowest plan that the allocators find.
 
-    `stop`: may end the search, which then keeps the best plan so far. `effort`: of the exact
-    search, relative to the usual one. `required`: aliases that every plan takes; an alias that
-    contradicts an earlier one is dropped. `quick`: first fits alone, to rank problems against each
-    other. `say`: is told when the search waits for kernels to be compiled.
+    `required`: aliases that every plan takes; an alias that contradicts an earlier one is dropped.
+    `stop`: may end the search, which then keeps the best plan so far.
 
     Effort follows what can be won: the exact search of "best" ends sooner where the plan is within
     0.5 % of the bound; "exact" by name goes on for longer. Raises `UsageError` for an unknown
     allocator.
     """
-    wanted = _expand(allocators)
-    patient = "exact" in allocators
-    run = _Portfolio(problem, stop or Stop(), seed, on_progress, patient, tuple(required))
-    run.effort, run.say, run.limits = effort, say, limits
-    if quick:
-        run.first()
-        return run.solution()
+    wanted = _expand(options.allocators)
+    run = _Portfolio(problem, options, tuple(required), stop or Stop(), listener)
     run.greedy()
     if "local" in wanted and not run.over:
         run.local()
@@ -128,23 +145,19 @@ class _Portfolio:
     """One call of `best_of`: the best plan so far, and what is left of the budget."""
 
     problem: Problem
+    options: AllocatorOptions
+    required: tuple[Overlap, ...]
     stop: Stop
-    seed: int
-    on_progress: Progress | None
-    patient: bool
-    """Search for long, however little there is to gain."""
-    required: tuple[Overlap, ...] = ()
+    listener: Listener
     bound: int = 0
     proved: bool = False
-    effort: float = 1.0
-    say: Callable[[str], None] = lambda _: None
-    limits: AllocatorBudget = DEFAULT_ALLOCATOR_BUDGET
     allocator: str = _STACK
     choices: list[_AliasChoice] = field(default_factory=list[_AliasChoice])
     free: _AliasChoice | None = None
     """The one that leaves every overlap open."""
 
     def __post_init__(self) -> None:
+        self.limits = self.options.limits
         self.aliases = any(o.is_alias for o in self.problem.overlaps)
         self.loose = any(not o.is_alias for o in self.problem.overlaps)
         top, offsets = 0, list[int]()
@@ -176,8 +189,7 @@ class _Portfolio:
             choice.height, choice.offsets = height, offsets
         if height < self.height:
             self.plan, self.height, self.allocator = choice.items.plan(offsets), height, name
-            if self.on_progress is not None:
-                self.on_progress(name, height, self.bound)
+            self.listener.on_progress(name, height, self.bound)
 
     def solution(self) -> Solution:
         """The result, validated."""
@@ -186,17 +198,6 @@ class _Portfolio:
             raise AssertionError(f"allocator {self.allocator!r}: {violations[0]}")
         optimal = self.proved or self.height <= self.bound
         return Solution(self.plan, self.height, self.bound, optimal, self.allocator)
-
-    def first(self) -> None:
-        """First fits: without overlaps, with all left open, with all aliases that agree."""
-        self.bound = live_bound(self.problem)
-        if self.required:
-            self.height = 1 << 62
-            self._first_fits(_AliasChoice(bind(self.problem, self.required), self.bound))
-        else:
-            self._first_fits(_AliasChoice(bind(self.problem, ()), self.bound))
-        if not self.over:
-            self._first_fits(_AliasChoice(choose_all(self.problem, self.required), self.bound))
 
     def greedy(self) -> None:
         """What takes milliseconds, from the plainest plans to the boldest."""
@@ -279,7 +280,7 @@ class _Portfolio:
 
     def local(self) -> None:
         """Climb from the best plan of each choice, the lowest first."""
-        if not compiling.ready((compiling.CLIMBING,), self.stop, self.say):
+        if not compiling.ready((compiling.CLIMBING,), self.stop, self.listener.say):
             return
         from tflm_planner.memory.allocators.arrays import Arrays
         from tflm_planner.memory.allocators.climbing import climb
@@ -299,7 +300,7 @@ class _Portfolio:
                 rounds = rounds // self.limits.small_gain_climb_divisor + 1
             bound = max(choice.bound, self.bound)
             climbed = climb(
-                Arrays.of(choice.items), order, bound=bound, rounds=rounds, seed=self.seed
+                Arrays.of(choice.items), order, bound=bound, rounds=rounds, seed=self.options.seed
             )
             self.offer("local", choice, climbed.tolist())
 
@@ -321,13 +322,13 @@ class _Portfolio:
                 choice.items,
                 high=self.height,
                 bound=choice.bound,
-                seed=self.seed,
+                seed=self.options.seed,
                 limits=self.limits,
             )
             searches.append((choice, minimiser))
         limits = self.limits
         slices = limits.slices_for_small_gain if self.gain_is_small else limits.slices
-        budget = limits.slices_by_name if self.patient else slices * self.effort
+        budget = limits.slices_by_name if self.options.patient else slices * self.options.effort
         self._search(searches, complete, budget)
 
     def _search(
@@ -390,7 +391,7 @@ class _Portfolio:
             self.plan,
             self.bound,
             time_limit=self.stop.left,
-            seed=self.seed,
+            seed=self.options.seed,
             limits=self.limits,
         )
         choice = _AliasChoice(bind(self.problem, ()), self.bound)

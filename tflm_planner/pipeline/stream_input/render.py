@@ -14,7 +14,7 @@ from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.report import streamed_types as types
 from tflm_planner.report.bounds_text import figure, long_figure
-from tflm_planner.report.json_types import SCHEMA_VERSION, Check, Proof
+from tflm_planner.report.json_types import SCHEMA_VERSION
 from tflm_planner.report.text import check_sentence, count, safe_text, sentence_of_terms
 from tflm_planner.support.documents import plain, view
 from tflm_planner.support.errors import UsageError
@@ -113,38 +113,34 @@ def streamed_to_json(
     terms: TermsProof | None = None,
 ) -> dict[str, Any]:
     """The report as a document; see `types.Streamed`."""
-    schedule, arena = pair.schedule, pair.back.inspection.arena
+    schedule = pair.schedule
     return plain(
-        types.Streamed(
+        view(
+            pair,
+            types.Streamed,
             schema_version=SCHEMA_VERSION,
             target=target.id,
             sram_before=before,
-            sram=pair.sram,
             bound=bound_of(pair.uncertainties),
-            front=types.Front(
+            front=view(
+                pair.front_arena,
+                types.Front,
                 operators=list(pair.ops),
-                persistent=pair.front_arena.persistent,
-                shared=pair.front_arena.shared,
                 reserved=front_reserved(pair),
                 arena_alone=pair.front.inspection.arena.arena,
             ),
-            back=view(arena, types.Back),
+            back=pair.back.inspection.arena,
             doubts=_doubts(pair),
-            strips=types.Strips(
-                height=schedule.height,
-                rows=schedule.rows,
-                turns=schedule.turns,
+            strips=view(
+                schedule,
+                types.Strips,
                 result_rows=schedule.made,
-                delay=schedule.delay,
-                result_height=schedule.result_height,
-                clock=schedule.clock,
                 fills=[_finite(v) for v in schedule.fills],
             ),
             instructions_relative=pair.overhead,
-            refused=list(pair.refused),
             stopped=stopped,
-            proof=None if terms is None else view(terms, Proof),
-            checks=view(() if verdict is None else verdict.checks, list[Check]),
+            proof=terms,
+            checks=() if verdict is None else verdict.checks,
             verified=verdict is not None and (verdict.proved or _stands_alone(verdict, terms)),
         )
     )

@@ -29,7 +29,7 @@ from tflm_planner.tiling.estimate.ranges import (
     operand_ranges,
 )
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
-from tflm_planner.transforms.tile.tiler import cuts
+from tflm_planner.transforms.tile.boxes import cuts
 
 HaloPolicy = Literal["recompute", "blocks", "rows"]
 """What happens to rows that several tiles read. "recompute": each tile computes them again.

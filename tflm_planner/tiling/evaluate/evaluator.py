@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tflm_planner.memory.order import Dag
+from tflm_planner.model.clone import clone
 from tflm_planner.model.extract import extract_interval
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
@@ -21,15 +22,14 @@ from tflm_planner.tiling.estimate.tiles import HaloPolicy, TileEstimate
 from tflm_planner.tiling.evaluate.candidate import (
     Candidate,
     Evaluation,
-    evaluate,
-    evaluate_family,
-    schedule_order,
 )
 from tflm_planner.tiling.evaluate.equivalence import IntervalSignatures
+from tflm_planner.tiling.evaluate.evaluation import evaluate, evaluate_family
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
-from tflm_planner.transforms.reorder import OrderProblem
+from tflm_planner.transforms.reorder import OrderProblem, Reorder
+from tflm_planner.transforms.schedules import quick_order
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class EvaluationRequest:
 
     @property
     def family(self) -> Hashable:
-        """Equal for requests that are best evaluated together (`candidate.evaluate_family`)."""
+        """Equal for requests that are best evaluated together (`evaluation.evaluate_family`)."""
         return self.candidate.family, self.interval, self.order
 
 
@@ -145,3 +145,14 @@ def _relative_to(evaluation: Evaluation, untiled: Evaluation) -> Evaluation:
         tail=evaluation.tail - untiled.tail,
         instructions=evaluation.instructions - untiled.instructions,
     )
+
+
+def schedule_order(model: Model, options: TilingOptions) -> tuple[int, ...]:
+    """The order of the operators in which intervals are looked for: the one with the smallest
+    peak, or the file's where none is smaller."""
+    copied = clone(model)
+    position = {op: i for i, op in enumerate(copied.main.ops)}
+    states = options.search_budget.schedule_states
+    rules = options.kernels.scratch_of, options.input_overlaps_of
+    Reorder(quick_order("best", states), *rules).results(copied)
+    return tuple(position[op] for op in copied.main.ops)

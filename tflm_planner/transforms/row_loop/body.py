@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.draft import Draft, new_graph
+from tflm_planner.model.edit import set_loop_graphs
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.transforms.row_loop.geometry import Geometry, Use
 from tflm_planner.transforms.row_loop.operand_rows import gathers, height, row_elements
@@ -60,7 +61,7 @@ class LoopBuilder(Turn):
         ends = [v.inside for v in self._variables], [v.after for v in self._variables]
         body = self._body.draft.commit_graph(*ends)
         test = self._test.commit_graph(self._tested, [self._verdict])
-        self._while.graphs = {"condSubgraphIndex": [test], "bodySubgraphIndex": [body]}
+        set_loop_graphs(self._while, condition=test, body=body)
         self._main.draft.commit(self._shape.ops)
         return self._main.draft.ops
 

@@ -26,10 +26,11 @@ from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Range
 from tflm_planner.transforms.axis_graph import REDUCE, Axis, Vertex, axis_graph, schemes_along
+from tflm_planner.transforms.tile.box_plan import Cutting
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, along, cuts, full_box
 from tflm_planner.transforms.tile.operator_tiles import OperatorTile
 from tflm_planner.transforms.tile.parts import values_of
-from tflm_planner.transforms.tile.tiler import Cutting, Tiler
+from tflm_planner.transforms.tile.tiler import Tiler
 
 SUM = -1
 """Stands for an axis in `splits`: the axis over which the region's results are summed up."""
@@ -69,7 +70,7 @@ class PartialSums:
                     if operand is not None and read is not None:
                         wanted.setdefault(operand, []).append(read)
             needs.append(wanted)
-            tiler.plan(k, wanted)
+            tiler.boxes.plan_tile(k, wanted)
         self._compute(summed, ranges, boxes)
         return tiler.finished()
 

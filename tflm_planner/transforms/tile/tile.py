@@ -21,10 +21,11 @@ from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.macs import total_macs
 from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.base import apply_regions
+from tflm_planner.transforms.tile.box_plan import HALOS, Cutting, Halo
 from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.operator_tiles import BORDERS, Border
 from tflm_planner.transforms.tile.partial_sums import SUM, PartialSums
-from tflm_planner.transforms.tile.tiler import HALOS, Cutting, Halo, Tiler
+from tflm_planner.transforms.tile.tiler import Tiler
 
 ROWS, COLUMNS, CHANNELS = 1, 2, 3
 """Axes of an image tensor."""

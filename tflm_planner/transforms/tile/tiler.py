@@ -13,87 +13,55 @@ sum, which ADD puts together (`partial_sums`). It knows boxes; it must not know 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise, product
-from typing import Literal
 
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
-from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Range
+from tflm_planner.transforms.tile.box_plan import BoxPlan, Cutting
 from tflm_planner.transforms.tile.boxes import (
     Box,
     NotTileableError,
     along,
     box_name,
-    cuts,
     extents,
     full_box,
     grown,
-    hull,
-    view_unit,
 )
 from tflm_planner.transforms.tile.eager_order import eager_order, put_off
-from tflm_planner.transforms.tile.operator_tiles import (
-    AHEAD,
-    Border,
-    OperatorTile,
-    boxes_read,
-    operator_tile,
-)
+from tflm_planner.transforms.tile.operator_tiles import OperatorTile
 from tflm_planner.transforms.tile.parts import PartBuilder, TensorPart
-
-Halo = Literal["recompute", "blocks", "merge"]
-HALOS: tuple[Halo, ...] = ("recompute", "blocks", "merge")
-
-
-@dataclass(frozen=True)
-class Cutting:
-    """How a region is cut. splits: (axis of the results, parts). backward: the last tile is
-    computed first. eager: see `eager_order`. The rest as in `TiledRegion`."""
-
-    splits: tuple[tuple[int, int], ...]
-    halo: Halo
-    border: Border
-    backward: bool = False
-    eager: bool = False
 
 
 class Tiler:
-    """The drafted operators of one region in tiles."""
+    """The drafted operators of one region in tiles. boxes: which parts of which tensors they
+    make."""
 
     def __init__(self, model: Model, graph: Graph, ops: Sequence[Op], how: Cutting) -> None:
         """`ops`: the region, in running order."""
         self.draft = Draft(model, graph)
         self.pieces = PartBuilder(self.draft)
         self.results = region_results(graph, ops)
+        self.boxes = BoxPlan(ops, self.results, how)
         self._ops, self._how = ops, how
         self._producer = {t: op for op in ops for t in op.outputs}
         self._written: set[Tensor] = set()  # results made whole
         self._made: dict[tuple[Tensor, Box], TensorPart] = {}
         self._computed: dict[tuple[object, ...], Tensor] = {}
-        self._plans: dict[int, dict[Tensor, Box]] = {}
-        self._blocks: dict[Tensor, list[Box]] = {}
-        self._axes: dict[Tensor, int] = {}
-        self._pads: dict[Tensor, set[tuple[Range, ...]]] = {}  # around blocks, by who reads them
-        self._recipes: dict[tuple[Tensor, Box], OperatorTile] = {}
-        self._used: dict[Tensor, Box] | None = None
-        self._used = self._plan({t: [full_box(t)] for t in self.results})
 
     def build(self) -> Draft:
         """Draw up everything. Raises NotTileableError."""
         if any(not t.elements for t in self.results):
             raise NotTileableError("a result of it is empty")
-        boxes = {t: self._cut_up(t) for t in self.results}
+        boxes = {t: self.boxes.cut_up(t) for t in self.results}
         tiles = max((len(p) for p in boxes.values()), default=0)
         if tiles < 2:
             raise NotTileableError("its results cannot be cut into two")
         if self._how.halo == "recompute":
             for k in range(tiles):
                 pieces = {key: _pieces_of_tile(b, k, tiles) for key, b in boxes.items()}
-                self.plan(k, {key: parts for key, parts in pieces.items() if parts})
+                self.boxes.plan_tile(k, {key: parts for key, parts in pieces.items() if parts})
         else:
-            self._lay_blocks(boxes)
+            self.boxes.lay_blocks(boxes)
         self._make_shared(tiles)
         results: dict[tuple[Tensor, Box], Tensor] = {}
         for k in reversed(range(tiles)) if self._how.backward else range(tiles):
@@ -112,17 +80,10 @@ class Tiler:
         runs."""
         for op in self._ops:
             for t in op.outputs:
-                boxes = {self._box_of(t, k) for k in range(tiles)}
+                boxes = {self.boxes.box_of_tile(t, k) for k in range(tiles)}
                 (box, *others) = boxes
                 if box is not None and not others:
                     self._make(op, t, box, 0)
-
-    def _box_of(self, tensor: Tensor, k: int) -> Box | None:
-        """The box of a tensor that tile `k` makes in one piece; None if it does not make it so."""
-        if self._how.halo == "recompute":
-            return self._plans[k].get(tensor)
-        blocks = self._blocks.get(tensor, [])
-        return blocks[0] if len(blocks) == 1 else None
 
     def finished(self) -> Draft:
         """The draft, with views first. Pieces of a result that some tile needs as a whole are left
@@ -139,117 +100,6 @@ class Tiler:
         self.draft.ops = used_ops[::-1]
         return self.draft
 
-    # --- which boxes ---
-
-    def _cut_up(self, tensor: Tensor) -> list[Box]:
-        """The boxes that a result is put together from, in raster order."""
-        shape, splits = tensor.shape or (), self._how.splits
-        ranges: list[list[tuple[int, int]]] = [[(0, n)] for n in shape]
-        for axis, parts in splits:
-            if axis < len(shape):
-                unit = view_unit(tensor, axis) if len(splits) == 1 else 1
-                unit = unit if unit * parts <= shape[axis] else 1
-                ranges[axis] = cuts(shape[axis], parts, unit)
-        return list(product(*ranges))
-
-    def plan(self, k: int, needs: dict[Tensor, list[Box]]) -> None:
-        """Find the box of every tensor that tile `k` needs to make the boxes in `needs`."""
-        self._plans[k] = self._plan(needs)
-
-    def _plan(self, needs: dict[Tensor, list[Box]]) -> dict[Tensor, Box]:
-        """The box of every tensor of the region. First only the boxes that are used are found, then
-        those that must be computed for them."""
-        wanted: dict[Tensor, Box] = {}
-        for op in reversed(self._ops):
-            for t in op.outputs:
-                if t in needs:
-                    box = hull(needs[t])
-                    wide = self._widen_box(op, t, box)
-                    wanted[t] = box if self._used is None else wide
-                    self._demand(op, t, wide, needs)
-        return wanted
-
-    def _widen_box(self, op: Op, tensor: Tensor, box: Box) -> Box:
-        """`box`, with an axis taken whole where the operator cannot compute it in parts, and the
-        whole region uses no more of it than this tile does: a slice of the result of SOFTMAX, for
-        example."""
-        index = next(i for i, t in enumerate(op.outputs) if t is tensor)
-        links, full = axis_map(op), full_box(tensor)
-        used = box if self._used is None else self._used[tensor]
-        return tuple(
-            full[a] if r == used[a] and not links.links_of(a, index) else r
-            for a, r in enumerate(box)
-        )
-
-    def _demand(self, op: Op, tensor: Tensor, box: Box, needs: dict[Tensor, list[Box]]) -> None:
-        if self._used is None:
-            reads = boxes_read(op, tensor, box)
-        else:
-            how = self._recipe(op, tensor, box)
-            reads = how.reads
-            if self._how.border in AHEAD:
-                self._note_pads(op, how)
-        for operand, read in zip(op.inputs, reads, strict=True):
-            if operand is not None and read is not None:
-                needs.setdefault(operand, []).append(read)
-
-    def _note_pads(self, op: Op, how: OperatorTile) -> None:
-        """Note the padding that each reader wants around blocks of a tensor, on axes other than the
-        one along which the blocks lie."""
-        for i, (t, box) in enumerate(zip(op.inputs, how.reads, strict=True)):
-            if t is not None and box is not None:
-                axis = self._axes.get(t, len(box))
-                wanted = how.pads if i == 0 and how.pads is not None else ((0, 0),) * len(box)
-                pads = tuple((0, 0) if a == axis else p for a, p in enumerate(wanted))
-                self._pads.setdefault(t, set()).add(pads)
-
-    def _recipe(self, op: Op, tensor: Tensor, box: Box) -> OperatorTile:
-        """How `op` computes a box; found once and remembered, because both planning and making
-        ask."""
-        key = (tensor, box)
-        if key not in self._recipes:
-            self._recipes[key] = operator_tile(op, tensor, box, self._how.border)
-        return self._recipes[key]
-
-    def _lay_blocks(self, boxes: dict[Tensor, list[Box]]) -> None:
-        """The blocks of every tensor of the region, for the ways without recomputation."""
-        if len(self._how.splits) != 1:
-            raise NotTileableError("halos are kept along one axis only")
-        ((first, parts),) = self._how.splits
-        needs: dict[Tensor, list[Box]] = {key: list(b) for key, b in boxes.items()}
-        self._axes = dict.fromkeys(self.results, first)
-        for op in reversed(self._ops):
-            for t in op.outputs:
-                if t not in needs:
-                    continue
-                axis = self._axes.get(t)
-                cover = self._widen_box(op, t, hull(needs[t]))
-                self._blocks[t] = self._blocks_of(t, axis, parts, cover, needs[t])
-                self._follow(op, t, axis)
-                for block in self._blocks[t]:
-                    self._demand(op, t, block, needs)
-
-    def _blocks_of(
-        self, tensor: Tensor, axis: int | None, parts: int, cover: Box, reads: Sequence[Box]
-    ) -> list[Box]:
-        if axis is None or axis >= len(cover):
-            return [full_box(tensor)]
-        if self._how.halo == "merge":
-            low, high = cover[axis]
-            return along(cover, axis, [(a + low, b + low) for a, b in cuts(high - low, parts)])
-        edges = sorted({e for box in reads for e in box[axis]})
-        return along(cover, axis, list(pairwise(edges)))
-
-    def _follow(self, op: Op, tensor: Tensor, axis: int | None) -> None:
-        """The axes of operands that an axis of a result becomes."""
-        index = next(i for i, t in enumerate(op.outputs) if t is tensor)
-        for link in axis_map(op).links_of(-1 if axis is None else axis, index):
-            operand = op.inputs[link.operand]
-            if operand is not None:
-                self._axes.setdefault(operand, link.axis)
-
-    # --- making them ---
-
     def fetch(self, tensor: Tensor, box: Box, k: int) -> Tensor:
         """A tensor that holds `box` of `tensor`, for tile `k`."""
         if tensor.is_constant:
@@ -259,8 +109,9 @@ class Tiler:
             full = full_box(tensor)
             return self.pieces.cut(TensorPart(full, full, tensor), box, of_outside=True)
         if self._how.halo == "recompute":
-            return self.pieces.cut(self._make(op, tensor, self._plans[k][tensor], k), box)
-        blocks, axis = self._blocks[tensor], self._axes.get(tensor)
+            made = self._make(op, tensor, self.boxes.box_in_tile(tensor, k), k)
+            return self.pieces.cut(made, box)
+        blocks, axis = self.boxes.blocks_of(tensor), self.boxes.block_axis(tensor)
         if axis is None or axis >= len(box) or blocks == [full_box(tensor)]:
             return self.pieces.cut(self._make(op, tensor, blocks[0], k), box)
         near = [b for b in blocks if _intersects(b[axis], box[axis])]
@@ -289,14 +140,14 @@ class Tiler:
         block 0 |0 x x x 0|   PAD        blocks 0, 1 |0 x x x 0|  join
         block 1 |0 x x x 0|   PAD                      |x x x|    cut out for narrower windows
         """
-        op, axis = self._producer.get(tensor), self._axes.get(tensor)
-        most, full = self._early_padding(tensor), full_box(tensor)
+        op, axis = self._producer.get(tensor), self.boxes.block_axis(tensor)
+        most, full = self.boxes.early_padding(tensor), full_box(tensor)
         if op is None or axis is None or most is None or pads[axis] != (0, 0):
             return None
         if any(r != full[a] for a, r in enumerate(box) if a != axis):
             return None
         parts: list[Tensor] = []
-        for block in self._blocks[tensor]:
+        for block in self.boxes.blocks_of(tensor):
             if not _intersects(block[axis], box[axis]):
                 continue
             part = self._make(op, tensor, block, k)
@@ -310,15 +161,6 @@ class Tiler:
         joined = parts[0] if len(parts) == 1 else self.pieces.halo(tensor, wide, parts, axis)
         return self.pieces.cut(TensorPart(wide, wide, joined), grown(box, pads))
 
-    def _early_padding(self, tensor: Tensor) -> tuple[Range, ...] | None:
-        """The padding that blocks of a tensor get before they are joined: the most that any reader
-        wants or, where nothing may be kept twice, the padding that all readers want alike."""
-        wanted = self._pads.get(tensor, set())
-        if not wanted or (self._how.border == "ahead" and len(wanted) > 1):
-            return None
-        sides = [zip(*(pads[a] for pads in wanted), strict=True) for a in range(len(min(wanted)))]
-        return tuple((max(low), max(high)) for low, high in sides)
-
     def _make(self, op: Op, tensor: Tensor, box: Box, k: int) -> TensorPart:
         """The part of a result of the region, made at its first use."""
         key = (tensor, box)
@@ -326,7 +168,7 @@ class Tiler:
             if tensor in self._written:
                 self._made[key] = TensorPart(box, full_box(tensor), tensor)
                 return self._made[key]
-            how = self._recipe(op, tensor, box)
+            how = self.boxes.recipe(op, tensor, box)
             # With wasted rows two wants may come to the same computation; and a result is whole
             # once only.
             form = (tensor, how.out, how.reads, how.pads)

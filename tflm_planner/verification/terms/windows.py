@@ -32,10 +32,16 @@ _CACHED = 1 << 16
 """Elements of a result that are summed up at a time."""
 
 
+def _plain_window(call: Call) -> Window | None:
+    """The window of an operator that is computed here."""
+    window = sliding_window(call.op)
+    return window if _is_plain(call) else None
+
+
 def convolution(call: Call) -> list[Values] | None:
     """CONV_2D, also in groups."""
-    window = sliding_window(call.op)
-    if window is None or not _is_plain(call):
+    window = _plain_window(call)
+    if window is None:
         return None
     words = channel_keys(call, 0, 1, 2)
     if words is None:
@@ -120,8 +126,8 @@ def _taps(window: Window, image: npt.NDArray[Any]) -> Iterator[tuple[int, npt.ND
 
 def depthwise(call: Call) -> list[Values] | None:
     """DEPTHWISE_CONV_2D: every channel by itself, several times if it has a multiplier."""
-    window = sliding_window(call.op)
-    if window is None or not _is_plain(call):
+    window = _plain_window(call)
+    if window is None:
         return None
     words = channel_keys(call, 0, 1, 2)
     if words is None:

@@ -12,10 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+import msgspec
+
 from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.json_types import SCHEMA_VERSION, Bound, Count, Version
 from tflm_planner.report.safe import safe_text
-from tflm_planner.support.documents import Document, plain, says
+from tflm_planner.support.documents import Document, plain, says, view
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.arena.uncertainty import Bound as BoundWord
 from tflm_planner.tflm.targets import Target
@@ -26,23 +28,30 @@ OVER = 3
 
 
 @dataclass(frozen=True, slots=True)
-class RoomCheck:
+class FitCheck:
     """A model against the bytes that it may take. arena: of the model (None: it cannot be read).
-    room: bytes that the arena may take (None: of a manifest that cannot be read). file_bytes,
-    flash: of the file, and of the board (None: no board was named). reason: why the verdict is
-    not that it fits."""
+    arena_limit: bytes that the arena may take (None: of a manifest that cannot be read).
+    file_bytes, flash: of the file, and of the board (None: no board was named). reason: why the
+    verdict is not that it fits."""
 
     source: str
     verdict: Verdict
-    room: int | None
+    arena_limit: int | None
     arena: int | None = None
     bound: BoundWord = "exact"
     file_bytes: int = 0
     flash: int | None = None
     reason: str = ""
 
+    @property
+    def margin(self) -> int | None:
+        """Bytes of the limit that are left (negative: too large by so much; None: not known)."""
+        if self.arena is None or self.arena_limit is None:
+            return None
+        return self.arena_limit - self.arena
 
-def exit_code(checks: Sequence[RoomCheck], *, allow_at_least: bool = False) -> int:
+
+def exit_code(checks: Sequence[FitCheck], *, allow_at_least: bool = False) -> int:
     """0 where all fit; 5 where one cannot be read or run; else 3. allow_at_least: whether one that
     is not known to fit passes."""
     verdicts = {check.verdict for check in checks}
@@ -52,17 +61,17 @@ def exit_code(checks: Sequence[RoomCheck], *, allow_at_least: bool = False) -> i
     return 0 if verdicts <= passing else OVER
 
 
-def room_lines(checks: Sequence[RoomCheck]) -> Iterator[str]:
+def fit_check_lines(checks: Sequence[FitCheck]) -> Iterator[str]:
     """A line for each model."""
     for check in checks:
         yield f"{check.verdict.upper():<17} {safe_text(check.source)}: {_said(check)}"
 
 
-def _said(check: RoomCheck) -> str:
+def _said(check: FitCheck) -> str:
     reason = safe_text(" ".join(check.reason.split()))
-    if check.arena is None or check.room is None or check.verdict == "cannot run":
+    if check.arena is None or check.arena_limit is None or check.verdict == "cannot run":
         return reason
-    taken = f"arena {figure(check.arena, check.bound)} of {check.room:,} B"
+    taken = f"arena {figure(check.arena, check.bound)} of {check.arena_limit:,} B"
     return f"{taken}{', ' * bool(reason)}{reason}"
 
 
@@ -73,7 +82,9 @@ class CheckedModel(Document):
     verdict: Annotated[Verdict, says("Whether it fits, and if nothing can be said, why.")]
     arena: Annotated[Count | None, says("Bytes of arena (null: the model cannot be read).")]
     bound: Bound
-    room: Annotated[Count | None, says("Bytes that the arena may take (null: not known).")]
+    arena_limit: Annotated[
+        Count | None, says("Bytes that the arena may take (null: not known).")
+    ] = msgspec.field(name="room")
     margin: Annotated[
         int | None, says("Bytes left; negative: too large by so much (null: not known).")
     ]
@@ -82,7 +93,7 @@ class CheckedModel(Document):
     reason: Annotated[str, says("Why the verdict is not that it fits; else empty.")]
 
 
-class RoomChecks(Document):
+class FitChecks(Document):
     """What `tflm-plan check` says of models. All sizes are bytes."""
 
     schema_version: Version
@@ -91,23 +102,7 @@ class RoomChecks(Document):
     models: Annotated[list[CheckedModel], says("One entry a model, in the order given.")]
 
 
-def room_to_json(checks: Sequence[RoomCheck], target: Target) -> dict[str, Any]:
+def fit_checks_to_json(checks: Sequence[FitCheck], target: Target) -> dict[str, Any]:
     """The checks as plain JSON types."""
     all_fit = exit_code(checks) == 0
-    models = [_model(check) for check in checks]
-    return plain(RoomChecks(SCHEMA_VERSION, target.id, all_fit, models))
-
-
-def _model(check: RoomCheck) -> CheckedModel:
-    known = check.arena is not None and check.room is not None
-    return CheckedModel(
-        source=check.source,
-        verdict=check.verdict,
-        arena=check.arena,
-        bound=check.bound,
-        room=check.room,
-        margin=(check.room or 0) - (check.arena or 0) if known else None,
-        file_bytes=check.file_bytes,
-        flash=check.flash,
-        reason=check.reason,
-    )
+    return plain(FitChecks(SCHEMA_VERSION, target.id, all_fit, view(checks, list[CheckedModel])))

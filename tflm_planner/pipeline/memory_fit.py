@@ -15,7 +15,7 @@ from typing import Annotated
 import msgspec
 
 from tflm_planner.pipeline.inspection import arena_in
-from tflm_planner.report.room import RoomCheck, Verdict
+from tflm_planner.report.memory_fit import FitCheck, Verdict
 from tflm_planner.support.errors import ModelError, PlannerError
 from tflm_planner.support.files import read_file
 from tflm_planner.tflm.arena.predict import Arena
@@ -24,42 +24,49 @@ from tflm_planner.tflm.targets import Target
 _KEYS = '"model" and, under "micro", "tensor_arena_size" in bytes'
 
 
-def check_model(path: Path, room: int, target: Target) -> RoomCheck:
-    """A model that may take `room` bytes of arena, and of flash what the target's board has."""
+def check_model(path: Path, arena_limit: int, target: Target) -> FitCheck:
+    """A model that may take `arena_limit` bytes of arena, and of flash what the target's
+    board has."""
     try:
         data = read_file(path)
         _, arena = arena_in(data, target)
     except PlannerError as error:
-        return RoomCheck(str(path), "not read", room, reason=str(error))
+        return FitCheck(str(path), "not read", arena_limit, reason=str(error))
     flash = None if target.board is None else target.board.flash
-    return _judge(str(path), arena, room, len(data), flash)
+    return _judge(str(path), arena, arena_limit, len(data), flash)
 
 
-def check_manifest(path: Path, target: Target) -> RoomCheck:
+def check_manifest(path: Path, target: Target) -> FitCheck:
     """The model that ESPHome's manifest of a wake word names, in the arena that it names. ESPHome
     lists resource variables in an arena of their own."""
-    room = None
+    arena_limit = None
     try:
         manifest = _read_manifest(path)
-        room = manifest.micro.tensor_arena_size
+        arena_limit = manifest.micro.tensor_arena_size
         data = read_file(path.parent / manifest.model)
         _, arena = arena_in(data, target, variables_apart=True)
     except PlannerError as error:
-        return RoomCheck(str(path), "not read", room, reason=str(error))
-    return _judge(str(path), arena, room, len(data), None)
+        return FitCheck(str(path), "not read", arena_limit, reason=str(error))
+    return _judge(str(path), arena, arena_limit, len(data), None)
 
 
-def _judge(source: str, arena: Arena, room: int, file_bytes: int, flash: int | None) -> RoomCheck:
-    verdict, reason = _verdict(arena, room, file_bytes, flash)
-    return RoomCheck(source, verdict, room, arena.arena, arena.bound, file_bytes, flash, reason)
+def _judge(
+    source: str, arena: Arena, arena_limit: int, file_bytes: int, flash: int | None
+) -> FitCheck:
+    verdict, reason = _verdict(arena, arena_limit, file_bytes, flash)
+    return FitCheck(
+        source, verdict, arena_limit, arena.arena, arena.bound, file_bytes, flash, reason
+    )
 
 
-def _verdict(arena: Arena, room: int, file_bytes: int, flash: int | None) -> tuple[Verdict, str]:
+def _verdict(
+    arena: Arena, arena_limit: int, file_bytes: int, flash: int | None
+) -> tuple[Verdict, str]:
     """Whether it fits, and why if it does not."""
     if arena.cannot_run:
         return "cannot run", arena.cannot_run[0]
-    if arena.arena > room:
-        return "does not fit", f"{arena.arena - room:,} B too large"
+    if arena.arena > arena_limit:
+        return "does not fit", f"{arena.arena - arena_limit:,} B too large"
     if flash is not None and file_bytes > flash:
         return "does not fit", f"and a file of {file_bytes:,} B, more than {flash:,} B of flash"
     if arena.bound == "at least":

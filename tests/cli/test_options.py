@@ -1,0 +1,93 @@
+"""What the options of the command come to."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import get_args
+
+from tests.cli.plain_plans import PLAIN, files
+from tests.fuzz.shell import COMMAND, call
+from tflm_planner.cli import choices
+from tflm_planner.cli.plan import PlanArguments
+from tflm_planner.pipeline.options import ALLOCATORS, ENDS, ORDERS
+from tflm_planner.tiling.search import OBJECTIVES
+
+
+def test_every_option_of_plan_reaches_its_place(tmp_path: Path) -> None:
+    given = PlanArguments(
+        Path("in"), tmp_path / "out", budget="1K", target="cortex-m7/cmsis-nn", tflm="2025-06",
+        firmware="lean", order="rpo", allocator="greedy", time_limit=3.0, seed=4, no_overlap=True,
+        strip=True, max_slowdown=1.2, ops="+pad,SLICE", search="motes", objective="head",
+        workers=3, inputs=5, force=True,
+    )  # fmt: skip
+    options = given.options()
+    search, tiles = options.search, options.tiles
+    assert options.budget == 1024 and options.force and options.verify is not None
+    assert (options.verify.seed, options.verify.inputs) == (4, 5)
+    assert search.kernels.target.id == "cortex-m7/cmsis-nn+lean"
+    assert search.kernels.target.tflm == "2025-06"
+    assert (search.order, search.allocator, search.time_limit, search.seed) == (
+        "rpo", "greedy", 3.0, 4,
+    )  # fmt: skip
+    assert not search.overlap and search.strip == "unread by TFLM"
+    assert tiles is not None and tiles.dialect
+    assert (tiles.overhead, tiles.method, tiles.objective, tiles.workers) == (
+        1.2, "motes", "head", 3,
+    )  # fmt: skip
+    assert tiles.new_kinds == {"PAD", "SLICE"}
+    assert tiles.tiles
+    plain = PlanArguments(Path("in")).options()
+    assert plain.tiles is not None and plain.tiles.new_kinds == frozenset()
+    assert (plain.tiles.overhead, plain.search.strip, plain.ends) == (1.1, "nothing", "keep")
+    more = PlanArguments(Path("in"), firmware="more-ops").options().tiles
+    assert more is not None and more.new_kinds is None
+    respelled = PlanArguments(Path("in"), search="spellings", max_slowdown=1.01).options().tiles
+    assert respelled is not None and not respelled.tiles and respelled.overhead == 1.01
+    bare = PlanArguments(Path("in"), search="none", strip=True, portable=True).options()
+    assert bare.search.strip == "unread" and bare.tiles is None
+
+
+def test_the_words_of_help_are_those_that_are_known() -> None:
+    """`choices` has them once more, so that help loads nothing heavy."""
+    assert set(get_args(choices.Order)) == set(ORDERS)
+    assert set(get_args(choices.Allocator)) == set(ALLOCATORS)
+    assert get_args(choices.Ends) == ENDS
+    assert get_args(choices.Objective) == OBJECTIVES
+
+
+def test_the_output_is_named_after_the_input(run, model: Path, tmp_path: Path) -> None:
+    assert run(model, "--no-verify", "-q").code == 0
+    assert files(tmp_path) == {"in.tflite", "in.planned.tflite"}
+    assert "exists" in run(model, "--no-verify", "-q").refused(2)
+    assert run(model, "--no-verify", "-q", "--force").code == 0
+
+
+def test_a_model_through_a_pipe(model: Path, tmp_path: Path) -> None:
+    """From stdin to stdout: the report is on stderr then."""
+    options = ["--no-verify", *PLAIN]
+    done = subprocess.run(
+        [*COMMAND, "-", "-", *options], input=model.read_bytes(), capture_output=True, check=True
+    )
+    assert files(tmp_path) == {"in.tflite"}
+    assert call([str(model), str(tmp_path / "out"), "-q", *options]).returncode == 0
+    assert done.stdout == (tmp_path / "out").read_bytes()
+    assert b"kTensorArenaSize" in done.stderr
+    refused = subprocess.run([*COMMAND, "-"], input=b"", capture_output=True, check=False)
+    assert refused.returncode == 2 and b"say where to write" in refused.stderr
+    both = subprocess.run(
+        [*COMMAND, "-", "-", "--json"], input=b"", capture_output=True, check=False
+    )
+    assert both.returncode == 2 and b"--report FILE.json" in both.stderr
+
+
+def test_strip_writes_a_smaller_file(run, model: Path, tmp_path: Path) -> None:
+    plain, small = tmp_path / "plain.tflite", tmp_path / "small.tflite"
+    assert run(model, plain, "-q").code == 0
+    assert run(model, small, "--strip", "--portable", "-q").code == 0
+    assert small.stat().st_size < plain.stat().st_size
+
+
+def test_an_unknown_version_is_refused(run, model: Path, tmp_path: Path) -> None:
+    line = run(model, tmp_path / "out.tflite", "--tflm", "soon").refused(2)
+    assert "soon" in line and "2025-06" in line

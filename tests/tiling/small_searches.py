@@ -1,0 +1,37 @@
+"""Searches that go through all their steps within a small budget, and a model of equal blocks."""
+
+from __future__ import annotations
+
+from tests.models.registry import add, conv, relu, start
+from tflm_planner.model import schema
+from tflm_planner.pipeline import api
+from tflm_planner.tiling.budget import SearchBudget
+from tflm_planner.tiling.options import TilingOptions, TilingResult
+from tflm_planner.tiling.search import search_tiles
+
+SHAPE = (1, 16, 8, 8)
+SMALL = SearchBudget(search_work=2_500, branches=0, beam_steps=1)
+"""Searches go through all their steps, but not on and on."""
+ALL_BUT_LOOPS = frozenset(schema.operator_names().values()) - {"WHILE"}
+"""Searches for loops have tests of their own."""
+
+
+def options(target: str = "cortex-m4/cmsis-nn", **more) -> TilingOptions:
+    on = api.kernels_of(api.load_target(target))
+    return TilingOptions(on, on.input_overlaps_of, **{"search_budget": SMALL, **more})
+
+
+def search(data: bytes, **more) -> TilingResult:
+    """The result of a search that may use any operator but loops."""
+    given = {"new_kinds": ALL_BUT_LOOPS, "overhead": 1.1, **more}
+    return search_tiles(data, options(**given))
+
+
+def repeated(*, add_at: int = -1) -> bytes:
+    """Six equal blocks of a convolution and a RELU; weights differ."""
+    net, graph, x = start(SHAPE)
+    for i in range(6):
+        x = conv(graph, x, SHAPE, f"layer{i}")
+        x = add(graph, x, x, SHAPE, f"sum{i}") if i == add_at else relu(graph, x, SHAPE)
+    graph.outputs(x)
+    return net.finish()

@@ -1,0 +1,94 @@
+"""What programs read of `arena`: an arena, its parts, and one that several models share.
+See `json_types`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from tflm_planner.report.json_types import Bound, Count, Version
+from tflm_planner.support.documents import Document, says
+
+
+class Scratch(Document):
+    """A scratch buffer in the head."""
+
+    operator: Annotated[str, says("The operator that asked for it.")]
+    size: Annotated[Count, says("Bytes, as asked.")]
+    offset: Annotated[Count, says("Bytes from the start of the head.")]
+
+
+class Arena(Document):
+    """An arena, in bytes."""
+
+    head: Annotated[Count, says("Bytes that the memory plan lays out: tensors and scratch.")]
+    tail: Annotated[Count, says("Bytes of persistent data.")]
+    planning_temp: Annotated[Count, says("Temporary bytes of the memory planner.")]
+    prepare_temp: Annotated[
+        Count, says("Temporary bytes of the operator whose Prepare needs most.")
+    ]
+    arena: Annotated[
+        Count,
+        says(
+            "Bytes of the smallest arena that works, its start aligned to 16; no more than "
+            '"at least" where bound says so.'
+        ),
+    ]
+    exact: Annotated[bool, says("Whether arena is known to the byte.")]
+    bound: Annotated[Bound, says("What arena and tail are.")]
+    reserved: Annotated[
+        Count, says('Bytes that firmware should give: arena, and a margin where it is "at least".')
+    ]
+    alignment_slack: Annotated[
+        Count, says("Bytes to add when the start of the arena is not aligned to 16.")
+    ]
+
+
+class ArenaParts(Arena):
+    """An arena, what its tail and its scratch are, and what to know of it."""
+
+    tail_parts: Annotated[dict[str, Count], says("Bytes of the tail by class.")]
+    scratch: Annotated[list[Scratch], says("Scratch buffers.")]
+    warnings: Annotated[list[str], says("Why figures are in doubt, and what else is wrong.")]
+    cannot_run: Annotated[list[str], says("What the target's TFLM refuses to run of the model.")]
+
+
+class ArenasApart(Document):
+    """Two arenas in place of one, as of MicroAllocator::Create with two of them; bytes."""
+
+    persistent: Annotated[Count, says("Bytes of what stays: structures, parameters, variables.")]
+    non_persistent: Annotated[Count, says("Bytes of tensors, scratch and temporary memory.")]
+
+
+class ArenaOnTarget(ArenaParts):
+    """What `tflm-plan arena` says of a model on a target. All sizes are bytes."""
+
+    schema_version: Version
+    target: Annotated[str, says("Id of the target.")]
+    board: Annotated[str | None, says("Id of the board (null: none was named).")]
+    resource_variables: Annotated[
+        Count, says("For how many resource variables the arena has room (a count).")
+    ]
+    apart: Annotated[
+        ArenasApart | None,
+        says("The same in two arenas (null: the target's TFLM has one only, or is not known)."),
+    ]
+
+
+class ArenaOfSeveral(Document):
+    """What `tflm-plan arena --shared` says of several models in one arena. All sizes are bytes."""
+
+    schema_version: Version
+    target: Annotated[str, says("Id of the target.")]
+    models: Annotated[list[str], says("Paths as they were given, in the order of allocation.")]
+    arena: Annotated[Count, says("Bytes of the smallest arena that works for all.")]
+    bound: Annotated[Bound, says("What arena and tail are.")]
+    reserved: Annotated[
+        Count, says('Bytes that firmware should give: arena, and a margin where it is "at least".')
+    ]
+    alignment_slack: Annotated[
+        Count, says("Bytes to add when the start of the arena is not aligned to 16.")
+    ]
+    head: Annotated[Count, says("Bytes of the largest head.")]
+    tail: Annotated[Count, says("Bytes of persistent data of all.")]
+    tails: Annotated[list[Count], says("What each model adds to the tail, in order.")]
+    warnings: Annotated[list[str], says("Why figures are in doubt.")]

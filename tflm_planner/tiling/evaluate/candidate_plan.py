@@ -1,0 +1,103 @@
+"""Plans the tiled model of a candidate, in other spellings where the candidate permits them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tflm_planner.cost import latency_of
+from tflm_planner.memory.allocators.packing import ROUNDS, pack
+from tflm_planner.memory.problem import Plan, Problem
+from tflm_planner.model.ir import Tensor
+from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.tflm.liveness import (
+    Timeline,
+    planning_problem,
+    timeline_of,
+    view_aliases,
+)
+from tflm_planner.tflm.placement import placement_of
+from tflm_planner.tflm.sharing import RemainingCopies
+from tflm_planner.tflm.versions import can
+from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.tiled_model import TiledModel
+from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.tiling.spellings import (
+    Respelled,
+    SpellingChoice,
+    SpellingPermission,
+    best_spellings,
+)
+
+
+@dataclass(frozen=True)
+class PlannedCandidate:
+    """A tiled model with a plan."""
+
+    tiled: TiledModel
+    timeline: Timeline
+    problem: Problem
+    plan: Plan
+
+    @property
+    def offsets(self) -> dict[Tensor, int]:
+        """Tensor -> bytes from the head's start."""
+        return dict(zip(self.timeline.planned, self.plan.offsets, strict=False))
+
+
+def plan_candidate(
+    tiled: TiledModel, candidate: Candidate, options: TilingOptions
+) -> PlannedCandidate:
+    """A plan of the model, with operators in other spellings where the candidate permits them."""
+    if candidate.respell is None:
+        return _plan(tiled, candidate, options)
+    return _plan_respelled(tiled, candidate, candidate.respell, options)
+
+
+def _plan(tiled: TiledModel, candidate: Candidate, options: TilingOptions) -> PlannedCandidate:
+    """A quick plan of the model; in the dialect with views inside their parents if asked for."""
+    model = tiled.model
+    timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    problem = planning_problem(timeline, options.input_overlaps_of)
+    binds = options.dialect and candidate.has_views and candidate.bind_views
+    aliases = view_aliases(timeline, model.main) if binds else ()
+    return PlannedCandidate(
+        tiled, timeline, problem, pack(problem, aliases, ROUNDS * candidate.effort)
+    )
+
+
+def _plan_respelled(
+    tiled: TiledModel, candidate: Candidate, most: int, options: TilingOptions
+) -> PlannedCandidate:
+    """The plan with operators in other spellings, within `most` instructions. Care is taken with
+    the plan of the best spellings alone: they are chosen by quicker plans, of which there are a
+    dozen."""
+    quick = replace(candidate, effort=min(candidate.effort, CLIMB))
+    planned = _respell(_plan(tiled, quick, options), quick, most, options)
+    return planned if quick == candidate else _plan(planned.tiled, candidate, options)
+
+
+def _respell(
+    as_it_is: PlannedCandidate, candidate: Candidate, most: int, options: TilingOptions
+) -> PlannedCandidate:
+    """The best plan with operators in other spellings, or as it is."""
+    target = options.kernels.target
+
+    def counted(planned: PlannedCandidate) -> Respelled[PlannedCandidate]:
+        copies = RemainingCopies(planned.offsets, can(target, "skips_copies"))
+        latency = latency_of(
+            planned.tiled.model, target, in_place=copies.in_place, turn_bytes=copies.turn_bytes
+        )
+        head = placement_of(planned.timeline, planned.offsets).head
+        return Respelled(planned, head, head, latency.instructions)
+
+    rows = options.dialect or options.allows("RESHAPE", as_it_is.tiled.used_kinds)
+    choice = SpellingChoice(
+        as_it_is.tiled.model, as_it_is.timeline, as_it_is.problem, options.kernels, rows=rows
+    )
+    permission = SpellingPermission(instructions=most)
+    return best_spellings(
+        choice,
+        counted(as_it_is),
+        permission,
+        lambda spellings: counted(_plan(as_it_is.tiled.respelled(spellings), candidate, options)),
+    ).plan

@@ -1,0 +1,98 @@
+"""Evaluates one candidate: tiled, ordered, planned, and counted on the exact arena of the target.
+
+    model -clone-> Regions -> Crop -> (tile order) -> plan -> (spellings) -> Dialect -> figures
+
+It treats a whole model and an interval that was extracted from one alike. It must not choose
+between candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflm_planner.cost import latency_of
+from tflm_planner.model.ir import Model
+from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tflm.element_types import forms_of, refused_beyond
+from tflm_planner.tflm.kernels.known_faults import faults_of
+from tflm_planner.tflm.lean.pool import WritePool
+from tflm_planner.tflm.sharing import RemainingCopies
+from tflm_planner.tflm.target_kernels import runners
+from tflm_planner.tflm.versions import can
+from tflm_planner.tiling.evaluate.bottleneck import bottleneck_of
+from tflm_planner.tiling.evaluate.candidate import CAREFUL, Candidate, Evaluation
+from tflm_planner.tiling.evaluate.candidate_plan import plan_candidate
+from tflm_planner.tiling.evaluate.tiled_model import GraphOrders, TiledModel
+from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.dialect import Dialect, scratch_faults
+from tflm_planner.transforms.schedules import Schedule
+
+
+def evaluate(model: Model, candidate: Candidate, options: TilingOptions) -> Evaluation | None:
+    """The figures of `candidate` for `model`, which is not changed; None where it is impossible.
+
+    Operators that are not allowed do not matter here (see `if_permitted`), so that one evaluation
+    serves searches with different permissions.
+    """
+    return evaluate_family(model, (candidate,), options)[0]
+
+
+def evaluate_family(
+    model: Model, candidates: Sequence[Candidate], options: TilingOptions
+) -> list[Evaluation | None]:
+    """`evaluate` for candidates of one family: they differ only in their tile order and in
+    `bind_views`. The tiles are made once, and equal orders are planned once."""
+    tiled = TiledModel.of(model, candidates[0], options)
+    if tiled is None:
+        return [None] * len(candidates)
+    orders: dict[Schedule, GraphOrders] = {}
+    known: dict[tuple[GraphOrders, bool], Evaluation | None] = {}
+    evaluations: list[Evaluation | None] = []
+    for candidate in candidates:
+        own = tiled if len(candidates) == 1 else tiled.copy()
+        tile_order = candidate.tile_order
+        orders[tile_order] = own.reorder(tile_order, orders.get(tile_order), options)
+        key = orders[tile_order], candidate.bind_views and candidate.has_views
+        if key not in known:
+            known[key] = _plan_and_count(own, candidate, options)
+        evaluations.append(known[key])
+    return evaluations
+
+
+def _plan_and_count(
+    tiled: TiledModel, candidate: Candidate, options: TilingOptions
+) -> Evaluation | None:
+    """Plan the ordered model and count; None where the plan is unsound, or where TFLM cannot run an
+    operator that is no view, because of its element types, or computes one wrong that was right.
+    Changes the model."""
+    target, scratch_of = options.kernels.target, options.kernels.scratch_of
+    dialect = options.dialect and candidate.has_views
+    planned = plan_candidate(tiled, candidate, options)
+    tiled, timeline, offsets = planned.tiled, planned.timeline, planned.offsets
+    model = tiled.model
+    bottleneck = bottleneck_of(tiled, timeline, offsets, candidate.regions)
+    copies = RemainingCopies(offsets, can(target, "skips_copies"))
+    if dialect:
+        Dialect(offsets).apply(model)
+        careful = candidate.effort >= CAREFUL
+        overlaps_of = options.input_overlaps_of
+        if careful and scratch_faults(timeline, model, offsets, scratch_of, overlaps_of)[1]:
+            return None
+    if refused_beyond(tiled.forms, forms_of(model.ops()), runners(target)) is not None:
+        return None
+    if faults_of(model.ops(), target) - tiled.faults:  # of a tile, not of the operator
+        return None
+    new_kinds = frozenset(op.kind for op in model.ops()) - tiled.used_kinds
+    if target.lean:
+        run(model, WritePool())
+    arena = arena_of(model, target, offsets)
+    latency = latency_of(model, target, in_place=copies.in_place, turn_bytes=copies.turn_bytes)
+    return Evaluation(
+        arena.head,
+        arena.tail,
+        arena.arena,
+        latency.instructions,
+        bottleneck,
+        new_kinds,
+    )

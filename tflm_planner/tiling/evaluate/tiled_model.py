@@ -1,0 +1,96 @@
+"""Makes the tiled, ordered model of a candidate; it is not planned yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tflm_planner.model.check import check
+from tflm_planner.model.clone import clone
+from tflm_planner.model.edit import reorder
+from tflm_planner.model.ir import Model, Op
+from tflm_planner.tflm.element_types import Form, forms_of
+from tflm_planner.tflm.kernels.known_faults import faults_of
+from tflm_planner.tiling.evaluate.candidate import Candidate
+from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.dialect import Crop
+from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.reorder import Reorder
+from tflm_planner.transforms.schedules import Schedule, quick_order
+from tflm_planner.transforms.spelling import Respell, Spelling
+
+GraphOrders = tuple[tuple[int, ...], ...]
+"""For each graph: the positions that its operators had before they were ordered."""
+
+
+@dataclass(frozen=True)
+class TiledModel:
+    """A model in tiles and loops, with what is known of the model that it was made of."""
+
+    model: Model
+    position: dict[Op, int]
+    """Operators that are in both models -> their positions in the given one, after `order`."""
+    used_kinds: frozenset[str]
+    """Kinds of operators of the given model."""
+    forms: frozenset[Form]
+    """Those kinds with their element types."""
+    faults: frozenset[str]
+    """Why kernels of the target compute operators of the given model wrong."""
+
+    @staticmethod
+    def of(model: Model, candidate: Candidate, options: TilingOptions) -> TiledModel | None:
+        """The model with the regions of a candidate; None where one of them is refused."""
+        used_kinds, forms = frozenset(op.kind for op in model.ops()), forms_of(model.ops())
+        tiled = clone(model)
+        if candidate.order is not None:
+            reorder(tiled.main, [tiled.main.ops[i] for i in candidate.order])
+        position = {op: i for i, op in enumerate(tiled.main.ops)}
+        if candidate.regions:
+            check(tiled)
+            if any(result.refusal for result in Regions(candidate.regions).rewrite(tiled)):
+                return None
+            check(tiled)
+            if options.dialect and candidate.has_tiles:
+                Crop().apply(tiled)  # checked where the file is made, as what follows
+        faults = faults_of(model.ops(), options.kernels.target)
+        return TiledModel(tiled, position, used_kinds, forms, faults)
+
+    def copy(self) -> TiledModel:
+        """The same for a copy of the model."""
+        copied = clone(self.model)
+        pairs = zip(self.model.main.ops, copied.main.ops, strict=True)
+        position = {new: self.position[old] for old, new in pairs if old in self.position}
+        return replace(self, model=copied, position=position)
+
+    def respelled(self, spellings: Sequence[Spelling]) -> TiledModel:
+        """A copy with operators spelled otherwise, which keep their positions."""
+        copied = self.copy()
+        by_result = {op.outputs[0]: i for op, i in copied.position.items() if op.outputs}
+        graph = copied.model.main
+        spelled = [graph.ops[s.op] for s in spellings]
+        results = {op.outputs[0] for op in spelled}
+        run(copied.model, Respell(spellings))
+        for i, op in enumerate(graph.ops):
+            if op.kind == "CONV_2D" and op not in copied.position:
+                behind = graph.ops[i + 1].outputs[0] if i + 1 < len(graph.ops) else None
+                result = next((t for t in (op.outputs[0], behind) if t in results), None)
+                if result in by_result:
+                    copied.position[op] = by_result[result]
+        return copied
+
+    def reorder(
+        self, tile_order: Schedule, known: GraphOrders | None, options: TilingOptions
+    ) -> GraphOrders:
+        """Order the operators of all graphs; returns the orders. known: the orders, where an equal
+        model was ordered before."""
+        graphs = self.model.graphs
+        before = [{op: i for i, op in enumerate(g.ops)} for g in graphs]
+        if known is not None:
+            for g, order in zip(graphs, known, strict=True):
+                reorder(g, [g.ops[i] for i in order])
+        elif tile_order != "file":
+            rules = options.kernels.scratch_of, options.input_overlaps_of
+            Reorder(quick_order(tile_order), *rules).results(self.model)
+        pairs = zip(graphs, before, strict=True)
+        return tuple(tuple(positions[op] for op in g.ops) for g, positions in pairs)

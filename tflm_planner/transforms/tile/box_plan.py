@@ -1,0 +1,212 @@
+"""Decides which boxes of the tensors of a region its tiles compute: where halos are recomputed, one
+of every tensor for each tile; where they are kept, blocks of every tensor.
+
+    result               |  tile 0  |  tile 1  |
+    inside, plan_tile    |  tile 0    |             what each tile needs, with its halo
+                               |    tile 1  |
+    inside, lay_blocks   | block 0 |1|  block 2 |   each is made once; the halo is a block
+
+It computes nothing; `Tiler` drafts the operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, product
+from typing import Literal
+
+from tflm_planner.model.ir import Op, Tensor
+from tflm_planner.ops.axes import axis_map
+from tflm_planner.ops.axis_rules import Range
+from tflm_planner.transforms.tile.boxes import (
+    Box,
+    NotTileableError,
+    along,
+    cuts,
+    full_box,
+    hull,
+    view_unit,
+)
+from tflm_planner.transforms.tile.operator_tiles import (
+    AHEAD,
+    Border,
+    OperatorTile,
+    boxes_read,
+    operator_tile,
+)
+
+Halo = Literal["recompute", "blocks", "merge"]
+HALOS: tuple[Halo, ...] = ("recompute", "blocks", "merge")
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """How a region is cut. splits: (axis of the results, parts). backward: the last tile is
+    computed first. eager: see `eager_order`. The rest as in `TiledRegion`."""
+
+    splits: tuple[tuple[int, int], ...]
+    halo: Halo
+    border: Border
+    backward: bool = False
+    eager: bool = False
+
+
+@dataclass
+class _Blocks:
+    """The blocks of tensors whose halos are kept. of: in raster order. axes: along which they lie
+    (no key: none). pads: around blocks, by who reads them."""
+
+    of: dict[Tensor, list[Box]] = field(default_factory=dict[Tensor, list[Box]])
+    axes: dict[Tensor, int] = field(default_factory=dict[Tensor, int])
+    pads: dict[Tensor, set[tuple[Range, ...]]] = field(
+        default_factory=dict[Tensor, set[tuple[Range, ...]]]
+    )
+
+
+class BoxPlan:
+    """The boxes of one region in tiles."""
+
+    def __init__(self, ops: Sequence[Op], results: Sequence[Tensor], how: Cutting) -> None:
+        """`ops`: the region, in running order. `results`: what others need of it."""
+        self._ops, self._results, self._how = ops, results, how
+        self._of_tiles: dict[int, dict[Tensor, Box]] = {}
+        self._blocks = _Blocks()
+        self._recipes: dict[tuple[Tensor, Box], OperatorTile] = {}
+        self._used: dict[Tensor, Box] | None = None
+        self._used = self._plan({t: [full_box(t)] for t in results})
+
+    def cut_up(self, tensor: Tensor) -> list[Box]:
+        """The boxes that a result is put together from, in raster order."""
+        shape, splits = tensor.shape or (), self._how.splits
+        ranges: list[list[tuple[int, int]]] = [[(0, n)] for n in shape]
+        for axis, parts in splits:
+            if axis < len(shape):
+                unit = view_unit(tensor, axis) if len(splits) == 1 else 1
+                unit = unit if unit * parts <= shape[axis] else 1
+                ranges[axis] = cuts(shape[axis], parts, unit)
+        return list(product(*ranges))
+
+    def plan_tile(self, k: int, needs: dict[Tensor, list[Box]]) -> None:
+        """Find the box of every tensor that tile `k` needs to make the boxes in `needs`."""
+        self._of_tiles[k] = self._plan(needs)
+
+    def box_of_tile(self, tensor: Tensor, k: int) -> Box | None:
+        """The box of a tensor that tile `k` makes in one piece; None if it does not make it so."""
+        if self._how.halo == "recompute":
+            return self._of_tiles[k].get(tensor)
+        blocks = self._blocks.of.get(tensor, [])
+        return blocks[0] if len(blocks) == 1 else None
+
+    def box_in_tile(self, tensor: Tensor, k: int) -> Box:
+        """The box of a tensor that tile `k` makes, where halos are recomputed."""
+        return self._of_tiles[k][tensor]
+
+    def blocks_of(self, tensor: Tensor) -> list[Box]:
+        """The blocks of a tensor, where halos are kept."""
+        return self._blocks.of[tensor]
+
+    def block_axis(self, tensor: Tensor) -> int | None:
+        """The axis along which they lie; None where there is one block only."""
+        return self._blocks.axes.get(tensor)
+
+    def recipe(self, op: Op, tensor: Tensor, box: Box) -> OperatorTile:
+        """How `op` computes a box; found once and remembered, because both planning and making
+        ask."""
+        key = (tensor, box)
+        if key not in self._recipes:
+            self._recipes[key] = operator_tile(op, tensor, box, self._how.border)
+        return self._recipes[key]
+
+    def early_padding(self, tensor: Tensor) -> tuple[Range, ...] | None:
+        """The padding that blocks of a tensor get before they are joined: the most that any reader
+        wants or, where nothing may be kept twice, the padding that all readers want alike."""
+        wanted = self._blocks.pads.get(tensor, set())
+        if not wanted or (self._how.border == "ahead" and len(wanted) > 1):
+            return None
+        sides = [zip(*(pads[a] for pads in wanted), strict=True) for a in range(len(min(wanted)))]
+        return tuple((max(low), max(high)) for low, high in sides)
+
+    def _plan(self, needs: dict[Tensor, list[Box]]) -> dict[Tensor, Box]:
+        """The box of every tensor of the region. First only the boxes that are used are found, then
+        those that must be computed for them."""
+        wanted: dict[Tensor, Box] = {}
+        for op in reversed(self._ops):
+            for t in op.outputs:
+                if t in needs:
+                    box = hull(needs[t])
+                    wide = self._widen_box(op, t, box)
+                    wanted[t] = box if self._used is None else wide
+                    self._demand(op, t, wide, needs)
+        return wanted
+
+    def _widen_box(self, op: Op, tensor: Tensor, box: Box) -> Box:
+        """`box`, with an axis taken whole where the operator cannot compute it in parts, and the
+        whole region uses no more of it than this tile does: a slice of the result of SOFTMAX, for
+        example."""
+        index = next(i for i, t in enumerate(op.outputs) if t is tensor)
+        links, full = axis_map(op), full_box(tensor)
+        used = box if self._used is None else self._used[tensor]
+        return tuple(
+            full[a] if r == used[a] and not links.links_of(a, index) else r
+            for a, r in enumerate(box)
+        )
+
+    def _demand(self, op: Op, tensor: Tensor, box: Box, needs: dict[Tensor, list[Box]]) -> None:
+        if self._used is None:
+            reads = boxes_read(op, tensor, box)
+        else:
+            how = self.recipe(op, tensor, box)
+            reads = how.reads
+            if self._how.border in AHEAD:
+                self._note_pads(op, how)
+        for operand, read in zip(op.inputs, reads, strict=True):
+            if operand is not None and read is not None:
+                needs.setdefault(operand, []).append(read)
+
+    def _note_pads(self, op: Op, how: OperatorTile) -> None:
+        """Note the padding that each reader wants around blocks of a tensor, on axes other than the
+        one along which the blocks lie."""
+        for i, (t, box) in enumerate(zip(op.inputs, how.reads, strict=True)):
+            if t is not None and box is not None:
+                axis = self._blocks.axes.get(t, len(box))
+                wanted = how.pads if i == 0 and how.pads is not None else ((0, 0),) * len(box)
+                pads = tuple((0, 0) if a == axis else p for a, p in enumerate(wanted))
+                self._blocks.pads.setdefault(t, set()).add(pads)
+
+    def lay_blocks(self, boxes: dict[Tensor, list[Box]]) -> None:
+        """The blocks of every tensor of the region, for the ways without recomputation."""
+        if len(self._how.splits) != 1:
+            raise NotTileableError("halos are kept along one axis only")
+        ((first, parts),) = self._how.splits
+        needs: dict[Tensor, list[Box]] = {key: list(b) for key, b in boxes.items()}
+        self._blocks.axes = dict.fromkeys(self._results, first)
+        for op in reversed(self._ops):
+            for t in op.outputs:
+                if t not in needs:
+                    continue
+                axis = self._blocks.axes.get(t)
+                cover = self._widen_box(op, t, hull(needs[t]))
+                self._blocks.of[t] = self._cut_blocks(t, axis, parts, cover, needs[t])
+                self._follow(op, t, axis)
+                for block in self._blocks.of[t]:
+                    self._demand(op, t, block, needs)
+
+    def _cut_blocks(
+        self, tensor: Tensor, axis: int | None, parts: int, cover: Box, reads: Sequence[Box]
+    ) -> list[Box]:
+        if axis is None or axis >= len(cover):
+            return [full_box(tensor)]
+        if self._how.halo == "merge":
+            low, high = cover[axis]
+            return along(cover, axis, [(a + low, b + low) for a, b in cuts(high - low, parts)])
+        edges = sorted({e for box in reads for e in box[axis]})
+        return along(cover, axis, list(pairwise(edges)))
+
+    def _follow(self, op: Op, tensor: Tensor, axis: int | None) -> None:
+        """The axes of operands that an axis of a result becomes."""
+        index = next(i for i, t in enumerate(op.outputs) if t is tensor)
+        for link in axis_map(op).links_of(-1 if axis is None else axis, index):
+            operand = op.inputs[link.operand]
+            if operand is not None:
+                self._blocks.axes.setdefault(operand, link.axis)
