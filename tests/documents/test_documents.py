@@ -83,7 +83,8 @@ def test_links_lead_somewhere(path: Path) -> None:
 )
 def test_options_that_documents_name_exist(path: Path) -> None:
     """Every `--option` in code, alone or behind `tflm-plan`."""
-    commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+    whole = typer.main.get_command(app)
+    commands = [whole, *whole.commands.values()]  # type: ignore[attr-defined]
     known = {opt for command in commands for p in command.params for opt in p.opts} | {"--help"}
     code = re.findall(r"`(?:tflm-plan )?[^`\n]*`|^tflm-plan .*$", path.read_text(), re.MULTILINE)
     for line in code:
