@@ -119,7 +119,7 @@ def _mobilenet_v2(side: int, width: float, _: int, classes: int) -> Chain:
     return _chain(f"mobilenet_v2_{width:g}_{side}", (side, side, 3), grown)
 
 
-# (expansion, filters, stride). Howard et al. 2019, table 2, as Keras has it; None: as wide as it is.
+# (expansion, filters, stride), as Keras has them. Howard et al. 2019, table 2. None: not widened.
 _V3_SMALL = ((None, 16, 2), (72 / 16, 24, 2), (88 / 24, 24, 1), (4, 40, 2), (6, 40, 1), (6, 40, 1),
              (3, 48, 1), (3, 48, 1), (6, 96, 2), (6, 96, 1), (6, 96, 1))  # fmt: skip
 
