@@ -4,7 +4,11 @@ plans really are, and the same answer as asking for every variant."""
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from xml.etree import ElementTree
 
 import jsonschema
 import pytest
@@ -16,6 +20,7 @@ from tflm_planner.codesign.chain import Chain, Layer, floors_of, size_of, steps
 from tflm_planner.codesign.families import FAMILIES, Grid, divisible
 from tflm_planner.codesign.fit_text import command_for, render_fits
 from tflm_planner.codesign.fitting import Figure, fit
+from tflm_planner.codesign.user_build import user_variants
 from tflm_planner.codesign.variants import room_on, variants_of
 from tflm_planner.cost import latency_of
 from tflm_planner.model.ir import Model
@@ -209,6 +214,65 @@ def test_a_family_or_a_limit_that_is_missing_is_said() -> None:
         room_on(M4, None, 1.1, 1)
 
 
+# --- a user's own networks ------------------------------------------------------------------------
+
+OWN = """
+def build(resolution, width, depth):
+    return resolution, width
+
+def broken(resolution, width, depth):
+    raise RuntimeError("no such width")
+"""
+
+
+def test_a_users_networks_are_figures_of_their_files(tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+
+    def convert(made: object) -> bytes:
+        resolution, width = made  # type: ignore[misc]
+        return build(chain("resnet8", resolution, width, 8))
+
+    grid = Grid((16, 24), (0.5, 1.0))
+    found = user_variants(f"{path}:build", grid, M4, silent, convert)
+    assert [v.name for v in found] == ["own_1_24", "own_1_16", "own_0.5_24", "own_0.5_16"]
+    largest, ours = found[0], floors_of(chain("resnet8", 24, 1.0, 8))
+    size = size_of(chain("resnet8", 24, 1.0, 8))
+    assert replace(largest.size, macs=size.macs) == size
+    assert largest.size.macs == pytest.approx(size.macs, rel=0.001)
+    assert largest.floors.plan <= ours.plan and largest.floors.stock <= ours.stock
+    rung = fit("own", found, room_on(M4, 40_000, 1.1, 0), silent).rungs[0]
+    assert rung.best is not None and rung.best.variant == largest
+    with pytest.raises(UsageError, match="depth 0: RuntimeError: no such width"):
+        user_variants(f"{path}:broken", grid, M4, silent, convert)
+    with pytest.raises(UsageError, match="has no function nothing"):
+        user_variants(f"{path}:nothing", grid, M4, silent, convert)
+
+
+def test_without_tensorflow_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(UsageError, match=r"pip install 'tflm-planner\[codesign\]'"):
+        user_variants("own.py:build", Grid((96,)), M4, silent)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs TensorFlow")
+def test_a_keras_model_is_converted(run, tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(
+        "import keras\n"
+        "def build(resolution, width, depth):\n"
+        "    image = keras.Input((resolution, resolution, 3))\n"
+        "    x = keras.layers.Conv2D(int(8 * width), 3, 2, padding='same')(image)\n"
+        "    x = keras.layers.GlobalAveragePooling2D()(x)\n"
+        "    return keras.Model(image, keras.layers.Dense(2)(x))\n"
+    )
+    options = ("--resolutions", "8,16", "--searches", "0", "-t", "nano33ble", "--json")
+    (best, *_) = json.loads(run("fit", "--build", f"{path}:build", *options).out)["rungs"]
+    assert best["best"]["name"] == "own_1_16"
+    assert best["best"]["parameters"] == 27 * 8 + 8 + 8 * 2 + 2
+
+
 # --- the command ----------------------------------------------------------------------------------
 
 
@@ -227,10 +291,24 @@ def test_the_command_prints_a_document(run) -> None:
     assert done.code == 0
 
 
+def test_the_chart_shows_every_figure(run, tmp_path: Path) -> None:
+    few = ("--resolutions", "16,32", "--widths", "0.5,1", "--searches", "0")
+    path = tmp_path / "fit.svg"
+    run("fit", "--family", "resnet8", "-t", "nano33ble", "--budget", "40K", *few, "--svg", path)
+    drawn = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+    words = [e.text or "" for e in drawn.iter("{http://www.w3.org/2000/svg}title")]
+    assert any(w.startswith("resnet8_1_32, order and plan: ") for w in words)
+    assert "40,960 B of SRAM" in path.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
         (("--family", "alexnet"), 2, "unknown"),
+        ((), 2, "which networks?"),
+        (("--family", "resnet8", "--build", "x.py:f"), 2, "contradict"),
+        (("--build", "x.py:f", "--classes", "3"), 2, "it is for --family"),
+        (("--build", "x.py:f"), 2, "add --resolutions"),
         (("--family", "resnet8", "--widths", "wide"), 2, "commas"),
         (("--family", "resnet8", "--resolutions", "0"), 2, "above 0"),
     ],

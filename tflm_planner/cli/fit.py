@@ -8,11 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from tflm_planner.cli.idle import refuse_both
+from tflm_planner.cli.idle import Need, refuse_both, refuse_idle
 from tflm_planner.cli.shared import (
     AsJson,
     TargetName,
@@ -28,6 +29,8 @@ from tflm_planner.support.errors import UsageError
 
 if TYPE_CHECKING:
     from tflm_planner.codesign.families import Grid
+    from tflm_planner.codesign.variants import Variant
+    from tflm_planner.tflm.target import Target
 
 N = TypeVar("N", int, float)
 
@@ -37,12 +40,20 @@ class FitArguments:
     """The command line of `fit`, as it was given."""
 
     family: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="mobilenet_v1, mobilenet_v2, mobilenet_v3_small, mcunet_like, ds_cnn, resnet8 or "
             "resnet20."
         ),
-    ]
+    ] = None
+    build: Annotated[
+        str | None,
+        typer.Option(
+            help="Your own family: a function (resolution, width, depth) that makes a Keras model. "
+            "Needs TensorFlow, and --resolutions.",
+            metavar="FILE.py:FUNCTION",
+        ),
+    ] = None
     target: TargetName = defaults.TARGET
     budget: Annotated[
         str | None,
@@ -66,6 +77,10 @@ class FitArguments:
     searches: Annotated[
         int, typer.Option(min=0, help="Searches for tiles, at most, on each rung.")
     ] = 6
+    svg: Annotated[
+        Path | None,
+        typer.Option(help="Draw multiplications against arena into this file.", metavar="FILE"),
+    ] = None
     as_json: AsJson = False
     verbose: Verbose = False
 
@@ -80,6 +95,22 @@ class FitArguments:
             self.classes,
         )
 
+    def variants(self, target: Target, say: Callable[[str], None]) -> list[Variant]:
+        """What is tried. Raises UsageError."""
+        from tflm_planner.codesign.user_build import user_variants
+        from tflm_planner.codesign.variants import variants_of
+
+        if self.build is not None:
+            return user_variants(self.build, self.grid(), target, say)
+        if self.family is None:
+            raise UsageError("which networks? add --family NAME, or --build FILE.py:FUNCTION")
+        return variants_of(self.family, self.grid())
+
+    @property
+    def name(self) -> str:
+        """Of the family, for reports."""
+        return self.family or self.build or ""
+
     def bytes(self) -> int | None:
         """The budget. Raises UsageError."""
         from tflm_planner.support.units import parse_size
@@ -92,17 +123,24 @@ def fit_command(arguments: FitArguments) -> None:
     """Show the largest networks of a family that fit a board: as they are, planned, tiled."""
     with exit_on_errors():
         refuse_both("--json", "--verbose")
+        refuse_both("--family", "--build")
+        refuse_idle([Need(("--classes",), arguments.build is None, "it is for --family")])
+        from tflm_planner.codesign.fit_svg import fit_svg
         from tflm_planner.codesign.fit_text import render_fits
         from tflm_planner.codesign.fit_types import fits_to_json
         from tflm_planner.codesign.fitting import fit
-        from tflm_planner.codesign.variants import room_on, variants_of
+        from tflm_planner.codesign.variants import room_on
+        from tflm_planner.support.files import check_writable, write_files
         from tflm_planner.tflm.targets import load_target
 
+        if arguments.svg is not None:
+            check_writable(arguments.svg, force=True, inputs=())
         target = load_target(arguments.target)
         room = room_on(target, arguments.bytes(), arguments.max_slowdown, arguments.searches)
-        variants = variants_of(arguments.family, arguments.grid())
         with show_progress(arguments.as_json, arguments.verbose) as say:
-            found = fit(arguments.family, variants, room, say)
+            found = fit(arguments.name, arguments.variants(target, say), room, say)
+        if arguments.svg is not None:
+            write_files({arguments.svg: fit_svg(found).encode()})
         if arguments.as_json:
             print_json(fits_to_json(found))
         else:
