@@ -23,6 +23,7 @@ from typing import Literal
 from tflm_planner.codesign.variants import Room, Variant
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.model.clone import clone
+from tflm_planner.model.serde import write_model
 from tflm_planner.pipeline.inspection import arena_in
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
 from tflm_planner.pipeline.planned_model import PlannedModel
@@ -157,26 +158,24 @@ class _Fitting:
     def _bisected(self, way: Way) -> Rung:
         """A few of the possible variants, by halves of their fattest operator."""
         possible, of_flash, of_floor = self._larger(way)
-        pool, tried, best = possible, 0, None
+        pool, best, asked = possible, None, set[str]()
         low = float(self.room.arena)
         high = float(max((v.floors.plan for v in pool), default=0))
-        while pool and tried < self.room.searches and not self.stop.is_over:
-            middle = (low + high) / 2
-            variant = _probe(pool, middle)
-            self.say(f"{way}: {variant.name}, search {tried + 1} of {self.room.searches} at most")
-            figure, tried = self._figure(variant, way), tried + 1
+        while pool and len(asked) < self.room.searches and not self.stop.is_over:
+            variant = _probe(pool, (low + high) / 2)
+            asked.add(variant.name)
+            self.say(f"{way}: {variant.name}, search {len(asked)} of {self.room.searches} at most")
+            figure = self._figure(variant, way)
             if figure is not None and self._fits(figure):
                 best, low = self._take(figure), max(low, variant.floors.plan)
                 pool = [v for v in pool if v.size.macs > variant.size.macs]
             else:
                 high = min(high, max(low, variant.floors.plan))
                 pool = [v for v in pool if not _is_as_large(v, variant)]
-        left = sum(v.size.macs > self.most for v in possible) - tried * (best is None)
         if best is not None:
             of_flash, of_floor = self._above(best.variant, way)
-            names = {f.variant.name for f in self.figures.values() if f.way == way}
-            left = sum(v.size.macs > self.most and v.name not in names for v in possible)
-        return Rung(way, best, of_flash, of_floor, tried, left)
+        left = sum(v.size.macs > self.most and v.name not in asked for v in possible)
+        return Rung(way, best, of_flash, of_floor, len(asked), left)
 
     def _lean(self) -> Rung:
         """The very plans that were made, on lean firmware: no search."""
@@ -235,8 +234,9 @@ class _Fitting:
         model = clone(planned.inspection.model)
         run(model, WritePool())
         arena = arena_of(model, with_lean(self.room.target), carried_plan(model))
-        # The pool that lean firmware reads adds little to the file; it is checked when it is made.
-        return replace(figure, way="lean", arena=arena.arena, bound=arena.bound, at_most=True)
+        size = len(write_model(model))
+        found = replace(figure, way="lean", arena=arena.arena, file_bytes=size)
+        return replace(found, bound=arena.bound, at_most=True)
 
 
 def _figure_of(variant: Variant, way: Way, planned: PlannedModel) -> Figure:
