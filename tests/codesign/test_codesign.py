@@ -184,6 +184,7 @@ def test_what_is_too_large_for_flash_needs_no_plan() -> None:
     found = fit("mobilenet_v2", variants_of("mobilenet_v2", Grid()), room, silent)
     assert not found.figures and all(rung.best is None for rung in found.rungs)
     assert found.rungs[0].of_flash == found.variants > 100
+    assert "--classes" in found.notes[0]
 
 
 def test_an_interrupted_search_says_so() -> None:

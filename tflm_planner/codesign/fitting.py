@@ -42,6 +42,10 @@ from tflm_planner.transforms.base import run
 Way = Literal["stock", "plan", "tiles", "more operators", "lean"]
 WAYS: tuple[Way, ...] = ("stock", "plan", "tiles", "more operators", "lean")
 Progress = Callable[[str], None]
+_TOO_HEAVY = (
+    "the parameters of every variant exceed the flash; much of them may be the classifier: "
+    "--classes says how many classes yours has, --widths what else to try"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,8 @@ def fit(
         figure.bound == "at least" for figure in figures
     )
     refused = tuple(f"refused: {words}" for words in sorted(found.refused))
-    notes = (*stop.notes, *doubts, *refused)
+    too_heavy = (_TOO_HEAVY,) * (0 < len(variants) == rungs[0].of_flash)
+    notes = (*stop.notes, *too_heavy, *doubts, *refused)
     return Fits(family, room, len(variants), rungs, figures, notes)
 
 
