@@ -20,6 +20,7 @@ from tflm_planner.codesign.chain import Chain, Layer, floors_of, size_of, steps
 from tflm_planner.codesign.families import FAMILIES, Grid, divisible
 from tflm_planner.codesign.fit_text import command_for, render_fits
 from tflm_planner.codesign.fitting import Figure, fit
+from tflm_planner.codesign.residuals import plain
 from tflm_planner.codesign.user_build import user_variants
 from tflm_planner.codesign.variants import room_on, variants_of
 from tflm_planner.cost import latency_of
@@ -122,6 +123,52 @@ def test_widths_that_do_not_follow_each_other_are_refused() -> None:
     wrong = Chain("x", (8, 8, 3), (Layer("conv", channels_in=4, channels_out=8),))
     with pytest.raises(ValueError, match="takes 4 channels, gets 3"):
         steps(wrong)
+
+
+# --- skips ----------------------------------------------------------------------------------------
+
+
+def with_mean(made: Chain) -> Chain:
+    """With the head of a Keras model that ends in global pooling and a dense layer."""
+    layers = [Layer("mean") if layer.kind == "pool" else layer for layer in made.layers]
+    kept = [layer for layer in layers if layer.kind not in ("flatten", "softmax")]
+    return replace(made, layers=tuple(kept))
+
+
+WITHOUT_BIAS = 12
+"""Bytes of a tensor: the converter drops the bias of an untrained dense layer, which is zero."""
+
+
+@pytest.mark.parametrize(
+    ("side", "depth", "original", "without"),
+    [(32, 8, 54_848, 37_044), (64, 20, 273_488, 140_900)],
+)
+def test_what_skips_cost_is_what_converted_networks_show(
+    side: int, depth: int, original: int, without: int
+) -> None:
+    made = with_mean(chain("resnet20", side, 1.0, depth))
+    assert arena_of(read_model(build(made)), M4).arena == original + WITHOUT_BIAS
+    model = read_model(build(plain(made)))
+    assert arena_of(model, M4).arena == without + WITHOUT_BIAS
+    assert all(op.kind != "ADD" for op in model.ops())
+    floors = floors_of(plain(made))
+    assert floors.plan * 2 == floors_of(made).plan == floors.stock
+
+
+def test_a_chain_without_skips_stays_as_it_is() -> None:
+    made = chain("mobilenet_v1", 96, 0.25)
+    assert plain(made) is made
+    assert plain(plain(chain("resnet8", 32, 1.0, 8))).name == "resnet8_1_32_plain"
+
+
+def test_without_skips_larger_networks_fit() -> None:
+    few = Grid((24, 32, 40), (1.0,), (8,))
+    room = room_on(M4, 40_000, 1.1, 0)
+    best = [
+        fit("resnet8", variants_of("resnet8", grid), room, silent).rungs[0].best
+        for grid in (few, replace(few, plain=True))
+    ]
+    assert [b and b.variant.resolution for b in best] == [24, 32]
 
 
 # --- floors ---------------------------------------------------------------------------------------

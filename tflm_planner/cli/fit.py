@@ -74,6 +74,9 @@ class FitArguments:
     classes: Annotated[
         int | None, typer.Option(min=2, help="Classes; else those of the family's data set.")
     ] = None
+    plain: Annotated[
+        bool, typer.Option("--plain", help="The same networks without skips: what skips cost.")
+    ] = False
     searches: Annotated[
         int, typer.Option(min=0, help="Searches for tiles, at most, on each rung.")
     ] = 6
@@ -93,6 +96,7 @@ class FitArguments:
             _numbers("--widths", self.widths, float),
             _numbers("--depths", self.depths, int),
             self.classes,
+            self.plain,
         )
 
     def variants(self, target: Target, say: Callable[[str], None]) -> list[Variant]:
@@ -124,7 +128,7 @@ def fit_command(arguments: FitArguments) -> None:
     with exit_on_errors():
         refuse_both("--json", "--verbose")
         refuse_both("--family", "--build")
-        refuse_idle([Need(("--classes",), arguments.build is None, "it is for --family")])
+        refuse_idle([Need(("--classes", "--plain"), arguments.build is None, "it is for --family")])
         from tflm_planner.codesign.fit_svg import fit_svg
         from tflm_planner.codesign.fit_text import render_fits
         from tflm_planner.codesign.fit_types import fits_to_json

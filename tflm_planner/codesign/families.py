@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tflm_planner.codesign.chain import Activation, Chain, Layer, Shape
+from tflm_planner.codesign.residuals import plain
 
 _SIDES = (48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224)
 _WIDTHS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.75, 0.85, 1.0, 1.25, 1.4)
@@ -222,12 +223,14 @@ FAMILIES: dict[str, Family] = {
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What is varied; an empty part: as the family has it. classes: None as well."""
+    """What is varied; an empty part: as the family has it. classes: None as well. plain: whether
+    skips are left out (`residuals`)."""
 
     resolutions: tuple[int, ...] = ()
     widths: tuple[float, ...] = ()
     depths: tuple[int, ...] = ()
     classes: int | None = None
+    plain: bool = False
 
 
 def variants(family: Family, grid: Grid) -> Iterator[tuple[int, float, int, Chain]]:
@@ -236,4 +239,5 @@ def variants(family: Family, grid: Grid) -> Iterator[tuple[int, float, int, Chai
     for depth in grid.depths or family.depths:
         for resolution in grid.resolutions or family.resolutions:
             for width in grid.widths or family.widths:
-                yield resolution, width, depth, family.make(resolution, width, depth, classes)
+                made = family.make(resolution, width, depth, classes)
+                yield resolution, width, depth, plain(made) if grid.plain else made

@@ -126,16 +126,23 @@ def _converter() -> Convert:
     tensorflow: Any = tf
 
     def convert(keras_model: Any) -> bytes:
-        shape = (1, *keras_model.input_shape[1:])
-        random = np.random.default_rng(0)
-        concrete = tensorflow.function(lambda x: keras_model(x, training=False))
-        made = concrete.get_concrete_function(tensorflow.TensorSpec(shape, tensorflow.float32))
-        converter = tensorflow.lite.TFLiteConverter.from_concrete_functions([made], keras_model)
-        converter.optimizations = [tensorflow.lite.Optimize.DEFAULT]
-        converter.representative_dataset = lambda: (
-            [random.normal(size=shape).astype(np.float32)] for _ in range(_CALIBRATION)
-        )
-        converter.target_spec.supported_ops = [tensorflow.lite.OpsSet.TFLITE_BUILTINS_INT8]
+        shape = (1, *keras_model.input_shape[1:])  # a batch of one, which TFLM needs
+
+        def infer(image: Any) -> Any:
+            return keras_model(image, training=False)
+
+        def samples() -> Iterator[list[Any]]:
+            random = np.random.default_rng(0)
+            for _ in range(_CALIBRATION):
+                yield [random.normal(size=shape).astype(np.float32)]
+
+        image = tensorflow.TensorSpec(shape, tensorflow.float32)
+        concrete = tensorflow.function(infer).get_concrete_function(image)
+        lite = tensorflow.lite
+        converter = lite.TFLiteConverter.from_concrete_functions([concrete], keras_model)
+        converter.optimizations = [lite.Optimize.DEFAULT]
+        converter.representative_dataset = samples
+        converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS_INT8]
         converter.inference_input_type = converter.inference_output_type = tensorflow.int8
         return bytes(converter.convert())
 
