@@ -215,15 +215,18 @@ def test_the_largest_is_what_asking_for_every_variant_says() -> None:
 
 
 def test_tiles_make_a_larger_network_fit() -> None:
-    room = room_on(M4, 12_000, 1.3, 2)
-    variants = variants_of("mobilenet_v1", Grid((32, 48), (0.1,)))
-    found = fit("mobilenet_v1", variants, room, silent)
+    room = room_on(M4, 26_000, 1.3, 1)
+    found = fit("v1", variants_of("mobilenet_v1", Grid((48, 64), (0.1,))), room, silent)
     ways = {rung.way: rung for rung in found.rungs}
-    assert ways["tiles"].tried + ways["more operators"].tried > 0
-    for figure in (rung.best for rung in found.rungs if rung.best is not None):
-        assert figure.arena <= 12_000
-    shown = render_fits(found, 100)
-    assert all(len(line) <= 100 or line.startswith("tflm-plan") for line in shown.splitlines())
+    stock, tiles = ways["stock"].best, ways["tiles"].best
+    assert stock is not None and stock.variant.resolution == 48
+    assert ways["plan"].best is None and ways["plan"].tried == 1
+    assert tiles is not None and tiles.variant.resolution == 64
+    assert tiles.arena <= 26_000 and 1 < tiles.slowdown <= 1.3
+    assert ways["more operators"] == replace(ways["more operators"], best=None, tried=0, left=0)
+    shown = render_fits(found, 100).splitlines()
+    assert all(len(line) <= 100 or line.startswith("tflm-plan") for line in shown)
+    assert any("none larger" in line for line in shown)
 
 
 def test_what_is_too_large_for_flash_needs_no_plan() -> None:
