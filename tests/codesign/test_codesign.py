@@ -214,16 +214,17 @@ def test_the_largest_is_what_asking_for_every_variant_says() -> None:
     assert stock.of_flash + stock.of_floor + stock.tried == above + 1
 
 
+@pytest.mark.slow
 def test_tiles_make_a_larger_network_fit() -> None:
-    room = room_on(M4, 26_000, 1.3, 1)
-    found = fit("v1", variants_of("mobilenet_v1", Grid((48, 64), (0.1,))), room, silent)
+    room = room_on(M4, 38_000, 1.1, 1)
+    found = fit("resnet8", variants_of("resnet8", Grid((24, 32), (1.0,))), room, silent)
     ways = {rung.way: rung for rung in found.rungs}
     stock, tiles = ways["stock"].best, ways["tiles"].best
-    assert stock is not None and stock.variant.resolution == 48
+    assert stock is not None and stock.variant.resolution == 24
     assert ways["plan"].best is None and ways["plan"].tried == 1
-    assert tiles is not None and tiles.variant.resolution == 64
-    assert tiles.arena <= 26_000 and 1 < tiles.slowdown <= 1.3
-    assert ways["more operators"] == replace(ways["more operators"], best=None, tried=0, left=0)
+    assert tiles is not None and tiles.variant.resolution == 32
+    assert tiles.arena <= 38_000 and tiles.slowdown <= 1.1
+    assert ways["more operators"].best is None and ways["more operators"].tried == 0
     shown = render_fits(found, 100).splitlines()
     assert all(len(line) <= 100 or line.startswith("tflm-plan") for line in shown)
     assert any("none larger" in line for line in shown)
