@@ -7,8 +7,11 @@ The one part of this package that needs TensorFlow, which is loaded when it is c
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -138,12 +141,15 @@ def _converter() -> Convert:
 
         image = tensorflow.TensorSpec(shape, tensorflow.float32)
         concrete = tensorflow.function(infer).get_concrete_function(image)
+        constants = importlib.import_module("tensorflow.python.framework.convert_to_constants")
+        frozen = constants.convert_variables_to_constants_v2(concrete)
         lite = tensorflow.lite
-        converter = lite.TFLiteConverter.from_concrete_functions([concrete], keras_model)
+        converter = lite.TFLiteConverter.from_concrete_functions([frozen], keras_model)
         converter.optimizations = [lite.Optimize.DEFAULT]
         converter.representative_dataset = samples
         converter.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS_INT8]
         converter.inference_input_type = converter.inference_output_type = tensorflow.int8
-        return bytes(converter.convert())
+        with redirect_stdout(sys.stderr):  # where TensorFlow's words spoil no document
+            return bytes(converter.convert())
 
     return convert
