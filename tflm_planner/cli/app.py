@@ -20,6 +20,7 @@ from tflm_planner.cli import device, stream_input
 from tflm_planner.cli.arena import arena_command
 from tflm_planner.cli.check import check_command
 from tflm_planner.cli.compare import compare_command
+from tflm_planner.cli.fit import fit_command
 from tflm_planner.cli.idle import Command, suggest
 from tflm_planner.cli.inspection import inspect_command
 from tflm_planner.cli.plan import PlanArguments
@@ -162,6 +163,7 @@ def targets_command(as_json: AsJson = False) -> None:
 
 app.command("check", cls=Command)(check_command)
 app.command("compare", cls=Command)(compare_command)
+app.command("fit", cls=Command)(fit_command)
 app.command("verify", cls=Command)(verify_command)
 device.add_to(app)
 stream_input.add_to(app)

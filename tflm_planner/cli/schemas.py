@@ -9,6 +9,7 @@ import json
 import sys
 from pathlib import Path
 
+from tflm_planner.codesign import fit_types
 from tflm_planner.device import measurement_types
 from tflm_planner.report import (
     arena_types,
@@ -49,6 +50,7 @@ _DOCUMENTS: dict[str, tuple[type[Document], int, str]] = {
         _REPORT,
         "What tflm-plan compare --json prints",
     ),
+    "fit": (fit_types.NetworksThatFit, _REPORT, "What tflm-plan fit --json prints"),
     "streamed": (
         streamed_types.Streamed,
         _REPORT,

@@ -9,9 +9,19 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tflm_planner.model import schema
+from tflm_planner.model.draft import scales
 from tflm_planner.model.ir import DataBuffer, Graph, Model, Op, OpCode, Tensor, link
 from tflm_planner.model.serde import write_model
+
+_VERSIONS = {
+    "CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "ADD": 2, "MEAN": 2,
+    "AVERAGE_POOL_2D": 2, "SOFTMAX": 2,
+}  # fmt: skip
+"""Of operators of int8, as TensorFlow's converter writes them."""
 
 
 class NewModel:
@@ -44,6 +54,25 @@ class NewModel:
         ]
         return self._tensors[first:]
 
+    def add_value(self, shape: Sequence[int], scale: float, zero_point: int) -> Tensor:
+        """A tensor of int8 with this quantisation, without a value."""
+        quantization = scales(np.array([scale]))
+        quantization.zeroPoint[:] = zero_point
+        return self._new("int8", shape, self._no_data, quantization)
+
+    def add_parameters(
+        self, values: npt.NDArray[Any], steps: npt.NDArray[Any] | None = None, axis: int = 0
+    ) -> Tensor:
+        """A constant of these values, of int8 or int32. steps: its scales, one or one for each
+        place along `axis`; None: it is not quantised."""
+        data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        buffer = DataBuffer(data, False, schema.generated.BufferT())
+        self._buffers.append(buffer)
+        quantization = None if steps is None else scales(steps)
+        if quantization is not None:
+            quantization.quantizedDimension = axis
+        return self._new(str(values.dtype), values.shape, buffer, quantization)
+
     def add_copy(self, op: Op, inputs: list[Tensor | None], outputs: list[Tensor]) -> None:
         """An operator like `op` between other tensors."""
         raw = copy(op.raw)
@@ -56,6 +85,28 @@ class NewModel:
         code, raw = self._code(kind), schema.generated.OperatorT()
         self._ops.append(Op(code, [*inputs], outputs, [], None, {}, None, False, raw))
 
+    def add_op_with(
+        self,
+        kind: str,
+        inputs: Sequence[Tensor],
+        output: Tensor,
+        options: str | None = None,
+        **fields: Any,
+    ) -> None:
+        """An operator of one result. options: the schema's table of its options, which has these
+        fields; None: it has none."""
+        generated: Any = schema.generated
+        raw, table = generated.OperatorT(), None
+        if options is not None:
+            table = getattr(generated, f"{options}T")()
+            raw.builtinOptionsType = getattr(generated.BuiltinOptions, options)
+            for field, value in fields.items():
+                assert hasattr(table, field), f"{kind} has no option {field}"
+                setattr(table, field, value)
+        code = self._code(kind)
+        code.raw.version = _VERSIONS.get(kind, 1)
+        self._ops.append(Op(code, [*inputs], [output], [], table, {}, None, False, raw))
+
     def write(self, inputs: list[Tensor], outputs: list[Tensor]) -> bytes:
         """The file of the model with these inputs and outputs."""
         generated: Any = schema.generated
@@ -66,6 +117,16 @@ class NewModel:
         codes = list(dict.fromkeys(op.code for op in self._ops))
         raw = generated.ModelT(version=3, operatorCodes=empty, subgraphs=empty, buffers=empty)
         return write_model(Model([graph], codes, self._buffers, [], [], [], raw))
+
+    def _new(
+        self, type_name: str, shape: Sequence[int], buffer: DataBuffer, quantization: Any
+    ) -> Tensor:
+        number = next(k for k, name in schema.type_names().items() if name == type_name)
+        raw = schema.generated.TensorT(name=b"")
+        name = f"t{len(self._tensors)}"
+        tensor = Tensor(name, number, tuple(shape), buffer, quantization, False, 0, raw)
+        self._tensors.append(tensor)
+        return tensor
 
     def _copy(self, like: Tensor, buffer: DataBuffer) -> Tensor:
         raw = copy(like.raw)

@@ -1,0 +1,164 @@
+"""The command line of `fit`: parses, calls `codesign`, prints.
+
+The fields of `FitArguments` are the command line: names, types, defaults, help.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from tflm_planner.cli.idle import Need, refuse_both, refuse_idle
+from tflm_planner.cli.shared import (
+    AsJson,
+    TargetName,
+    Verbose,
+    exit_on_errors,
+    print_json,
+    show_progress,
+    takes_fields_of,
+    width_of,
+)
+from tflm_planner.support import defaults
+from tflm_planner.support.errors import UsageError
+
+if TYPE_CHECKING:
+    from tflm_planner.codesign.families import Grid
+    from tflm_planner.codesign.variants import Variant
+    from tflm_planner.tflm.target import Target
+
+N = TypeVar("N", int, float)
+
+
+@dataclass(frozen=True)
+class FitArguments:
+    """The command line of `fit`, as it was given."""
+
+    family: Annotated[
+        str | None,
+        typer.Option(
+            help="mobilenet_v1, mobilenet_v2, mobilenet_v3_small, mcunet_like, ds_cnn, resnet8 or "
+            "resnet20."
+        ),
+    ] = None
+    build: Annotated[
+        str | None,
+        typer.Option(
+            help="Your own family: a function (resolution, width, depth) that makes a Keras model. "
+            "Needs TensorFlow, and --resolutions.",
+            metavar="FILE.py:FUNCTION",
+        ),
+    ] = None
+    target: TargetName = defaults.TARGET
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Bytes that the arena may take, e.g. 60K; else the board's SRAM."),
+    ] = None
+    max_slowdown: Annotated[
+        float, typer.Option(help="Instructions that tiles may take, relative to none.")
+    ] = defaults.SLOWDOWN
+    resolutions: Annotated[
+        str, typer.Option(help="Rows of the input to try, e.g. 96,128.", metavar="N,...")
+    ] = ""
+    widths: Annotated[
+        str, typer.Option(help="Factors of the channels to try, e.g. 0.35,0.5.", metavar="X,...")
+    ] = ""
+    depths: Annotated[
+        str, typer.Option(help="Layers to try, where a family varies them.", metavar="N,...")
+    ] = ""
+    classes: Annotated[
+        int | None, typer.Option(min=2, help="Classes; else those of the family's data set.")
+    ] = None
+    plain: Annotated[
+        bool, typer.Option("--plain", help="The same networks without skips: what skips cost.")
+    ] = False
+    searches: Annotated[
+        int, typer.Option(min=0, help="Searches for tiles, at most, on each rung.")
+    ] = 6
+    svg: Annotated[
+        Path | None,
+        typer.Option(help="Draw multiplications against arena into this file.", metavar="FILE"),
+    ] = None
+    as_json: AsJson = False
+    verbose: Verbose = False
+
+    def grid(self) -> Grid:
+        """What is varied. Raises UsageError."""
+        from tflm_planner.codesign.families import Grid
+
+        return Grid(
+            _numbers("--resolutions", self.resolutions, int),
+            _numbers("--widths", self.widths, float),
+            _numbers("--depths", self.depths, int),
+            self.classes,
+            self.plain,
+        )
+
+    def variants(self, target: Target, say: Callable[[str], None]) -> list[Variant]:
+        """What is tried. Raises UsageError."""
+        from tflm_planner.codesign.user_build import user_variants
+        from tflm_planner.codesign.variants import variants_of
+
+        if self.build is not None:
+            return user_variants(self.build, self.grid(), target, say)
+        if self.family is None:
+            raise UsageError("which networks? add --family NAME, or --build FILE.py:FUNCTION")
+        return variants_of(self.family, self.grid())
+
+    @property
+    def name(self) -> str:
+        """Of the family, for reports."""
+        return self.family or self.build or ""
+
+    def bytes(self) -> int | None:
+        """The budget. Raises UsageError."""
+        from tflm_planner.support.units import parse_size
+
+        return None if self.budget is None else parse_size(self.budget)
+
+
+@takes_fields_of(FitArguments)
+def fit_command(arguments: FitArguments) -> None:
+    """Show the largest networks of a family that fit a board: as they are, planned, tiled."""
+    with exit_on_errors():
+        refuse_both("--json", "--verbose")
+        refuse_both("--family", "--build")
+        refuse_idle([Need(("--classes", "--plain"), arguments.build is None, "it is for --family")])
+        from tflm_planner.codesign.fit_svg import fit_svg
+        from tflm_planner.codesign.fit_text import render_fits
+        from tflm_planner.codesign.fit_types import fits_to_json
+        from tflm_planner.codesign.fitting import fit
+        from tflm_planner.codesign.variants import room_on
+        from tflm_planner.support.files import check_writable, write_files
+        from tflm_planner.tflm.targets import load_target
+
+        if arguments.svg is not None:
+            check_writable(arguments.svg, force=True, inputs=())
+        target = load_target(arguments.target)
+        room = room_on(target, arguments.bytes(), arguments.max_slowdown, arguments.searches)
+        with show_progress(arguments.as_json, arguments.verbose) as say:
+            found = fit(arguments.name, arguments.variants(target, say), room, say)
+        if arguments.svg is not None:
+            write_files({arguments.svg: fit_svg(found).encode()})
+        if arguments.as_json:
+            print_json(fits_to_json(found))
+        else:
+            typer.echo(render_fits(found, width_of(sys.stdout)), nl=False)
+        if all(rung.best is None for rung in found.rungs):
+            raise typer.Exit(3)
+
+
+def _numbers(option: str, words: str, kind: Callable[[str], N]) -> tuple[N, ...]:
+    """The numbers in "96,128"; none in "". Raises UsageError where one is none, or not above 0."""
+    try:
+        found = tuple(kind(word) for word in words.split(",") if word.strip())
+    except ValueError as error:
+        raise UsageError(f"{option} {words!r}: write numbers with commas between") from error
+    if not all(0 < number < 10_000 for number in found):
+        raise UsageError(f"{option} {words!r}: numbers must be above 0 and below 10,000")
+    return found

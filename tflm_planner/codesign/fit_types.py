@@ -1,0 +1,105 @@
+"""The document that programs read of `fit`: every key, its type, its limits and its meaning."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from tflm_planner.codesign.fit_text import command_for
+from tflm_planner.codesign.fitting import Figure, Fits, Rung, Way
+from tflm_planner.report.json_types import SCHEMA_VERSION, Bound, Count, Version
+from tflm_planner.support.documents import Document, plain, says
+
+_Way = Annotated[
+    Way,
+    says(
+        "What may change: stock: nothing. plan: order and offsets. tiles: the firmware's own "
+        "operators in tiles. more operators: loops, and operators to be registered. lean: the lean "
+        "library."
+    ),
+]
+
+
+class Network(Document):
+    """A network that fits. All sizes are bytes."""
+
+    name: Annotated[str, says("Family, width and resolution.")]
+    resolution: Annotated[Count, says("Rows of the input.")]
+    width: Annotated[float, says("Factor of the channels.")]
+    depth: Annotated[Count, says("Layers (0: the family has one depth).")]
+    macs: Annotated[Count, says("Multiplications of one inference.")]
+    parameters: Annotated[Count, says("Weights and biases.")]
+    arena: Annotated[Count, says("Bytes of arena.")]
+    bound: Bound
+    at_most: Annotated[bool, says("Whether a search might need less.")]
+    file_bytes: Annotated[Count, says("Bytes of the model's file.")]
+    slowdown: Annotated[float, says("Instructions relative to the stock model, predicted.")]
+    command: Annotated[str, says("What to type once it is trained (empty: it runs as it is).")]
+
+
+class FitRung(Document):
+    """One way, with the largest network that fits only so far up."""
+
+    way: _Way
+    best: Annotated[
+        Network | None, says("The largest that was found (null: none larger than before).")
+    ]
+    of_flash: Annotated[Count, says("Larger variants whose parameters alone exceed the flash.")]
+    of_floor: Annotated[Count, says("Larger variants that one operator alone makes too large.")]
+    tried: Annotated[Count, says("Variants whose arena was found.")]
+    left: Annotated[Count, says("Larger variants that were not searched, and may fit.")]
+
+
+class NetworksThatFit(Document):
+    """What `tflm-plan fit` says of a family and a board. All sizes are bytes."""
+
+    schema_version: Version
+    family: Annotated[str, says("The family of networks.")]
+    board: Annotated[str | None, says("Id of the board (null: a target without a board).")]
+    target: Annotated[str, says("Id of the target.")]
+    room: Annotated[Count, says("Bytes that the arena may take.")]
+    flash: Annotated[Count | None, says("Bytes that the file may take (null: not limited).")]
+    variants: Annotated[Count, says("How many networks there were.")]
+    rungs: Annotated[list[FitRung], says("One entry a way, each allowing what those before do.")]
+    notes: Annotated[list[str], says("What else is worth knowing.")]
+
+
+def fits_to_json(fits: Fits) -> dict[str, Any]:
+    """What fits as plain JSON types."""
+    room = fits.room
+    board = room.target.board
+    return plain(
+        NetworksThatFit(
+            SCHEMA_VERSION,
+            fits.family,
+            None if board is None else board.id,
+            room.target.id,
+            room.arena,
+            room.flash,
+            fits.variants,
+            [_rung(rung, fits) for rung in fits.rungs],
+            list(fits.notes),
+        )
+    )
+
+
+def _rung(rung: Rung, fits: Fits) -> FitRung:
+    best = None if rung.best is None else _network(rung.best, fits)
+    return FitRung(rung.way, best, rung.of_flash, rung.of_floor, rung.tried, rung.left)
+
+
+def _network(figure: Figure, fits: Fits) -> Network:
+    variant = figure.variant
+    return Network(
+        name=variant.name,
+        resolution=variant.resolution,
+        width=variant.width,
+        depth=variant.depth,
+        macs=variant.size.macs,
+        parameters=variant.size.parameters,
+        arena=figure.arena,
+        bound=figure.bound,
+        at_most=figure.at_most,
+        file_bytes=figure.file_bytes,
+        slowdown=figure.slowdown,
+        command=command_for(figure, fits.room),
+    )

@@ -1,0 +1,270 @@
+"""The largest network that fits, rung by rung: as it is, planned, tiled, with more operators, lean.
+
+    variants, most MACs first
+      | flash: are the parameters alone too many?      floor: is one operator alone too fat?
+      v
+    stock --> plan --> tiles --> more operators --> lean      each rung asks only for variants that
+                                                              are larger than what fits already
+
+The first two rungs are exhaustive: every variant that the floors leave is planned, from the largest
+down to the first that fits. A search for tiles takes seconds, so that only few variants are
+searched, chosen by bisecting the fattest operator; of those the largest that fits is the rung's,
+and a larger one that was not searched may fit as well. Networks are figures of memory alone: they
+are not trained, and plans are not run. It must not know how results are shown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from tflm_planner.codesign.variants import Room, Variant
+from tflm_planner.memory.allocators import compiling
+from tflm_planner.model.clone import clone
+from tflm_planner.model.serde import write_model
+from tflm_planner.pipeline.inspection import arena_in
+from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
+from tflm_planner.pipeline.planned_model import PlannedModel
+from tflm_planner.pipeline.planning import Planning
+from tflm_planner.support.errors import PlannerError
+from tflm_planner.support.interrupts import heeding
+from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.arena.predict import arena_of
+from tflm_planner.tflm.arena.uncertainty import Bound
+from tflm_planner.tflm.lean.pool import WritePool
+from tflm_planner.tflm.target_kernels import kernels_of
+from tflm_planner.tflm.targets import can_be_lean, with_lean
+from tflm_planner.transforms.attach_plan import carried_plan
+from tflm_planner.transforms.base import run
+
+Way = Literal["stock", "plan", "tiles", "more operators", "lean"]
+WAYS: tuple[Way, ...] = ("stock", "plan", "tiles", "more operators", "lean")
+Progress = Callable[[str], None]
+_TOO_HEAVY = (
+    "the parameters of every variant exceed the flash; much of them may be the classifier: "
+    "--classes says how many classes yours has, --widths what else to try"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What a variant comes to in one way. arena, file_bytes: bytes. bound: how the arena is known.
+    slowdown: instructions relative to the stock model, predicted. at_most: whether a search might
+    need less."""
+
+    variant: Variant
+    way: Way
+    arena: int
+    file_bytes: int
+    bound: Bound = "exact"
+    slowdown: float = 1.0
+    at_most: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One way. best: the largest variant that fits and is larger than those of the rungs before;
+    None: none was found. of_flash, of_floor: variants larger than that which need no plan, because
+    their parameters or their fattest operator are too large. tried: variants with a figure. left:
+    larger ones that were not searched."""
+
+    way: Way
+    best: Figure | None
+    of_flash: int
+    of_floor: int
+    tried: int
+    left: int = 0
+
+
+@dataclass(frozen=True)
+class Fits:
+    """What fits. variants: how many there were. figures: all that were found on the way. notes:
+    what else is to be known."""
+
+    family: str
+    room: Room
+    variants: int
+    rungs: tuple[Rung, ...]
+    figures: tuple[Figure, ...]
+    notes: tuple[str, ...] = ()
+
+
+def fit(
+    family: str, variants: Sequence[Variant], room: Room, say: Progress, stop: Stop | None = None
+) -> Fits:
+    """The largest of `variants`, which come with most multiplications first, for each way. Ctrl-C
+    ends the search: the result holds what was found until then."""
+    stop = stop or Stop()
+    try:
+        with heeding(stop):
+            found = _Fitting(variants, room, say, stop)
+            rungs = found.rungs()
+    finally:
+        compiling.abandon()
+    figures = tuple(found.figures.values())
+    doubts = ("arenas of this target are no more than at least",) * any(
+        figure.bound == "at least" for figure in figures
+    )
+    refused = tuple(f"refused: {words}" for words in sorted(found.refused))
+    too_heavy = (_TOO_HEAVY,) * (0 < len(variants) == rungs[0].of_flash)
+    notes = (*stop.notes, *too_heavy, *doubts, *refused)
+    return Fits(family, room, len(variants), rungs, figures, notes)
+
+
+@dataclass
+class _Fitting:
+    """One run. figures: by file and way, so that variants that are the same file are planned once.
+    most: multiplications of the largest variant that fits so far."""
+
+    variants: Sequence[Variant]
+    room: Room
+    say: Progress
+    stop: Stop
+    figures: dict[tuple[str, Way], Figure] = field(default_factory=dict[tuple[str, Way], Figure])
+    refused: set[str] = field(default_factory=set[str])
+    most: int = -1
+
+    def rungs(self) -> tuple[Rung, ...]:
+        """All rungs, or those until Ctrl-C."""
+        made = [self._downwards("stock"), self._downwards("plan")]
+        made += [self._bisected("tiles"), self._bisected("more operators")]
+        if can_be_lean(self.room.target):
+            made.append(self._lean())
+        return tuple(made)
+
+    def _larger(self, way: Way) -> tuple[list[Variant], int, int]:
+        """The variants that could raise the rung, and how many the file or a floor rules out."""
+        larger = [v for v in self.variants if v.size.macs > self.most]
+        flash = self.room.flash
+        light = [v for v in larger if flash is None or v.size.parameter_bytes <= flash]
+        possible = [v for v in light if _floor(v, way) <= self.room.arena]
+        return possible, len(larger) - len(light), len(light) - len(possible)
+
+    def _downwards(self, way: Way) -> Rung:
+        """Every possible variant, the largest first, until one fits."""
+        possible, of_flash, of_floor = self._larger(way)
+        for tried, variant in enumerate(possible):
+            if self.stop.is_over:
+                return Rung(way, None, of_flash, of_floor, tried, len(possible) - tried)
+            self.say(f"{way}: {variant.name}, {tried + 1} of at most {len(possible)}")
+            figure = self._figure(variant, way)
+            if figure is not None and self._fits(figure):
+                above = self._above(variant, way)
+                return Rung(way, self._take(figure), *above, tried + 1)
+        return Rung(way, None, of_flash, of_floor, len(possible))
+
+    def _above(self, variant: Variant, way: Way) -> tuple[int, int]:
+        """How many variants larger than this one the file and the floor rule out."""
+        self.most = variant.size.macs
+        return self._larger(way)[1:]
+
+    def _bisected(self, way: Way) -> Rung:
+        """A few of the possible variants, by halves of their fattest operator."""
+        possible, of_flash, of_floor = self._larger(way)
+        pool, best, asked = possible, None, set[str]()
+        low = float(self.room.arena)
+        high = float(max((v.floors.plan for v in pool), default=0))
+        while pool and len(asked) < self.room.searches and not self.stop.is_over:
+            variant = _probe(pool, (low + high) / 2)
+            asked.add(variant.name)
+            self.say(f"{way}: {variant.name}, search {len(asked)} of {self.room.searches} at most")
+            figure = self._figure(variant, way)
+            if figure is not None and self._fits(figure):
+                best, low = self._take(figure), max(low, variant.floors.plan)
+                pool = [v for v in pool if v.size.macs > variant.size.macs]
+            else:
+                high = min(high, max(low, variant.floors.plan))
+                pool = [v for v in pool if not _is_as_large(v, variant)]
+        if best is not None:
+            of_flash, of_floor = self._above(best.variant, way)
+        left = sum(v.size.macs > self.most and v.name not in asked for v in possible)
+        return Rung(way, best, of_flash, of_floor, len(asked), left)
+
+    def _lean(self) -> Rung:
+        """The very plans that were made, on lean firmware: no search."""
+        larger = [f for (_, way), f in self.figures.items() if way == "lean"]
+        fitting = [f for f in larger if self._fits(f) and f.variant.size.macs > self.most]
+        best = max(fitting, key=lambda f: (f.variant.size.macs, -f.slowdown), default=None)
+        tried = sum(f.variant.size.macs > self.most for f in larger)
+        _, of_flash, of_floor = self._larger("lean")
+        return Rung("lean", best and self._take(best), of_flash, of_floor, tried)
+
+    def _fits(self, figure: Figure) -> bool:
+        return self.room.fits(figure.arena, figure.file_bytes)
+
+    def _take(self, figure: Figure) -> Figure:
+        self.most = figure.variant.size.macs
+        return figure
+
+    def _figure(self, variant: Variant, way: Way) -> Figure | None:
+        """What a variant comes to; None where it is refused, which `refused` says."""
+        data = variant.make()
+        digest = hashlib.sha256(data).hexdigest()
+        if (digest, way) in self.figures:
+            return replace(self.figures[digest, way], variant=variant)
+        try:
+            figure = self._found(variant, way, data, digest)
+        except PlannerError as error:
+            self.refused.add(f"{variant.name}, {way}: {error}")
+            return None
+        self.figures[digest, way] = figure
+        return figure
+
+    def _found(self, variant: Variant, way: Way, data: bytes, digest: str) -> Figure:
+        if way == "stock":
+            arena = arena_in(data, self.room.target)[1]
+            return Figure(variant, way, arena.arena, len(data), arena.bound)
+        planned = Planning(data, self.stop, self.say).plan(self._options(way))[0]
+        figure = _figure_of(variant, way, planned)
+        if can_be_lean(self.room.target):
+            lean = self._when_lean(figure, planned)
+            known = self.figures.get((digest, "lean"))
+            if known is None or lean.arena < known.arena:
+                self.figures[digest, "lean"] = lean
+        return figure
+
+    def _options(self, way: Way) -> PlanOptions:
+        room = self.room
+        search = MemoryOptions(kernels=kernels_of(room.target))
+        if way == "plan":
+            return PlanOptions(search, budget=room.arena, verify=None)
+        kinds = frozenset[str]() if way == "tiles" else None
+        tiles = TilePermission(overhead=room.slowdown, new_kinds=kinds)
+        return PlanOptions(search, tiles, budget=room.arena, verify=None)
+
+    def _when_lean(self, figure: Figure, planned: PlannedModel) -> Figure:
+        """The same plan on lean firmware."""
+        model = clone(planned.inspection.model)
+        run(model, WritePool())
+        arena = arena_of(model, with_lean(self.room.target), carried_plan(model))
+        size = len(write_model(model))
+        found = replace(figure, way="lean", arena=arena.arena, file_bytes=size)
+        return replace(found, bound=arena.bound, at_most=True)
+
+
+def _figure_of(variant: Variant, way: Way, planned: PlannedModel) -> Figure:
+    arena = planned.inspection.arena
+    size = len(planned.data)
+    return Figure(variant, way, arena.arena, size, arena.bound, planned.slowdown)
+
+
+def _floor(variant: Variant, way: Way) -> int:
+    """Bytes that no head of the variant is below in this way."""
+    floors = variant.floors
+    return floors.stock if way == "stock" else floors.plan if way == "plan" else floors.tiles
+
+
+def _probe(pool: Sequence[Variant], fattest: float) -> Variant:
+    """The variant with most multiplications whose fattest operator is no fatter, or the leanest."""
+    lean = [v for v in pool if v.floors.plan <= fattest]
+    if not lean:
+        return min(pool, key=lambda v: (v.floors.plan, -v.size.macs))
+    return max(lean, key=lambda v: v.size.macs)
+
+
+def _is_as_large(one: Variant, other: Variant) -> bool:
+    """Whether a variant is at least as large as another in both respects, so that it fits no
+    better."""
+    return one.floors.plan >= other.floors.plan and one.size.macs >= other.size.macs

@@ -1,0 +1,81 @@
+"""Variants of networks and the room on a board: what `fitting` looks through.
+
+It must not know how arenas are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from tflm_planner.codesign.build import build
+from tflm_planner.codesign.chain import Chain, Floors, Size, floors_of, size_of
+from tflm_planner.codesign.families import FAMILIES, Grid, variants
+from tflm_planner.support.errors import UsageError
+from tflm_planner.tflm.target import Target
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A network of a family. depth: 0 where it does not vary. floors: bytes that no head is below.
+    make: gives its file."""
+
+    name: str
+    resolution: int
+    width: float
+    depth: int
+    size: Size
+    floors: Floors
+    make: Callable[[], bytes]
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a network may take. arena: bytes. flash: bytes of its file (None: not limited).
+    slowdown: instructions relative to the stock model. searches: for tiles, at most, on each
+    rung."""
+
+    target: Target
+    arena: int
+    flash: int | None
+    slowdown: float
+    searches: int
+
+    def fits(self, arena: int, file_bytes: int) -> bool:
+        """Whether both are small enough."""
+        return arena <= self.arena and (self.flash is None or file_bytes <= self.flash)
+
+
+def room_on(target: Target, budget: int | None, slowdown: float, searches: int) -> Room:
+    """The room on a target's board, or within a budget. Raises UsageError where neither is
+    known."""
+    board = target.board
+    if board is None and budget is None:
+        raise UsageError(
+            f"{target.id} is no board, whose SRAM would be the limit; add --budget BYTES, or name "
+            "a board (`tflm-plan targets` lists them)"
+        )
+    arena = budget if budget is not None else 0 if board is None else board.sram
+    return Room(target, arena, None if board is None else board.flash, slowdown, searches)
+
+
+def variants_of(family: str, grid: Grid) -> list[Variant]:
+    """All variants of a built-in family, the ones with most multiplications first. Raises
+    UsageError for a family that is not known."""
+    if family not in FAMILIES:
+        raise UsageError(f"family {family!r} is unknown; choose from {', '.join(FAMILIES)}")
+    found: dict[Chain, Variant] = {}  # widths may be rounded to the same network
+    for resolution, width, depth, chain in variants(FAMILIES[family], grid):
+        one = Variant(
+            chain.name,
+            resolution,
+            width,
+            depth,
+            size_of(chain),
+            floors_of(chain),
+            partial(build, chain),
+        )
+        same = Chain("", chain.image, chain.layers)
+        found.setdefault(same, one)
+    return sorted(found.values(), key=lambda v: (-v.size.macs, -v.size.parameters, v.name))
