@@ -16,10 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from tflm_planner.tflm.target_kernels import kernels_of
-from tflm_planner.tflm.targets import load_target
-from tflm_planner.tiling.options import TilingOptions
-from tflm_planner.tiling.permissions import search_by_permission
+from tflm_planner.pipeline import api
 
 TABLE = Path(__file__).parent.parent / "docs" / "tiers.md"
 OWN, ALL = 5, 7
@@ -49,11 +46,13 @@ def bytes_in(cell: str) -> int:
 
 def searched(path: Path, target: str) -> tuple[int, int]:
     """Arena with the firmware's operators, and with all."""
-    kernels = kernels_of(load_target(target))
-    options = TilingOptions(kernels, kernels.input_overlaps_of, new_kinds=None, workers=2)
-    results = search_by_permission(path.read_bytes(), options)
-    assert results.same_firmware is not None, "nothing is refused before the proof"
-    return results.same_firmware.arena, results.result.best.arena
+    memory = api.MemoryOptions(kernels=api.kernels_of(api.load_target(target)))
+    tiles = api.TilePermission(new_kinds=None, workers=2)
+    options = api.PlanOptions(memory, tiles=tiles, verify=None)
+    report = api.plan(path.read_bytes(), options=options).report
+    assert report.front is not None, "there was a search"
+    own = min(p.size for p in report.front.points if not p.added)
+    return own, report.after.arena.arena
 
 
 def main() -> int:

@@ -53,9 +53,11 @@ class PromisingSegmentations:
                 fresh = [s for s in fresh if s.is_evaluated]
             if not fresh:
                 return
+            known = self._models.best.bytes
             evaluated = [s for s in fresh if s.is_evaluated]
-            if evaluated:
-                batch = evaluated[: self._budget.segmentations_at_once]
+            worth = [s for s in evaluated if s is fresh[0] or self._promise(s) < known]
+            if worth:
+                batch = worth[: self._budget.segmentations_at_once]
                 offered |= {s.keys for s in batch}
                 yield batch
                 continue
@@ -101,6 +103,8 @@ class PromisingSegmentations:
             others = self._segmenter.best_without(cap, banned)
             self._banned_for |= {s.keys: banned for s in others if s.keys not in self._banned_for}
             solved += others
+        if self._options.new_kinds != frozenset():
+            known += known // self._budget.promise_slack
         promising = {s.keys: s for s in solved if self._promise(s) < known or self._keeps_budget(s)}
         return sorted(promising.values(), key=self._rank)
 
