@@ -369,6 +369,13 @@ def test_wrong_options_of_fit(run, options: tuple[str, ...], code: int, words: s
     assert words in run("fit", "-t", "nano33ble", *options).refused(code)
 
 
+def test_a_way_that_was_not_searched_does_not_say_that_nothing_larger_fits(run) -> None:
+    few = ("--resolutions", "32", "--widths", "1.0", "--searches", "0")
+    done = run("fit", "--family", "resnet8", "-t", "nano33ble", "--budget", "38000", *few)
+    (tiles,) = (line for line in done.out.splitlines() if line.startswith("tiles "))
+    assert "not searched" in tiles and "none larger" not in tiles
+
+
 def test_nothing_that_fits_is_exit_code_3(run) -> None:
     few = ("--resolutions", "96", "--widths", "1.0", "--searches", "0")
     done = run("fit", "--family", "mobilenet_v1", "-t", "nano33ble", "--budget", "4K", *few)

@@ -70,7 +70,7 @@ def _lines(fits: Fits, width: int) -> Iterator[str]:
 def _cells(rung: Rung) -> tuple[str, ...]:
     label = {**LABELS, "stock": "as it is", "tiles": "tiles"}[rung.way]
     if rung.best is None:
-        return label, "none larger", "", "", "", "", ""
+        return label, _without_best(rung), "", "", "", "", ""
     best = rung.best
     size = best.variant.size
     sign = ">=" if best.bound == "at least" else "<=" if best.at_most else ""
@@ -83,6 +83,13 @@ def _cells(rung: Rung) -> tuple[str, ...]:
         f"{best.file_bytes:,}",
         f"{100 * (best.slowdown - 1):+.1f} %",
     )
+
+
+def _without_best(rung: Rung) -> str:
+    """Why a way shows no network: that larger ones do not fit is said only where all were asked."""
+    if not rung.left:
+        return "none larger"
+    return "none of those searched" if rung.tried else "not searched"
 
 
 def _counts(rung: Rung) -> str:
