@@ -29,6 +29,7 @@ from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
+from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.row_loop import (
     EDGES,
@@ -53,6 +54,17 @@ def test_loops_compute_the_same_bits(seed: int, steps: int) -> None:
     data = random_blocks(seed, steps)
     made, _ = streamed(data, *random_loops(data, random.Random(seed)))
     assert quick_differences(data, made) == []
+
+
+@pytest.mark.parametrize("seed", [6, 79, 103, 198])
+def test_loops_make_nothing_that_nothing_reads(seed: int) -> None:
+    """What an evaluation counts is then what the file has. Turns behind the loop once handed on
+    halos that no turn took over."""
+    data = random_blocks(seed, 3 + seed % 12)
+    model = read_model(data)
+    run(model, ApplyLoops(tuple(random_loops(data, random.Random(seed)))))
+    assert any(op.kind == "WHILE" for op in model.ops())
+    assert [note for note in run(model, Normalize()) if "nothing reads" in note] == []
 
 
 @needs_tflm

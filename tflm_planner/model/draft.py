@@ -162,6 +162,16 @@ class Draft:
         self._codes.append(OpCode(number, None, raw))
         return self._codes[-1]
 
+    def drop_unread(self, results: Collection[Tensor]) -> None:
+        """Drop drafted operators whose results neither an operator that stays nor `results`
+        mention. For operators that are drafted in running order."""
+        needed, kept = set(results), list[Op]()
+        for op in reversed(self.ops):
+            if any(t in needed for t in op.outputs):
+                needed.update(op.operands())
+                kept.append(op)
+        self.ops = kept[::-1]
+
     def commit(self, replaced: Collection[Op]) -> None:
         """Put the drafted operators in place of `replaced`, and drop tensors and buffers that
         nothing mentions any more. `replaced` must be convex: no path leaves and re-enters it."""

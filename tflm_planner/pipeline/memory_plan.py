@@ -210,3 +210,13 @@ def count_instructions(memory_plan: MemoryPlan, target: Target) -> int:
     return latency_of(
         memory_plan.model, target, in_place=copies.in_place, turn_bytes=copies.turn_bytes
     ).instructions
+
+
+def is_better(careful: MemoryPlan, evaluated: MemoryPlan, target: Target) -> bool:
+    """Whether packing a model once more gained anything over the plan that the search evaluated:
+    bytes, or copies. Where it did not, the plan that was evaluated stays: without its views TFLM
+    places scratch by other life spans, and another plan of equal head may then need more (FBNet-A:
+    7,200 B)."""
+    if careful.head != evaluated.head:
+        return careful.head < evaluated.head
+    return count_instructions(careful, target) < count_instructions(evaluated, target)

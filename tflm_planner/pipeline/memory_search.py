@@ -19,6 +19,7 @@ from tflm_planner.pipeline.memory_plan import (
     apply_orders,
     count_instructions,
     current_orders,
+    is_better,
     order_operators,
     place_buffers,
     plan_quickly,
@@ -85,7 +86,7 @@ def _plan_memory(
         best, wanted = _plan_best_order(
             model, options, graph_problems, notes, report_progress, stop
         )
-    if by_recipe is not None and by_recipe[0].head < best.head:
+    if by_recipe is not None and not is_better(best, by_recipe[0], options.kernels.target):
         best, wanted = by_recipe
     apply_orders(model, wanted)
     if not (options.states or options.bind_views):
@@ -214,7 +215,11 @@ def _try_spellings(
     bounds = order_operators(spelled.model, replace(options, order="file"))
     order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
     careful = place_buffers(spelled.model, options, order, spelled.notes, report_progress, stop)
-    return careful if careful.head <= spelled.head else replace(spelled, order=order)
+    return (
+        careful
+        if is_better(careful, spelled, options.kernels.target)
+        else replace(spelled, order=order)
+    )
 
 
 def _with_figures(memory_plan: MemoryPlan, options: MemoryOptions) -> Respelled[MemoryPlan]:

@@ -62,6 +62,7 @@ class LoopBuilder(Turn):
         body = self._body.draft.commit_graph(*ends)
         test = self._test.commit_graph(self._tested, [self._verdict])
         set_loop_graphs(self._while, condition=test, body=body)
+        self._main.draft.drop_unread([self._shape.result])  # halos that no turn takes over
         self._main.draft.commit(self._shape.ops)
         return self._main.draft.ops
 
