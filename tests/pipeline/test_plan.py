@@ -16,8 +16,9 @@ from tests.models.registry import IMAGE, conv, start
 from tests.models.small import operator_alone
 from tflm_planner.memory.problem import Plan
 from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.model.text import to_text
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import MemoryPlan, is_better, silent
+from tflm_planner.pipeline.memory_plan import MemoryPlan, rank, silent
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.planned_model import check_sharing, write_and_check
 from tflm_planner.pipeline.write import write_planned
@@ -139,15 +140,17 @@ def test_the_plan_lists_every_tensor_of_every_graph():
             assert word == -1
 
 
-def test_a_second_plan_of_equal_head_gains_nothing(cnn) -> None:
-    """The plan that a search evaluated stays, unless bytes or copies are gained: only of that one
-    is it known what the dialect needs."""
-    on = api.kernels_of(api.load_target("cortex-m4/cmsis-nn"))
-    evaluated = plan_memory(read_model(cnn), api.MemoryOptions(kernels=on))
-    lower = replace(evaluated, head=evaluated.head - 16)
-    assert not is_better(evaluated, evaluated, on.target)
-    assert is_better(lower, evaluated, on.target)
-    assert not is_better(evaluated, lower, on.target)
+def test_of_two_plans_the_lower_one_ranks_first(cnn) -> None:
+    """By the head, which for a dialect file is that without its views."""
+    options = api.MemoryOptions(kernels=api.kernels_of(api.load_target("cortex-m4/cmsis-nn")))
+    plan = plan_memory(read_model(cnn), options)
+    dialect = replace(options, in_dialect=True)
+    assert rank(replace(plan, head=plan.head - 16), options) < rank(plan, options)
+    assert rank(plan, dialect) == rank(plan, options)  # it has no views
+    assert rank(replace(plan, head=plan.head - 16), dialect) == rank(plan, dialect)
+    before = to_text(plan.model)
+    rank(plan, dialect)
+    assert to_text(plan.model) == before
 
 
 def everything_at_0(data: bytes) -> MemoryPlan:

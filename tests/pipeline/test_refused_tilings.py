@@ -44,10 +44,10 @@ class Proof:
         return Verdict((RuntimeCheck("TFLM", status, 8, True, detail),))
 
 
-def planned(tmp_path=None, **permission) -> api.PlanResult:
+def planned(tmp_path=None, budget=None, **permission) -> api.PlanResult:
     """A model in tiles of its own operators, proved by whatever the proof is."""
     tiles = api.TilePermission(overhead=1.3, workers=1, search_budget=SMALL, **permission)
-    options = api.PlanOptions(tiles=tiles)
+    options = api.PlanOptions(tiles=tiles, budget=budget)
     return api.plan(narrow_rows(), tmp_path and tmp_path / "out.tflite", options)
 
 
@@ -107,6 +107,30 @@ def test_a_tiling_that_came_out_no_smaller_is_not_kept(monkeypatch, more: int):
     found = planned()
     assert arena(found) == plain and found.report.verified
     assert any("none lowers the arena" in note for note in found.report.notes)
+
+
+@pytest.mark.parametrize("all_miss", [False, True])
+def test_what_misses_the_budget_gives_way_to_what_promises_less(monkeypatch, all_miss: bool):
+    """The fastest tiling within the budget is made first. Its file needs more than was promised;
+    if all do, the smallest is taken."""
+    Proof(monkeypatch, 0)
+    sizes = sorted({p.size for p in planned().report.front.points if p.tiles})
+    budget, make, made = sizes[-1], candidates.plan_tiling, list[int]()
+    assert len(sizes) > 1
+
+    def larger(original, tiling, *rest):
+        tiled = make(original, tiling, *rest)
+        if all_miss or not made:
+            needs = replace(tiled.inspection.arena, arena=budget + (16 if made else 32))
+            tiled = replace(tiled, inspection=replace(tiled.inspection, arena=needs))
+        made.append(tiled.inspection.arena.arena)
+        return tiled
+
+    monkeypatch.setattr(candidates, "plan_tiling", larger)
+    found = planned(budget=budget)
+    assert len(made) > 1 and made[0] > budget
+    assert arena(found) == (min(made) if all_miss else made[1])
+    assert found.report.within_budget is not all_miss
 
 
 @pytest.mark.slow

@@ -185,6 +185,11 @@ class _TilingJob:
         arena = planned.inspection.arena
         return arena.arena if self.permission.objective == "arena" else arena.head
 
+    def misses_budget(self, tiling: Tiling, planned: PlannedModel) -> bool:
+        """Whether a file is larger than the budget although its tiling promised to be within."""
+        budget = self.planner.budget
+        return budget is not None and tiling.bytes <= budget < self.objective_bytes(planned)
+
 
 @dataclass(frozen=True)
 class _Attempts:
@@ -229,8 +234,10 @@ def _first_proved(
     job: _TilingJob, results: PermissionResults, prove: ProveModel
 ) -> tuple[PlannedModel, Proof]:
     """The first tiling that lowers the objective and is not refused; the plan without tiles if
-    there is none."""
+    there is none. Where a file needs more than its tiling promised, and misses the budget by that,
+    those that promise less come first."""
     attempts = _Attempts(results, RefusalCauses(job.original), job.planner.budget)
+    missed: list[tuple[Tiling, PlannedModel]] = []
     for tiling in results.result.finalists:
         if attempts.causes.concern(tiling):
             attempts = attempts.skip(tiling)
@@ -243,17 +250,38 @@ def _first_proved(
             continue
         if job.objective_bytes(tiled) >= job.objective_bytes(job.plain):
             continue
-        if attempts.causes.concern_files(tiled.data, tiled.twin):
-            attempts = attempts.skip(tiling)
+        if job.misses_budget(tiling, tiled):
+            missed.append((tiling, tiled))
             continue
-        planned = _with_search_notes(job, attempts, tiling, tiled)
-        proof = prove(planned)
-        if proof.refusal is None:
-            return planned, proof
-        attempts = attempts.refuse(tiling, proof.refusal)
-        job.report_progress(attempts.given_up[-1])
+        attempts, proved = _prove_tiling(job, attempts, tiling, tiled, prove)
+        if proved is not None:
+            return proved
+    for tiling, tiled in sorted(missed, key=lambda pair: job.objective_bytes(pair[1])):
+        attempts, proved = _prove_tiling(job, attempts, tiling, tiled, prove)
+        if proved is not None:
+            return proved
     planned = _without_tiles(job, attempts)
     return planned, prove(planned)
+
+
+def _prove_tiling(
+    job: _TilingJob,
+    attempts: _Attempts,
+    tiling: Tiling,
+    tiled: PlannedModel,
+    prove: ProveModel,
+) -> tuple[_Attempts, tuple[PlannedModel, Proof] | None]:
+    """The file of a tiling with its proof; None where it is refused, or shares a cause with one
+    that was. With the attempts, this one included."""
+    if attempts.causes.concern_files(tiled.data, tiled.twin):
+        return attempts.skip(tiling), None
+    planned = _with_search_notes(job, attempts, tiling, tiled)
+    proof = prove(planned)
+    if proof.refusal is None:
+        return attempts, (planned, proof)
+    attempts = attempts.refuse(tiling, proof.refusal)
+    job.report_progress(attempts.given_up[-1])
+    return attempts, None
 
 
 def _with_search_notes(

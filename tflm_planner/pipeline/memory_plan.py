@@ -15,7 +15,7 @@ from tflm_planner.memory.allocators.packing import pack
 from tflm_planner.memory.bounds import live_bound
 from tflm_planner.memory.order import Dag, OrderResult, best_order
 from tflm_planner.memory.problem import Overlap, Plan, Problem
-from tflm_planner.model.edit import reorder
+from tflm_planner.model.edit import Snapshot, reorder
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.pipeline.options import MemoryOptions
@@ -31,6 +31,8 @@ from tflm_planner.tflm.liveness import (
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.targets import Target
+from tflm_planner.transforms.base import run
+from tflm_planner.transforms.dialect import Dialect
 from tflm_planner.transforms.reorder import (
     ChosenOrder,
     OrderProblem,
@@ -212,11 +214,19 @@ def count_instructions(memory_plan: MemoryPlan, target: Target) -> int:
     ).instructions
 
 
-def is_better(careful: MemoryPlan, evaluated: MemoryPlan, target: Target) -> bool:
-    """Whether packing a model once more gained anything over the plan that the search evaluated:
-    bytes, or copies. Where it did not, the plan that was evaluated stays: without its views TFLM
-    places scratch by other life spans, and another plan of equal head may then need more (FBNet-A:
-    7,200 B)."""
-    if careful.head != evaluated.head:
-        return careful.head < evaluated.head
-    return count_instructions(careful, target) < count_instructions(evaluated, target)
+def rank(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[int, int]:
+    """What makes of two plans the better one, the lower value: bytes of the head in the file that
+    will be written, then instructions. The model must be in the plan's order."""
+    head = _dialect_head(memory_plan, options) if options.in_dialect else memory_plan.head
+    return head, count_instructions(memory_plan, options.kernels.target)
+
+
+def _dialect_head(memory_plan: MemoryPlan, options: MemoryOptions) -> int:
+    """The head without the views that the dialect leaves out: TFLM then places scratch by other
+    life spans, so that of two plans of equal head one may need more (FBNet-A: 7,200 B)."""
+    model, offsets = memory_plan.model, memory_plan.offsets
+    before = Snapshot(model)
+    run(model, Dialect(offsets))
+    head = placement_of(timeline_of(model, options.kernels.scratch_of), offsets).head
+    before.restore()
+    return head

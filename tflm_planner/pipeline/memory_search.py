@@ -19,10 +19,10 @@ from tflm_planner.pipeline.memory_plan import (
     apply_orders,
     count_instructions,
     current_orders,
-    is_better,
     order_operators,
     place_buffers,
     plan_quickly,
+    rank,
     silent,
 )
 from tflm_planner.pipeline.options import MemoryOptions
@@ -86,8 +86,8 @@ def _plan_memory(
         best, wanted = _plan_best_order(
             model, options, graph_problems, notes, report_progress, stop
         )
-    if by_recipe is not None and not is_better(best, by_recipe[0], options.kernels.target):
-        best, wanted = by_recipe
+    if by_recipe is not None and best is not by_recipe[0]:
+        best, wanted = _lower((best, wanted), by_recipe, options)
     apply_orders(model, wanted)
     if not (options.states or options.bind_views):
         best = _unless_tflms_own_is_lower(best, file_order, options)
@@ -96,12 +96,26 @@ def _plan_memory(
     return _check_states(best, options) if options.states else best
 
 
+_Ordered = tuple[MemoryPlan, dict[Graph, list[Op]]]
+"""A plan, and the order of the operators that it is for."""
+
+
+def _lower(careful: _Ordered, evaluated: _Ordered, options: MemoryOptions) -> _Ordered:
+    """The plan that was made with care, if it is better than the one that the search evaluated.
+    Leaves the model in some order."""
+    ranks: list[tuple[int, int]] = []
+    for memory_plan, orders in (careful, evaluated):
+        apply_orders(memory_plan.model, orders)
+        ranks.append(rank(memory_plan, options))
+    return careful if ranks[0] < ranks[1] else evaluated
+
+
 def _plan_by_recipe(
     model: Model,
     options: MemoryOptions,
     graph_problems: dict[Graph, OrderProblem],
     notes: tuple[str, ...],
-) -> tuple[MemoryPlan, dict[Graph, list[Op]]]:
+) -> _Ordered:
     """The plan that the recipe leads to, and its order. The model is left in that order."""
     recipe = options.recipe
     assert recipe is not None
@@ -116,7 +130,7 @@ def _plan_best_order(
     notes: tuple[str, ...],
     report_progress: Progress,
     stop: Stop,
-) -> tuple[MemoryPlan, dict[Graph, list[Op]]]:
+) -> _Ordered:
     """The best of the order asked for and its rivals, with that order."""
     file_order = current_orders(model)
     report_progress("ordering operators")
@@ -215,11 +229,9 @@ def _try_spellings(
     bounds = order_operators(spelled.model, replace(options, order="file"))
     order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
     careful = place_buffers(spelled.model, options, order, spelled.notes, report_progress, stop)
-    return (
-        careful
-        if is_better(careful, spelled, options.kernels.target)
-        else replace(spelled, order=order)
-    )
+    if rank(careful, options) < rank(spelled, options):
+        return careful
+    return replace(spelled, order=order)
 
 
 def _with_figures(memory_plan: MemoryPlan, options: MemoryOptions) -> Respelled[MemoryPlan]:

@@ -52,7 +52,8 @@ class MemoryOptions:
     None: none is. strip: what is dropped from the file in the end (`write`).
 
     Set by the pipeline itself: bind_views: whether views must be taken (SLICE and CONCATENATION
-    then copy onto themselves, and the dialect drops them). states: (input, output) of the main
+    then copy onto themselves, and the dialect drops them). in_dialect: whether the file leaves out
+    views. states: (input, output) of the main
     graph, by position: the output is laid over the input, so that the next invoke finds there what
     this one left. recipe: of a plan to begin with, so that none comes out that is worse; it needs
     no time. effort: of exact packing, relative to the usual one."""
@@ -65,6 +66,7 @@ class MemoryOptions:
     overlap: bool = True
     spellings: SpellingPermission | None = None
     bind_views: bool = False
+    in_dialect: bool = False
     states: tuple[tuple[int, int], ...] = ()
     strip: Stripping = "nothing"
     recipe: PlanRecipe | None = None

@@ -82,7 +82,7 @@ def plan_tiling(
             order=tiling.order,
             inexact=permission.inexact,
         )
-        with_views = replace(search, bind_views=tiling.bind_views)
+        with_views = replace(search, bind_views=tiling.bind_views, in_dialect=True)
         memory_plan = plan_memory(cropped, with_views, report_progress, stop)
         planned, dialect_notes = _write_dialect(memory_plan, options)
         _check_runs(source, planned.inspection.model, options.kernels.target)
