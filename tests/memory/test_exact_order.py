@@ -39,6 +39,7 @@ def test_exact_is_the_optimum_of_wider_plain_graphs(dag: Dag) -> None:
     assert best_order(dag).peak == optimum(dag)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(dags(12), st.booleans())
 def test_search_with_and_without_shortcuts_finds_the_same_peak(dag: Dag, shortcuts: bool) -> None:
