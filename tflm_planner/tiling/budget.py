@@ -177,8 +177,8 @@ class SearchBudget:
     attempts_without_gain: int = 2
     """Orders around hotspots without gain that end the step. Halved: nothing on C."""
 
-    # --- hotspots of irregular graphs: without any, nothing is lost on C, D and R, so that "nothing"
-    # on these says little of networks like NASNet, for which they were made ---
+    # --- hotspots of irregular graphs: without any, nothing is lost on C, D and R, so that "nothing
+    # on C" (or R) says little of networks like NASNet, for which they were made ---
 
     hotspot_caps: tuple[Fraction, ...] = tuple(Fraction(n, 16) for n in (12, 8, 6, 5, 4, 3, 2))
     """Heads to aim at, relative to the present one. Every second, or the first three alone: nothing
