@@ -34,7 +34,7 @@ from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
-from tflm_planner.transforms.tile.tile import Patch, Tile
+from tflm_planner.transforms.tile.tile import Patch, TileRegions
 
 KIB = 1024
 FIELDS = ("stock", "order", "patches", "all")
@@ -59,7 +59,7 @@ def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
         for side in SIDES:
             scheme = Patch(side, end).scheme(model.main)
             made = fresh(data)
-            run(made, Tile((scheme,)))
+            run(made, TileRegions((scheme,)))
             if total_macs(made.ops()) > MOST_MACS * before:
                 break  # more patches recompute more
             found = evaluate(model, Candidate((scheme,), False, effort=CLIMB), options)

@@ -63,6 +63,7 @@ def test_a_whole_measurement(board: Any) -> None:
     assert board.memory().stack_invoke == 777
 
 
+@pytest.mark.slow
 def test_errors_reach_the_host(board: Any) -> None:
     from tflm_planner.support.errors import DeviceError
 

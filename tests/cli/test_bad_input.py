@@ -72,12 +72,12 @@ def test_every_byte_wrong(every: int) -> None:
             assert status != "finding", (at, value, detail)
 
 
-@pytest.mark.parametrize("block", range(12))
+@pytest.mark.parametrize("block", range(24))
 @pytest.mark.mostly_slow(fast=1)
-@pytest.mark.mostly_long(short=4)
+@pytest.mark.mostly_long(short=8)
 def test_mutated_files(block: int) -> None:
     """The fuzzer, in small; the long run is `python -m tests.fuzz.mutated_files`."""
-    for seed in range(500_000 + 100 * block, 500_000 + 100 * (block + 1)):
+    for seed in range(500_000 + 50 * block, 500_000 + 50 * (block + 1)):
         outcome = examine(seed)
         assert outcome.status != "finding", outcome
 

@@ -125,7 +125,7 @@ def test_a_file_may_be_called_like_a_verb_almost(model: Path, capsys) -> None:
     (model.parent / "inpect").write_bytes(model.read_bytes())
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(model.parent)
-        assert Run(["inpect", "out.tflite", "--no-verify"], capsys).code == 0
+        assert Run(["inpect", "out.tflite", "--no-verify", *PLAIN], capsys).code == 0
     assert "no such file" in Run(["inspect.tflite", "out"], capsys).refused(2)
     assert "no such file" in Run(["below/inspec", "out"], capsys).refused(2)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from tests.cli.plain_plans import PLAIN, files
-from tests.fuzz.shell import COMMAND, call
+from tests.fuzz.shell import COMMAND
 from tflm_planner.cli import choices
 from tflm_planner.cli.plan import PlanArguments
 from tflm_planner.pipeline.options import ALLOCATORS, ENDS, ORDERS
@@ -63,22 +63,18 @@ def test_the_output_is_named_after_the_input(run, model: Path, tmp_path: Path) -
     assert run(model, "--no-verify", "-q", "--force").code == 0
 
 
-def test_a_model_through_a_pipe(model: Path, tmp_path: Path) -> None:
+def test_a_model_through_a_pipe(model: Path, tmp_path: Path, run) -> None:
     """From stdin to stdout: the report is on stderr then."""
     options = ["--no-verify", *PLAIN]
     done = subprocess.run(
         [*COMMAND, "-", "-", *options], input=model.read_bytes(), capture_output=True, check=True
     )
     assert files(tmp_path) == {"in.tflite"}
-    assert call([str(model), str(tmp_path / "out"), "-q", *options]).returncode == 0
+    assert run(model, tmp_path / "out", "-q", "--no-verify").code == 0
     assert done.stdout == (tmp_path / "out").read_bytes()
     assert b"kTensorArenaSize" in done.stderr
-    refused = subprocess.run([*COMMAND, "-"], input=b"", capture_output=True, check=False)
-    assert refused.returncode == 2 and b"say where to write" in refused.stderr
-    both = subprocess.run(
-        [*COMMAND, "-", "-", "--json"], input=b"", capture_output=True, check=False
-    )
-    assert both.returncode == 2 and b"--report FILE.json" in both.stderr
+    assert "say where to write" in run("-").refused(2)
+    assert "--report FILE.json" in run("-", "-", "--json").refused(2)
 
 
 def test_strip_writes_a_smaller_file(run, model: Path, tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ def test_a_pull_request_shows_what_models_need(repository: Repository) -> None:
     assert "same.tflite" not in text
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_or_cannot_be_read_fails(repository: Repository) -> None:
     base = repository.commit(a=LARGER)
     repository.commit(a=CNN)

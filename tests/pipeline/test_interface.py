@@ -51,7 +51,7 @@ def test_functions_stay_functions_when_packages_are_loaded() -> None:
 def test_save_writes_once_and_never_over_the_source(tmp_path: Path) -> None:
     source = tmp_path / "in.tflite"
     source.write_bytes(CNN.read_bytes())
-    planned = tp.plan(source, prove=False)
+    planned = tp.plan(source, tile=None, prove=False)
     assert planned.save(tmp_path / "out.tflite").read_bytes() == planned.data
     with pytest.raises(tp.UsageError, match="exists"):
         planned.save(tmp_path / "out.tflite")

@@ -92,6 +92,7 @@ def test_the_plan_without_tiles_is_the_last_to_fall_back_on(monkeypatch):
 
 
 @pytest.mark.parametrize("more", [0, 16, 4096])
+@pytest.mark.mostly_slow(fast=1)
 def test_a_tiling_that_came_out_no_smaller_is_not_kept(monkeypatch, more: int):
     """Estimates promised less than the file that was made needs."""
     Proof(monkeypatch, 0)

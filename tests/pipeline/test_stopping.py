@@ -244,7 +244,8 @@ def test_ctrl_c_keeps_the_best_so_far(tmp_path: Path, moment: str, everyone: boo
 @pytest.mark.parametrize("everyone", [True, False])
 @pytest.mark.mostly_long(short=1)
 def test_ctrl_c_during_the_proof_asks_once(tmp_path: Path, everyone: bool) -> None:
-    run = Run(tmp_path, CNN, tmp_path / "out.tflite", "-v", "--inputs", 20_000)
+    options = ("--search", "none", "-v", "--inputs", 20_000)
+    run = Run(tmp_path, CNN, tmp_path / "out.tflite", *options)
     run.wait_for("comparing on")
     run.press(everyone=everyone)
     run.wait_for(ASKED)

@@ -83,6 +83,7 @@ def quantized_at_random(seed: int) -> bytes:
 
 
 @pytest.mark.parametrize("seed", (0, 3, 24, 42))
+@pytest.mark.mostly_slow(fast=1)
 def test_equivalent_intervals_keep_as_much_in_lean_firmware(seed):
     """Where parameters lie is a matter of their values: seed 3 has equal arrays, 24 and 42 some
     that lie in others."""

@@ -31,8 +31,8 @@ from tflm_planner.transforms.tile.tile import (
     CHANNELS,
     ROWS,
     Patch,
-    Tile,
     TiledRegion,
+    TileRegions,
     band,
 )
 
@@ -110,7 +110,9 @@ def test_what_cannot_be_tiled_is_said():
     data = published("pretrainedResnet_quant")
     model = read_model(data)
     before = to_text(model)
-    notes = Tile((TiledRegion((15,), ((1, 2),)), TiledRegion((0, 3), ((ROWS, 2),)))).apply(model)
+    notes = TileRegions((TiledRegion((15,), ((1, 2),)), TiledRegion((0, 3), ((ROWS, 2),)))).apply(
+        model
+    )
     assert notes[0] == "not tiled: SOFTMAX 'Identity_int8' mixes axis 1"
     assert notes[1] == "not tiled: a path leaves the region and comes back"
     assert to_text(model) == before

@@ -13,7 +13,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop
-from tflm_planner.transforms.tile.tile import CHANNELS, ROWS, Tile, TiledRegion
+from tflm_planner.transforms.tile.tile import CHANNELS, ROWS, TiledRegion, TileRegions
 
 
 @pytest.mark.parametrize(("size", "rows"), [(1, 9), (3, 8)])
@@ -24,7 +24,7 @@ def test_one_pixel_windows_keep_all_their_rows(size: int, rows: int) -> None:
     made = chain.conv(8, size)
     chain.pool()
     model = read_model(chain.finish())
-    run(model, Tile((TiledRegion((1,), ((ROWS, 2),)),)), Crop())
+    run(model, TileRegions((TiledRegion((1,), ((ROWS, 2),)),)), Crop())
     name = read_model(chain.finish()).main.tensors[made].name
     (result,) = [t for t in model.main.tensors if t.name == name]
     assert result.shape == (1, rows, 8, 8)

@@ -20,7 +20,11 @@ from tflm_planner.cost.windows import WindowCounts, rows_kept, spread_inside, wi
 _BLOCK = 124
 """Channels that the MVE depthwise kernel handles at a time."""
 _SPREAD_ABOVE = 1
+"""Output channels above which the MVE kernel spreads a single input channel over all of them, and
+runs a convolution."""
 _REVERSE_ABOVE = 16
+"""Input channels above which TRANSPOSE_CONV of a small stride is a convolution by reversed
+weights."""
 _LONG = 512
 """16-bit columns above this sum up in 64 bits, by parts."""
 _LONG_COUNTS = (

@@ -160,7 +160,7 @@ def _plan(
     planned, proof, converted = planner.plan(options, prover.prove_model)
     check_model_proved(planned, proof)
     planned = replace(planned, notes=(*dropped, *planned.notes))
-    name = "model" if isinstance(source, bytes) else str(source)
+    name = _name_of(source)
     climb = Climb(
         data=reference,
         model=read_model(reference),
@@ -183,10 +183,7 @@ def _plan(
         terms=proof.terms,
         ladder=ladder(climb),
         smaller_file=smaller_file(climb),
-        seconds={
-            "plan": time.monotonic() - started - prover.seconds,
-            "verify": prover.seconds,
-        },
+        seconds={"plan": time.monotonic() - started - prover.seconds, "verify": prover.seconds},
         stop=stop,
     )
     return PlanResult(planned.data, plan_report(outcome))
@@ -344,11 +341,10 @@ def compare(
 ) -> Comparison:
     """What a model needs on each target, as it is and by the ways that `columns` name. Nothing is
     written, and plans are not run. Ctrl-C ends the searches; the result says so."""
-    name = "model" if isinstance(source, bytes) else str(source)
     data = load(source)
     with _search(None) as stop:
         search = comparison.Search(tuple(columns), stop, on_progress or silent, workers)
-        return comparison.compare(data, name, targets, search)
+        return comparison.compare(data, _name_of(source), targets, search)
 
 
 def check_equal(
@@ -372,6 +368,11 @@ def check_plan(source: Source, target: Target | None = None) -> tuple[PlanVerdic
 def load(source: Source) -> bytes:
     """The bytes of a model given as path or bytes."""
     return source if isinstance(source, bytes) else read_file(Path(source))
+
+
+def _name_of(source: Source) -> str:
+    """What reports call a model."""
+    return "model" if isinstance(source, bytes) else str(source)
 
 
 def _paths(source: Source) -> tuple[Path, ...]:

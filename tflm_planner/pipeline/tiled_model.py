@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tflm_planner.model.edit import Snapshot, lend_names, reorder
 from tflm_planner.model.ir import Model, Tensor
@@ -66,40 +67,33 @@ def plan_tiling(
     exact = all(r.exact for r in tiling.regions if isinstance(r, TiledRegion))
     source = read_model(original)
     in_dialect = permission.dialect and tiling.has_views
-    twin, notes = tiled_model(
-        original, tiling.regions, crop=False, order=tiling.order, inexact=permission.inexact
+    tiled = partial(
+        tiled_model, original, tiling.regions, order=tiling.order, inexact=permission.inexact
     )
+    twin, notes = tiled(crop=False)
     if not (in_dialect and exact):
         _check_runs(source, twin, options.kernels.target)
     search = _search_options(
         options, tiling, rows=in_dialect or permission.allows("RESHAPE", source)
     )
     if in_dialect:
-        cropped, notes = tiled_model(
-            original,
-            tiling.regions,
-            crop=has_tiles(tiling.regions),
-            order=tiling.order,
-            inexact=permission.inexact,
-        )
+        cropped, notes = tiled(crop=has_tiles(tiling.regions))
         with_views = replace(search, bind_views=tiling.bind_views, in_dialect=True)
         memory_plan = plan_memory(cropped, with_views, report_progress, stop)
         planned, dialect_notes = _write_dialect(memory_plan, options)
         _check_runs(source, planned.inspection.model, options.kernels.target)
-        more = new_kinds(source, planned.inspection.model)
+        result = planned.inspection.model
         planned = replace(planned, twin=write_model(twin))
         notes += dialect_notes
     else:
         planned = write_and_check(plan_memory(twin, search, report_progress, stop), options)
-        more = new_kinds(source, planned.memory_plan.model)
+        result = planned.memory_plan.model
+    more = new_kinds(source, result)
     notes = [*notes, slowdown_note(tiling.overhead), *registration_notes(more), *planned.notes]
     return replace(
-        planned,
-        notes=tuple(notes),
-        exact=exact,
-        tiled=bool(tiling.regions),
+        planned, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions),
         slowdown=tiling.overhead,
-    )
+    )  # fmt: skip
 
 
 def _search_options(options: MemoryOptions, tiling: Tiling, *, rows: bool) -> MemoryOptions:

@@ -5,8 +5,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from tflm_planner.report.json_types import Bound, Count, Version
+from tflm_planner.report.json_types import BoardId, Bound, CannotRun, Count, TargetId, Version
 from tflm_planner.support.documents import Document, says
+
+ArenaBound = Annotated[Bound, says("What arena and tail are.")]
+Reserved = Annotated[
+    Count, says('Bytes that firmware should give: arena, and a margin where it is "at least".')
+]
+AlignmentSlack = Annotated[
+    Count, says("Bytes to add when the start of the arena is not aligned to 16.")
+]
 
 
 class Scratch(Document):
@@ -34,13 +42,9 @@ class Arena(Document):
         ),
     ]
     exact: Annotated[bool, says("Whether arena is known to the byte.")]
-    bound: Annotated[Bound, says("What arena and tail are.")]
-    reserved: Annotated[
-        Count, says('Bytes that firmware should give: arena, and a margin where it is "at least".')
-    ]
-    alignment_slack: Annotated[
-        Count, says("Bytes to add when the start of the arena is not aligned to 16.")
-    ]
+    bound: ArenaBound
+    reserved: Reserved
+    alignment_slack: AlignmentSlack
 
 
 class ArenaParts(Arena):
@@ -49,7 +53,7 @@ class ArenaParts(Arena):
     tail_parts: Annotated[dict[str, Count], says("Bytes of the tail by class.")]
     scratch: Annotated[list[Scratch], says("Scratch buffers.")]
     warnings: Annotated[list[str], says("Why figures are in doubt, and what else is wrong.")]
-    cannot_run: Annotated[list[str], says("What the target's TFLM refuses to run of the model.")]
+    cannot_run: CannotRun
 
 
 class ArenasApart(Document):
@@ -63,8 +67,8 @@ class ArenaOnTarget(ArenaParts):
     """What `tflm-plan arena` says of a model on a target. All sizes are bytes."""
 
     schema_version: Version
-    target: Annotated[str, says("Id of the target.")]
-    board: Annotated[str | None, says("Id of the board (null: none was named).")]
+    target: TargetId
+    board: BoardId
     resource_variables: Annotated[
         Count, says("For how many resource variables the arena has room (a count).")
     ]
@@ -78,16 +82,12 @@ class ArenaOfSeveral(Document):
     """What `tflm-plan arena --shared` says of several models in one arena. All sizes are bytes."""
 
     schema_version: Version
-    target: Annotated[str, says("Id of the target.")]
+    target: TargetId
     models: Annotated[list[str], says("Paths as they were given, in the order of allocation.")]
     arena: Annotated[Count, says("Bytes of the smallest arena that works for all.")]
-    bound: Annotated[Bound, says("What arena and tail are.")]
-    reserved: Annotated[
-        Count, says('Bytes that firmware should give: arena, and a margin where it is "at least".')
-    ]
-    alignment_slack: Annotated[
-        Count, says("Bytes to add when the start of the arena is not aligned to 16.")
-    ]
+    bound: ArenaBound
+    reserved: Reserved
+    alignment_slack: AlignmentSlack
     head: Annotated[Count, says("Bytes of the largest head.")]
     tail: Annotated[Count, says("Bytes of persistent data of all.")]
     tails: Annotated[list[Count], says("What each model adds to the tail, in order.")]

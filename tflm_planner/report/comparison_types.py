@@ -9,7 +9,7 @@ import msgspec
 
 from tflm_planner.report.comparison import Cell, Comparison, Row
 from tflm_planner.report.document import RungKind
-from tflm_planner.report.json_types import SCHEMA_VERSION, Bound, Count, Version
+from tflm_planner.report.json_types import SCHEMA_VERSION, Bound, Count, Notes, TargetId, Version
 from tflm_planner.support.documents import Document, plain, says, view
 
 _Kind = Annotated[
@@ -51,7 +51,7 @@ class BoardRow(Document):
 
     board: Annotated[str | None, says("Id of the board (null: a target without a board).")]
     vendor: Annotated[str, says("Who sells the board; may be empty.")]
-    target: Annotated[str, says("Id of the target.")]
+    target: TargetId
     sram: Annotated[Count | None, says("Bytes of SRAM (null: no board).")]
     flash: Annotated[Count | None, says("Bytes of flash (null: no board).")]
     rungs: Annotated[list[BoardRung], says("One entry a column, in the order of `columns`.")] = (
@@ -67,7 +67,7 @@ class BoardComparison(Document):
     file_bytes: Annotated[Count, says("Bytes of the model's file.")]
     columns: Annotated[list[_Kind], says("Rungs that were looked at.")]
     boards: Annotated[list[BoardRow], says("One entry a board.")]
-    notes: Annotated[list[str], says("What else is worth knowing.")]
+    notes: Notes
 
 
 def comparison_to_json(comparison: Comparison) -> dict[str, Any]:

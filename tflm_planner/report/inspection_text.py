@@ -66,19 +66,7 @@ def _operator_lines(memory_map: MemoryMap, width: int, bar: Callable[[int, int],
     steps = memory_map.steps
     if not steps:
         return ["  (no operators)", ""]
-    columns = [
-        (title, numbers)
-        for title, numbers, always in (
-            ("input", [s.input_bytes for s in steps], True),
-            ("output", [s.output_bytes for s in steps], True),
-            ("other", [s.other_bytes for s in steps], True),
-            ("scratch", [s.workspace_bytes for s in steps], False),
-            ("shared", [-s.shared_bytes for s in steps], False),
-            ("live", [s.live_bytes for s in steps], True),
-        )
-        if always or any(numbers)
-    ]
-    cells = [_right(title, numbers) for title, numbers in columns]
+    cells = _number_columns(steps)
     operators = [_indent(s) + shorten(s.operator, 26) for s in steps]
     index = max(5, len(f"{max(s.index for s in steps):,}") + 2)
     kind = max(8, *map(display_width, operators))
@@ -129,6 +117,19 @@ def _limit_lines(limits: HeadLimits, head: int) -> Iterator[str]:
         number = "not known" if size is None else f"{size:,} B"
         above = "" if size is None or not head else f"{percent(size, head)} of the head"
         yield f"  {short}  {title:<11}{number:>14}  {above:<20}  {meaning}"
+
+
+def _number_columns(steps: Sequence[MapStep]) -> list[list[str]]:
+    """The columns of bytes, each its title and a cell an operator."""
+    columns = (
+        ("input", [s.input_bytes for s in steps], True),
+        ("output", [s.output_bytes for s in steps], True),
+        ("other", [s.other_bytes for s in steps], True),
+        ("scratch", [s.workspace_bytes for s in steps], False),
+        ("shared", [-s.shared_bytes for s in steps], False),
+        ("live", [s.live_bytes for s in steps], True),
+    )
+    return [_right(title, numbers) for title, numbers, always in columns if always or any(numbers)]
 
 
 def _right(title: str, numbers: Iterable[int]) -> list[str]:

@@ -27,3 +27,7 @@ Bound = Annotated[
         "has read the kernels or an operator is not known (no size is then known to fit)."
     ),
 ]
+TargetId = Annotated[str, says("Id of the target.")]
+BoardId = Annotated[str | None, says("Id of the board (null: none was named).")]
+CannotRun = Annotated[list[str], says("What the target's TFLM refuses to run of the model.")]
+Notes = Annotated[list[str], says("What else is worth knowing.")]

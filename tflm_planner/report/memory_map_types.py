@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from tflm_planner.report.json_types import Bound, Count, Version
+from tflm_planner.report.json_types import Bound, CannotRun, Count, Notes, Version
 from tflm_planner.support.documents import Document, says
 
 
@@ -75,7 +75,7 @@ class Inspection(Document):
     """What `tflm-plan inspect` shows of a model as it is. All sizes are bytes."""
 
     schema_version: Version
-    cannot_run: Annotated[list[str], says("What the target's TFLM refuses to run of the model.")]
+    cannot_run: CannotRun
     limits: Annotated[Limits, says("Floors of the head.")]
-    notes: Annotated[list[str], says("What else is worth knowing.")]
+    notes: Notes
     map: Annotated[Map, says("Memory map on stock TFLM.")]

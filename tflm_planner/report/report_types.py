@@ -8,9 +8,9 @@ import msgspec
 
 from tflm_planner.report.arena_types import Arena
 from tflm_planner.report.document import RungKind
-from tflm_planner.report.json_types import Bound, Count, Version
+from tflm_planner.report.json_types import BoardId, Bound, Count, Notes, Version
 from tflm_planner.report.memory_map_types import Limits, Map
-from tflm_planner.report.verification_types import Check, Proof
+from tflm_planner.report.verification_types import Checks, Proof
 from tflm_planner.support.documents import Document, says
 
 
@@ -105,7 +105,7 @@ class Fit(Document):
             "given)."
         ),
     ]
-    board: Annotated[str | None, says("Id of the board (null: none was named).")]
+    board: BoardId
     arena_limit: Annotated[
         Count | None, says("Bytes that the arena may take: the budget, or the board's SRAM.")
     ] = msgspec.field(name="room")
@@ -249,7 +249,7 @@ class Report(Document):
     proof: Annotated[
         Proof | None, says("The proof for every input (null: nothing was to be proved).")
     ]
-    checks: Annotated[list[Check], says("One entry a runtime.")]
+    checks: Checks
     limits: Annotated[
         Limits, says("Floors of the head, in bytes, that no plan of a kind can go below.")
     ]
@@ -265,7 +265,7 @@ class Report(Document):
     io: Annotated[
         list[ConvertedEnd], says("Inputs and outputs that the application converts now (--io).")
     ]
-    notes: Annotated[list[str], says("What else is worth knowing.")]
+    notes: Notes
     seconds: Annotated[
         dict[str, Annotated[float, msgspec.Meta(ge=0)]],
         says("Wall-clock seconds, by stage of the run."),

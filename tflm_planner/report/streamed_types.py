@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from tflm_planner.report.json_types import Bound, Count, Version
-from tflm_planner.report.verification_types import Check, Proof
+from tflm_planner.report.json_types import Bound, Count, TargetId, Version
+from tflm_planner.report.verification_types import Checks, Proof
 from tflm_planner.support.documents import Document, says
 
 
@@ -55,7 +55,7 @@ class Streamed(Document):
     """What `tflm-plan stream-input` says of a split. All sizes are bytes."""
 
     schema_version: Version
-    target: Annotated[str, says("Id of the target.")]
+    target: TargetId
     sram_before: Annotated[Count, says("Bytes of arena of the model as it came.")]
     sram: Annotated[Count, says("Bytes of SRAM of both halves.")]
     bound: Annotated[Bound, says("What the bytes are.")]
@@ -72,5 +72,5 @@ class Streamed(Document):
         says("Why the search was cut short (null: it was not)."),
     ]
     proof: Annotated[Proof | None, says("The proof by terms (null: not asked for).")]
-    checks: Annotated[list[Check], says("One entry a runtime.")]
+    checks: Checks
     verified: Annotated[bool, says("Whether the pair is proved equal to the model.")]

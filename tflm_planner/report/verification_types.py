@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tflm_planner.report.arena_types import Arena, Scratch
-from tflm_planner.report.json_types import Count, Version
+from tflm_planner.report.json_types import Count, TargetId, Version
 from tflm_planner.support.documents import Document, says
 from tflm_planner.verification.planned import FaultKind
 
@@ -28,6 +28,9 @@ class Check(Document):
         bool, says("Whether the outputs changed with the inputs (if not, equality proves little).")
     ]
     detail: Annotated[str, says("Why, or where the first difference is; may be empty.")]
+
+
+Checks = Annotated[list[Check], says("One entry a runtime.")]
 
 
 class Proof(Document):
@@ -53,7 +56,7 @@ class Verification(Document):
 
     schema_version: Version
     equal: Annotated[bool, says("Whether all bits are equal on the runtimes that compared them.")]
-    checks: Annotated[list[Check], says("One entry a runtime.")]
+    checks: Checks
     target: Annotated[str, says("Id of the target of both arenas.")]
     before: Annotated[Arena, says("The arena of the first model; bytes.")]
     after: Annotated[Arena, says("The arena of the second model; bytes.")]
@@ -88,7 +91,7 @@ class PlanVerification(Document):
     """What `tflm-plan verify` says of the plan in one model. All sizes are bytes."""
 
     schema_version: Version
-    target: Annotated[str, says("Id of the target.")]
+    target: TargetId
     has_plan: Annotated[
         bool, says("Whether the model carries a plan (if not, TFLM's own planner places all).")
     ]

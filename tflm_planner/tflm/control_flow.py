@@ -39,11 +39,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tflm_planner.model.ir import Graph, Op, Tensor
 
 Span = tuple[int, int]
 """First and last scope, both included."""
+
+
+class LoopVariable(NamedTuple):
+    """The five tensors of one variable of a WHILE: x, w, c, b and o above."""
+
+    operand: Tensor | None
+    result: Tensor
+    condition_input: Tensor
+    body_input: Tensor
+    body_output: Tensor
 
 
 @dataclass(frozen=True)
@@ -61,13 +72,14 @@ class Call:
         """Condition and body."""
         return self.op.graphs["condSubgraphIndex"][0], self.op.graphs["bodySubgraphIndex"][0]
 
-    def variables(self) -> Iterator[tuple[Tensor | None, Tensor, Tensor, Tensor, Tensor]]:
-        """(operand, result, condition's input, body's input, body's output) of each variable."""
+    def variables(self) -> Iterator[LoopVariable]:
+        """The variables of the loop, in order."""
         condition, body = self.graphs
-        yield from zip(
+        for tensors in zip(
             self.op.inputs, self.op.outputs, condition.inputs, body.inputs, body.outputs,
             strict=True,
-        )  # fmt: skip
+        ):  # fmt: skip
+            yield LoopVariable(*tensors)
 
 
 def while_calls(
@@ -162,29 +174,31 @@ def idle_spans(
 ) -> Iterator[tuple[Tensor, Span]]:
     """(tensor, scopes at which TFLM counts it as live though nobody needs its bytes).
 
-    last: last scope of each planned tensor. kept: outputs of graphs.
+    last: last scope of each planned tensor. graph_outputs: outputs of all graphs.
     """
-    for x, w, *_ in call.variables():
+    for variable in call.variables():
+        x = variable.operand
         if x is not None and last.get(x) == call.whole[1] and x not in graph_outputs:
             yield x, (call.body[0] + 1, call.whole[1])
-        yield w, (call.body[0] + 1, call.body[1] - 1)
+        yield variable.result, (call.body[0] + 1, call.body[1] - 1)
 
 
 def same_places(call: Call, idle: Mapping[Tensor, list[Span]]) -> Iterator[tuple[Tensor, Tensor]]:
     """Pairs of tensors that may lie in one place, because they are equal wherever both are
     needed."""
     _, body = call.graphs
+    dead_once_copied = (call.body[0] + 1, call.whole[1])
     for x, w, c, b, o in call.variables():
         steady = b is o
+        input_is_copied = steady or not any(t is b for t in body.outputs)
+        output_is_made = steady or not any(t is o for t in body.inputs)
         yield w, c
-        if x is not None and not x.is_constant:
-            ends = (call.body[0] + 1, call.whole[1])
-            if steady or ends in idle.get(x, ()):
-                yield x, w
-                yield x, c
-                if steady or not any(t is b for t in body.outputs):
-                    yield x, b
-        if steady or not any(t is b for t in body.outputs):
+        if x is not None and not x.is_constant and (steady or dead_once_copied in idle.get(x, ())):
+            yield x, w
+            yield x, c
+            if input_is_copied:
+                yield x, b
+        if input_is_copied:
             yield w, b
-        if steady or not any(t is o for t in body.inputs):
+        if output_is_made:
             yield o, w

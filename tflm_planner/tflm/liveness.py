@@ -293,17 +293,20 @@ def never_together(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
         for a, b in choice.over_by_then(last, timeline.graph_outputs):
             if b in last:
                 yield a, b
-    if not timeline.idle:
-        return
+    if timeline.idle:
+        yield from _idle_pairs(timeline)
+
+
+def _idle_pairs(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
+    """Those of which one lives on though nobody needs its bytes."""
     needed = {t: _needed_scopes(timeline, t) for t in timeline.planned}
     loose = [t for t in timeline.planned if t in timeline.idle]
     for i, a in enumerate(loose):
         others = (t for t in timeline.planned if t not in timeline.idle)
         for b in (*loose[i + 1 :], *others):
-            if _spans_intersect(timeline.span(a), timeline.span(b)):
-                needed_pairs = ((p, q) for p in needed[a] for q in needed[b])
-                if not any(p[0] <= q[1] and q[0] <= p[1] for p, q in needed_pairs):
-                    yield a, b
+            live_together = _spans_intersect(timeline.span(a), timeline.span(b))
+            if live_together and not any(_meet(p, q) for p in needed[a] for q in needed[b]):
+                yield a, b
 
 
 def _needed_scopes(timeline: Timeline, tensor: Tensor) -> list[tuple[int, int]]:
@@ -315,6 +318,10 @@ def _needed_scopes(timeline: Timeline, tensor: Tensor) -> list[tuple[int, int]]:
         cut += [(max(a, high + 1), b) for a, b in needed]
         needed = [(a, b) for a, b in cut if a <= b]
     return needed
+
+
+def _meet(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    return a[0] <= b[1] and b[0] <= a[1]
 
 
 def _spans_intersect(a: LifeSpan, b: LifeSpan) -> bool:

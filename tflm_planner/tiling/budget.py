@@ -21,10 +21,10 @@ class SearchBudget:
     """Every tuning constant of the search, with the reason for it.
 
     Work and sizes of models are counted in operators. What other values cost was measured on up to
-    six networks by `benchmarks/ablation.py` (docs/search.md, "Ablations"): I is issue_2513, K
-    kws_ref_model, V vww_96_int8, P pretrainedResnet_quant, D darts, C the cells of
+    seven networks by `benchmarks/ablation.py` (docs/search.md, "Ablations"): I is issue_2513, K
+    kws_ref_model, V vww_96_int8, P pretrainedResnet_quant, D darts, R randwire, C the cells of
     `benchmarks/cells.py`; "own" without new operators, "all" with them. "Not measured" means that
-    none of the six shows what another value would cost, or that nobody looked.
+    none of them shows what another value would cost, or that nobody looked.
     """
 
     # --- work of a whole search ---
@@ -39,7 +39,8 @@ class SearchBudget:
     """The same for a large model, where every evaluation takes long. Halved: nothing on C; larger
     networks not measured."""
     same_firmware_time_share: float = 0.4
-    """Share of a time limit for the search without new operators. Not measured."""
+    """Share of a time limit for the search without new operators; without a limit it is not read.
+    What a limit leaves depends on the machine, so no figure of ours rests on it."""
     large_model: int = 120
     """A model with more operators is large: only some of its intervals are estimated, irregular
     parts are looked for, and child processes start at once. 0: I own +70 %, K all +6 %, V own +0.8
@@ -72,7 +73,8 @@ class SearchBudget:
     """The same for large models; neighbours of a candidate try the counts between. Every second, or
     those up to 8 alone: nothing on C."""
     coarse_part_counts_kept_halo: tuple[int, ...] = (2, 4, 8, 16, 32)
-    """The same where halos are kept: these estimates take longer. Not measured."""
+    """The same where halos are kept: these estimates take longer. Every second, or either half:
+    nothing on R, for 0.94 to 0.99 of the seconds."""
     parts_without_gain_large: int = 2
     """Part counts in a row that lower no head, after which larger ones are skipped in a large
     model: intervals in more parts crowd out those that are worth an evaluation. Without the bound
@@ -137,7 +139,8 @@ class SearchBudget:
     """Part counts of a single operator that is tiled backward. None are looked at on I, K and V;
     they keep a chain of six windows in its place (tests/tiling/test_backward_tiles.py)."""
     backward_operators: int = 12
-    """Operators of a chain that are tiled backward, one at a time. Not measured."""
+    """Operators of a chain that are tiled backward, one at a time. 3, 6 or 24: the same bytes on
+    chains of 6 and 14 windows, for 0.7 to 1.3 of the seconds."""
     patch_sides: tuple[tuple[int, int], ...] = (
         (2, 2), (3, 3), (4, 4), (5, 5), (1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (2, 16),
     )  # fmt: skip
@@ -175,8 +178,8 @@ class SearchBudget:
     attempts_without_gain: int = 2
     """Orders around hotspots without gain that end the step. Halved: nothing on C."""
 
-    # --- hotspots of irregular graphs: without any, nothing is lost on C and D, so that "nothing on
-    # C" says little of networks like NASNet, for which they were made ---
+    # --- hotspots of irregular graphs: without any, nothing is lost on C, D and R, so that "nothing
+    # on C" (or R) says little of networks like NASNet, for which they were made ---
 
     hotspot_caps: tuple[Fraction, ...] = tuple(Fraction(n, 16) for n in (12, 8, 6, 5, 4, 3, 2))
     """Heads to aim at, relative to the present one. Every second, or the first three alone: nothing
@@ -185,28 +188,31 @@ class SearchBudget:
     """An operator more in a hotspot costs one part in so many of the cap. Every second, or the
     first two alone: nothing on C."""
     hotspots_of_cap: int = 64
-    """With more operators than this above a cap, the cap is given up. Not measured."""
+    """With more operators than this above a cap, the cap is given up. Halved or doubled: nothing
+    on R."""
     hotspot_tile_share: int = 16
     """Tiles are assumed to need one part in so many of their largest operator. Halved: nothing
     on C."""
     hotspot_halo_share: int = 4
     """Halos may come to one part in so many of the assumed bytes at best. Halved: nothing on C."""
     hotspot_orders: int = 4
-    """Most promising orders whose hotspots are evaluated in tiles. 0: nothing on C and D,
-    0.87 of the seconds on D."""
+    """Most promising orders whose hotspots are evaluated in tiles. 0: nothing on C, D and R,
+    0.87 of the seconds on D, 0.95 on R."""
     hotspot_work: int = 12_000
     """Work of one hotspot in all its part counts; and of all hotspots, after which no further
     order is looked at. Halved: nothing on C."""
     hotspot_tile_rows: tuple[int, ...] = (12, 6, 4, 2, 1)
-    """Rows of a tile, of the result with the fewest rows, the largest first. Not measured."""
+    """Rows of a tile, of the result with the fewest rows, the largest first. Every second, or
+    either half: nothing on R."""
     hotspot_finer_tiles: int = 2
     """Tiles for each row of that result, where tensors inside have twice as many rows as such
-    tiles. Not measured."""
+    tiles. 1, 4, or no finer ones: nothing on R."""
     hotspot_excess: float = 1.25
-    """Larger tiles are skipped once they need this many times the bytes of the smallest. Not
-    measured."""
+    """Larger tiles are skipped once they need this many times the bytes of the smallest. R never
+    asks for it; otherwise not measured."""
     dear_pad: int = 2
-    """PAD is avoided where it takes this many times the instructions of SLICE. Not measured."""
+    """PAD is avoided where it takes this many times the instructions of SLICE. 1 or 4: nothing
+    on R."""
 
     # --- orders, and the beam search of MOTES ---
 

@@ -34,7 +34,7 @@ from tflm_planner.tiling.search import (
 
 COMPILED = (
     compiling.CLIMBING,
-    compiling.Kernels(
+    compiling.CompiledModules(
         ("tflm_planner.tiling.segmentation_kernel", "tflm_planner.tiling.hotspots.min_cut")
     ),
     compiling.EXACT,

@@ -300,23 +300,24 @@ class SegmentSearch:
         by_regions = {c.regions: c for _, c in reversed(self._models.ranked())}
         known = [*by_regions.values()][::-1][: self._budget.spelled_models]
         best = [replace(c, respell=most) for c in known[: self._budget.spelled_with_effort]]
-        sketches = [replace(c, respell=most, effort=FIRST_FITS) for c in known]
+        at_first_sight = [replace(c, respell=most, effort=FIRST_FITS) for c in known]
         self._models.add(self._models.affordable([untiled, *best]))
-        self._models.add(self._models.affordable(sketches), as_they_are=True)
+        self._models.add(self._models.affordable(at_first_sight), as_they_are=True)
         self._refine_spellings()
         if not self._is_large:
-            near = [n for c in self._spelled()[:1] for n in neighbours(c, len(self._schedule))]
+            best_spelled = self._spelled_models()[:1]
+            near = [n for c in best_spelled for n in neighbours(c, len(self._schedule))]
             self._models.add(self._models.affordable(near[: self._budget.batch]))
             self._refine_spellings()
         self._tell(say, "operators spelled otherwise")
 
     def _refine_spellings(self) -> None:
         """Plan the best models that are spelled otherwise with more care."""
-        best = self._spelled()[: self._budget.finalists]
+        best = self._spelled_models()[: self._budget.finalists]
         self._models.add([replace(c, effort=CLIMB) for c in best if c.effort < CLIMB])
 
-    def _spelled(self) -> list[Candidate]:
-        """Those models, the best first."""
+    def _spelled_models(self) -> list[Candidate]:
+        """The models of which operators are spelled otherwise, the best first."""
         return [c for _, c in self._models.ranked() if c.respell is not None]
 
     def _plan_with_care(self, say: Progress) -> None:

@@ -37,6 +37,7 @@ REFUSED = {"ethos_u"}
 
 
 @pytest.mark.parametrize("name", sorted({*MODELS, *OPERATORS} - REFUSED))
+@pytest.mark.mostly_slow(fast=80)
 def test_every_operator_is_itself_and_what_normalizing_makes_of_it(name: str) -> None:
     data = OPERATORS[name]() if name in OPERATORS else MODELS[name].make()
     found = proof(data, data)

@@ -33,7 +33,7 @@ class Conflicts(NamedTuple):
     heights: Ints
 
 
-class Placement(NamedTuple):
+class PlacedItems(NamedTuple):
     """An order of items and the offsets that first fit gives them; changed in place."""
 
     order: Ints  # the items that may move, in the order in which they are placed
@@ -57,7 +57,9 @@ class Replaced(NamedTuple):
 
 
 @compiled
-def _lowest_offset(conflicts: Conflicts, placement: Placement, item: int, blocked: Blocked) -> int:
+def _lowest_offset(
+    conflicts: Conflicts, placement: PlacedItems, item: int, blocked: Blocked
+) -> int:
     """The lowest offset that the items placed before an item leave to it."""
     bottoms, tops, offsets = blocked.bottoms, blocked.tops, placement.offsets
     count, at = 0, placement.position[item]
@@ -83,7 +85,7 @@ def _lowest_offset(conflicts: Conflicts, placement: Placement, item: int, blocke
 
 
 @compiled
-def _place_all(conflicts: Conflicts, placement: Placement, blocked: Blocked) -> int:
+def _place_all(conflicts: Conflicts, placement: PlacedItems, blocked: Blocked) -> int:
     """First fit of all items of the order; the height."""
     height = int64(0)
     for p in range(placement.order.size):
@@ -98,7 +100,7 @@ def _place_all(conflicts: Conflicts, placement: Placement, blocked: Blocked) -> 
 
 
 @compiled
-def _height(conflicts: Conflicts, placement: Placement) -> int:
+def _height(conflicts: Conflicts, placement: PlacedItems) -> int:
     """The highest end of an item of the order."""
     height = int64(0)
     for p in range(placement.order.size):
@@ -117,7 +119,7 @@ def _draw(random_state: Ints, count: int) -> int:
 
 @compiled
 def _draw_peak_item(
-    conflicts: Conflicts, placement: Placement, height: int, movable: Ints, random_state: Ints
+    conflicts: Conflicts, placement: PlacedItems, height: int, movable: Ints, random_state: Ints
 ) -> int:
     """A random one of the movable items that reach the top."""
     count = int64(0)
@@ -158,7 +160,7 @@ def _draw_neighbour(
 
 @compiled
 def _draw_move(
-    conflicts: Conflicts, placement: Placement, height: int, movable: Ints, random_state: Ints
+    conflicts: Conflicts, placement: PlacedItems, height: int, movable: Ints, random_state: Ints
 ) -> tuple[int, int]:
     """Which place of the order is to move, and where to."""
     offsets, position = placement.offsets, placement.position
@@ -176,7 +178,7 @@ def _draw_move(
 
 
 @compiled
-def _move(placement: Placement, at: int, target: int) -> None:
+def _move(placement: PlacedItems, at: int, target: int) -> None:
     """Move one item of the order; those between make room."""
     order, position = placement.order, placement.position
     item = order[at]
@@ -190,7 +192,7 @@ def _move(placement: Placement, at: int, target: int) -> None:
 
 @compiled
 def _place_after_move(
-    conflicts: Conflicts, placement: Placement, stop: int,
+    conflicts: Conflicts, placement: PlacedItems, stop: int,
     at: int, target: int, replaced: Replaced, blocked: Blocked,
 ) -> int:  # fmt: skip
     """Repeat first fit after a move from `at` to `target`, for those items alone whose offset may
@@ -235,7 +237,7 @@ def _place_after_move(
 
 @compiled
 def _try_move(
-    conflicts: Conflicts, placement: Placement, height: int,
+    conflicts: Conflicts, placement: PlacedItems, height: int,
     at: int, target: int, replaced: Replaced, blocked: Blocked,
 ) -> int:  # fmt: skip
     """The height after a move; -1 where it would be above `height`: the move is then undone."""
@@ -267,7 +269,7 @@ def _sort_by(items: Ints, keys: Ints) -> None:
 
 
 @compiled
-def _swap_some(placement: Placement, random_state: Ints) -> None:
+def _swap_some(placement: PlacedItems, random_state: Ints) -> None:
     """Swap one to four pairs of items of the order."""
     order = placement.order
     for _ in range(1 + _draw(random_state, int64(4))):
@@ -279,7 +281,7 @@ def _swap_some(placement: Placement, random_state: Ints) -> None:
 
 @compiled
 def climb_order(
-    conflicts: Conflicts, placement: Placement, movable: Ints,
+    conflicts: Conflicts, placement: PlacedItems, movable: Ints,
     bound: int, rounds: int, seed: int, blocked: Blocked,
 ) -> int:  # fmt: skip
     """Climb from the placement's order, which is changed. Returns the lowest height; the placement
@@ -323,7 +325,7 @@ def climb_order(
 
 
 @compiled
-def _list_unplaced(placement: Placement, begin: int, end: int, numbers: Ints) -> Ints:
+def _list_unplaced(placement: PlacedItems, begin: int, end: int, numbers: Ints) -> Ints:
     """The items [begin, end) of a list that have no offset yet, by their numbers."""
     count = int64(0)
     for p in range(begin, end):
@@ -340,7 +342,7 @@ def _list_unplaced(placement: Placement, begin: int, end: int, numbers: Ints) ->
 
 @compiled
 def _place_in_best_order(
-    conflicts: Conflicts, stage: Placement, items: Ints, ranks: Ints, enough: int,
+    conflicts: Conflicts, stage: PlacedItems, items: Ints, ranks: Ints, enough: int,
     best_offsets: Ints, blocked: Blocked,
 ) -> int:  # fmt: skip
     """Place a stage's items by first fit in each order, until one comes out no higher than
@@ -364,7 +366,7 @@ def _place_in_best_order(
 
 @compiled
 def place_stages(
-    conflicts: Conflicts, placement: Placement, ends: Ints, ranks: Ints,
+    conflicts: Conflicts, placement: PlacedItems, ends: Ints, ranks: Ints,
     bound: int, rounds: int, work: int, heights: Ints, blocked: Blocked,
 ) -> None:  # fmt: skip
     """See `climb_stages`; what comes out is in the placement's offsets and in `heights`.
@@ -377,7 +379,7 @@ def place_stages(
         if items.size == 0:
             continue
         order = np.empty(items.size, np.int64)
-        stage = Placement(order, placement.position, placement.offsets)
+        stage = PlacedItems(order, placement.position, placement.offsets)
         least = _place_in_best_order(conflicts, stage, items, ranks, enough, best_offsets, blocked)
         if rounds > 0 and least > enough:
             entries = int64(0)

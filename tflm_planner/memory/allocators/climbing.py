@@ -18,7 +18,7 @@ from tflm_planner.memory.allocators.climb_kernel import (
     RANDOM_MASK,
     Blocked,
     Conflicts,
-    Placement,
+    PlacedItems,
     climb_order,
     place_stages,
 )
@@ -42,7 +42,7 @@ def climb(
     first = np.array(order, np.int64)
     movable = np.sort(first)
     position = np.where(offsets >= 0, -1, FAR)
-    placement = Placement(first, position, offsets)
+    placement = PlacedItems(first, position, offsets)
     climb_order(
         _conflicts_of(arrays),
         placement,
@@ -80,7 +80,7 @@ def climb_stages(
     heights = np.zeros(len(stages), np.int64)
     offsets, position = np.full(size, -1, np.int64), np.full(size, FAR, np.int64)
     place_stages(
-        _conflicts_of(arrays), Placement(items, position, offsets), ends, ranks,
+        _conflicts_of(arrays), PlacedItems(items, position, offsets), ends, ranks,
         bound, rounds, work, heights, _make_blocked(arrays),
     )  # fmt: skip
     return offsets, heights

@@ -6,12 +6,12 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-from tflm_planner.memory.allocators.compiling import Kernels
+from tflm_planner.memory.allocators.compiling import CompiledModules
 
 
 def main() -> None:
     """Compile the modules that are named, and say so to those that come later."""
-    group = Kernels(tuple(sys.argv[1:]))
+    group = CompiledModules(tuple(sys.argv[1:]))
     for name in group.modules:
         import_module(name).warm_up()
     group.stamp.touch()

@@ -29,7 +29,7 @@ _POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class Kernels:
+class CompiledModules:
     """What one child compiles: modules, by their names."""
 
     modules: tuple[str, ...]
@@ -55,15 +55,15 @@ class Kernels:
         return folder_of(exact_kernel.search) / f"tflm_planner.{name}.compiled"
 
 
-EXACT = Kernels(("tflm_planner.memory.allocators.exact",))
-CLIMBING = Kernels(("tflm_planner.memory.allocators.packing",))
+EXACT = CompiledModules(("tflm_planner.memory.allocators.exact",))
+CLIMBING = CompiledModules(("tflm_planner.memory.allocators.packing",))
 
-_known: set[Kernels] = set()
+_known: set[CompiledModules] = set()
 """What this process knows to be compiled, or has tried to."""
-_children: dict[Kernels, ChildProcess] = {}
+_children: dict[CompiledModules, ChildProcess] = {}
 
 
-def start(groups: Sequence[Kernels]) -> None:
+def start(groups: Sequence[CompiledModules]) -> None:
     """Begin to compile the groups that are not compiled yet."""
     for group in groups:
         if group in _known or group in _children:
@@ -77,7 +77,7 @@ def start(groups: Sequence[Kernels]) -> None:
 
 
 def ready(
-    groups: Sequence[Kernels], stop: Stop, say: Callable[[str], None] = lambda _: None
+    groups: Sequence[CompiledModules], stop: Stop, say: Callable[[str], None] = lambda _: None
 ) -> bool:
     """Wait until these are compiled; False where the search was stopped before."""
     start(groups)
@@ -100,7 +100,7 @@ def abandon() -> None:
         _end(group, compiled=False)
 
 
-def _end(group: Kernels, *, compiled: bool = True) -> None:
+def _end(group: CompiledModules, *, compiled: bool = True) -> None:
     child = _children.pop(group)
     child.wait()
     for stream in (child.stdin, child.stdout):

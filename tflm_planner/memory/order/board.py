@@ -110,19 +110,20 @@ class BitGraph:
             succs[first].add(second)
         self.preds = [_mask(p) for p in preds]
         self.succs = [tuple(sorted(s)) for s in succs]
-        self.rests: list[tuple[tuple[int, int], ...]] = []
+        other_readers = [
+            [_mask({home[r] for r in links.readers[t]} - {b}) for t in block.shared]
+            for b, block in enumerate(self.blocks)
+        ]
+        self.rests = [
+            tuple((1 << k, others) for k, others in enumerate(of_block))
+            for of_block in other_readers
+        ]
         """For each block, (bit in pattern, blocks that must have run for the operand to die)."""
-        self.sharers: list[tuple[tuple[int, int], ...]] = []
+        self.sharers = [
+            tuple((o | 1 << b, dag.sizes[t]) for t, o in zip(block.shared, others, strict=True))
+            for b, (block, others) in enumerate(zip(self.blocks, other_readers, strict=True))
+        ]
         """For each block and operand shared with others, (all its readers, its size)."""
-        for b, block in enumerate(self.blocks):
-            readers = [{home[r] for r in links.readers[t]} - {b} for t in block.shared]
-            self.rests.append(tuple((1 << k, _mask(rest)) for k, rest in enumerate(readers)))
-            self.sharers.append(
-                tuple(
-                    (_mask(rest) | 1 << b, dag.sizes[t])
-                    for t, rest in zip(block.shared, readers, strict=True)
-                )
-            )
         self.start = links.start
         self.everything = (1 << len(groups)) - 1
         self.ready = sum(1 << b for b, p in enumerate(self.preds) if not p)

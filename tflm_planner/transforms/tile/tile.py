@@ -67,7 +67,7 @@ def band(first: int, last: int, rows: int, *, columns: int = 1, **more: str) -> 
 
 
 @dataclass(frozen=True)
-class Tile:
+class TileRegions:
     """Puts regions into tiles; a region that cannot be tiled stays as it is, with a note.
 
     inexact: whether sums may be split, which changes bits.
@@ -119,7 +119,7 @@ class Patch:
 
     def apply(self, model: Model) -> list[str]:
         """See the class."""
-        return Tile((self.scheme(model.main),)).apply(model)
+        return TileRegions((self.scheme(model.main),)).apply(model)
 
 
 def draft_tiles(model: Model, scheme: TiledRegion, region: Sequence[Op]) -> Draft:
