@@ -65,8 +65,8 @@ class Cells:
             mine[part] = theirs
 
     def same_as(self, other: Cells) -> npt.NDArray[np.bool_]:
-        """Which hold the same byte."""
-        same = (self.place == other.place) & (self.width == other.width)
+        """Which hold the same byte, as far as is known."""
+        same = (self.place == other.place) & (self.width == other.width) & (self.width != _TORN)
         return same & (self.element == other.element).all(0)
 
     def copied(self) -> Cells:
@@ -173,22 +173,30 @@ class Arena(Store):
         there is equal, a part of one operand that it reads elsewhere too, say. All or none: a byte
         that is lost is copied on."""
         changed = np.zeros(len(self._cells.place), bool)
-        for part in filter(None, map(self._part, op.outputs)):
-            changed[part] = True
-        for s in sharings(op):
-            source, result = self._part(s.operand), self._part(s.result)
-            if not s.same_bytes or source is None or result is None:
-                continue
-            below = source.start + s.distance - result.start  # of what is copied there
-            low = max(result.start, source.start - below)
-            high = min(result.stop, source.stop - below)
-            there, copied = (self._cells[low + by : max(high, low) + by] for by in (0, below))
-            changed[low : max(high, low)] = ~there.same_as(copied)
+        for result in op.outputs:
+            part = self._part(result)
+            if part is not None:  # every result counts: a later one may only seem to mend
+                changed[part] |= ~self._is_there(op, result, part)
         return not any(
             (changed[part] & lost).any()
-            for part, lost in ((self._part(t), self._hazards.lost(op, t)) for t in op.operands())
-            if part is not None and lost is not None
+            for operand in op.operands()
+            if (part := self._part(operand)) is not None
+            and (lost := self._hazards.lost(op, operand)) is not None
         )
+
+    def _is_there(self, op: Op, result: Tensor, part: slice) -> npt.NDArray[np.bool_]:
+        """Which bytes of a result are copies of equal ones."""
+        equal = np.zeros(part.stop - part.start, bool)
+        for s in sharings(op):
+            source = self._part(s.operand)
+            if s.result is not result or not s.same_bytes or source is None:
+                continue
+            below = source.start + s.distance - part.start  # of what is copied there
+            low = max(part.start, source.start - below)
+            high = max(min(part.stop, source.stop - below), low)
+            there, copied = (self._cells[low + by : high + by] for by in (0, below))
+            equal[low - part.start : high - part.start] |= there.same_as(copied)
+        return equal
 
     def _whole(self, cells: Cells, tensor: Tensor) -> Values:
         """The elements that bytes make up."""
