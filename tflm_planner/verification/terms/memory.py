@@ -26,6 +26,7 @@ from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.terms import mixing
+from tflm_planner.verification.terms.allowance import check_cells
 from tflm_planner.verification.terms.field import LANES, Residues, total
 from tflm_planner.verification.terms.hazards import Hazards
 from tflm_planner.verification.terms.mixing import Mixer
@@ -112,6 +113,8 @@ class Arena(Store):
             raise InexpressibleError(
                 f"{head:,} bytes do not fit into a room of {len(room.place):,}"
             )
+        if room is None:
+            check_cells(head, model.file_size)
         self._cells = self._rubbish_of(head) if room is None else room[:head]
 
     def _rubbish_of(self, count: int) -> Cells:
@@ -255,12 +258,12 @@ class Arena(Store):
         wide = np.repeat(elements, width, 1) if width > 1 else elements
         self._cells.put(part, Cells(wide, places, widths, kind, number))
 
-    def copy(self, source: Tensor, destination: Tensor) -> None:
+    def copy(self, source: Tensor, destination: Tensor) -> int:
         """memcpy: onto itself it changes nothing, partly over itself nobody knows."""
         parts = self._part(source), self._part(destination)
         if source.is_constant or parts[0] is None or parts[1] is None:
             self.write(destination, self.read(source))
-            return
+            return planned_bytes(destination)
         size, distance = parts[0].stop - parts[0].start, parts[1].start - parts[0].start
         if parts[1].stop - parts[1].start != size:
             raise InexpressibleError(f"{source.name!r} is copied to a tensor of another size")
@@ -268,6 +271,7 @@ class Arena(Store):
             self._cells.put(parts[1], self._rubbish_of(size))
         elif distance:
             self._cells.put(parts[1], self._cells[parts[0]])
+        return size if distance else 0
 
     # --- operators ---
 
@@ -284,6 +288,11 @@ class Arena(Store):
             self._cells.put(part, self._rubbish_of(part.stop - part.start))
 
     # --- branches ---
+
+    @property
+    def bytes_kept(self) -> int:
+        """See `Store`."""
+        return self.head
 
     def snapshot(self) -> tuple[Cells, dict[Tensor, Values]]:
         """See `Store`."""
