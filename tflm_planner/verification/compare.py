@@ -54,6 +54,8 @@ _MOST_BYTES, _FREE_BYTES, _BYTES_A_BYTE = 1 << 28, 1 << 24, 64
 hold more: a file of a kilobyte can declare tensors of gigabytes."""
 _FREE_RUN_MACS, _RUN_MACS_A_BYTE = 1 << 29, 2048
 """Of one run, likewise: networks as people make them need fewer than 800 for a byte."""
+_FREE_MACS = 1 << 28
+"""Of all inputs together, for any file: some two seconds."""
 Progress = Callable[[str], None]
 
 
@@ -306,7 +308,9 @@ class SideBySide:
         if done >= asked:
             return ""
         macs = total_macs(self._model.ops())
-        return f"not on {asked}, as each takes {macs:,} multiply-accumulates"
+        size = _activations(self._model)
+        work = f"{macs:,} multiply-accumulates and {size:,} bytes of activations"
+        return f"not on {asked}, as each takes {work}"
 
     def _check_answered(self, failure: RuntimeFailureError, side: int) -> None:
         """Raise ModelError where the result did not answer in time: it may hang, or the machine may
@@ -320,7 +324,8 @@ class SideBySide:
     def _count(self) -> int:
         """Inputs to compare: counted, so that any machine proves the same."""
         work = total_macs(self._model.ops()) + _MACS_A_BYTE * _activations(self._model)
-        fitting = self._options.most_macs // max(work, 1)
+        for_file = _FREE_MACS + _RUN_MACS_A_BYTE * self._model.file_size
+        fitting = min(self._options.most_macs, for_file) // max(work, 1)
         return min(self._options.inputs, max(fitting, _MINIMUM_INPUTS))
 
     def _invoke(self, values: list[Array]) -> tuple[list[Any], list[Any] | RuntimeFailureError]:
