@@ -91,13 +91,13 @@ def test_package_replay_equals_the_loops_at_every_distance(library: KernelBuild)
 
 
 @pytest.mark.parametrize("size", [(4, 5), (5, 4), (6, 3)], ids=str)
-@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 1), (1, 3)], ids=str)
 def test_a_max_pool_reads_the_rest_of_its_window_when_it_has_written(
-    size: tuple[int, int], stride: int
+    size: tuple[int, int], strides: tuple[int, int]
 ) -> None:
     """arm_max_pool copies the first pixel of a window, and compares the others with the result."""
     pools = [
-        Shape("max", *size, 3, 3, 3, 2, stride, stride, same=same, batch=batch)
+        Shape("max", *size, 3, 3, 3, 2, *strides, same=same, batch=batch)
         for same in (True, False)
         for batch in (1, 2)
     ]
