@@ -90,6 +90,31 @@ def test_package_replay_equals_the_loops_at_every_distance(library: KernelBuild)
     assert compared > 60
 
 
+@pytest.mark.parametrize("size", [(4, 5), (5, 4), (6, 3)], ids=str)
+@pytest.mark.parametrize("strides", [(1, 1), (2, 1), (1, 3)], ids=str)
+def test_a_max_pool_reads_the_rest_of_its_window_when_it_has_written(
+    size: tuple[int, int], strides: tuple[int, int]
+) -> None:
+    """arm_max_pool copies the first pixel of a window, and compares the others with the result."""
+    pools = [
+        Shape("max", *size, 3, 3, 3, 2, *strides, same=same, batch=batch)
+        for same in (True, False)
+        for batch in (1, 2)
+    ]
+    for shape in pools:
+        op, distances = op_of(model_of(shape)), range(-shape.bytes_in - 1, shape.bytes_out + 2)
+        found = replays(op, DSP)
+        safe = really_safe(shape, DSP, distances)
+        assert [all(replay.safe(d) for replay in found) for d in distances] == safe, shape
+
+
+def test_kernels_that_nobody_has_read_overlap_nowhere() -> None:
+    shape = Shape("max", 4, 4, 3, 3, 2, 2)
+    op, below, above = op_of(model_of(shape)), shape.bytes_out, -shape.bytes_in
+    distances = (below, below - 1, above, above + 1)
+    assert [replay_safe(op, UNKNOWN, d) for d in distances] == [True, False, True, False]
+
+
 def test_groups_of_four_start_at_multiples_of_four() -> None:
     op = op_of(model_of(Shape("conv", 5, 5, 2, 5)))
     allowed = exact_bound(op, MVE)

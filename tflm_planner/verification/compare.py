@@ -49,8 +49,13 @@ MOST_MACS = 3_000_000_000
 """Some 20 s of reference kernels, at 150 million a second."""
 _MACS_A_BYTE = 4
 """Of the activations: what making, moving and comparing a byte costs."""
-MOST_BYTES = 1 << 28
-"""Of all activations: a runtime is not asked to hold more, however small the file is."""
+_MOST_BYTES, _FREE_BYTES, _BYTES_A_BYTE = 1 << 28, 1 << 24, 64
+"""Of all activations: at most; for any file; and for each of its bytes. A runtime is not asked to
+hold more: a file of a kilobyte can declare tensors of gigabytes."""
+_FREE_RUN_MACS, _RUN_MACS_A_BYTE = 1 << 29, 2048
+"""Of one run, likewise: networks as people make them need fewer than 800 for a byte."""
+_FREE_MACS = 1 << 28
+"""Of all inputs together, for any file: some two seconds."""
 Progress = Callable[[str], None]
 
 
@@ -178,8 +183,18 @@ def why_unfit(model: Model, runtime: str) -> str | None:
     """Why there is no use in running the model there; None if there is."""
     if not supported(model.main):
         return "no values can be made for its inputs"
-    if (size := _activations(model)) > MOST_BYTES:
-        return f"its activations of {size:,} bytes are too large to be run here ({MOST_BYTES:,})"
+    most = min(_FREE_BYTES + _BYTES_A_BYTE * model.file_size, _MOST_BYTES)
+    if (size := _activations(model)) > most:
+        return (
+            f"its activations of {size:,} bytes are too large to be run here ({most:,} for a file "
+            f"of {model.file_size:,})"
+        )
+    most = _FREE_RUN_MACS + _RUN_MACS_A_BYTE * model.file_size
+    if (work := total_macs(model.ops())) > most:
+        return (
+            f"its {work:,} multiply-accumulates are too many to be run here ({most:,} for a file "
+            f"of {model.file_size:,} bytes)"
+        )
     return _unread_by_tflm(model) if runtime == "TFLM" else _wrong_on_litert(model)
 
 
@@ -293,7 +308,9 @@ class SideBySide:
         if done >= asked:
             return ""
         macs = total_macs(self._model.ops())
-        return f"not on {asked}, as each takes {macs:,} multiply-accumulates"
+        size = _activations(self._model)
+        work = f"{macs:,} multiply-accumulates and {size:,} bytes of activations"
+        return f"not on {asked}, as each takes {work}"
 
     def _check_answered(self, failure: RuntimeFailureError, side: int) -> None:
         """Raise ModelError where the result did not answer in time: it may hang, or the machine may
@@ -307,7 +324,8 @@ class SideBySide:
     def _count(self) -> int:
         """Inputs to compare: counted, so that any machine proves the same."""
         work = total_macs(self._model.ops()) + _MACS_A_BYTE * _activations(self._model)
-        fitting = self._options.most_macs // max(work, 1)
+        for_file = _FREE_MACS + _RUN_MACS_A_BYTE * self._model.file_size
+        fitting = min(self._options.most_macs, for_file) // max(work, 1)
         return min(self._options.inputs, max(fitting, _MINIMUM_INPUTS))
 
     def _invoke(self, values: list[Array]) -> tuple[list[Any], list[Any] | RuntimeFailureError]:

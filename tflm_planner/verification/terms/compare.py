@@ -18,10 +18,10 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from tflm_planner.model.ir import Model, Op, Tensor
-from tflm_planner.ops.macs import total_macs
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.ends import differing_ends
+from tflm_planner.verification.terms.allowance import Allowance
 from tflm_planner.verification.terms.ends import inputs_of_both, output_as_original
 from tflm_planner.verification.terms.field import LANES
 from tflm_planner.verification.terms.machine import Machine, Observer, UndecidedError
@@ -43,8 +43,6 @@ _LIKELIEST = 3 / (1 << 32)
 """Chance of the likeliest residue of a mixed element: 32 bits are folded to less than 2^31 - 1."""
 MOST_ERROR = -100.0
 """Nothing is called equal with a larger error; as a logarithm to base 2."""
-_MOST_MACS = 3_000_000_000
-_MOST_ELEMENTS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,9 @@ def prove_by_terms(
     one, and other runtimes take no notice of plans."""
 
     def begin() -> Comparison:
-        check_size(original, result)
+        size = max(original.file_size, result.file_size)
+        check_size(original, size)
+        check_size(result, size)
         if kernels is not None and carried_plan(result) is None:
             raise InexpressibleError("the result carries no plan")
         return _Comparison(original, result, kernels)
@@ -112,14 +112,13 @@ def error_log2(made: int) -> float:
     return pairs + LANES * math.log2(_DEGREE * _LIKELIEST)
 
 
-def check_size(*models: Model) -> None:
-    """Raise InexpressibleError for models that would take minutes."""
-    for model in models:
-        if total_macs(model.ops()) > _MOST_MACS:
-            raise InexpressibleError(f"more than {_MOST_MACS:,} multiply-accumulates")
-        largest = max((t.elements for t in model.tensors()), default=0)
-        if largest > _MOST_ELEMENTS:
-            raise InexpressibleError(f"a tensor has {largest:,} elements")
+def check_size(model: Model, file_size: int, times: int = 1) -> None:
+    """Raise InexpressibleError, before anything is computed, for a model that needs more than a
+    file of so many bytes may take, though each of its operators ran but so often."""
+    allowance = Allowance(file_size)
+    allowance.move(times * sum(t.elements for t in model.main.inputs))
+    for op in model.ops():
+        allowance.spend(op, times)
 
 
 def first_unequal(wanted: Values, got: Values, symbols: Symbols) -> int | None:
@@ -147,6 +146,7 @@ class _Comparison:
         if differing:
             raise InexpressibleError(f"the models have {differing}")
         self._original, self._result, self._kernels = original, result, kernels
+        self._size = max(original.file_size, result.file_size)
         self._late_copies = False
         self._mixer = Mixer()
         self._symbols = Symbols(self._mixer)
@@ -200,12 +200,15 @@ class _Comparison:
 
     def _run_original(self, observe: Observer | None = None) -> tuple[list[Values], Any]:
         store = Apart(self._original, self._mixer, self._symbols)
-        machine = Machine(self._original, store, observe, self._given)
+        allowance = Allowance(self._size)
+        machine = Machine(self._original, store, observe, self._given, allowance=allowance)
         return machine.run(self._ours), machine.state
 
     def _run_result(self, observe: Observer | None = None) -> tuple[list[Values], Any]:
-        late = self._late_copies
-        machine = Machine(self._result, self._store(), observe, late_copies=late)
+        late, allowance = self._late_copies, Allowance(self._size)
+        machine = Machine(
+            self._result, self._store(), observe, late_copies=late, allowance=allowance
+        )
         return machine.run(self._theirs), machine.state
 
     def _store(self) -> Store:

@@ -23,6 +23,7 @@ from tflm_planner.verification.terms import (
     resizing,
     windows,
 )  # fmt: skip
+from tflm_planner.verification.terms.allowance import Allowance
 from tflm_planner.verification.terms.calls import Call, Rule
 from tflm_planner.verification.terms.field import Residues, add
 from tflm_planner.verification.terms.stores import Store
@@ -38,8 +39,6 @@ RULES: dict[str, Rule] = {
     **windows.RULES,
 }
 """By kind. Kinds without a rule are hashed."""
-_MOST_RUNS = 200_000
-"""Operators that are run, turns of loops counted: some minutes."""
 Observer = Callable[[Op, list[Values]], None]
 
 
@@ -54,7 +53,7 @@ class UndecidedError(InexpressibleError):
 class Machine:
     """Runs one model. observe: told of every operator of the main graph and its results. given:
     results that are taken instead of what an operator would make. late_copies: loops as TFLM had
-    them until July 2026 (see `tflm.control_flow`)."""
+    them until July 2026 (see `tflm.control_flow`). allowance: None for that of the model's file."""
 
     def __init__(
         self,
@@ -64,12 +63,13 @@ class Machine:
         given: Mapping[Op, Values] | None = None,
         *,
         late_copies: bool = False,
+        allowance: Allowance | None = None,
     ) -> None:
         self._model, self._store, self._observe = model, store, observe
         self._given = given or {}
         self._mixer, self._symbols = store.mixer, store.symbols
         self._late_copies = late_copies
-        self._runs = 0
+        self._allowance = allowance or Allowance(model.file_size)
         self._memory: dict[Op, dict[str, Any]] = {}
         self.state: Residues = self._symbols.named((1,), "state").data[:, 0]
 
@@ -84,9 +84,7 @@ class Machine:
 
     def _run_graph(self, graph: Graph) -> None:
         for op in graph.ops:
-            self._runs += 1
-            if self._runs > _MOST_RUNS:
-                raise InexpressibleError(f"more than {_MOST_RUNS:,} operators run, turns counted")
+            self._allowance.spend(op)
             self._store.begin(op)
             special = _CONTROL.get(op.kind)
             if special is not None:
@@ -130,7 +128,7 @@ class Machine:
     def _copy_all(self, sources: Sequence[Tensor | None], results: Sequence[Tensor]) -> None:
         for source, result in zip(sources, results, strict=True):
             if source is not None and source is not result:
-                self._store.copy(source, result)
+                self._allowance.move(self._store.copy(source, result))
 
     def _condition(self, tensor: Tensor) -> Values:
         values = self._store.read(tensor)
@@ -171,6 +169,7 @@ class Machine:
         if choice.known:
             self._run_branch(op, branches[0 if choice.data.reshape(-1)[0] else 1])
             return
+        self._allowance.move(3 * self._store.bytes_kept)
         before, state = self._store.snapshot(), self.state
         self._run_branch(op, branches[0])
         then, state_then = self._store.snapshot(), self.state

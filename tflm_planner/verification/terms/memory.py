@@ -26,6 +26,7 @@ from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.verification.terms import mixing
+from tflm_planner.verification.terms.allowance import check_cells
 from tflm_planner.verification.terms.field import LANES, Residues, total
 from tflm_planner.verification.terms.hazards import Hazards
 from tflm_planner.verification.terms.mixing import Mixer
@@ -65,8 +66,8 @@ class Cells:
             mine[part] = theirs
 
     def same_as(self, other: Cells) -> npt.NDArray[np.bool_]:
-        """Which hold the same byte."""
-        same = (self.place == other.place) & (self.width == other.width)
+        """Which hold the same byte, as far as is known."""
+        same = (self.place == other.place) & (self.width == other.width) & (self.width != _TORN)
         return same & (self.element == other.element).all(0)
 
     def copied(self) -> Cells:
@@ -112,6 +113,8 @@ class Arena(Store):
             raise InexpressibleError(
                 f"{head:,} bytes do not fit into a room of {len(room.place):,}"
             )
+        if room is None:
+            check_cells(head, model.file_size)
         self._cells = self._rubbish_of(head) if room is None else room[:head]
 
     def _rubbish_of(self, count: int) -> Cells:
@@ -173,22 +176,30 @@ class Arena(Store):
         there is equal, a part of one operand that it reads elsewhere too, say. All or none: a byte
         that is lost is copied on."""
         changed = np.zeros(len(self._cells.place), bool)
-        for part in filter(None, map(self._part, op.outputs)):
-            changed[part] = True
-        for s in sharings(op):
-            source, result = self._part(s.operand), self._part(s.result)
-            if not s.same_bytes or source is None or result is None:
-                continue
-            below = source.start + s.distance - result.start  # of what is copied there
-            low = max(result.start, source.start - below)
-            high = min(result.stop, source.stop - below)
-            there, copied = (self._cells[low + by : max(high, low) + by] for by in (0, below))
-            changed[low : max(high, low)] = ~there.same_as(copied)
+        for result in op.outputs:
+            part = self._part(result)
+            if part is not None:  # every result counts: a later one may only seem to mend
+                changed[part] |= ~self._is_there(op, result, part)
         return not any(
             (changed[part] & lost).any()
-            for part, lost in ((self._part(t), self._hazards.lost(op, t)) for t in op.operands())
-            if part is not None and lost is not None
+            for operand in op.operands()
+            if (part := self._part(operand)) is not None
+            and (lost := self._hazards.lost(op, operand)) is not None
         )
+
+    def _is_there(self, op: Op, result: Tensor, part: slice) -> npt.NDArray[np.bool_]:
+        """Which bytes of a result are copies of equal ones."""
+        equal = np.zeros(part.stop - part.start, bool)
+        for s in sharings(op):
+            source = self._part(s.operand)
+            if s.result is not result or not s.same_bytes or source is None:
+                continue
+            below = source.start + s.distance - part.start  # of what is copied there
+            low = max(part.start, source.start - below)
+            high = max(min(part.stop, source.stop - below), low)
+            there, copied = (self._cells[low + by : high + by] for by in (0, below))
+            equal[low - part.start : high - part.start] |= there.same_as(copied)
+        return equal
 
     def _whole(self, cells: Cells, tensor: Tensor) -> Values:
         """The elements that bytes make up."""
@@ -247,12 +258,12 @@ class Arena(Store):
         wide = np.repeat(elements, width, 1) if width > 1 else elements
         self._cells.put(part, Cells(wide, places, widths, kind, number))
 
-    def copy(self, source: Tensor, destination: Tensor) -> None:
+    def copy(self, source: Tensor, destination: Tensor) -> int:
         """memcpy: onto itself it changes nothing, partly over itself nobody knows."""
         parts = self._part(source), self._part(destination)
         if source.is_constant or parts[0] is None or parts[1] is None:
             self.write(destination, self.read(source))
-            return
+            return planned_bytes(destination)
         size, distance = parts[0].stop - parts[0].start, parts[1].start - parts[0].start
         if parts[1].stop - parts[1].start != size:
             raise InexpressibleError(f"{source.name!r} is copied to a tensor of another size")
@@ -260,6 +271,7 @@ class Arena(Store):
             self._cells.put(parts[1], self._rubbish_of(size))
         elif distance:
             self._cells.put(parts[1], self._cells[parts[0]])
+        return size if distance else 0
 
     # --- operators ---
 
@@ -276,6 +288,11 @@ class Arena(Store):
             self._cells.put(part, self._rubbish_of(part.stop - part.start))
 
     # --- branches ---
+
+    @property
+    def bytes_kept(self) -> int:
+        """See `Store`."""
+        return self.head
 
     def snapshot(self) -> tuple[Cells, dict[Tensor, Values]]:
         """See `Store`."""

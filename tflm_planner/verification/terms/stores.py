@@ -41,8 +41,8 @@ class Store(ABC):
         """Let a tensor hold values."""
 
     @abstractmethod
-    def copy(self, source: Tensor, destination: Tensor) -> None:
-        """Copy byte by byte, as control flow does."""
+    def copy(self, source: Tensor, destination: Tensor) -> int:
+        """Copy byte by byte, as control flow does. Returns how many bytes are moved."""
 
     @abstractmethod
     def begin(self, op: Op) -> None:
@@ -51,6 +51,11 @@ class Store(ABC):
     @abstractmethod
     def end(self, op: Op) -> None:
         """It has run."""
+
+    @property
+    @abstractmethod
+    def bytes_kept(self) -> int:
+        """How many bytes a snapshot copies."""
 
     @abstractmethod
     def snapshot(self) -> Any:
@@ -95,9 +100,10 @@ class Apart(Store):
         """See `Store`."""
         self._held[tensor] = values.reshaped(tensor.shape or ())
 
-    def copy(self, source: Tensor, destination: Tensor) -> None:
-        """See `Store`."""
+    def copy(self, source: Tensor, destination: Tensor) -> int:
+        """See `Store`. Values are shared."""
         self.write(destination, self.read(source))
+        return 0
 
     def begin(self, op: Op) -> None:
         """Nothing to do."""
@@ -106,6 +112,11 @@ class Apart(Store):
         """Forget what nothing reads any more."""
         for tensor in self._last.get(op, ()):
             self._held.pop(tensor, None)
+
+    @property
+    def bytes_kept(self) -> int:
+        """See `Store`. Values are shared."""
+        return 0
 
     def snapshot(self) -> dict[Tensor, Values]:
         """See `Store`."""

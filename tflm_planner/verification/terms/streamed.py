@@ -21,6 +21,7 @@ from tflm_planner.ops import has_side_effects
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.row_loop.split_input import StripSchedule
+from tflm_planner.verification.terms.allowance import Allowance
 from tflm_planner.verification.terms.compare import (
     Comparison,
     Difference,
@@ -57,7 +58,9 @@ def prove_pair_by_terms(original: Model, halves: Halves, kernels: TargetKernels)
     function of every input as the original."""
 
     def begin() -> Comparison:
-        check_size(original, *(halves.back, *[halves.front] * halves.strips.turns))
+        size = original.file_size
+        for model, times in ((original, 1), (halves.back, 1), (halves.front, halves.strips.turns)):
+            check_size(model, size, times)
         if any(carried_plan(model) is None for model in (halves.front, halves.back)):
             raise InexpressibleError("a half carries no plan")
         if any(has_side_effects(op) for op in halves.front.ops()):
@@ -87,6 +90,9 @@ class _PairComparison:
             wrong = wrong or self._difference(late)
         return wrong
 
+    def _allowance(self) -> Allowance:
+        return Allowance(self._original.file_size)
+
     def _models(self) -> tuple[Model, Model]:
         return self._halves.front, self._halves.back
 
@@ -94,7 +100,7 @@ class _PairComparison:
         halves = self._halves
         wanted, at_boundary, state = self._run_original()
         arena = Arena(halves.back, self._kernels, self._mixer, self._symbols)
-        back = Machine(halves.back, arena, late_copies=late)
+        back = Machine(halves.back, arena, late_copies=late, allowance=self._allowance())
         try:
             self._run_front(arena, late)
             made = arena.read(halves.back.main.inputs[0])
@@ -137,7 +143,7 @@ class _PairComparison:
         front, strips = self._halves.front, self._halves.strips
         boundary, room = self._halves.back.main.inputs
         arena = Arena(front, self._kernels, self._mixer, self._symbols, back.room_in(room))
-        machine = Machine(front, arena, late_copies=late)
+        machine = Machine(front, arena, late_copies=late, allowance=self._allowance())
         inputs = front.main.inputs
         for (given, _), value in zip(strips.states, strips.fills, strict=True):
             arena.write(inputs[given], _filled(inputs[given], value))

@@ -1,0 +1,111 @@
+"""What a proof may compute is bounded by the size of the file, not by what it declares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.models.build import Net
+from tests.models.small import Chain, One
+from tests.transforms.row_loops import planned
+from tests.verification.terms.proofs import HOST, forged, proof
+from tflm_planner.model.serde import read_model
+from tflm_planner.verification.terms import prove_by_terms
+from tflm_planner.verification.terms.allowance import Allowance
+from tflm_planner.verification.terms.values import InexpressibleError
+
+
+def tall(height: int, channels: int = 1) -> bytes:
+    """A convolution of an image of two columns, in a file of a kilobyte."""
+    chain = Chain((1, height, 2, 1))
+    chain.conv(channels, 1)
+    return chain.finish()
+
+
+def counting(turns: int, *, elements: int = 1) -> bytes:
+    """A WHILE that counts so far, and carries a tensor along, which its body adds to itself."""
+    net = Net()
+    main, test, body = net.graph("main"), net.graph("test"), net.graph("body")
+
+    def ports(graph) -> tuple[int, int]:
+        return graph.input("i", (1,), "int32"), graph.input("x", (elements,), scale=0.1)
+
+    i, _ = ports(test)
+    goes_on = test.tensor("goes_on", (1,), "bool")
+    test.op("LESS", [i, test.constant("limit", [turns])], [goes_on], "LessOptions")
+    test.outputs(goes_on)
+    i, x = ports(body)
+    more, sums = body.tensor("more", (1,), "int32"), body.tensor("sums", (elements,), scale=0.1)
+    body.op("ADD", [i, body.constant("one", [1])], [more], "AddOptions")
+    body.op("ADD", [x, x], [sums], "AddOptions")
+    body.outputs(more, sums)
+    x = main.input("x", (elements,), scale=0.1)
+    zero = main.constant("zero", np.int32([0]))
+    ends = main.tensor("end", (1,), "int32"), main.tensor("y", (elements,), scale=0.1)
+    main.op("WHILE", [zero, x], [*ends], "WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=2)
+    main.outputs(ends[1])
+    return net.finish()
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (tall(1 << 22), "elements are made"),
+        (tall(1 << 28), "elements are made"),
+        (counting(2000, elements=1 << 13), "elements are made"),
+    ],
+    ids=["tall", "taller", "many turns"],
+)
+def test_a_small_file_that_declares_much_is_not_computed(data: bytes, what: str) -> None:
+    assert len(data) < 4000
+    found = proof(data, data)
+    assert found.status == "not run"
+    assert what in found.detail and f"{len(data):,} bytes" in found.detail
+
+
+@pytest.mark.parametrize("data", [tall(1 << 12), counting(50)], ids=["tall", "turns"])
+def test_what_is_less_is_proved(data: bytes) -> None:
+    assert proof(data, data).status == "equal"
+
+
+def test_a_loop_counts_with_every_turn() -> None:
+    """Before it runs, a loop counts once: only while it runs is known how often it turns."""
+    model = read_model(counting(100, elements=64))
+    allowance = Allowance(model.file_size)
+    for op in model.ops():
+        allowance.spend(op, 100)
+    assert prove_by_terms(model, model).status == "equal"
+
+
+def test_operators_that_run_are_counted() -> None:
+    op = read_model(counting(2)).graphs[2].ops[0]
+    allowance = Allowance(1000)
+    allowance.spend(op, 1 << 13)
+    with pytest.raises(InexpressibleError, match="operators run, turns counted"):
+        allowance.spend(op, 1000)
+
+
+def test_macs_and_elements_grow_with_the_file() -> None:
+    conv = read_model(tall(1 << 16, 64)).main.ops[0]
+    with pytest.raises(InexpressibleError, match="multiply-accumulates"):
+        Allowance(10_000).spend(read_model(deep()).main.ops[0])
+    Allowance(10_000_000).spend(read_model(deep()).main.ops[0])
+    with pytest.raises(InexpressibleError, match="elements"):
+        Allowance(1000).spend(conv)
+    Allowance(1_000_000).spend(conv)
+
+
+def deep() -> bytes:
+    """A convolution of 302 million multiply-accumulates and few elements."""
+    chain = Chain((1, 24, 16, 64))
+    chain.conv(1365, 3)
+    return chain.finish()
+
+
+def test_a_plan_with_a_tensor_far_away_is_not_laid_out() -> None:
+    """A cell for every byte below would take gigabytes."""
+    one = One((1, 16))
+    data = one.finish((one.relu(one.x, (1, 16)), (1, 16)))
+    far = forged(planned(data).data, lambda m, at: {**at, m.main.outputs[0]: 1 << 30})
+    found = proof(data, far, HOST)
+    assert found.status == "not run" and "an arena of 1,073,741,840 bytes" in found.detail
