@@ -93,6 +93,7 @@ def test_arenas_of_more_random_models() -> None:
         assert found["planned"][-1] <= found["stock"][-1]
 
 
+@pytest.mark.slow
 def test_arenas_with_plain_c() -> None:
     """To the byte where the model ran; some are larger than those of TFLM's own kernels."""
     plain, reference = load_target("esp32c3/reference"), load_target("xtensa-lx7/reference")

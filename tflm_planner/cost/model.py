@@ -30,7 +30,6 @@ from tflm_planner.cost.moves import MOVES, other
 from tflm_planner.cost.products import PRODUCTS
 from tflm_planner.cost.profiles import DISPATCH, Choice, Profile, profiles_of
 from tflm_planner.model.ir import Graph, Model, Op
-from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.targets import Target
 
 CACHED = 1 << 16
@@ -76,8 +75,6 @@ BYTEWISE = frozenset(
 )
 """Paths that copy runs of bytes, whatever they mean."""
 NOTHING = Cost(0, 0, 0, 0)
-_PRODUCT = "conv.int8"
-"""The path whose products copies are compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +117,7 @@ def cost_of(op: Op, target: Target, *, in_place: bool = False) -> Cost:
     """
     if isinstance(target, ProfiledTarget) and isinstance(target.source, Watch):
         target.source.heard(op)
-    cost = cost_of_case(case_of(op), target, in_place and op.kind in IN_PLACE)
-    return cost if measured_of(target) is not None else cost + _copies(op, target)
-
-
-def _copies(op: Op, target: Target) -> Cost:
-    """Copies into scratch that precede the computing, at every run: each band of rows copies the
-    whole filter again. A byte counts as a product does: kernels that copy so take vectors of as
-    many bytes, a load and a store, as of products, a load and a multiply-accumulate."""
-    copied = library_of(target).copied_bytes(op, target)
-    if not copied:
-        return NOTHING
-    product = max(p.paths[_PRODUCT]["mac"] for p in _profiles(target).profiles)
-    return Cost(round(copied * product), 0, copied, copied, True)
+    return cost_of_case(case_of(op), target, in_place and op.kind in IN_PLACE)
 
 
 @lru_cache(maxsize=CACHED)

@@ -108,10 +108,6 @@ class KernelLibrary(ABC):
         used = 2 if op.kind == "ADD_N" else None  # it frees the further inputs at once
         return (*fetched, *(PersistentAllocation(size, keeps, used) for size in sizes))
 
-    def copied_bytes(self, op: Op, target: Target) -> int:
-        """Bytes that the kernel of `op` copies into scratch at every run, before it computes."""
-        return 0
-
     # --- builds -----------------------------------------------------------------------------
 
     @abstractmethod

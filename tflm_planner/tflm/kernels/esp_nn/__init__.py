@@ -76,12 +76,6 @@ class EspNn(PlainEspNn):
         part = part_scratch_requests(op, target, self.release, axis, size)
         return super().part_scratch(op, target, axis, size) if part is None else part
 
-    def copied_bytes(self, op: Op, target: Target) -> int:
-        """The filter and, mostly, the padded input of convolutions, for vector instructions."""
-        if target.extension == "none" or not op.kind.endswith("CONV_2D"):
-            return 0
-        return sum(own_scratch_requests(op, target, self.release))
-
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
         """One; generic C goes element by element, as the reference does."""
         if target.extension == "none":
