@@ -1,3 +1,4 @@
+#if !defined(ARDUINO_ARCH_ESP32)  // those are in src/esp
 #include "arduino_board.h"
 
 #if defined(ARDUINO_ARCH_MBED)
@@ -157,3 +158,5 @@ uint32_t ArduinoBoard::StackUsed() {
 }
 
 }  // namespace runner
+
+#endif

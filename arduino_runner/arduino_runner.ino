@@ -1,17 +1,36 @@
 // Measures TFLite Micro models on this board, asked by `tflm-plan measure` and `tflm-plan profile`.
 //
 // The board is wired up here; all the rest is portable: src/runner (protocol, arena, latencies)
-// and src/lean (parameters in flash). README.md says which TFLM library to install.
+// and src/lean (parameters in flash). Chips of Espressif's are wired up in src/esp, as with ESP-IDF.
+// README.md says which TFLM library to install.
 #if __has_include(<TensorFlowLite.h>)
 #include <TensorFlowLite.h>  // makes Arduino compile the library
 #elif __has_include(<MicroTensorFlowLite.h>)
 #include <MicroTensorFlowLite.h>
 #endif
 
-#include "arduino_board.h"
 #include "models.h"
-#include "src/runner/session.h"
 #include "src/runner/tflm_engine.h"
+
+#if defined(ARDUINO_ARCH_ESP32)
+
+#include "esp_serial.h"
+#include "src/esp/esp_runner.h"
+
+namespace {
+runner::ArduinoPort port;
+}
+
+void setup() {
+  runner::StartEspRunner(&port, runner::TflmEngine(), runner::kModels, runner::kModelCount);
+}
+
+void loop() { delay(1000); }  // the runner is a task of its own
+
+#else
+
+#include "arduino_board.h"
+#include "src/runner/session.h"
 
 #ifndef RUNNER_STORE_BYTES  // RAM for an uploaded model and the arena
 #if defined(ARDUINO_PORTENTA_H7_M7) || defined(ARDUINO_NICLA_VISION) || defined(ARDUINO_GIGA)
@@ -55,3 +74,5 @@ void loop() {
   uint8_t byte;
   while (board.Receive(&byte)) TheSession().Take(byte);
 }
+
+#endif

@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "arduino_runner" / "src" / "runner"
+ESP = ROOT / "arduino_runner" / "src" / "esp"
 LEAN = ROOT / "arduino_runner" / "src" / "lean" / "lean.cpp"
 HERE = Path(__file__).parent
 FLAGS = (
@@ -50,6 +51,34 @@ def _core_objects(folder: Path) -> list[Path]:
         if not path.exists():
             subprocess.run([*_command(), "-c", str(source), "-o", str(path)], check=True)
     return made
+
+
+ESP_LINES = {
+    "uart": (),
+    "usb": ("-DCONFIG_RUNNER_LINE_USB_SERIAL_JTAG=1", "-DCHIP_PSRAM=0"),
+    "sketch": ("-DSKETCH", "-DARDUINO_ARCH_ESP32"),
+}
+"""Definitions, by the line that the runner has on a chip of Espressif's."""
+_ESP_STUBS = tuple(
+    part
+    for folder in (HERE.parent / "stubs" / "esp_idf", HERE.parent / "stubs" / "arduino_esp32")
+    for part in ("-I", str(folder))
+)
+_ESP_STACK = "-DRUNNER_STACK_BYTES=262144"
+"""Sanitizers take more than a chip has."""
+
+
+def build_esp(line: str, folder: Path) -> Path:
+    """Compiles the runner for Espressif's chips with stubs of ESP-IDF and of the Arduino core; the
+    program's path."""
+    flags = ("-DESP_PLATFORM", _ESP_STACK, *_ESP_STUBS, "-I", str(SOURCES.parents[1]))
+    objects = _core_objects(folder)
+    for source in sorted(ESP.glob("*.cpp")):
+        objects.append(folder / f"{source.stem}.o")
+        if not objects[-1].exists():
+            command = [*_command(flags), "-c", str(source), "-o", str(objects[-1])]
+            subprocess.run(command, check=True)
+    return _compiled("esp_serve", folder / line, objects, HERE, (*flags, *ESP_LINES[line]))
 
 
 def build_lean(folder: Path, old: bool) -> Path:

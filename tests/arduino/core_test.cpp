@@ -291,6 +291,17 @@ static void TestStore() {
   CHECK(store.arena_room() == 0);
 }
 
+// A model in a block of its own leaves the arena's alone.
+static void TestStoreOfTwoBlocks() {
+  alignas(16) uint8_t upload[128], arena[64];
+  Store store({upload, sizeof upload}, {arena, sizeof arena}, nullptr, 0);
+  CHECK(!store.shared() && store.upload_room() == 128 && store.most_arena() == 64);
+  CHECK(!store.Begin(129, 0) && store.Begin(100, 0) && store.Append(arena, 64));
+  CHECK(store.Append(arena, 36));
+  store.End();
+  CHECK(store.model() == upload && store.arena() == arena && store.arena_room() == 64);
+}
+
 // --- sessions -----------------------------------------------------------------------------------
 
 static void Hello(Bench* bench, uint16_t most = 4096) {
@@ -535,6 +546,7 @@ int main(int argc, char** argv) {
   TestSmallest();
   TestLatencyLogLeavesItselfOut();
   TestStore();
+  TestStoreOfTwoBlocks();
   TestWholeSession();
   TestFilledRuns();
   TestRepeatsAreNotDoneAgain();

@@ -64,6 +64,22 @@ def test_a_whole_measurement(board: Any) -> None:
 
 
 @pytest.mark.slow
+def test_state_is_carried_from_invoke_to_invoke(board: Any) -> None:
+    """The made-up model counts its runs; what counts here is who resets the count."""
+    board.upload(fake_model(1000))
+    board.arena()
+    for _ in range(2):
+        board.allocate()
+        for run in range(1, 5):
+            board.set_inputs([bytes([run] * 5), bytes(8)])
+            board.invoke()
+            assert board.output(0, 5) == bytes(5)
+    board.set_inputs([bytes(5), bytes(8)])
+    board.invoke()
+    assert board.output(0, 5) == bytes([5] * 5)
+
+
+@pytest.mark.slow
 def test_errors_reach_the_host(board: Any) -> None:
     from tflm_planner.support.errors import DeviceError
 

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from tests.command import Run
-from tests.conftest import CNN, ROOT, needs_tflm, shared_models
+from tests.conftest import CNN, PUBLISHED, ROOT, needs_tflm, shared_models
 from tests.device.proxy import ModelFake, Proxy
 from tests.models.handmade import MODELS
 from tests.models.handmade_flow import while_loop
@@ -20,11 +20,19 @@ from tflm_planner.device.board import BoardAllocation, BoardClient, connect
 from tflm_planner.device.energy import metered_power, stated_power
 from tflm_planner.device.events import events
 from tflm_planner.device.framing import Frame, encode
+from tflm_planner.device.host_runtime import HostEngine
 from tflm_planner.device.line import SerialLine
 from tflm_planner.device.link import Link
 from tflm_planner.device.measurement import Measurement
-from tflm_planner.device.measurement_report import to_csv, to_html, to_json
-from tflm_planner.device.measuring import MeasureOptions, measure, predicted_for
+from tflm_planner.device.measurement_report import render, to_csv, to_html, to_json
+from tflm_planner.device.measuring import (
+    STATEFUL_STEPS,
+    MeasureOptions,
+    keeps_state,
+    measure,
+    predicted_for,
+)
+from tflm_planner.device.responder import Loaded, Ran
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.memory_plan import silent
@@ -128,6 +136,74 @@ def test_a_model_that_is_compiled_in_is_not_uploaded(capsys: pytest.CaptureFixtu
         assert done.code == 0, done.err
         assert "uploading" not in done.err
         assert "equal to TFLM here" in done.out
+
+
+class Forgetful(HostEngine):
+    """TFLM that is new at every Invoke, so that variables start again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = b"", 0
+
+    def load(self, data: bytes, arena: int) -> Loaded:
+        self._last = data, arena
+        return super().load(data, arena)
+
+    def run(self, inputs: list[bytes], number: int) -> Ran:
+        super().load(*self._last)
+        return super().run(inputs, number)
+
+
+@needs_tflm
+@pytest.mark.parametrize("name", ["call_once", "svdf"])
+def test_a_sequence_of_inputs_is_fed_to_models_that_keep_state(
+    name: str, board: VirtualBoard
+) -> None:
+    """What a model keeps reaches the next Invoke; a board that forgets it is found out then."""
+    data = MODELS[name].make()
+    host = connect(SerialLine(board.port))
+    found = measure(host, name, data, MeasureOptions(runs=1), silent)
+    alone = [
+        measure(host, name, data, MeasureOptions(runs=1, seed=step, steps=1), silent).outputs[0]
+        for step in range(STATEFUL_STEPS)
+    ]
+    host.close()
+    assert found.steps == STATEFUL_STEPS and not found.differs
+    assert all(check.equal for check in alone)
+    assert found.outputs[0].crc != alone[-1].crc, "the last Invoke alone gives another output"
+    assert "equal to TFLM here in 8 Invokes in a row" in render(found)
+    engine = Forgetful()
+    with VirtualBoard(engine=engine) as forgetful:
+        host = connect(SerialLine(forgetful.port))
+        wrong = measure(host, name, data, MeasureOptions(runs=1), silent)
+        first = measure(host, name, data, MeasureOptions(runs=1, steps=1), silent)
+        host.close()
+    engine.close()
+    assert wrong.differs and wrong.outputs[0].first_wrong == 1
+    assert "first in Invoke 2 of 8" in render(wrong)
+    assert not first.differs
+    jsonschema.validate(to_json(wrong), SCHEMA)
+
+
+@needs_tflm
+def test_a_published_wake_word_is_fed_a_sequence(
+    board: VirtualBoard, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = PUBLISHED / "okay_nabu.tflite"
+    done = Run(
+        ["measure", model, "-p", board.port, "--runs", "1", "--steps", "40", "--json"], capsys
+    )
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["steps"] == 40
+    assert [output["equal"] for output in found["outputs"]] == [True]
+
+
+def test_models_that_keep_state() -> None:
+    named = {name: keeps_state(read_model(model.make())) for name, model in MODELS.items()}
+    assert named["call_once"] and named["svdf"] and named["lstm"]
+    assert not keeps_state(read_model(while_loop()))
+    assert not keeps_state(read_model(CNN.read_bytes()))
 
 
 def test_no_board(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,14 +70,19 @@ target with SRAM and flash, which are then the budget. Where kernels are `unknow
 
 
 def _boards() -> Iterator[str]:
-    yield from ("## Boards", "", "| `--target` | board | core and kernels | SRAM | flash | clock |")
-    yield "|---|---|---|--:|--:|--:|"
+    yield from (
+        "## Boards",
+        "",
+        "| `--target` | board | core and kernels | SRAM | PSRAM | flash | clock |",
+    )
+    yield "|---|---|---|--:|--:|--:|--:|"
     for name, board in all_boards().items():
-        flash = f"{board.flash:,}" if board.flash else ""
+        flash, psram = (f"{size:,}" if size else "" for size in (board.flash, board.psram))
         target = load_target(name)
         kernels = f"{target.core}, {target.kernels}"
         clock = f"{board.clock // 10**6} MHz" if board.clock else ""
-        yield f"| `{name}` | {board.name} | {kernels} | {board.sram:,} | {flash} | {clock} |"
+        memory = f"{board.sram:,} | {psram} | {flash}"
+        yield f"| `{name}` | {board.name} | {kernels} | {memory} | {clock} |"
 
 
 def _targets() -> Iterator[str]:

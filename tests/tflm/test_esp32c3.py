@@ -1,6 +1,7 @@
 """The ESP32-C3, as emulated: arenas that esp-tflite-micro with ESP-NN's generic C needed, of models
-as they are and planned for it, against what is predicted. `tests/data/truth/esp32c3.json` says what
-was run; in three of its random models SOFTMAX writes beyond its scratch, which is known."""
+as they are and planned for it, against what is predicted; of some with ESP-NN's plain C, too.
+`tests/data/truth/esp32c3.json` says what was run; in some random models SOFTMAX writes beyond
+its scratch, which is known."""
 
 from __future__ import annotations
 
@@ -25,6 +26,10 @@ PLANNED = DATA / "c3"
 MEASURED = json.loads((TRUTH / "esp32c3.json").read_text())
 RECORDS: list[dict[str, Any]] = MEASURED["records"]
 HERE = {path.stem for path in shared_models()}
+MORE: dict[str, dict[str, Any]] = MEASURED["more random models"]
+"""Head, tail, bytes that the plan and Prepare need, and the smallest arena, of each."""
+PLAIN_C: dict[str, Any] = MEASURED["plain C"]
+"""Built with CONFIG_NN_ANSI_C: head, tail and smallest arena."""
 TARGET = load_target(MEASURED["target"])
 
 
@@ -50,12 +55,13 @@ def assert_predicted(data: bytes, measured: dict[str, Any]) -> None:
     assert arena.bound == "exact"
 
 
-def is_here(record: dict[str, Any]) -> bool:
-    name = record["model"]
+def is_here(name: str) -> bool:
     return name.startswith("random_") or name in {*HERE, CNN.stem, "f08_int16_sum_r0032"}
 
 
-@pytest.mark.parametrize("record", [r for r in RECORDS if is_here(r)], ids=lambda r: r["model"])
+@pytest.mark.parametrize(
+    "record", [r for r in RECORDS if is_here(r["model"])], ids=lambda r: r["model"]
+)
 def test_arenas_of_models_as_they_are(record: dict[str, Any]) -> None:
     assert_predicted(source(record["model"]), record["stock"])
 
@@ -77,9 +83,37 @@ def test_arenas_of_single_operators() -> None:
         assert [arena.head, arena.tail, arena.arena] == figures, name
 
 
+@pytest.mark.slow
+def test_arenas_of_more_random_models() -> None:
+    assert len(MORE) == 114
+    for name, found in MORE.items():
+        arena = api.arena(source(name), TARGET)
+        needs = arena.need_plan, arena.need_prepare
+        assert [arena.head, arena.tail, *needs, arena.arena] == found["stock"], name
+        assert found["planned"][-1] <= found["stock"][-1]
+
+
+@pytest.mark.slow
+def test_arenas_with_plain_c() -> None:
+    """To the byte where the model ran; some are larger than those of TFLM's own kernels."""
+    plain, reference = load_target("esp32c3/reference"), load_target("xtensa-lx7/reference")
+    ran = {name: found for name, found in PLAIN_C.items() if found != "aborted" and is_here(name)}
+    assert len(ran) > 50
+    larger = 0
+    for name, found in ran.items():
+        arena = api.arena(source(name), plain)
+        assert [arena.head, arena.tail, arena.arena] == found and arena.bound == "exact", name
+        larger += arena.arena > api.arena(source(name), reference).arena
+    assert larger > 10
+    for name in (name for name, found in PLAIN_C.items() if found == "aborted"):
+        faults = faults_of(read_model(source(name)).ops(), plain)
+        assert any("groups" in reason for reason in faults), name
+
+
 def test_planned_models_computed_the_same_bits_unless_esp_nn_is_known_to_be_wrong() -> None:
     differ = [r["model"] for r in RECORDS if not r["equal"]]
-    assert differ == ["random_16", "random_44", "random_60"]
+    differ += [name for name, found in MORE.items() if not found["equal"]]
+    assert differ == ["random_16", "random_44", "random_60", "random_140", "random_192"]
     for name in differ:
         faults = faults_of(read_model(source(name)).ops(), TARGET)
         assert any("SOFTMAX" in reason or "second dimension" in reason for reason in faults)
@@ -88,7 +122,8 @@ def test_planned_models_computed_the_same_bits_unless_esp_nn_is_known_to_be_wron
 def test_convolutions_in_groups_ended_the_program_and_are_known_to() -> None:
     """Run again without assertions in CONV_2D alone, which gave the figures above."""
     aborted = [r["model"] for r in RECORDS if r["with_assertions"] == "aborted"]
-    assert len(aborted) == 7
+    aborted += [name for name, found in MORE.items() if found["with_assertions"] == "aborted"]
+    assert len(aborted) == 14
     for name in aborted:
         faults = faults_of(read_model(source(name)).ops(), TARGET)
         assert any("groups" in reason for reason in faults)

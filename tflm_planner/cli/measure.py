@@ -57,6 +57,15 @@ class MeasureArguments:
     target: BoardTarget = None
     runs: Runs = DEFAULT_RUNS
     seed: Seed = defaults.SEED
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=1000,
+            help="Invokes in a row, each with other inputs, to compare outputs of: 8 where the "
+            "model keeps state, else 1.",
+        ),
+    ] = None
     firmware: Annotated[
         Library, typer.Option(help="The board's own allocation, or with its lean library.")
     ] = "as-is"
@@ -97,7 +106,8 @@ class MeasureArguments:
         target = None if self.target is None else load_target(self.target)
         compare = not self.no_compare
         lean = self.firmware == "lean"
-        return MeasureOptions(self.runs, self.seed, target, lean, compare, self._power())
+        power = self._power()
+        return MeasureOptions(self.runs, self.seed, target, lean, compare, power, self.steps)
 
     def _power(self) -> Power | None:
         """The power that was given, by a meter's record or as a figure."""

@@ -58,8 +58,9 @@ class OperatorTime:
 
 @dataclass(frozen=True, slots=True)
 class OutputCheck:
-    """An output on the board: its CRC, and whether TFLM here computes the same bytes. None: it
-    was not compared. different: bytes."""
+    """An output on the board: its CRC after the last step, and whether TFLM here computes the same
+    bytes in every step. None: it was not compared. different: bytes, of all steps; first_wrong:
+    the first step with one, counted from 0."""
 
     index: int
     name: str
@@ -67,12 +68,14 @@ class OutputCheck:
     crc: int
     equal: bool | None
     different: int = 0
+    first_wrong: int | None = None
 
 
 @dataclass(frozen=True)
 class Measurement:
     """A whole measurement. model: its name. sizes: arena and its parts. predicted_seconds: by the
-    latency model, None without a clock."""
+    latency model, None without a clock. steps: Invokes in a row, each with inputs of its own,
+    whose outputs were compared."""
 
     model: str
     sha256: str
@@ -86,6 +89,7 @@ class Measurement:
     allocate_seconds: float
     operators: tuple[OperatorTime, ...]
     outputs: tuple[OutputCheck, ...]
+    steps: int
     memory: Memory
     energy: Energy | None
     notes: tuple[str, ...] = field(default_factory=tuple)

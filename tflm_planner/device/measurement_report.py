@@ -92,15 +92,20 @@ def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
             f"{1e3 * measurement.energy.joules:.4g} mJ an inference, {kind} ({power.source})",
         )
     for check in measurement.outputs:
-        yield f"output {check.index}", f"{check.name}: {check.size:,} B, {_verdict(check)}"
+        yield (
+            f"output {check.index}",
+            f"{check.name}: {check.size:,} B, {_verdict(check, measurement)}",
+        )
 
 
-def _verdict(check: OutputCheck) -> str:
+def _verdict(check: OutputCheck, measurement: Measurement) -> str:
+    steps = measurement.steps
     if check.equal is None:
         return f"CRC {check.crc:08x}, not compared"
     if check.equal:
-        return "equal to TFLM here"
-    return f"{check.different:,} BYTES DIFFER from TFLM here"
+        return "equal to TFLM here" + (f" in {steps} Invokes in a row" if steps > 1 else "")
+    where = f", first in Invoke {(check.first_wrong or 0) + 1} of {steps}" if steps > 1 else ""
+    return f"{check.different:,} BYTES DIFFER from TFLM here{where}"
 
 
 def _number(value: int | None) -> str:
@@ -141,7 +146,9 @@ def to_json(measurement: Measurement) -> dict[str, Any]:
             ),
             operators=[_operator(o) for o in measurement.operators],
             outputs=[
-                types.Output(c.index, c.name, c.size, f"{c.crc:08x}", c.equal, c.different)
+                types.Output(
+                    c.index, c.name, c.size, f"{c.crc:08x}", c.equal, c.different, c.first_wrong
+                )
                 for c in measurement.outputs
             ],
             energy=None if measurement.energy is None else _energy(measurement.energy),

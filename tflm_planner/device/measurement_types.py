@@ -9,7 +9,7 @@ import msgspec
 from tflm_planner.support.documents import Document, says
 from tflm_planner.tflm.arena.uncertainty import Bound
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Positive = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -90,9 +90,12 @@ class Output(Document):
     index: int
     name: str
     bytes: int
-    crc: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{8}$")]
-    equal: Annotated[bool | None, says("To what TFLM computes on the host; null: not compared.")]
-    different_bytes: int
+    crc: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{8}$"), says("After the last step.")]
+    equal: Annotated[
+        bool | None, says("To what TFLM computes on the host, in every step; null: not compared.")
+    ]
+    different_bytes: Annotated[int, says("Of all steps.")]
+    first_wrong_step: Annotated[int | None, says("Counted from 0; null: none.")]
 
 
 class Memory(Document):
@@ -121,7 +124,7 @@ class Measurement(Document):
     """A model on a board, beside what was predicted. Sizes in bytes, times in seconds; null where
     unknown."""
 
-    schema_version: Literal[2]
+    schema_version: Literal[3]
     model: Model
     target: Annotated[str, says("The target that was predicted for.")]
     board: Board
@@ -129,6 +132,10 @@ class Measurement(Document):
     latency: Latency
     operators: Annotated[list[Operator], says("Empty where the board does not time operators.")]
     outputs: list[Output]
+    steps: Annotated[
+        _Positive,
+        says("Invokes in a row, each with inputs of its own, whose outputs were compared."),
+    ]
     memory: Memory
     energy: Energy | None
     notes: list[str]

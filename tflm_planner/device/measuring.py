@@ -2,14 +2,16 @@
 
     upload -> smallest arena -> run there, outputs against TFLM here -> latencies, stack
 
-The outputs are computed in the smallest arena, because a wrong plan shows there. It must not know
-lines or reports.
+The outputs are computed in the smallest arena, because a wrong plan shows there. Of models that
+keep state, those of several Invokes in a row are compared, each with inputs of its own. It must not
+know lines or reports.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,8 +24,9 @@ from tflm_planner.device.host_runtime import HostEngine
 from tflm_planner.device.measurement import Figure, Measurement, OutputCheck
 from tflm_planner.device.responder import Refusal
 from tflm_planner.device.timing import make_inputs, timed
-from tflm_planner.model.ir import Model, shown
+from tflm_planner.model.ir import Model, Tensor, shown
 from tflm_planner.model.reachability import entry_graphs
+from tflm_planner.ops import has_side_effects
 from tflm_planner.pipeline.inspection import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
@@ -41,13 +44,16 @@ from tflm_planner.transforms.attach_plan import carried_plan
 Progress = Callable[[str], None]
 _ROOM = 64 << 10
 """Bytes of arena on top of what the wheel is predicted to need."""
+STATEFUL_STEPS = 8
+"""Invokes in a row of a model with state: enough for rows of a ring buffer to come back."""
 
 
 @dataclass(frozen=True)
 class MeasureOptions:
     """runs: to time. seed: of the inputs. target: for the predictions; None takes what the board
     says. lean: with the lean library, as with a lean target. compare: outputs with TFLM on this
-    machine. power: while active; None takes what the target's board states."""
+    machine. power: while active; None takes what the target's board states. steps: Invokes in a
+    row whose outputs are compared; None takes 1, or STATEFUL_STEPS where the model keeps state."""
 
     runs: int = 10
     seed: int = 0
@@ -55,6 +61,7 @@ class MeasureOptions:
     lean: bool = False
     compare: bool = True
     power: Power | None = None
+    steps: int | None = None
 
 
 def target_of(says: m.Capabilities) -> Target:
@@ -94,7 +101,8 @@ def measure(
     board.arena(allocation.smallest)
     tight = board.allocate(lean=target.lean)
     say("running")
-    checks, notes = _outputs(board, model, data, tight, options)
+    steps = options.steps or (STATEFUL_STEPS if keeps_state(model) else 1)
+    checks, notes = _outputs(board, model, data, tight, replace(options, steps=steps))
     latency_spread, times, more = timed(board, model, latency, options.seed, options.runs)
     return Measurement(
         name,
@@ -109,6 +117,7 @@ def measure(
         tight.ticks / board.says.tick_hz,
         times,
         checks,
+        steps,
         board.memory(),
         energy_of(options.power or _stated_power(target), latency_spread.median),
         (*_virtual(board.says), *predicted.warnings, *notes, *more),
@@ -190,6 +199,12 @@ def _sizes(predicted: Arena, allocation: BoardAllocation) -> tuple[Figure, ...]:
 # --- outputs -------------------------------------------------------------------------------------
 
 
+def keeps_state(model: Model) -> bool:
+    """Whether an Invoke may depend on those before it: by variables, or inside operators whose
+    state nobody knows. Calls count by what they call."""
+    return any(has_side_effects(op) and not op.graphs for op in model.ops())
+
+
 def _outputs(
     board: BoardClient,
     model: Model,
@@ -197,29 +212,51 @@ def _outputs(
     allocation: BoardAllocation,
     options: MeasureOptions,
 ) -> tuple[tuple[OutputCheck, ...], list[str]]:
-    """Run once, fetch every output, and compare it with that of TFLM on this machine."""
+    """Run so many steps in a row, fetch every output of each, and compare them with those of TFLM
+    on this machine."""
     graph = model.main
     if (allocation.inputs, allocation.outputs) != (len(graph.inputs), len(graph.outputs)):
         raise DeviceError(
             f"the board's model has {allocation.inputs} inputs and {allocation.outputs} outputs, "
             f"the file {len(graph.inputs)} and {len(graph.outputs)}"
         )
-    inputs = make_inputs(model, options.seed)
-    if all(map(can_fill, graph.inputs)):
-        ran = board.invoke(seed=options.seed)
+    seeds = [(options.seed + step) % (m.UNKNOWN + 1) for step in range(options.steps or 1)]
+    sizes = [board.tensor(True, i).size for i in range(allocation.outputs)]
+    found = [_run_there(board, model, seed, sizes) for seed in seeds]
+    wanted, notes = _run_here(model, data, seeds) if options.compare else (None, [])
+    return tuple(
+        _check(
+            i,
+            tensor,
+            [outputs[i] for outputs in found],
+            None if wanted is None else [outputs[i] for outputs in wanted],
+        )
+        for i, tensor in enumerate(graph.outputs)
+    ), notes
+
+
+def _run_there(
+    board: BoardClient, model: Model, seed: int, sizes: Sequence[int]
+) -> tuple[bytes, ...]:
+    """The outputs of one Invoke on the board."""
+    if all(map(can_fill, model.main.inputs)):
+        board.invoke(seed=seed)
     else:
-        board.set_inputs(inputs)
-        ran = board.invoke()
-    outputs = [board.output(i, board.tensor(True, i).size) for i in range(allocation.outputs)]
-    wanted, notes = _run_here(model, data, inputs) if options.compare else (None, [])
-    checks: list[OutputCheck] = []
-    for i, (tensor, mine) in enumerate(zip(graph.outputs, outputs, strict=True)):
-        theirs = None if wanted is None else wanted[i]
-        wrong = 0 if theirs is None else _count_differences(mine, theirs)
-        crc = ran.crcs[i] if i < len(ran.crcs) else 0
-        equal = None if theirs is None else mine == theirs
-        checks.append(OutputCheck(i, shown(tensor.name), len(mine), crc, equal, wrong))
-    return tuple(checks), notes
+        board.set_inputs(make_inputs(model, seed))
+        board.invoke()
+    return tuple(board.output(i, size) for i, size in enumerate(sizes))
+
+
+def _check(
+    index: int, tensor: Tensor, found: Sequence[bytes], wanted: Sequence[bytes] | None
+) -> OutputCheck:
+    """An output after each step, there and here."""
+    name, size, crc = shown(tensor.name), len(found[-1]), zlib.crc32(found[-1])
+    if wanted is None:
+        return OutputCheck(index, name, size, crc, None)
+    wrong = [_count_differences(*pair) for pair in zip(found, wanted, strict=True)]
+    first = next((step for step, count in enumerate(wrong) if count), None)
+    return OutputCheck(index, name, size, crc, first is None, sum(wrong), first)
 
 
 def _count_differences(a: bytes, b: bytes) -> int:
@@ -227,16 +264,17 @@ def _count_differences(a: bytes, b: bytes) -> int:
 
 
 def _run_here(
-    model: Model, data: bytes, inputs: Sequence[bytes]
-) -> tuple[list[bytes] | None, list[str]]:
-    """The outputs of TFLM on this machine, or why there are none."""
+    model: Model, data: bytes, seeds: Sequence[int]
+) -> tuple[list[list[bytes]] | None, list[str]]:
+    """The outputs of TFLM on this machine after each step, or why there are none."""
     if importlib.util.find_spec("tflite_micro") is None:
         return None, ["outputs not compared: tflite-micro is not installed here"]
     host = HostEngine()
     try:
         room = arena_of(model, load_target(HOST_RUNTIME), carried_plan(model)).arena
         host.load(data, room // 16 * 16 + _ROOM)
-        return host.run(list(inputs), 0).outputs, []
+        steps = enumerate(seeds)
+        return [host.run(make_inputs(model, seed), step).outputs for step, seed in steps], []
     except Refusal as refused:
         return None, [f"outputs not compared: TFLM here refuses the model ({refused.text})"]
     finally:

@@ -15,7 +15,8 @@ def render_targets(targets: Mapping[str, Target], boards: Mapping[str, Board]) -
     lines = ["Boards"]
     width = max(map(len, [*targets, *boards]))
     for board in boards.values():
-        memory = f"{human_size(board.sram)} SRAM, {board.clock // 1_000_000} MHz"
+        psram = f" and {human_size(board.psram)} PSRAM" if board.psram else ""
+        memory = f"{human_size(board.sram)} SRAM{psram}, {board.clock // 1_000_000} MHz"
         lines.append(f"  {board.id:<{width}}  {board.name}: {board.target}, {memory}")
     lines.append("Targets (processor core / kernel library)")
     lines += [f"  {t.id:<{width}}  {t.name}" for t in targets.values()]
@@ -24,7 +25,7 @@ def render_targets(targets: Mapping[str, Target], boards: Mapping[str, Board]) -
 
 
 def targets_to_json(targets: Mapping[str, Target], boards: Mapping[str, Board]) -> dict[str, Any]:
-    """Every field of every target and board; sram, flash: bytes; clock: Hz."""
+    """Every field of every target and board; sram, flash, psram: bytes; clock: Hz."""
     return {
         "targets": [asdict(t) for t in targets.values()],
         "boards": [asdict(b) for b in boards.values()],

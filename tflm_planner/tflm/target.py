@@ -22,7 +22,8 @@ Optimized = Literal["speed", "size"]
 class Board:
     """A board on which a target sits. sram, flash: bytes. clock: Hz. active_microwatts: power
     while a model runs, for estimates of energy; 0 where nobody stated it (no built-in board has
-    one: datasheets give the core's, not the board's). vendor: who sells it."""
+    one: datasheets give the core's, not the board's). vendor: who sells it. psram: bytes of slower
+    RAM outside of the chip, for people: no arena is planned for it."""
 
     id: str
     name: str
@@ -32,6 +33,7 @@ class Board:
     clock: int
     active_microwatts: int = 0
     vendor: str = ""
+    psram: int = 0
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,9 @@ class BoardTable(Document, omit_defaults=True):
         says("Power of the board while a model runs, in microwatts, for estimates of energy."),
     ] = UNSET
     vendor: Annotated[str | UnsetType, says("Who sells the board, for people.")] = UNSET
+    psram: Annotated[
+        _Positive | UnsetType, says("Bytes of slower RAM outside of the chip, for people.")
+    ] = UNSET
 
 
 class TargetFile(Document):

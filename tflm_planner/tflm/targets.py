@@ -26,6 +26,7 @@ from tflm_planner.support.defaults import TARGET as DEFAULT_TARGET
 from tflm_planner.support.documents import parsed
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.kernels import library_names, library_of
+from tflm_planner.tflm.kernels.esp_nn import PLAIN as PLAIN_ESP_NN
 from tflm_planner.tflm.kernels.esp_nn import libraries as esp_nn_libraries
 from tflm_planner.tflm.target import Board, Target
 from tflm_planner.tflm.target_file import TargetFile, given
@@ -145,10 +146,10 @@ def all_targets() -> Mapping[str, Target]:
 
 
 def _of_chip(chip: str, table: dict[str, Any]) -> Iterator[Target]:
-    """The targets of one of Espressif's chips: reference kernels, and ESP-NN in each release."""
-    keys: dict[str, Any] = {**table, "id": f"{chip}/reference", "kernels": "reference"}
+    """The targets of one of Espressif's chips: ESP-NN in plain C, and in each release."""
+    keys: dict[str, Any] = {**table, "id": f"{chip}/reference", "kernels": PLAIN_ESP_NN.name}
     plain = Target(**keys, short_enums=False)
-    yield replace(plain, name=f"{plain.name}, reference kernels")
+    yield replace(plain, name=f"{plain.name}, {PLAIN_ESP_NN.title}")
     for library in esp_nn_libraries():
         name, kernels = f"{plain.name}, {library.title}", library.name
         yield replace(plain, id=f"{chip}/{kernels}", name=name, kernels=kernels)

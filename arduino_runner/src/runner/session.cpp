@@ -127,7 +127,8 @@ Session::Error Session::Hello(Reader* request, Writer* reply) {
 // --- capabilities -----------------------------------------------------------------------------
 
 uint32_t Session::Flags() const {
-  uint32_t flags = kFlagOperators | kFlagOneStore;
+  uint32_t flags = kFlagOperators;
+  if (store_->shared()) flags |= kFlagOneStore;
   if (engine_->has_lean()) flags |= kFlagLean;
   if (board_->StackSize() != kUnknown) flags |= kFlagStack;
   return flags;
@@ -142,7 +143,7 @@ bool Session::Item(uint32_t index, Writer* writer) const {
       {kTagTarget, engine_->target()}, {kTagClock, facts.clock}};
   const struct { Tag tag; uint32_t value; } numbers[] = {
       {kTagClockHz, facts.clock_hz}, {kTagTickHz, facts.tick_hz},
-      {kTagModelRoom, Narrow(store_->room())}, {kTagArenaRoom, Narrow(store_->room())},
+      {kTagModelRoom, Narrow(store_->upload_room())}, {kTagArenaRoom, Narrow(store_->most_arena())},
       {kTagFreeRam, board_->HeapNow().free}, {kTagStaticRam, board_->StaticRam()},
       {kTagLogRoom, Narrow(log_->room())}, {kTagFlags, Flags()}};
   constexpr uint32_t kTexts = sizeof texts / sizeof *texts;
@@ -219,7 +220,7 @@ Session::Error Session::ModelBegin(Reader* request, Writer* reply) {
   const uint32_t size = request->U32();
   const uint32_t crc = request->U32();
   if (!request->ok()) return {kBadLength, 8, ""};
-  if (size > store_->room()) return {kModelTooBig, Narrow(store_->room()), ""};
+  if (size > store_->upload_room()) return {kModelTooBig, Narrow(store_->upload_room()), ""};
   DropModel();
   store_->Begin(size, crc);
   reply->U16(static_cast<uint16_t>(most_ - 4));

@@ -5,7 +5,7 @@
 namespace runner {
 
 bool Store::Begin(uint32_t size, uint32_t crc) {
-  if (size > size_) return false;
+  if (size > upload_.size) return false;
   Discard();
   begun_ = true;
   expected_ = size;
@@ -15,17 +15,17 @@ bool Store::Begin(uint32_t size, uint32_t crc) {
 
 bool Store::Append(const uint8_t* data, size_t size) {
   if (!begun_ || size > expected_ - received_) return false;
-  if (size) memcpy(block_ + received_, data, size);
+  if (size) memcpy(upload_.bytes + received_, data, size);
   received_ += static_cast<uint32_t>(size);
   return true;
 }
 
 void Store::End() {
   begun_ = false;
-  model_ = block_;
+  model_ = upload_.bytes;
   model_size_ = expected_;
   const size_t rounded = (static_cast<size_t>(expected_) + 15) / 16 * 16;
-  uploaded_ = rounded < size_ ? rounded : size_;
+  if (shared()) uploaded_ = rounded < arena_.size ? rounded : arena_.size;
 }
 
 void Store::Select(size_t index) {

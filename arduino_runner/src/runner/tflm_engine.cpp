@@ -33,13 +33,19 @@
 #ifndef RUNNER_KERNELS
 #if defined(CMSIS_NN) || __has_include("third_party/cmsis_nn/Include/arm_nnfunctions.h")
 #define RUNNER_KERNELS "cmsis-nn"
+#elif __has_include("esp_nn.h")
+#define RUNNER_KERNELS "esp-nn"
 #else
 #define RUNNER_KERNELS "reference"
 #endif
 #endif
 
 #ifndef RUNNER_TARGET
+#if defined(ESP_PLATFORM) && !__has_include("esp_nn.h")
+#define RUNNER_TARGET "xtensa-lx7/reference"  // and not the ESP-NN that the chip's board stands for
+#else
 #define RUNNER_TARGET ""
+#endif
 #endif
 
 namespace runner {

@@ -18,6 +18,7 @@ from tflm_planner.model.ir import Op
 from tflm_planner.tflm.kernels.base import KernelBuild, KernelLibrary
 from tflm_planner.tflm.kernels.cmsis_nn import CmsisNn
 from tflm_planner.tflm.kernels.conservative import AnyKernels, UnknownKernels
+from tflm_planner.tflm.kernels.esp_nn import PLAIN as PLAIN_ESP_NN
 from tflm_planner.tflm.kernels.esp_nn import libraries as esp_nn_libraries
 from tflm_planner.tflm.kernels.reference import ReferenceKernels
 from tflm_planner.tflm.target import Target
@@ -78,5 +79,5 @@ register(ReferenceKernels())
 register(CmsisNn())
 register(AnyKernels(known_libraries))
 register(UnknownKernels(known_libraries))
-for _library in esp_nn_libraries():
+for _library in (PLAIN_ESP_NN, *esp_nn_libraries()):
     register(_library)

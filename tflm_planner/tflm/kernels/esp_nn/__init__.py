@@ -4,9 +4,9 @@ extension   none: generic C (ESP32, S2, C3, C6, H2)     pie-s3: ESP32-S3      pi
 release     of the component esp-nn; each release that was read is a library of its own
 
 esp-tflite-micro replaces ADD, CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, MUL, the pools and
-SOFTMAX; all else is TFLM's reference. Built with CONFIG_NN_ANSI_C it asks for no scratch, and is
-the reference library: its structures are four to eight bytes larger, which rounding to 16 hides
-except, at times, in the first one.
+SOFTMAX; all else is TFLM's reference. Built with CONFIG_NN_ANSI_C, ESP-NN is plain C that goes
+element by element and asks for no scratch, the same in every release; esp-tflite-micro's structures
+are what they are with its other kernels.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from __future__ import annotations
 from tflm_planner.model.ir import Op
 from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.esp_nn.access_orders import EspNnBuild
-from tflm_planner.tflm.kernels.esp_nn.known_faults import fault_of
+from tflm_planner.tflm.kernels.esp_nn.known_faults import assertion_of, fault_of
 from tflm_planner.tflm.kernels.esp_nn.releases import NEWEST, RELEASES, Release, spelled
 from tflm_planner.tflm.kernels.esp_nn.scratch import own_scratch_requests, part_scratch_requests
 from tflm_planner.tflm.kernels.operands import element_type
 from tflm_planner.tflm.kernels.reference import REFERENCE, ReferenceKernels
 from tflm_planner.tflm.target import Target
 
-__all__ = ["EspNn", "libraries"]
+__all__ = ["PLAIN", "EspNn", "libraries"]
 
 _NAME = "esp-nn"
 _INDEX_BYTES = {"CONV_2D": 4, "DEPTHWISE_CONV_2D": 4, "SOFTMAX": 8}
@@ -31,11 +31,29 @@ _MOST_ELEMENTS = 0xFFFF
 """ESP-NN keeps sizes along an axis in 16 bits."""
 
 
-class EspNn(ReferenceKernels):
-    """One release of ESP-NN, or without a release what a build gets that names none."""
+class PlainEspNn(ReferenceKernels):
+    """ESP-NN as CONFIG_NN_ANSI_C builds it, in any release."""
 
+    name = f"{_NAME}-ansi"
+    title = "ESP-NN in plain C (CONFIG_NN_ANSI_C)"
     counts_as_any = False
     can_be_lean = False
+
+    def op_data_bytes(self, op: Op, target: Target) -> int:
+        """With the index of a scratch buffer for convolutions and SOFTMAX."""
+        return super().op_data_bytes(op, target) + _INDEX_BYTES.get(op.kind, 0)
+
+    def all_builds(self) -> tuple[KernelBuild, ...]:
+        """None that plans for any library should count on."""
+        return ()
+
+    def fault_of(self, op: Op, target: Target) -> str | None:
+        """Convolutions in groups."""
+        return assertion_of(op)
+
+
+class EspNn(PlainEspNn):
+    """One release of ESP-NN, or without a release what a build gets that names none."""
 
     def __init__(self, release: Release | None) -> None:
         self.release = release or NEWEST
@@ -48,10 +66,6 @@ class EspNn(ReferenceKernels):
                 f"in idf_component.yml and name it (esp32s3/esp-nn-{spelled(NEWEST)}, say), or "
                 "measure the arena on the board"
             )
-
-    def op_data_bytes(self, op: Op, target: Target) -> int:
-        """With the index of a scratch buffer for convolutions and SOFTMAX."""
-        return super().op_data_bytes(op, target) + _INDEX_BYTES.get(op.kind, 0)
 
     def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
         """Behind the reference's own: copies of filter and input, by chip and release."""
@@ -68,10 +82,6 @@ class EspNn(ReferenceKernels):
             return (REFERENCE,)
         name = f"{_NAME}-{spelled(self.release)} ({target.extension})"
         return (EspNnBuild(name, target.extension, self.release),)
-
-    def all_builds(self) -> tuple[KernelBuild, ...]:
-        """None that plans for any library should count on."""
-        return ()
 
     def fault_of(self, op: Op, target: Target) -> str | None:
         """Convolutions with padding on one side, groups, and SOFTMAX of several dimensions."""
@@ -91,3 +101,6 @@ class EspNn(ReferenceKernels):
 def libraries() -> tuple[EspNn, ...]:
     """One for each release that was read, and one for builds that name none."""
     return tuple(map(EspNn, (None, *RELEASES)))
+
+
+PLAIN = PlainEspNn()

@@ -37,6 +37,11 @@ from tflm_planner.tflm.kernels.esp_nn.scratch import (
 from tflm_planner.tflm.kernels.operands import dimension, element_type
 from tflm_planner.tflm.target import Target
 
+_ASSERTED = (
+    "esp-tflite-micro asserts that filters have all channels of the input: built with assertions, "
+    "which is ESP-IDF's default, CONV_2D in groups ends the program, planned or not; define NDEBUG "
+    "for esp_nn/conv.cc, or leave out the groups"
+)
 _ELSEWHERE = "planned or not; another padding, a later release, or CONFIG_NN_ANSI_C is right"
 
 
@@ -59,6 +64,13 @@ def fault_of(op: Op, target: Target, release: Release) -> str | None:
     if op.kind == "DEPTHWISE_CONV_2D":
         return _depthwise_fault(geometry, release)
     return _convolution_fault(geometry, release)
+
+
+def assertion_of(op: Op) -> str | None:
+    """Why a build with assertions ends at `op`, whatever the release; None where it does not."""
+    window = window_of(op) if op.kind == "CONV_2D" else None
+    grouped = window is not None and window.groups > 1 and window.undilated
+    return _ASSERTED if grouped and element_type(op) == "int8" else None
 
 
 def _softmax_fault(op: Op, release: Release) -> str | None:
@@ -86,11 +98,7 @@ def _fully_connected_fault(op: Op, release: Release) -> str | None:
 def _grouped_fault(g: Geometry, target: Target, release: Release) -> str | None:
     pointwise = target.extension == "none" and g.kernel == (1, 1)
     if release >= RUNS_GROUPS and not pointwise:
-        return (
-            "esp-tflite-micro asserts that filters have all channels of the input: built with "
-            "assertions, which is ESP-IDF's default, CONV_2D in groups ends the program, planned "
-            "or not; define NDEBUG for esp_nn/conv.cc, or leave out the groups"
-        )
+        return _ASSERTED
     return (
         f"ESP-NN {spelled(release)} knows no groups here and reads beyond the filter, {_ELSEWHERE}"
     )

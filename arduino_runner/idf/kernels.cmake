@@ -1,0 +1,17 @@
+# runner_kernels(CHIP FOLDER ANSI RESULT): definitions that name the kernels of a build for CHIP
+# with the component esp-nn in FOLDER; ANSI where it was configured with CONFIG_NN_ANSI_C.
+function(runner_kernels chip folder ansi result)
+  file(STRINGS "${folder}/idf_component.yml" lines REGEX "^version:")
+  string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" release "${lines}")
+  if(ansi)
+    set(kernels "esp-nn-${release}, ansi")
+    set(target "${chip}/reference")
+  elseif(release)
+    set(kernels "esp-nn-${release}")
+    set(target "${chip}/esp-nn-${release}")
+  else()
+    set(kernels "esp-nn")
+    set(target "${chip}/esp-nn")
+  endif()
+  set(${result} "RUNNER_KERNELS=\"${kernels}\"" "RUNNER_TARGET=\"${target}\"" PARENT_SCOPE)
+endfunction()
