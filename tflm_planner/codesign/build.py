@@ -29,6 +29,12 @@ def build(chain: Chain) -> bytes:
     return _Build(chain, _DrawnInt8(chain)).file()
 
 
+def build_traced(chain: Chain) -> tuple[bytes, tuple[int, ...]]:
+    """As `build`, and for each operator of the file the layer that it belongs to."""
+    building = _Build(chain, _DrawnInt8(chain))
+    return building.file(), tuple(building.layer_of_op)
+
+
 def build_floats(network: Network) -> bytes:
     """The file of a folded network as a model of floats. Raises ValueError where it is not folded
     (`folding.fold`)."""
@@ -152,6 +158,7 @@ class _Build:
     def __init__(self, chain: Chain, numbers: _Numbers) -> None:
         self._chain, self._new, self._numbers = chain, NewModel(), numbers
         self._place = 0
+        self.layer_of_op: list[int] = []
 
     def file(self) -> bytes:
         """See `build`."""
@@ -193,7 +200,7 @@ class _Build:
     def _sum(self, step: Step, terms: list[Tensor], activation: str) -> Tensor:
         total = self._value(step.shape_out, activation)
         fused = {"fusedActivationFunction": _ACTIVATIONS[activation]}
-        self._new.add_op_with("ADD", terms, total, "AddOptions", **fused)
+        self._op("ADD", terms, total, "AddOptions", **fused)
         return total
 
     def _concatenated(self, step: Step, y: Tensor, source: Tensor) -> Tensor:
@@ -202,7 +209,7 @@ class _Build:
             shape = (*step.made[:2], layer.branch)
             source = self._conv(projection(step), source, shape, layer.activation, "projection")
         whole = self._value(step.shape_out, layer.activation)
-        self._new.add_op_with("CONCATENATION", [source, y], whole, "ConcatenationOptions", axis=3)
+        self._op("CONCATENATION", [source, y], whole, "ConcatenationOptions", axis=3)
         return whole
 
     def _reshaped(self, step: Step, x: Tensor) -> Tensor:
@@ -218,7 +225,7 @@ class _Build:
         y = self._value(part.shape, "none")
         more = part.shape[2] - int(x.shape[3])
         pads = self._new.add_parameters(np.array([[0, 0]] * 3 + [[0, more]], np.int32))
-        self._new.add_op_with("PAD", [x, pads], y, "PadOptions")
+        self._op("PAD", [x, pads], y, "PadOptions")
         return y
 
     def _conv(self, layer: Layer, x: Tensor, shape: Shape, activation: str, part: str) -> Tensor:
@@ -236,25 +243,25 @@ class _Build:
             operands = self._weights(part, (1, rows, columns, out), 3)
             table = "DepthwiseConv2DOptions"
             options["depthMultiplier"] = 1
-            self._new.add_op_with("DEPTHWISE_CONV_2D", [x, *operands], y, table, **options)
+            self._op("DEPTHWISE_CONV_2D", [x, *operands], y, table, **options)
         else:
             shape = (out, rows, columns, layer.channels_in // layer.groups)
             operands = self._weights(part, shape, 0)
-            self._new.add_op_with("CONV_2D", [x, *operands], y, "Conv2DOptions", **options)
+            self._op("CONV_2D", [x, *operands], y, "Conv2DOptions", **options)
         return y
 
     def _dense(self, layer: Layer, x: Tensor) -> Tensor:
         operands = self._weights("dense", (layer.channels_out, layer.channels_in), 0)
         y = self._numbers.value(self._new, (1, layer.channels_out), "none")
-        self._new.add_op_with("FULLY_CONNECTED", [x, *operands], y, "FullyConnectedOptions")
+        self._op("FULLY_CONNECTED", [x, *operands], y, "FullyConnectedOptions")
         return y
 
     def _norm(self, step: Step, x: Tensor, activation: str) -> Tensor:
         scale, shift = self._numbers.factors(self._new, self._place, step.shape_in[2])
         product, total = self._value(step.made, "none"), self._value(step.made, activation)
-        self._new.add_op_with("MUL", [x, scale], product, "MulOptions")
+        self._op("MUL", [x, scale], product, "MulOptions")
         fused = {"fusedActivationFunction": _ACTIVATIONS[activation]}
-        self._new.add_op_with("ADD", [product, shift], total, "AddOptions", **fused)
+        self._op("ADD", [product, shift], total, "AddOptions", **fused)
         return total
 
     def _without_weights(self, step: Step, x: Tensor) -> Tensor:
@@ -266,24 +273,24 @@ class _Build:
             y = self._like(x, (1, *step.made))
             size = new.add_parameters(np.array(step.made[:2], np.int32))
             options = "ResizeNearestNeighborOptions"
-            new.add_op_with("RESIZE_NEAREST_NEIGHBOR", [x, size], y, options)
+            self._op("RESIZE_NEAREST_NEIGHBOR", [x, size], y, options)
         elif kind == "pool":
             y = self._like(x, (1, 1, 1, channels))
             window = {"filterHeight": height, "filterWidth": width}
             strides = {"strideH": height, "strideW": width, "padding": _VALID}
-            new.add_op_with("AVERAGE_POOL_2D", [x], y, "Pool2DOptions", **window, **strides)
+            self._op("AVERAGE_POOL_2D", [x], y, "Pool2DOptions", **window, **strides)
         elif kind == "mean":
             keeps = self._keeps_image()
             y = self._like(x, (1, 1, 1, channels) if keeps else (1, channels))
             axes = new.add_parameters(np.array([1, 2], np.int32))
-            new.add_op_with("MEAN", [x, axes], y, "ReducerOptions", keepDims=keeps)
+            self._op("MEAN", [x, axes], y, "ReducerOptions", keepDims=keeps)
         elif kind == "flatten":
             y = self._like(x, (1, channels))
             shape = new.add_parameters(np.array([-1, channels], np.int32))
-            new.add_op_with("RESHAPE", [x, shape], y, "ReshapeOptions")
+            self._op("RESHAPE", [x, shape], y, "ReshapeOptions")
         else:
             y = self._numbers.probabilities(new, channels)
-            new.add_op_with("SOFTMAX", [x], y, "SoftmaxOptions", beta=1.0)
+            self._op("SOFTMAX", [x], y, "SoftmaxOptions", beta=1.0)
         return y
 
     def _pool(self, step: Step, x: Tensor) -> Tensor:
@@ -291,13 +298,19 @@ class _Build:
         kind = "MAX_POOL_2D" if layer.kind == "max_pool" else "AVERAGE_POOL_2D"
         window = {"filterHeight": layer.kernel[0], "filterWidth": layer.kernel[1]}
         strides = {"strideH": layer.stride, "strideW": layer.stride, "padding": _SAME}
-        self._new.add_op_with(kind, [x], y, "Pool2DOptions", **window, **strides)
+        self._op(kind, [x], y, "Pool2DOptions", **window, **strides)
         return y
 
     def _keeps_image(self) -> bool:
         """Whether a convolution follows the mean, which needs an image of one pixel."""
         following = self._chain.layers[self._place + 1 : self._place + 2]
         return any(layer.kind == "conv" for layer in following)
+
+    def _op(
+        self, kind: str, inputs: list[Tensor], output: Tensor, *options: str, **fields: Any
+    ) -> None:
+        self._new.add_op_with(kind, inputs, output, *options, **fields)
+        self.layer_of_op.append(self._place)
 
     def _value(self, shape: Shape, activation: str) -> Tensor:
         return self._numbers.value(self._new, (1, *shape), activation)
