@@ -61,13 +61,13 @@ def variant(name: str, kind: str, tier: str) -> tuple[Chain, int]:
         "original": lambda: (chain, 0),
         "plain": lambda: (plain(chain), every),
         "DERO": lambda: (dero(chain), every),
-        "vanishing at the peak": lambda: selected(name, plain, selecting),
+        "plain at the peak": lambda: selected(name, plain, selecting),
         "DERO at the peak": lambda: selected(name, dero, selecting),
     }
     return kinds[kind]()
 
 
-KINDS = ("original", "plain", "DERO", "vanishing at the peak", "DERO at the peak")
+KINDS = ("original", "plain", "DERO", "plain at the peak", "DERO at the peak")
 
 
 def figure(name: str, kind: str, tier: str) -> Figure:
