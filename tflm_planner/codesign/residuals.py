@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from tflm_planner.codesign.chain import Chain, Join, Layer, Shape, steps
+from tflm_planner.codesign.chain import Chain, Join, Layer, steps
 
 Scaled = Literal["always", "where shapes change"]
 """Which late skips are normalised: DERO's MobileNet, MCUNet and ResNet; its DenseNet."""
@@ -59,7 +59,7 @@ def linearise(chain: Chain, where: Collection[int] | None = None) -> Chain:
             layer = replace(layer, skip=sum(first <= p <= place for p in kept))
         layers.append(layer)
     _hand_on_activations(chain, gone, kept, layers)
-    made = replace(chain, layers=_repaired(layers, chain.image))
+    made = replace(chain, layers=_repaired(layers, chain.image[2]))
     return _with_wide_head(made, chain)
 
 
@@ -78,10 +78,10 @@ def redistribute(linear: Chain, original: Chain) -> Chain:
             continue
         goal = sum(map(_weights, old))
         convolutions = [p for p in places if layers[p].kind == "conv"]
+        width = _uniform([layers[p] for p in convolutions], goal)
         for place in convolutions[:-1]:
-            width = _uniform([layers[p] for p in convolutions], goal)
             layers[place] = replace(layers[place], channels_out=width)
-    return replace(linear, layers=_repaired(layers, linear.image))
+    return replace(linear, layers=_repaired(layers, linear.image[2]))
 
 
 def plain(chain: Chain, where: Collection[int] | None = None) -> Chain:
@@ -148,18 +148,23 @@ def _hand_on_activations(
             layers[last] = replace(layers[last], activation=norm.activation)
 
 
-def _repaired(layers: Sequence[Layer], image: Shape) -> tuple[Layer, ...]:
-    """The layers, each of which reads as many channels as the one before it makes."""
-    made = Chain("", image, ())
-    for layer in layers:
-        width = steps(made)[-1].shape_out[2] if made.layers else image[2]
+def _repaired(layers: Sequence[Layer], width: int) -> tuple[Layer, ...]:
+    """The layers, each of which reads as many channels as the one before it makes. width: of the
+    image."""
+    read, made = [width], list[Layer]()
+    for place, layer in enumerate(layers):
+        now = read[-1]
         if layer.is_depthwise:
-            out = layer.channels_out // layer.channels_in * width
-            layer = replace(layer, groups=width, channels_in=width, channels_out=out)
+            out = layer.channels_out // layer.channels_in * now
+            layer = replace(layer, groups=now, channels_in=now, channels_out=out)
         elif layer.kind in ("conv", "dense"):
-            layer = replace(layer, channels_in=width)
-        made = replace(made, layers=(*made.layers, layer))
-    return made.layers
+            layer = replace(layer, channels_in=now)
+        brought = 0
+        if _is_concat(layer):
+            brought = layer.branch or read[place + 1 - layer.skip]
+        read.append((layer.channels_out or now) + brought)
+        made.append(layer)
+    return tuple(made)
 
 
 def _with_wide_head(made: Chain, original: Chain) -> Chain:
@@ -172,7 +177,7 @@ def _with_wide_head(made: Chain, original: Chain) -> Chain:
             return made
         last = Layer("conv", (1, 1), 1, step.shape_in[2], wide, activation="relu")
         layers = [*made.layers[:place], last, *made.layers[place:]]
-        return replace(made, layers=_repaired(layers, made.image))
+        return replace(made, layers=_repaired(layers, made.image[2]))
     return made
 
 
@@ -210,7 +215,7 @@ def _is_concat(layer: Layer) -> bool:
 
 
 def _weights(layer: Layer) -> int:
-    """Weights of a convolution, and of the one that its skip goes through."""
+    """Weights of a convolution, without one that its skip goes through."""
     if layer.kind != "conv":
         return 0
     return math.prod(layer.kernel) * (layer.channels_in // layer.groups) * layer.channels_out
