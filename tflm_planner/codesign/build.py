@@ -120,13 +120,13 @@ class _GivenFloats:
         kernel, bias = _given(self._weights[place], part, shape, axis)
         order = (2, 0, 1, 3) if axis == 3 else (3, 0, 1, 2)
         kernel = kernel.T if part == "dense" else kernel.transpose(order)
-        return [new.add_parameters(np.float32(v)) for v in (kernel.reshape(shape), bias)]
+        return [new.add_parameters(v.astype(np.float32)) for v in (kernel.reshape(shape), bias)]
 
     def factors(self, new: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
         """See `_Numbers`."""
         norm = self._weights[place].after
         assert norm is not None, "a layer of the kind norm has one"
-        scale, shift = (new.add_parameters(np.float32(v)) for v in (norm.scale, norm.shift))
+        scale, shift = (new.add_parameters(v.astype(np.float32)) for v in (norm.scale, norm.shift))
         return scale, shift
 
     def probabilities(self, new: NewModel, width: int) -> Tensor:
@@ -214,17 +214,20 @@ class _Build:
 
     def _reshaped(self, step: Step, x: Tensor) -> Tensor:
         """What a late skip adds."""
+        width = 0 if step.source is None else step.source[2]
         for part in reshaping(step):
-            x = self._part(part, x)
+            x = self._part(part, width, x)
+            width = part.shape[2]
         return x
 
-    def _part(self, part: Part, x: Tensor) -> Tensor:
+    def _part(self, part: Part, width: int, x: Tensor) -> Tensor:
+        """One operator of a reshaping. width: channels of `x`."""
         if part.layer is not None:
             words = f"{part.kind} scaled" if part.is_scaled else part.kind
             return self._conv(part.layer, x, part.shape, "none", words)
         y = self._value(part.shape, "none")
-        more = part.shape[2] - int(x.shape[3])
-        pads = self._new.add_parameters(np.array([[0, 0]] * 3 + [[0, more]], np.int32))
+        more = [[0, 0], [0, 0], [0, 0], [0, part.shape[2] - width]]
+        pads = self._new.add_parameters(np.array(more, np.int32))
         self._op("PAD", [x, pads], y, "PadOptions")
         return y
 
@@ -245,8 +248,8 @@ class _Build:
             options["depthMultiplier"] = 1
             self._op("DEPTHWISE_CONV_2D", [x, *operands], y, table, **options)
         else:
-            shape = (out, rows, columns, layer.channels_in // layer.groups)
-            operands = self._weights(part, shape, 0)
+            inside = layer.channels_in // layer.groups
+            operands = self._weights(part, (out, rows, columns, inside), 0)
             self._op("CONV_2D", [x, *operands], y, "Conv2DOptions", **options)
         return y
 

@@ -84,7 +84,7 @@ def _late(step: Step, weights: LayerWeights, source: Array) -> Array:
     a multiple of the width, and the sums of groups of that width."""
     for layer in step.path:
         if layer.stride > 1:
-            side = (layer.stride,) * 2 if layer.kernel == (1, 1) else layer.kernel
+            side = (layer.stride, layer.stride) if layer.kernel == (1, 1) else layer.kernel
             window = Layer("conv", side, layer.stride)
             source = _windows(_padded(source, window), window).sum(axis=(3, 4))
     width = step.shape_out[2]
