@@ -33,12 +33,12 @@ def ends(chain: Chain) -> tuple[int, ...]:
 
 
 def units(chain: Chain) -> tuple[frozenset[int], ...]:
-    """The smallest sets of skips that may change alone: a sum, or all concatenations of a segment,
+    """The smallest sets of skips that may change alone: a sum, or all concatenations of a level,
     since a layer reads what all of them brought."""
-    numbers = _segments(chain)
+    numbers = _levels(chain)
     found: dict[object, set[int]] = {}
     for place in ends(chain):
-        key = ("segment", numbers[place]) if chain.layers[place].join == "concat" else place
+        key = ("level", numbers[place]) if chain.layers[place].join == "concat" else place
         found.setdefault(key, set()).add(place)
     return tuple(frozenset(places) for places in found.values())
 
@@ -64,11 +64,11 @@ def linearise(chain: Chain, where: Collection[int] | None = None) -> Chain:
 
 
 def redistribute(linear: Chain, original: Chain) -> Chain:
-    """A linearised chain with new widths: in each segment that lost concatenations (from one pool
+    """A linearised chain with new widths: in each level that lost concatenations (from one pool
     to the next, or from stride to stride) the largest uniform width with fewer weights than the
-    segment had, rounded to a multiple of four; its last convolution keeps its width."""
+    level had, rounded to a multiple of four; its last convolution keeps its width."""
     layers = list(linear.layers)
-    before, now = _segments(original), _segments(linear)
+    before, now = _levels(original), _levels(linear)
     for number in sorted(set(now)):
         old = [layer for layer, n in zip(original.layers, before, strict=True) if n == number]
         if not any(map(_is_concat, old)):
@@ -182,11 +182,11 @@ def _with_wide_head(made: Chain, original: Chain) -> Chain:
 
 
 def _changed(chain: Chain, where: Collection[int] | None) -> set[int] | None:
-    """The layers of the linearised chain that the skips at `where` went around, inside the segment
-    that they end in, or whose segment lost concatenations; None: all."""
+    """The layers of the linearised chain that the sums at `where` went around, and all of levels
+    that lost concatenations; None: all."""
     if where is None:
         return None
-    numbers = _segments(chain)
+    numbers = _levels(chain)
     kept = _kept(chain, where)
     found: set[int] = set()
     for end in where:
@@ -198,9 +198,9 @@ def _changed(chain: Chain, where: Collection[int] | None) -> set[int] | None:
     return found
 
 
-def _segments(chain: Chain) -> list[int]:
-    """The number of the segment of each layer: a pool ends one, a stride of a convolution begins
-    the next."""
+def _levels(chain: Chain) -> list[int]:
+    """The number of the level of each layer, within which images stay as large: a pool ends one, a
+    stride of a convolution begins the next."""
     found: list[int] = []
     number = 0
     for layer in chain.layers:
