@@ -4,6 +4,7 @@ plans really are, and the same answer as asking for every variant."""
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
@@ -16,13 +17,14 @@ import pytest
 from tests.command import Run
 from tests.conftest import PUBLISHED, ROOT
 from tflm_planner.codesign.build import build
-from tflm_planner.codesign.chain import Chain, Layer, floors_of, size_of, steps
+from tflm_planner.codesign.chain import Chain, Layer, steps
 from tflm_planner.codesign.families import FAMILIES, Grid, divisible
 from tflm_planner.codesign.fit_text import command_for, render_fits
 from tflm_planner.codesign.fitting import Figure, fit
 from tflm_planner.codesign.residuals import plain
+from tflm_planner.codesign.sizes import floors_of, size_of
 from tflm_planner.codesign.user_build import user_variants
-from tflm_planner.codesign.variants import room_on, variants_of
+from tflm_planner.codesign.variants import limits_of, variants_of
 from tflm_planner.cost import latency_of
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
@@ -163,9 +165,9 @@ def test_a_chain_without_skips_stays_as_it_is() -> None:
 
 def test_without_skips_larger_networks_fit() -> None:
     few = Grid((24, 32, 40), (1.0,), (8,))
-    room = room_on(M4, 40_000, 1.1, 0)
+    limits = limits_of(M4, 40_000, 1.1, 0)
     best = [
-        fit("resnet8", variants_of("resnet8", grid), room, silent).rungs[0].best
+        fit("resnet8", variants_of("resnet8", grid), limits, silent).rungs[0].best
         for grid in (few, replace(few, plain=True))
     ]
     assert [b and b.variant.resolution for b in best] == [24, 32]
@@ -202,9 +204,9 @@ GRID = Grid((16, 24, 32), (0.5, 1.0), (8,))
 
 
 def test_the_largest_is_what_asking_for_every_variant_says() -> None:
-    room = room_on(M4, 40_000, 1.1, 0)
+    limits = limits_of(M4, 40_000, 1.1, 0)
     variants = variants_of("resnet8", GRID)
-    stock, plan, *_ = fit("resnet8", variants, room, silent).rungs
+    stock, plan, *_ = fit("resnet8", variants, limits, silent).rungs
     arenas = {v.name: arena_of(read_model(v.make()), M4).arena for v in variants}
     largest = next(v for v in variants if arenas[v.name] <= 40_000)
     assert stock.best is not None and plan.best is not None
@@ -216,23 +218,23 @@ def test_the_largest_is_what_asking_for_every_variant_says() -> None:
 
 @pytest.mark.slow
 def test_tiles_make_a_larger_network_fit() -> None:
-    room = room_on(M4, 38_000, 1.1, 1)
-    found = fit("resnet8", variants_of("resnet8", Grid((24, 32), (1.0,))), room, silent)
-    ways = {rung.way: rung for rung in found.rungs}
-    stock, tiles = ways["stock"].best, ways["tiles"].best
+    limits = limits_of(M4, 38_000, 1.1, 1)
+    found = fit("resnet8", variants_of("resnet8", Grid((24, 32), (1.0,))), limits, silent)
+    kinds = {rung.kind: rung for rung in found.rungs}
+    stock, tiles = kinds["stock"].best, kinds["tiles"].best
     assert stock is not None and stock.variant.resolution == 24
-    assert ways["plan"].best is None and ways["plan"].tried == 1
+    assert kinds["plan"].best is None and kinds["plan"].tried == 1
     assert tiles is not None and tiles.variant.resolution == 32
     assert tiles.arena <= 38_000 and tiles.slowdown <= 1.1
-    assert ways["more operators"].best is None and ways["more operators"].tried == 0
+    assert kinds["more operators"].best is None and kinds["more operators"].tried == 0
     shown = render_fits(found, 100).splitlines()
     assert all(len(line) <= 100 or line.startswith("tflm-plan") for line in shown)
     assert any("none larger" in line for line in shown)
 
 
 def test_what_is_too_large_for_flash_needs_no_plan() -> None:
-    room = room_on(load_target("nano33ble"), None, 1.1, 6)
-    found = fit("mobilenet_v2", variants_of("mobilenet_v2", Grid()), room, silent)
+    limits = limits_of(load_target("nano33ble"), None, 1.1, 6)
+    found = fit("mobilenet_v2", variants_of("mobilenet_v2", Grid()), limits, silent)
     assert not found.figures and all(rung.best is None for rung in found.rungs)
     assert found.rungs[0].of_flash == found.variants > 100
     assert "--classes" in found.notes[0]
@@ -241,16 +243,18 @@ def test_what_is_too_large_for_flash_needs_no_plan() -> None:
 def test_an_interrupted_search_says_so() -> None:
     stop = Stop()
     stop.interrupt()
-    found = fit("resnet8", variants_of("resnet8", GRID), room_on(M4, 40_000, 1.1, 1), silent, stop)
+    found = fit(
+        "resnet8", variants_of("resnet8", GRID), limits_of(M4, 40_000, 1.1, 1), silent, stop
+    )
     assert "interrupted" in found.notes[0] and found.rungs[0].left > 0
 
 
 def test_commands_say_what_is_permitted() -> None:
     (variant,) = variants_of("resnet8", Grid((16,), (0.5,), (8,)))
-    room = room_on(load_target("nano33ble"), 60_000, 1.2, 1)
+    limits = limits_of(load_target("nano33ble"), 60_000, 1.2, 1)
     commands = {
-        way: command_for(Figure(variant, way, 1, 1, slowdown=1.05), room)
-        for way in ("stock", "plan", "tiles", "more operators", "lean")
+        kind: command_for(Figure(variant, kind, 1, 1, slowdown=1.05), limits)
+        for kind in ("stock", "plan", "tiles", "more operators", "lean")
     }
     assert commands["stock"] == ""
     assert commands["plan"].endswith("--target nano33ble --budget 60000 --search none")
@@ -263,7 +267,7 @@ def test_a_family_or_a_limit_that_is_missing_is_said() -> None:
     with pytest.raises(UsageError, match="choose from mobilenet_v1"):
         variants_of("alexnet", Grid())
     with pytest.raises(UsageError, match="add --budget"):
-        room_on(M4, None, 1.1, 1)
+        limits_of(M4, None, 1.1, 1)
 
 
 # --- a user's own networks ------------------------------------------------------------------------
@@ -293,7 +297,7 @@ def test_a_users_networks_are_figures_of_their_files(tmp_path: Path) -> None:
     assert replace(largest.size, macs=size.macs) == size
     assert largest.size.macs == pytest.approx(size.macs, rel=0.001)
     assert largest.floors.plan <= ours.plan and largest.floors.stock <= ours.stock
-    rung = fit("own", found, room_on(M4, 40_000, 1.1, 0), silent).rungs[0]
+    rung = fit("own", found, limits_of(M4, 40_000, 1.1, 0), silent).rungs[0]
     assert rung.best is not None and rung.best.variant == largest
     with pytest.raises(UsageError, match="depth 0: RuntimeError: no such width"):
         user_variants(f"{path}:broken", grid, M4, silent, convert)
@@ -343,6 +347,17 @@ def test_the_command_prints_a_document(run) -> None:
     assert done.code == 0
 
 
+def test_the_command_that_is_printed_runs(run, tmp_path: Path) -> None:
+    few = ("--resolutions", "24,32", "--widths", "1", "--searches", "0", "--budget", "39500")
+    folder = tmp_path / "made"
+    done = run("fit", "--family", "resnet8", "-t", "cortex-m4/cmsis-nn", *few, "--write", folder)
+    (command,) = (line for line in done.out.splitlines() if line.startswith("tflm-plan "))
+    assert "order and plan" in done.out and "written untrained" in done.out
+    assert {p.name for p in folder.iterdir()} == {"resnet8_1_24.tflite", "resnet8_1_32.tflite"}
+    assert run(*shlex.split(command)[1:], "--no-verify").code == 0
+    assert (folder / "resnet8_1_32_small.tflite").is_file()
+
+
 def test_the_chart_shows_every_figure(run, tmp_path: Path) -> None:
     few = ("--resolutions", "16,32", "--widths", "0.5,1", "--searches", "0")
     path = tmp_path / "fit.svg"
@@ -372,7 +387,7 @@ def test_wrong_options_of_fit(run, options: tuple[str, ...], code: int, words: s
 def test_a_way_that_was_not_searched_does_not_say_that_nothing_larger_fits(run) -> None:
     few = ("--resolutions", "32", "--widths", "1.0", "--searches", "0")
     done = run("fit", "--family", "resnet8", "-t", "nano33ble", "--budget", "38000", *few)
-    (tiles,) = (line for line in done.out.splitlines() if line.startswith("tiles "))
+    (tiles,) = (line for line in done.out.splitlines() if line.startswith("tiles, "))
     assert "not searched" in tiles and "none larger" not in tiles
 
 

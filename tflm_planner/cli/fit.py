@@ -29,6 +29,7 @@ from tflm_planner.support.errors import UsageError
 
 if TYPE_CHECKING:
     from tflm_planner.codesign.families import Grid
+    from tflm_planner.codesign.fitting import Fits
     from tflm_planner.codesign.variants import Variant
     from tflm_planner.tflm.target import Target
 
@@ -84,6 +85,10 @@ class FitArguments:
         Path | None,
         typer.Option(help="Draw multiplications against arena into this file.", metavar="FILE"),
     ] = None
+    write: Annotated[
+        Path | None,
+        typer.Option(help="Write the networks of the table, untrained, here.", metavar="FOLDER"),
+    ] = None
     as_json: AsJson = False
     verbose: Verbose = False
 
@@ -110,6 +115,12 @@ class FitArguments:
             raise UsageError("which networks? add --family NAME, or --build FILE.py:FUNCTION")
         return variants_of(self.family, self.grid())
 
+    def networks(self, found: Fits) -> dict[Path, bytes]:
+        """The files of the networks that fit, if they are to be written."""
+        best = [rung.best.variant for rung in found.rungs if rung.best is not None]
+        folder = self.write
+        return {} if folder is None else {folder / f"{v.name}.tflite": v.make() for v in best}
+
     @property
     def name(self) -> str:
         """Of the family, for reports."""
@@ -133,22 +144,24 @@ def fit_command(arguments: FitArguments) -> None:
         from tflm_planner.codesign.fit_text import render_fits
         from tflm_planner.codesign.fit_types import fits_to_json
         from tflm_planner.codesign.fitting import fit
-        from tflm_planner.codesign.variants import room_on
-        from tflm_planner.support.files import check_writable, write_files
+        from tflm_planner.codesign.variants import limits_of
+        from tflm_planner.support.files import check_writable, make_folder, write_files
         from tflm_planner.tflm.targets import load_target
 
         if arguments.svg is not None:
             check_writable(arguments.svg, force=True, inputs=())
+        if arguments.write is not None:
+            make_folder(arguments.write)
         target = load_target(arguments.target)
-        room = room_on(target, arguments.bytes(), arguments.max_slowdown, arguments.searches)
+        limits = limits_of(target, arguments.bytes(), arguments.max_slowdown, arguments.searches)
         with show_progress(arguments.as_json, arguments.verbose) as say:
-            found = fit(arguments.name, arguments.variants(target, say), room, say)
-        if arguments.svg is not None:
-            write_files({arguments.svg: fit_svg(found).encode()})
+            found = fit(arguments.name, arguments.variants(target, say), limits, say)
+        files = {} if arguments.svg is None else {arguments.svg: fit_svg(found).encode()}
+        write_files(files | arguments.networks(found))
         if arguments.as_json:
-            print_json(fits_to_json(found))
+            print_json(fits_to_json(found, arguments.write))
         else:
-            typer.echo(render_fits(found, width_of(sys.stdout)), nl=False)
+            typer.echo(render_fits(found, width_of(sys.stdout), arguments.write), nl=False)
         if all(rung.best is None for rung in found.rungs):
             raise typer.Exit(3)
 

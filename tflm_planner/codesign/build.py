@@ -1,17 +1,20 @@
-"""Makes an int8 model of a chain: the operators that TensorFlow's converter writes for it.
+"""Makes a model of a chain: the operators that TensorFlow's converter writes for it.
 
-Weights are drawn from a seed and quantisation is plausible; no figure of memory depends on either.
+    chain   --build-->        int8, weights drawn from a seed: no figure of memory depends on them
+    network --build_floats--> float, with the weights of the network, which must be folded
+
 It needs no TensorFlow, and must not know targets.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from tflm_planner.codesign.chain import Chain, Layer, Shape, Step, projection, steps
+from tflm_planner.codesign.reshaping import Part, reshaping
+from tflm_planner.codesign.weights import Array, LayerWeights, Network, groups_kernel
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.new_model import NewModel
 
@@ -23,42 +26,212 @@ _SAME, _VALID = 0, 1
 
 def build(chain: Chain) -> bytes:
     """The file of the chain as a model of int8."""
-    return _Build(chain).file()
+    return _Build(chain, _DrawnInt8(chain)).file()
+
+
+def build_traced(chain: Chain) -> tuple[bytes, tuple[int, ...]]:
+    """As `build`, and for each operator of the file the layer that it belongs to."""
+    building = _Build(chain, _DrawnInt8(chain))
+    return building.file(), tuple(building.layer_of_op)
+
+
+def build_floats(network: Network) -> bytes:
+    """The file of a folded network as a model of floats. Raises ValueError where it is not folded
+    (`folding.fold`)."""
+    if not network.is_folded:
+        raise ValueError(f"{network.chain.name} has normalisations or branches left: fold it first")
+    return _Build(network.chain, _GivenFloats(network)).file()
+
+
+class _Numbers(Protocol):
+    """Where values get their types and parameters their numbers."""
+
+    def value(self, new: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
+        """A value behind an activation."""
+        ...
+
+    def weights(
+        self, new: NewModel, place: int, part: str, shape: tuple[int, ...], axis: int | None
+    ) -> list[Tensor]:
+        """Weights of a part of a layer in the order of TFLite, which have a scale for each place
+        along `axis` (None: one in all), and biases."""
+        ...
+
+    def factors(self, new: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
+        """Factor and addend of each channel."""
+        ...
+
+    def probabilities(self, new: NewModel, width: int) -> Tensor:
+        """The result of a softmax."""
+        ...
+
+
+class _DrawnInt8:
+    """Numbers from a seed, with plausible quantisation."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._random = np.random.default_rng(0)
+        self._dense_axis = 0 if chain.dense_scales == "rows" else None
+
+    def value(self, new: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
+        """See `_Numbers`."""
+        return new.add_value(shape, _SCALE, _ZERO[activation])
+
+    def weights(
+        self, new: NewModel, place: int, part: str, shape: tuple[int, ...], axis: int | None
+    ) -> list[Tensor]:
+        """See `_Numbers`."""
+        axis = self._dense_axis if part == "dense" else axis
+        weights = self._random.integers(-127, 128, shape, dtype=np.int8)
+        out = shape[axis or 0]
+        fan_in = weights.size // out
+        scales: Array = np.full(1 if axis is None else out, 1 / (73 * fan_in**0.5))
+        biases = self._random.integers(-999, 1000, out, dtype=np.int32)
+        return [
+            new.add_parameters(weights, scales, axis or 0),
+            new.add_parameters(biases, scales * _SCALE),
+        ]
+
+    def factors(self, new: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
+        """See `_Numbers`."""
+        drawn = (self._random.integers(-127, 128, width, dtype=np.int8) for _ in range(2))
+        first, second = (new.add_parameters(values, np.array([0.01])) for values in drawn)
+        return first, second
+
+    def probabilities(self, new: NewModel, width: int) -> Tensor:
+        """See `_Numbers`."""
+        return new.add_value((1, width), 1 / 256, -128)  # as TFLM demands it of SOFTMAX
+
+
+class _GivenFloats:
+    """The numbers of a network."""
+
+    def __init__(self, network: Network) -> None:
+        self._weights = network.weights
+
+    def value(self, new: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
+        """See `_Numbers`."""
+        return new.add_float_value(shape)
+
+    def weights(
+        self, new: NewModel, place: int, part: str, shape: tuple[int, ...], axis: int | None
+    ) -> list[Tensor]:
+        """See `_Numbers`. Convolutions come as rows, columns, in, out."""
+        kernel, bias = _given(self._weights[place], part, shape, axis)
+        order = (2, 0, 1, 3) if axis == 3 else (3, 0, 1, 2)
+        kernel = kernel.T if part == "dense" else kernel.transpose(order)
+        return [new.add_parameters(v.astype(np.float32)) for v in (kernel.reshape(shape), bias)]
+
+    def factors(self, new: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
+        """See `_Numbers`."""
+        norm = self._weights[place].after
+        assert norm is not None, "a layer of the kind norm has one"
+        scale, shift = (new.add_parameters(v.astype(np.float32)) for v in (norm.scale, norm.shift))
+        return scale, shift
+
+    def probabilities(self, new: NewModel, width: int) -> Tensor:
+        """See `_Numbers`."""
+        return new.add_float_value((1, width))
+
+
+def _given(
+    weights: LayerWeights, part: str, shape: tuple[int, ...], axis: int | None
+) -> tuple[Array, Array]:
+    """Weights and biases of a part of a layer."""
+    if part in ("conv", "dense"):
+        return weights.kernel, weights.bias
+    if part == "projection":
+        assert weights.projection is not None, "a projected skip has weights"
+        return weights.projection
+    out = shape[axis or 0]
+    norm = weights.skip if part.endswith("scaled") else None
+    scale = np.ones(out) if norm is None else norm.scale
+    shift = np.zeros(out) if norm is None else norm.shift
+    if axis == 3:  # sums over windows
+        return np.ones((*shape[1:3], 1, 1)) * scale, shift
+    return groups_kernel(shape[3], out) * scale, shift
 
 
 class _Build:
     """A model that grows layer by layer."""
 
-    def __init__(self, chain: Chain) -> None:
-        self._chain, self._new = chain, NewModel()
-        self._random = np.random.default_rng(0)
+    def __init__(self, chain: Chain, numbers: _Numbers) -> None:
+        self._chain, self._new, self._numbers = chain, NewModel(), numbers
+        self._place = 0
+        self.layer_of_op: list[int] = []
 
     def file(self) -> bytes:
         """See `build`."""
         image = self._value(self._chain.image, "none")
         values = [image]  # what goes into each layer
         for place, step in enumerate(steps(self._chain)):
+            self._place = place
             source = values[place + 1 - step.layer.skip] if step.source is not None else None
             values.append(self._layer(step, values[-1], source))
         return self._new.write([image], values[-1:])
 
     def _layer(self, step: Step, x: Tensor, source: Tensor | None) -> Tensor:
-        layer, shape = step.layer, step.shape_out
-        if layer.kind == "conv" and source is None:
-            return self._conv(layer, x, shape, layer.activation)
-        if layer.kind == "conv" and source is not None:
-            y = self._conv(layer, x, shape, "none")
-            if step.is_projected:
-                source = self._conv(projection(step), source, shape, "none")
-            total = self._value(shape, layer.activation)
-            fused = {"fusedActivationFunction": _ACTIVATIONS[layer.activation]}
-            self._new.add_op_with("ADD", [source, y], total, "AddOptions", **fused)
-            return total
-        if layer.kind == "dense":
-            return self._dense(layer, x)
+        layer = step.layer
+        if source is None:
+            return self._alone(step, x, layer.activation)
+        if layer.join == "concat":
+            y = self._alone(step, x, layer.activation)
+            return self._concatenated(step, y, source)
+        if step.is_late:
+            y = self._alone(step, x, layer.activation)
+            return self._sum(step, [y, self._reshaped(step, source)], "none")
+        y = self._alone(step, x, "none")
+        if step.is_projected:
+            source = self._conv(projection(step), source, step.made, "none", "projection")
+        return self._sum(step, [source, y], layer.activation)
+
+    def _alone(self, step: Step, x: Tensor, activation: str) -> Tensor:
+        """What a layer makes before a skip joins it."""
+        if step.layer.kind == "conv":
+            return self._conv(step.layer, x, step.made, activation, "conv")
+        if step.layer.kind == "dense":
+            return self._dense(step.layer, x)
+        if step.layer.kind == "join":
+            return x
+        if step.layer.kind == "norm":
+            return self._norm(step, x, activation)
         return self._without_weights(step, x)
 
-    def _conv(self, layer: Layer, x: Tensor, shape: Shape, activation: str) -> Tensor:
+    def _sum(self, step: Step, terms: list[Tensor], activation: str) -> Tensor:
+        total = self._value(step.shape_out, activation)
+        fused = {"fusedActivationFunction": _ACTIVATIONS[activation]}
+        self._op("ADD", terms, total, "AddOptions", **fused)
+        return total
+
+    def _concatenated(self, step: Step, y: Tensor, source: Tensor) -> Tensor:
+        layer = step.layer
+        if step.is_projected:
+            shape = (*step.made[:2], layer.branch)
+            source = self._conv(projection(step), source, shape, layer.activation, "projection")
+        whole = self._value(step.shape_out, layer.activation)
+        self._op("CONCATENATION", [source, y], whole, "ConcatenationOptions", axis=3)
+        return whole
+
+    def _reshaped(self, step: Step, x: Tensor) -> Tensor:
+        """What a late skip adds."""
+        width = 0 if step.source is None else step.source[2]
+        for part in reshaping(step):
+            x = self._part(part, width, x)
+            width = part.shape[2]
+        return x
+
+    def _part(self, part: Part, width: int, x: Tensor) -> Tensor:
+        """One operator of a reshaping. width: channels of `x`."""
+        if part.layer is not None:
+            words = f"{part.kind} scaled" if part.is_scaled else part.kind
+            return self._conv(part.layer, x, part.shape, "none", words)
+        y = self._value(part.shape, "none")
+        more = [[0, 0], [0, 0], [0, 0], [0, part.shape[2] - width]]
+        pads = self._new.add_parameters(np.array(more, np.int32))
+        self._op("PAD", [x, pads], y, "PadOptions")
+        return y
+
+    def _conv(self, layer: Layer, x: Tensor, shape: Shape, activation: str, part: str) -> Tensor:
         out, (rows, columns) = layer.channels_out, layer.kernel
         options: dict[str, Any] = {
             "padding": _SAME,
@@ -69,65 +242,87 @@ class _Build:
             "fusedActivationFunction": _ACTIVATIONS[activation],
         }
         y = self._value(shape, activation)
-        if layer.is_depthwise:
-            operands = self._parameters((1, rows, columns, out), 3)
+        if layer.is_depthwise or part.startswith("window"):
+            operands = self._weights(part, (1, rows, columns, out), 3)
             table = "DepthwiseConv2DOptions"
             options["depthMultiplier"] = 1
-            self._new.add_op_with("DEPTHWISE_CONV_2D", [x, *operands], y, table, **options)
+            self._op("DEPTHWISE_CONV_2D", [x, *operands], y, table, **options)
         else:
-            operands = self._parameters((out, rows, columns, layer.channels_in // layer.groups), 0)
-            self._new.add_op_with("CONV_2D", [x, *operands], y, "Conv2DOptions", **options)
+            inside = layer.channels_in // layer.groups
+            operands = self._weights(part, (out, rows, columns, inside), 0)
+            self._op("CONV_2D", [x, *operands], y, "Conv2DOptions", **options)
         return y
 
     def _dense(self, layer: Layer, x: Tensor) -> Tensor:
-        shape = (layer.channels_out, layer.channels_in)
-        operands = self._parameters(shape, 0 if self._chain.dense_scales == "rows" else None)
-        y = self._new.add_value((1, layer.channels_out), _SCALE, 0)
-        self._new.add_op_with("FULLY_CONNECTED", [x, *operands], y, "FullyConnectedOptions")
+        operands = self._weights("dense", (layer.channels_out, layer.channels_in), 0)
+        y = self._numbers.value(self._new, (1, layer.channels_out), "none")
+        self._op("FULLY_CONNECTED", [x, *operands], y, "FullyConnectedOptions")
         return y
+
+    def _norm(self, step: Step, x: Tensor, activation: str) -> Tensor:
+        scale, shift = self._numbers.factors(self._new, self._place, step.shape_in[2])
+        product, total = self._value(step.made, "none"), self._value(step.made, activation)
+        self._op("MUL", [x, scale], product, "MulOptions")
+        fused = {"fusedActivationFunction": _ACTIVATIONS[activation]}
+        self._op("ADD", [product, shift], total, "AddOptions", **fused)
+        return total
 
     def _without_weights(self, step: Step, x: Tensor) -> Tensor:
         height, width, channels = step.shape_in
         kind, new = step.layer.kind, self._new
-        if kind == "pool":
+        if kind in ("max_pool", "average_pool"):
+            return self._pool(step, x)
+        if kind == "upsample":
+            y = self._like(x, (1, *step.made))
+            size = new.add_parameters(np.array(step.made[:2], np.int32))
+            options = "ResizeNearestNeighborOptions"
+            self._op("RESIZE_NEAREST_NEIGHBOR", [x, size], y, options)
+        elif kind == "pool":
             y = self._like(x, (1, 1, 1, channels))
             window = {"filterHeight": height, "filterWidth": width}
             strides = {"strideH": height, "strideW": width, "padding": _VALID}
-            new.add_op_with("AVERAGE_POOL_2D", [x], y, "Pool2DOptions", **window, **strides)
+            self._op("AVERAGE_POOL_2D", [x], y, "Pool2DOptions", **window, **strides)
         elif kind == "mean":
-            keeps = self._keeps_image(step)
+            keeps = self._keeps_image()
             y = self._like(x, (1, 1, 1, channels) if keeps else (1, channels))
             axes = new.add_parameters(np.array([1, 2], np.int32))
-            new.add_op_with("MEAN", [x, axes], y, "ReducerOptions", keepDims=keeps)
+            self._op("MEAN", [x, axes], y, "ReducerOptions", keepDims=keeps)
         elif kind == "flatten":
             y = self._like(x, (1, channels))
             shape = new.add_parameters(np.array([-1, channels], np.int32))
-            new.add_op_with("RESHAPE", [x, shape], y, "ReshapeOptions")
+            self._op("RESHAPE", [x, shape], y, "ReshapeOptions")
         else:
-            y = new.add_value((1, channels), 1 / 256, -128)  # as TFLM demands it of SOFTMAX
-            new.add_op_with("SOFTMAX", [x], y, "SoftmaxOptions", beta=1.0)
+            y = self._numbers.probabilities(new, channels)
+            self._op("SOFTMAX", [x], y, "SoftmaxOptions", beta=1.0)
         return y
 
-    def _keeps_image(self, mean: Step) -> bool:
+    def _pool(self, step: Step, x: Tensor) -> Tensor:
+        layer, y = step.layer, self._like(x, (1, *step.made))
+        kind = "MAX_POOL_2D" if layer.kind == "max_pool" else "AVERAGE_POOL_2D"
+        window = {"filterHeight": layer.kernel[0], "filterWidth": layer.kernel[1]}
+        strides = {"strideH": layer.stride, "strideW": layer.stride, "padding": _SAME}
+        self._op(kind, [x], y, "Pool2DOptions", **window, **strides)
+        return y
+
+    def _keeps_image(self) -> bool:
         """Whether a convolution follows the mean, which needs an image of one pixel."""
-        following = self._chain.layers[self._chain.layers.index(mean.layer) + 1]
-        return following.kind == "conv"
+        following = self._chain.layers[self._place + 1 : self._place + 2]
+        return any(layer.kind == "conv" for layer in following)
+
+    def _op(
+        self, kind: str, inputs: list[Tensor], output: Tensor, *options: str, **fields: Any
+    ) -> None:
+        self._new.add_op_with(kind, inputs, output, *options, **fields)
+        self.layer_of_op.append(self._place)
 
     def _value(self, shape: Shape, activation: str) -> Tensor:
-        return self._new.add_value((1, *shape), _SCALE, _ZERO[activation])
+        return self._numbers.value(self._new, (1, *shape), activation)
 
     def _like(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         """A value of the quantisation of `x`, as pools and reshapes hand it on."""
+        if x.quantization is None:
+            return self._new.add_float_value(shape)
         return self._new.add_value(shape, _SCALE, int(x.quantization.zeroPoint[0]))
 
-    def _parameters(self, shape: tuple[int, ...], axis: int | None) -> list[Tensor]:
-        """Weights with scales along an axis (None: one in all), and biases."""
-        weights = self._random.integers(-127, 128, shape, dtype=np.int8)
-        out = shape[axis or 0]
-        fan_in = weights.size // out
-        scales: npt.NDArray[Any] = np.full(1 if axis is None else out, 1 / (73 * fan_in**0.5))
-        biases = self._random.integers(-999, 1000, out, dtype=np.int32)
-        return [
-            self._new.add_parameters(weights, scales, axis or 0),
-            self._new.add_parameters(biases, scales * _SCALE),
-        ]
+    def _weights(self, part: str, shape: tuple[int, ...], axis: int) -> list[Tensor]:
+        return self._numbers.weights(self._new, self._place, part, shape, axis)

@@ -1,22 +1,31 @@
 """A network as a chain: what a designer varies, without weights and without TensorFlow.
 
-    input --> Layer --> Layer --> Layer --> ...        a layer may add what lies `skip` layers back:
+    input --> Layer --> Layer --> Layer --> ...        a layer may join what lies `skip` layers back
                |                    ^
-               +------- skip -------+                  at another shape through a 1x1 convolution
+               +------- skip -------+                  to what it makes: `Join` says how
 
-It counts multiplications, parameters and the bytes that must live together; `build` makes the
-model. It must not know families, and nothing of targets.
+`sizes` counts what it costs, `build` makes the model. It must not know families, and nothing of
+targets.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["conv", "pool", "mean", "flatten", "dense", "softmax"]
+Kind = Literal[
+    "conv", "norm", "max_pool", "average_pool", "upsample", "join",
+    "pool", "mean", "flatten", "dense", "softmax",
+]  # fmt: skip
+"""norm: a factor and an addend for each channel, of what cannot be folded into a convolution.
+upsample: each pixel `stride` times, along both axes. join: nothing, but that a skip ends here.
+pool, mean: averages of the whole image."""
 Activation = Literal["none", "relu", "relu6"]
+Join = Literal["sum", "concat", "late sum", "scaled late sum"]
+"""sum: added before the activation, at another shape through a 1x1 convolution. concat: its
+channels come before those that the layer makes. late sum: added behind the activation, at another
+shape through sums over windows and channels of zeros (`reshaping`); scaled: with a factor and an
+addend for each channel."""
 Shape = tuple[int, int, int]
 """Height, width and channels of one image."""
 
@@ -25,8 +34,10 @@ Shape = tuple[int, int, int]
 class Layer:
     """One layer. kernel: rows and columns of a convolution's window. channels_in, channels_out: of
     a convolution, or the lengths of a dense layer. groups: of a convolution; as many as channels
-    make it a depthwise one. activation: of its result, behind the sum where there is a skip.
-    skip: how many layers, this one included, the added value goes around; 0: none is added."""
+    make it a depthwise one. activation: of its result, behind a sum where there is one. skip: how
+    many layers, this one included, the value goes around that joins the result; 0: none does. join:
+    how it does. branch: channels of a 1x1 convolution, with the same activation, that it goes
+    through where it is a concatenation; 0: it goes through none."""
 
     kind: Kind
     kernel: tuple[int, int] = (1, 1)
@@ -36,6 +47,8 @@ class Layer:
     groups: int = 1
     activation: Activation = "none"
     skip: int = 0
+    join: Join = "sum"
+    branch: int = 0
 
     @property
     def is_depthwise(self) -> bool:
@@ -56,18 +69,37 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A layer with the shapes that it has in its chain. source: of what a skip adds, if one ends
-    here, before it is brought to the shape of the result."""
+    """A layer with the shapes that it has in its chain. shape_out: of its result, with what a skip
+    joins to it. source: of what a skip starts from, if one ends here. path: the layers that it goes
+    around."""
 
     layer: Layer
     shape_in: Shape
     shape_out: Shape
     source: Shape | None = None
+    path: tuple[Layer, ...] = ()
+
+    @property
+    def made(self) -> Shape:
+        """The shape of what the layer makes before a skip joins it."""
+        height, width, channels = self.shape_out
+        if self.source is not None and self.layer.join == "concat":
+            channels -= self.layer.branch or self.source[2]
+        return height, width, channels
 
     @property
     def is_projected(self) -> bool:
-        """Whether what the skip adds is brought to the result's shape by a convolution."""
-        return self.source is not None and self.source != self.shape_out
+        """Whether what the skip brings goes through a convolution."""
+        if self.source is None or self.is_late:
+            return False
+        if self.layer.join == "concat":
+            return self.layer.branch > 0
+        return self.source != self.shape_out
+
+    @property
+    def is_late(self) -> bool:
+        """Whether a skip is added behind the activation."""
+        return self.source is not None and self.layer.join in ("late sum", "scaled late sum")
 
 
 def steps(chain: Chain) -> tuple[Step, ...]:
@@ -79,16 +111,27 @@ def steps(chain: Chain) -> tuple[Step, ...]:
             raise ValueError(
                 f"{chain.name}: layer {place} takes {layer.channels_in} channels, gets {shape[2]}"
             )
+        if layer.skip > place + 1:
+            raise ValueError(f"{chain.name}: the skip of layer {place} starts before the image")
         after = _result(layer, shape)
         source = found[place + 1 - layer.skip].shape_in if layer.skip > 1 else None
         source = shape if layer.skip == 1 else source
-        found.append(Step(layer, shape, after, source))
+        if source is not None and layer.join == "concat":
+            if source[:2] != after[:2]:
+                raise ValueError(f"{chain.name}: layer {place} joins images of different sizes")
+            after = (*after[:2], after[2] + (layer.branch or source[2]))
+        path = chain.layers[place + 1 - layer.skip : place + 1] if layer.skip else ()
+        found.append(Step(layer, shape, after, source, path))
         shape = after
     return tuple(found)
 
 
 def _result(layer: Layer, shape: Shape) -> Shape:
     height, width, channels = shape
+    if layer.kind == "upsample":
+        return height * layer.stride, width * layer.stride, channels
+    if layer.kind in ("max_pool", "average_pool"):
+        return -(-height // layer.stride), -(-width // layer.stride), channels
     if layer.kind == "conv":
         return -(-height // layer.stride), -(-width // layer.stride), layer.channels_out
     if layer.kind in ("pool", "mean"):
@@ -98,83 +141,16 @@ def _result(layer: Layer, shape: Shape) -> Shape:
     return shape
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
-    """macs: multiplications of one inference. parameters: weights and biases. parameter_bytes: of
-    them in a file of int8, whose biases have four bytes."""
-
-    macs: int
-    parameters: int
-    parameter_bytes: int
-
-
-def size_of(chain: Chain) -> Size:
-    """What the network costs in computing and in flash."""
-    macs = weights = biases = 0
-    for layer, shape in _products(chain):
-        one = math.prod(layer.kernel) * (layer.channels_in // layer.groups) * layer.channels_out
-        macs += one * shape[0] * shape[1]
-        weights += one
-        biases += layer.channels_out
-    return Size(macs, weights + biases, weights + 4 * biases)
-
-
 def projection(step: Step) -> Layer:
-    """The 1x1 convolution that brings what a skip adds to the shape of the result."""
+    """The 1x1 convolution that what a skip brings goes through."""
     assert step.source is not None, "no skip ends here"
+    if step.layer.join == "concat":
+        activation = step.layer.activation
+        return Layer("conv", (1, 1), 1, step.source[2], step.layer.branch, activation=activation)
     stride = -(-step.source[0] // step.shape_out[0])
     return Layer("conv", (1, 1), stride, step.source[2], step.shape_out[2])
 
 
-def _products(chain: Chain) -> Iterator[tuple[Layer, Shape]]:
-    """All convolutions and dense layers, projections included, and the shapes of their results."""
-    for step in steps(chain):
-        if step.layer.kind in ("conv", "dense"):
-            yield step.layer, step.shape_out
-        if step.is_projected:
-            yield projection(step), step.shape_out
-
-
-@dataclass(frozen=True, slots=True)
-class Floors:
-    """Bytes that no head is below. stock: where a result never shares memory with an operand.
-    plan: in any order, where it may share all of it. tiles: where no operator need be whole, so
-    that only the image must be."""
-
-    stock: int
-    plan: int
-    tiles: int
-
-
-def floors_of(chain: Chain) -> Floors:
-    """Floors from the fattest operator alone: no plan is made."""
-    found = steps(chain)
-    stock, plan = 0, 0
-    for place, step in enumerate(found):
-        before, after = math.prod(step.shape_in), math.prod(step.shape_out)
-        kept, is_read_again = _kept(found, place)
-        both, either = before + after, max(before, after)
-        stock = max(stock, kept + (before if step.layer.kind == "flatten" else both))
-        plan = max(plan, kept + (both if is_read_again else either))
-        if step.source is not None:  # the sum may lie where an operand was
-            stock, plan = max(stock, 3 * after), max(plan, 2 * after)
-    return Floors(stock, plan, math.prod(chain.image))
-
-
-def _kept(found: Sequence[Step], place: int) -> tuple[int, bool]:
-    """Bytes that skips around a layer keep while it runs, its own operand apart; and whether they
-    keep that, so that it cannot be written over. A skip through a convolution keeps the smaller of
-    what it reads and what it makes, since either may be there."""
-    kept, is_read_again = 0, False
-    for end in range(place, len(found)):
-        step = found[end]
-        first = end + 1 - step.layer.skip
-        if step.source is None or first > place:
-            continue
-        if first == place:
-            is_read_again |= not step.is_projected
-        elif step.is_projected:
-            kept += min(math.prod(step.source), math.prod(step.shape_out))
-        else:
-            kept += math.prod(step.source)
-    return kept, is_read_again
+def depthwise(kernel: tuple[int, int], stride: int, width: int) -> Layer:
+    """A convolution of each channel by itself."""
+    return Layer("conv", kernel, stride, width, width, width)

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from tflm_planner.codesign.fitting import WAYS, Figure, Fits, Way
+from tflm_planner.codesign.fitting import KINDS, Figure, Fits
 from tflm_planner.report import svg
+from tflm_planner.report.document import RungKind
 from tflm_planner.report.fit_text import LABELS
 
 _WIDTH, _HEIGHT = 1000, 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66.0, 40.0, 58.0, 78.0
-_STYLES: dict[Way, str] = {
+_STYLES: dict[RungKind, str] = {
     "stock": "stock",
     "plan": "plan",
     "tiles": "tiles",
@@ -63,21 +64,21 @@ def fit_svg(fits: Fits) -> str:
     """The picture of what fits."""
     figures = fits.figures
     most = max((figure.variant.size.macs for figure in figures), default=1)
-    room = fits.room
+    limits = fits.limits
     highest = max((figure.arena for figure in figures), default=0)
-    plane = _Plane(int(1.05 * most), int(1.08 * max(highest, room.arena)))
-    board = room.target.board
-    title = f"{fits.family} on {room.target.id if board is None else board.name}"
+    plane = _Plane(int(1.05 * most), int(1.08 * max(highest, limits.arena_limit)))
+    board = limits.target.board
+    title = f"{fits.family} on {limits.target.id if board is None else board.name}"
     best = [rung.best for rung in fits.rungs if rung.best is not None]
     body = [
         svg.text(20, 30, title, "h1"),
         *_ground(plane),
         *(_dot(plane, figure) for figure in figures),
         *(_ring(plane, figure) for figure in best),
-        *_line(plane, room.arena),
+        *_line(plane, limits.arena_limit),
         *_footer(plane),
     ]
-    label = f"{title}: multiplications against arena, {room.arena:,} B of SRAM"
+    label = f"{title}: multiplications against arena, {limits.arena_limit:,} B of SRAM"
     return svg.drawing("tfc", (_WIDTH, _HEIGHT), label, _STYLE, body)
 
 
@@ -95,8 +96,8 @@ def _ground(plane: _Plane) -> Iterator[Element]:
 
 def _dot(plane: _Plane, figure: Figure) -> Element:
     variant = figure.variant
-    words = f"{variant.name}, {LABELS[figure.way]}: {figure.arena:,} B, {variant.size.macs:,} MACs"
-    return svg.circle(_STYLES[figure.way], *_place(plane, figure), 3.5, words)
+    words = f"{variant.name}, {LABELS[figure.kind]}: {figure.arena:,} B, {variant.size.macs:,} MACs"
+    return svg.circle(_STYLES[figure.kind], *_place(plane, figure), 3.5, words)
 
 
 def _ring(plane: _Plane, figure: Figure) -> Element:
@@ -118,8 +119,8 @@ def _line(plane: _Plane, arena: int) -> Sequence[Element]:
 
 def _footer(plane: _Plane) -> Iterator[Element]:
     x, y = _LEFT, plane.bottom + 48
-    for way in WAYS:
-        yield svg.circle(_STYLES[way], x, y - 4, 4)
-        yield svg.text(x + 10, y, LABELS[way], "")
-        x += 40 + 12 * svg.CHARACTER * len(LABELS[way])
+    for kind in KINDS:
+        yield svg.circle(_STYLES[kind], x, y - 4, 4)
+        yield svg.text(x + 10, y, LABELS[kind], "")
+        x += 40 + 12 * svg.CHARACTER * len(LABELS[kind])
     yield svg.text(_WIDTH - _RIGHT, y, "multiplications of one inference; ring: fits", "", "end")

@@ -5,50 +5,58 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
-from tflm_planner.codesign.fitting import Figure, Fits, Rung
-from tflm_planner.codesign.variants import Room
+from tflm_planner.codesign.fitting import Figure, Fits, RungResult
+from tflm_planner.codesign.variants import Limits
 from tflm_planner.report.fit_text import LABELS
 from tflm_planner.report.safe import safe_text
 from tflm_planner.report.text import count
 
-_HEADS = ("way", "largest that fits", "MACs", "parameters", "arena", "file", "slower")
+_HEADS = ("rung", "largest that fits", "MACs", "parameters", "arena", "file", "slower")
 _LEGEND = (
     "Networks are not trained, and plans are not run: `tflm-plan` proves the trained one. A row "
     "shows a network only where it is larger than those of the rows above. <=: a search may need "
     "less."
 )
+_MISSING = (
+    "The .tflite file in a command is your trained network. --write FOLDER writes it untrained."
+)
+_WRITTEN = "The files are written untrained: the trained network needs the same memory."
 
 
-def command_for(figure: Figure, room: Room) -> str:
-    """What makes the trained network fit; "" where it fits as it is."""
-    if figure.way == "stock":
+def command_for(figure: Figure, limits: Limits, folder: Path | None = None) -> str:
+    """What makes the network fit; "" where it fits unchanged. folder: where its file lies (None: it
+    is the user's trained one)."""
+    if figure.kind == "stock":
         return ""
-    name, board = figure.variant.name, room.target.board
-    words = ["tflm-plan", f"{name}.tflite", f"{name}_small.tflite"]
-    words += ["--target", room.target.id if board is None else board.id]
-    if board is None or room.arena != board.sram:
-        words += ["--budget", str(room.arena)]
-    if figure.way == "plan":
+    name, board = figure.variant.name, limits.target.board
+    path = str((folder or Path()) / name)
+    words = ["tflm-plan", f"{path}.tflite", f"{path}_small.tflite"]
+    words += ["--target", limits.target.id if board is None else board.id]
+    if board is None or limits.arena_limit != board.sram:
+        words += ["--budget", str(limits.arena_limit)]
+    if figure.kind == "plan":
         words += ["--search", "none"]
-    elif figure.way != "lean" or figure.slowdown > 1:
-        words += ["--max-slowdown", f"{room.slowdown:g}"]
-    if figure.way in ("more operators", "lean"):
-        words += ["--firmware", "lean" if figure.way == "lean" else "more-ops"]
+    elif figure.kind != "lean" or figure.slowdown > 1:
+        words += ["--max-slowdown", f"{limits.slowdown:g}"]
+    if figure.kind in ("more operators", "lean"):
+        words += ["--firmware", "lean" if figure.kind == "lean" else "more-ops"]
     return shlex.join(words)
 
 
-def render_fits(fits: Fits, width: int) -> str:
-    """The table and what is to be known of it, ending in a line break."""
-    return "\n".join(_lines(fits, width)) + "\n"
+def render_fits(fits: Fits, width: int, folder: Path | None = None) -> str:
+    """The table and what is to be known of it, ending in a line break. folder: where the networks
+    were written, if they were."""
+    return "\n".join(_lines(fits, width, folder)) + "\n"
 
 
-def _lines(fits: Fits, width: int) -> Iterator[str]:
-    room = fits.room
-    board = room.target.board
-    where = room.target.id if board is None else f"{board.id} ({board.name})"
-    flash = "" if room.flash is None else f", {room.flash:,} B of flash"
-    yield safe_text(f"{fits.family} on {where}: {room.arena:,} B of SRAM{flash}")
+def _lines(fits: Fits, width: int, folder: Path | None) -> Iterator[str]:
+    limits = fits.limits
+    board = limits.target.board
+    where = limits.target.id if board is None else f"{board.id} ({board.name})"
+    flash = "" if limits.flash is None else f", {limits.flash:,} B of flash"
+    yield safe_text(f"{fits.family} on {where}: {limits.arena_limit:,} B of SRAM{flash}")
     yield ""
     table = [_HEADS, *(_cells(rung) for rung in fits.rungs)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -60,15 +68,18 @@ def _lines(fits: Fits, width: int) -> Iterator[str]:
     yield f"Of {count(fits.variants, 'variant', 'variants')}, larger ones than fit:"
     for rung in fits.rungs:
         yield from textwrap.wrap(f"  {_counts(rung)}", width, subsequent_indent="    ")
-    commands = [command_for(rung.best, room) for rung in fits.rungs if rung.best is not None]
-    yield from ("", *filter(None, commands), "")
+    best = [rung.best for rung in fits.rungs if rung.best is not None]
+    commands = [*filter(None, (command_for(figure, limits, folder) for figure in best))]
+    yield from ("", *commands, "") if commands else ("",)
+    if commands:
+        yield from textwrap.wrap(_MISSING if folder is None else _WRITTEN, width)
     yield from textwrap.wrap(_LEGEND, width)
     for note in fits.notes:
         yield from textwrap.wrap(safe_text(note), width)
 
 
-def _cells(rung: Rung) -> tuple[str, ...]:
-    label = {**LABELS, "stock": "as it is", "tiles": "tiles"}[rung.way]
+def _cells(rung: RungResult) -> tuple[str, ...]:
+    label = LABELS[rung.kind]
     if rung.best is None:
         return label, _without_best(rung), "", "", "", "", ""
     best = rung.best
@@ -85,16 +96,16 @@ def _cells(rung: Rung) -> tuple[str, ...]:
     )
 
 
-def _without_best(rung: Rung) -> str:
-    """Why a way shows no network: that larger ones do not fit is said only where all were asked."""
+def _without_best(rung: RungResult) -> str:
+    """Why a rung is empty: that larger ones do not fit is said only where all were asked."""
     if not rung.left:
         return "none larger"
     return "none of those searched" if rung.tried else "not searched"
 
 
-def _counts(rung: Rung) -> str:
-    label = {**LABELS, "stock": "as it is", "tiles": "tiles"}[rung.way]
-    searched = "searched" if rung.way in ("tiles", "more operators") else "planned"
+def _counts(rung: RungResult) -> str:
+    label = LABELS[rung.kind]
+    searched = "searched" if rung.kind in ("tiles", "more operators") else "planned"
     parts = [
         f"{rung.of_flash} ruled out by flash",
         f"{rung.of_floor} by their fattest operator",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
+
 from tflm_planner.codesign.fit_text import command_for
-from tflm_planner.codesign.fitting import Figure, Fits, Rung, Way
+from tflm_planner.codesign.fitting import Figure, Fits, RungResult
+from tflm_planner.report.document import RungKind
 from tflm_planner.report.json_types import SCHEMA_VERSION, Bound, Count, Version
 from tflm_planner.support.documents import Document, plain, says
 
-_Way = Annotated[
-    Way,
+_Kind = Annotated[
+    RungKind,
     says(
         "What may change: stock: nothing. plan: order and offsets. tiles: the firmware's own "
         "operators in tiles. more operators: loops, and operators to be registered. lean: the lean "
@@ -33,13 +37,19 @@ class Network(Document):
     at_most: Annotated[bool, says("Whether a search might need less.")]
     file_bytes: Annotated[Count, says("Bytes of the model's file.")]
     slowdown: Annotated[float, says("Instructions relative to the stock model, predicted.")]
-    command: Annotated[str, says("What to type once it is trained (empty: it runs as it is).")]
+    command: Annotated[
+        str,
+        says(
+            "What to type; its file is the trained network, or what was written (empty: it runs "
+            "unchanged)."
+        ),
+    ]
 
 
 class FitRung(Document):
-    """One way, with the largest network that fits only so far up."""
+    """A rung of the ladder, with the largest network that fits only so far up."""
 
-    way: _Way
+    kind: _Kind = msgspec.field(name="way")
     best: Annotated[
         Network | None, says("The largest that was found (null: none larger than before).")
     ]
@@ -56,38 +66,40 @@ class NetworksThatFit(Document):
     family: Annotated[str, says("The family of networks.")]
     board: Annotated[str | None, says("Id of the board (null: a target without a board).")]
     target: Annotated[str, says("Id of the target.")]
-    room: Annotated[Count, says("Bytes that the arena may take.")]
+    arena_limit: Annotated[Count, says("Bytes that the arena may take.")] = msgspec.field(
+        name="room"
+    )
     flash: Annotated[Count | None, says("Bytes that the file may take (null: not limited).")]
     variants: Annotated[Count, says("How many networks there were.")]
-    rungs: Annotated[list[FitRung], says("One entry a way, each allowing what those before do.")]
+    rungs: Annotated[list[FitRung], says("One entry a rung, each allowing what those before do.")]
     notes: Annotated[list[str], says("What else is worth knowing.")]
 
 
-def fits_to_json(fits: Fits) -> dict[str, Any]:
-    """What fits as plain JSON types."""
-    room = fits.room
-    board = room.target.board
+def fits_to_json(fits: Fits, folder: Path | None = None) -> dict[str, Any]:
+    """What fits as plain JSON types. folder: where the networks were written, if they were."""
+    limits = fits.limits
+    board = limits.target.board
     return plain(
         NetworksThatFit(
             SCHEMA_VERSION,
             fits.family,
             None if board is None else board.id,
-            room.target.id,
-            room.arena,
-            room.flash,
+            limits.target.id,
+            limits.arena_limit,
+            limits.flash,
             fits.variants,
-            [_rung(rung, fits) for rung in fits.rungs],
+            [_rung(rung, fits, folder) for rung in fits.rungs],
             list(fits.notes),
         )
     )
 
 
-def _rung(rung: Rung, fits: Fits) -> FitRung:
-    best = None if rung.best is None else _network(rung.best, fits)
-    return FitRung(rung.way, best, rung.of_flash, rung.of_floor, rung.tried, rung.left)
+def _rung(rung: RungResult, fits: Fits, folder: Path | None) -> FitRung:
+    best = None if rung.best is None else _network(rung.best, fits, folder)
+    return FitRung(rung.kind, best, rung.of_flash, rung.of_floor, rung.tried, rung.left)
 
 
-def _network(figure: Figure, fits: Fits) -> Network:
+def _network(figure: Figure, fits: Fits, folder: Path | None) -> Network:
     variant = figure.variant
     return Network(
         name=variant.name,
@@ -101,5 +113,5 @@ def _network(figure: Figure, fits: Fits) -> Network:
         at_most=figure.at_most,
         file_bytes=figure.file_bytes,
         slowdown=figure.slowdown,
-        command=command_for(figure, fits.room),
+        command=command_for(figure, fits.limits, folder),
     )

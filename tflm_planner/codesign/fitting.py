@@ -1,4 +1,4 @@
-"""The largest network that fits, rung by rung: as it is, planned, tiled, with more operators, lean.
+"""The largest network that fits, rung by rung: stock, planned, tiled, with more operators, lean.
 
     variants, most MACs first
       | flash: are the parameters alone too many?      floor: is one operator alone too fat?
@@ -18,9 +18,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
-from tflm_planner.codesign.variants import Room, Variant
+from tflm_planner.codesign.variants import Limits, Variant
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.model.clone import clone
 from tflm_planner.model.serde import write_model
@@ -28,6 +27,7 @@ from tflm_planner.pipeline.inspection import arena_in
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
 from tflm_planner.pipeline.planned_model import PlannedModel
 from tflm_planner.pipeline.planning import Planning
+from tflm_planner.report.document import RungKind
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.support.interrupts import heeding
 from tflm_planner.support.stopping import Stop
@@ -39,8 +39,7 @@ from tflm_planner.tflm.targets import can_be_lean, with_lean
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
 
-Way = Literal["stock", "plan", "tiles", "more operators", "lean"]
-WAYS: tuple[Way, ...] = ("stock", "plan", "tiles", "more operators", "lean")
+KINDS: tuple[RungKind, ...] = ("stock", "plan", "tiles", "more operators", "lean")
 Progress = Callable[[str], None]
 _TOO_HEAVY = (
     "the parameters of every variant exceed the flash; much of them may be the classifier: "
@@ -50,12 +49,12 @@ _TOO_HEAVY = (
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What a variant comes to in one way. arena, file_bytes: bytes. bound: how the arena is known.
+    """What a variant comes to on one rung. arena, file_bytes: bytes. bound: how the arena is known.
     slowdown: instructions relative to the stock model, predicted. at_most: whether a search might
     need less."""
 
     variant: Variant
-    way: Way
+    kind: RungKind
     arena: int
     file_bytes: int
     bound: Bound = "exact"
@@ -64,13 +63,13 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
-    """One way. best: the largest variant that fits and is larger than those of the rungs before;
-    None: none was found. of_flash, of_floor: variants larger than that which need no plan, because
-    their parameters or their fattest operator are too large. tried: variants with a figure. left:
-    larger ones that were not searched."""
+class RungResult:
+    """What one rung comes to. best: the largest variant that fits and is larger than those of the
+    rungs before; None: none was found. of_flash, of_floor: variants larger than that which need no
+    plan, because their parameters or their fattest operator are too large. tried: variants with a
+    figure. left: larger ones that were not searched."""
 
-    way: Way
+    kind: RungKind
     best: Figure | None
     of_flash: int
     of_floor: int
@@ -84,22 +83,26 @@ class Fits:
     what else is to be known."""
 
     family: str
-    room: Room
+    limits: Limits
     variants: int
-    rungs: tuple[Rung, ...]
+    rungs: tuple[RungResult, ...]
     figures: tuple[Figure, ...]
     notes: tuple[str, ...] = ()
 
 
 def fit(
-    family: str, variants: Sequence[Variant], room: Room, say: Progress, stop: Stop | None = None
+    family: str,
+    variants: Sequence[Variant],
+    limits: Limits,
+    say: Progress,
+    stop: Stop | None = None,
 ) -> Fits:
-    """The largest of `variants`, which come with most multiplications first, for each way. Ctrl-C
+    """The largest of `variants`, which come with most multiplications first, on each rung. Ctrl-C
     ends the search: the result holds what was found until then."""
     stop = stop or Stop()
     try:
         with heeding(stop):
-            found = _Fitting(variants, room, say, stop)
+            found = _Fitting(variants, limits, say, stop)
             rungs = found.rungs()
     finally:
         compiling.abandon()
@@ -110,67 +113,71 @@ def fit(
     refused = tuple(f"refused: {words}" for words in sorted(found.refused))
     too_heavy = (_TOO_HEAVY,) * (0 < len(variants) == rungs[0].of_flash)
     notes = (*stop.notes, *too_heavy, *doubts, *refused)
-    return Fits(family, room, len(variants), rungs, figures, notes)
+    return Fits(family, limits, len(variants), rungs, figures, notes)
 
 
 @dataclass
 class _Fitting:
-    """One run. figures: by file and way, so that variants that are the same file are planned once.
+    """One run. figures: by file and kind, so that variants that are the same file are planned once.
     most: multiplications of the largest variant that fits so far."""
 
     variants: Sequence[Variant]
-    room: Room
+    limits: Limits
     say: Progress
     stop: Stop
-    figures: dict[tuple[str, Way], Figure] = field(default_factory=dict[tuple[str, Way], Figure])
+    figures: dict[tuple[str, RungKind], Figure] = field(
+        default_factory=dict[tuple[str, RungKind], Figure]
+    )
     refused: set[str] = field(default_factory=set[str])
     most: int = -1
 
-    def rungs(self) -> tuple[Rung, ...]:
+    def rungs(self) -> tuple[RungResult, ...]:
         """All rungs, or those until Ctrl-C."""
         made = [self._downwards("stock"), self._downwards("plan")]
         made += [self._bisected("tiles"), self._bisected("more operators")]
-        if can_be_lean(self.room.target):
+        if can_be_lean(self.limits.target):
             made.append(self._lean())
         return tuple(made)
 
-    def _larger(self, way: Way) -> tuple[list[Variant], int, int]:
+    def _larger(self, kind: RungKind) -> tuple[list[Variant], int, int]:
         """The variants that could raise the rung, and how many the file or a floor rules out."""
         larger = [v for v in self.variants if v.size.macs > self.most]
-        flash = self.room.flash
+        flash = self.limits.flash
         light = [v for v in larger if flash is None or v.size.parameter_bytes <= flash]
-        possible = [v for v in light if _floor(v, way) <= self.room.arena]
+        possible = [v for v in light if _floor(v, kind) <= self.limits.arena_limit]
         return possible, len(larger) - len(light), len(light) - len(possible)
 
-    def _downwards(self, way: Way) -> Rung:
+    def _downwards(self, kind: RungKind) -> RungResult:
         """Every possible variant, the largest first, until one fits."""
-        possible, of_flash, of_floor = self._larger(way)
+        possible, of_flash, of_floor = self._larger(kind)
         for tried, variant in enumerate(possible):
             if self.stop.is_over:
-                return Rung(way, None, of_flash, of_floor, tried, len(possible) - tried)
-            self.say(f"{way}: {variant.name}, {tried + 1} of at most {len(possible)}")
-            figure = self._figure(variant, way)
+                return RungResult(kind, None, of_flash, of_floor, tried, len(possible) - tried)
+            self.say(f"{kind}: {variant.name}, {tried + 1} of at most {len(possible)}")
+            figure = self._figure(variant, kind)
             if figure is not None and self._fits(figure):
-                above = self._above(variant, way)
-                return Rung(way, self._take(figure), *above, tried + 1)
-        return Rung(way, None, of_flash, of_floor, len(possible))
+                above = self._above(variant, kind)
+                return RungResult(kind, self._take(figure), *above, tried + 1)
+        return RungResult(kind, None, of_flash, of_floor, len(possible))
 
-    def _above(self, variant: Variant, way: Way) -> tuple[int, int]:
+    def _above(self, variant: Variant, kind: RungKind) -> tuple[int, int]:
         """How many variants larger than this one the file and the floor rule out."""
         self.most = variant.size.macs
-        return self._larger(way)[1:]
+        return self._larger(kind)[1:]
 
-    def _bisected(self, way: Way) -> Rung:
+    def _bisected(self, kind: RungKind) -> RungResult:
         """A few of the possible variants, by halves of their fattest operator."""
-        possible, of_flash, of_floor = self._larger(way)
+        possible, of_flash, of_floor = self._larger(kind)
         pool, best, asked = possible, None, set[str]()
-        low = float(self.room.arena)
+        low = float(self.limits.arena_limit)
         high = float(max((v.floors.plan for v in pool), default=0))
-        while pool and len(asked) < self.room.searches and not self.stop.is_over:
+        while pool and len(asked) < self.limits.searches and not self.stop.is_over:
             variant = _probe(pool, (low + high) / 2)
             asked.add(variant.name)
-            self.say(f"{way}: {variant.name}, search {len(asked)} of {self.room.searches} at most")
-            figure = self._figure(variant, way)
+            self.say(
+                f"{kind}: {variant.name}, search {len(asked)} of {self.limits.searches} at most"
+            )
+            figure = self._figure(variant, kind)
             if figure is not None and self._fits(figure):
                 best, low = self._take(figure), max(low, variant.floors.plan)
                 pool = [v for v in pool if v.size.macs > variant.size.macs]
@@ -178,82 +185,82 @@ class _Fitting:
                 high = min(high, max(low, variant.floors.plan))
                 pool = [v for v in pool if not _is_as_large(v, variant)]
         if best is not None:
-            of_flash, of_floor = self._above(best.variant, way)
+            of_flash, of_floor = self._above(best.variant, kind)
         left = sum(v.size.macs > self.most and v.name not in asked for v in possible)
-        return Rung(way, best, of_flash, of_floor, len(asked), left)
+        return RungResult(kind, best, of_flash, of_floor, len(asked), left)
 
-    def _lean(self) -> Rung:
+    def _lean(self) -> RungResult:
         """The very plans that were made, on lean firmware: no search."""
-        larger = [f for (_, way), f in self.figures.items() if way == "lean"]
+        larger = [f for (_, kind), f in self.figures.items() if kind == "lean"]
         fitting = [f for f in larger if self._fits(f) and f.variant.size.macs > self.most]
         best = max(fitting, key=lambda f: (f.variant.size.macs, -f.slowdown), default=None)
         tried = sum(f.variant.size.macs > self.most for f in larger)
         _, of_flash, of_floor = self._larger("lean")
-        return Rung("lean", best and self._take(best), of_flash, of_floor, tried)
+        return RungResult("lean", best and self._take(best), of_flash, of_floor, tried)
 
     def _fits(self, figure: Figure) -> bool:
-        return self.room.fits(figure.arena, figure.file_bytes)
+        return self.limits.fits(figure.arena, figure.file_bytes)
 
     def _take(self, figure: Figure) -> Figure:
         self.most = figure.variant.size.macs
         return figure
 
-    def _figure(self, variant: Variant, way: Way) -> Figure | None:
+    def _figure(self, variant: Variant, kind: RungKind) -> Figure | None:
         """What a variant comes to; None where it is refused, which `refused` says."""
         data = variant.make()
         digest = hashlib.sha256(data).hexdigest()
-        if (digest, way) in self.figures:
-            return replace(self.figures[digest, way], variant=variant)
+        if (digest, kind) in self.figures:
+            return replace(self.figures[digest, kind], variant=variant)
         try:
-            figure = self._found(variant, way, data, digest)
+            figure = self._found(variant, kind, data, digest)
         except PlannerError as error:
-            self.refused.add(f"{variant.name}, {way}: {error}")
+            self.refused.add(f"{variant.name}, {kind}: {error}")
             return None
-        self.figures[digest, way] = figure
+        self.figures[digest, kind] = figure
         return figure
 
-    def _found(self, variant: Variant, way: Way, data: bytes, digest: str) -> Figure:
-        if way == "stock":
-            arena = arena_in(data, self.room.target)[1]
-            return Figure(variant, way, arena.arena, len(data), arena.bound)
-        planned = Planning(data, self.stop, self.say).plan(self._options(way))[0]
-        figure = _figure_of(variant, way, planned)
-        if can_be_lean(self.room.target):
+    def _found(self, variant: Variant, kind: RungKind, data: bytes, digest: str) -> Figure:
+        if kind == "stock":
+            arena = arena_in(data, self.limits.target)[1]
+            return Figure(variant, kind, arena.arena, len(data), arena.bound)
+        planned = Planning(data, self.stop, self.say).plan(self._options(kind))[0]
+        figure = _figure_of(variant, kind, planned)
+        if can_be_lean(self.limits.target):
             lean = self._when_lean(figure, planned)
             known = self.figures.get((digest, "lean"))
             if known is None or lean.arena < known.arena:
                 self.figures[digest, "lean"] = lean
         return figure
 
-    def _options(self, way: Way) -> PlanOptions:
-        room = self.room
-        search = MemoryOptions(kernels=kernels_of(room.target))
-        if way == "plan":
-            return PlanOptions(search, budget=room.arena, verify=None)
-        kinds = frozenset[str]() if way == "tiles" else None
-        tiles = TilePermission(overhead=room.slowdown, new_kinds=kinds)
-        return PlanOptions(search, tiles, budget=room.arena, verify=None)
+    def _options(self, kind: RungKind) -> PlanOptions:
+        limits = self.limits
+        search = MemoryOptions(kernels=kernels_of(limits.target))
+        if kind == "plan":
+            return PlanOptions(search, budget=limits.arena_limit, verify=None)
+        kinds = frozenset[str]() if kind == "tiles" else None
+        tiles = TilePermission(overhead=limits.slowdown, new_kinds=kinds)
+        return PlanOptions(search, tiles, budget=limits.arena_limit, verify=None)
 
     def _when_lean(self, figure: Figure, planned: PlannedModel) -> Figure:
         """The same plan on lean firmware."""
         model = clone(planned.inspection.model)
         run(model, WritePool())
-        arena = arena_of(model, with_lean(self.room.target), carried_plan(model))
+        arena = arena_of(model, with_lean(self.limits.target), carried_plan(model))
         size = len(write_model(model))
-        found = replace(figure, way="lean", arena=arena.arena, file_bytes=size)
+        found = replace(figure, kind="lean", arena=arena.arena, file_bytes=size)
         return replace(found, bound=arena.bound, at_most=True)
 
 
-def _figure_of(variant: Variant, way: Way, planned: PlannedModel) -> Figure:
+def _figure_of(variant: Variant, kind: RungKind, planned: PlannedModel) -> Figure:
     arena = planned.inspection.arena
     size = len(planned.data)
-    return Figure(variant, way, arena.arena, size, arena.bound, planned.slowdown)
+    return Figure(variant, kind, arena.arena, size, arena.bound, planned.slowdown)
 
 
-def _floor(variant: Variant, way: Way) -> int:
-    """Bytes that no head of the variant is below in this way."""
+def _floor(variant: Variant, kind: RungKind) -> int:
+    """Bytes that no head of the variant is below on this rung."""
     floors = variant.floors
-    return floors.stock if way == "stock" else floors.plan if way == "plan" else floors.tiles
+    return floors.stock if kind == "stock" else floors.plan if kind == "plan" else floors.tiles
 
 
 def _probe(pool: Sequence[Variant], fattest: float) -> Variant:

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tflm_planner.codesign.chain import Floors, Size
 from tflm_planner.codesign.families import Grid
+from tflm_planner.codesign.sizes import Floors, Size
 from tflm_planner.codesign.variants import Variant
 from tflm_planner.cost import latency_of
 from tflm_planner.model.ir import Model, Op, Tensor
@@ -72,7 +72,7 @@ def user_variants(
 
 
 def floors_of_model(model: Model) -> Floors:
-    """As `chain.floors_of`, from the operators of a file. Where one has several operands or
+    """As `sizes.floors_of`, from the operators of a file. Where one has several operands or
     results, a plan needs the largest at least; results in place count for nothing in a stock
     plan."""
     stock = plan = 0

@@ -1,4 +1,4 @@
-"""Variants of networks and the room on a board: what `fitting` looks through.
+"""Variants of networks and the limits of a board: what `fitting` looks through.
 
 It must not know how arenas are found.
 """
@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from tflm_planner.codesign.build import build
-from tflm_planner.codesign.chain import Chain, Floors, Size, floors_of, size_of
+from tflm_planner.codesign.chain import Chain
 from tflm_planner.codesign.families import FAMILIES, Grid, variants
+from tflm_planner.codesign.sizes import Floors, Size, floors_of, size_of
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.target import Target
 
@@ -31,24 +32,24 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Room:
-    """What a network may take. arena: bytes. flash: bytes of its file (None: not limited).
-    slowdown: instructions relative to the stock model. searches: for tiles, at most, on each
-    rung."""
+class Limits:
+    """What a network may take. arena_limit: bytes of arena. flash: bytes of its file (None: not
+    limited). slowdown: instructions relative to the stock model. searches: for tiles, at most, on
+    each rung."""
 
     target: Target
-    arena: int
+    arena_limit: int
     flash: int | None
     slowdown: float
     searches: int
 
     def fits(self, arena: int, file_bytes: int) -> bool:
         """Whether both are small enough."""
-        return arena <= self.arena and (self.flash is None or file_bytes <= self.flash)
+        return arena <= self.arena_limit and (self.flash is None or file_bytes <= self.flash)
 
 
-def room_on(target: Target, budget: int | None, slowdown: float, searches: int) -> Room:
-    """The room on a target's board, or within a budget. Raises UsageError where neither is
+def limits_of(target: Target, budget: int | None, slowdown: float, searches: int) -> Limits:
+    """The limits of a target's board, or within a budget. Raises UsageError where neither is
     known."""
     board = target.board
     if board is None and budget is None:
@@ -57,7 +58,7 @@ def room_on(target: Target, budget: int | None, slowdown: float, searches: int) 
             "a board (`tflm-plan targets` lists them)"
         )
     arena = budget if budget is not None else 0 if board is None else board.sram
-    return Room(target, arena, None if board is None else board.flash, slowdown, searches)
+    return Limits(target, arena, None if board is None else board.flash, slowdown, searches)
 
 
 def variants_of(family: str, grid: Grid) -> list[Variant]:

@@ -19,7 +19,8 @@ from tflm_planner.model.serde import write_model
 
 _VERSIONS = {
     "CONV_2D": 3, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 4, "ADD": 2, "MEAN": 2,
-    "AVERAGE_POOL_2D": 2, "SOFTMAX": 2,
+    "AVERAGE_POOL_2D": 2, "SOFTMAX": 2, "MAX_POOL_2D": 2, "CONCATENATION": 2, "PAD": 2, "MUL": 2,
+    "RESIZE_NEAREST_NEIGHBOR": 2,
 }  # fmt: skip
 """Of operators of int8, as TensorFlow's converter writes them."""
 
@@ -59,6 +60,10 @@ class NewModel:
         quantization = scales(np.array([scale]))
         quantization.zeroPoint[:] = zero_point
         return self._new("int8", shape, self._no_data, quantization)
+
+    def add_float_value(self, shape: Sequence[int]) -> Tensor:
+        """A tensor of floats without a value."""
+        return self._new("float32", shape, self._no_data, None)
 
     def add_parameters(
         self, values: npt.NDArray[Any], steps: npt.NDArray[Any] | None = None, axis: int = 0
