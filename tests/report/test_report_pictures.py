@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from dataclasses import replace
+from hashlib import sha256
 from html.parser import HTMLParser
+from importlib.resources import files
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -17,6 +20,7 @@ from tflm_planner.report.page import render
 
 SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "img", "br", "link", "input"}
+SCRIPT = files("tflm_planner.report").joinpath("templates", "page.js").read_text("utf-8")
 
 
 def rectangles(svg: str) -> dict[str, tuple[float, float, float, float]]:
@@ -35,17 +39,23 @@ def texts(svg: str) -> list[str]:
 
 
 class Page(HTMLParser):
-    """Checks that tags are balanced, and remembers tags and attributes."""
+    """Checks that tags are balanced, and remembers tags, attributes and texts; and scripts, of
+    which there is one."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.scripts: list[str] = []
         self.open: list[str] = []
         self.tags: set[str] = set()
         self.attributes: list[tuple[str, str | None]] = []
         self.text: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
+        if tag == "script":
+            assert not attrs
+            self.scripts.append("")
+        else:
+            self.tags.add(tag)
         self.attributes += attrs
         if tag not in VOID:
             self.open.append(tag)
@@ -58,7 +68,10 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text.append(data)
+        if self.open[-1:] == ["script"]:
+            self.scripts[-1] += data
+        else:
+            self.text.append(data)
 
 
 def parse(html: str) -> Page:
@@ -66,6 +79,7 @@ def parse(html: str) -> Page:
     page.feed(html)
     page.close()
     assert not page.open
+    assert page.scripts == [SCRIPT]
     return page
 
 
@@ -176,10 +190,12 @@ def test_ten_thousand_blocks_stay_reasonable() -> None:
 def test_the_page_is_whole_and_needs_nothing(report: Report) -> None:
     html = to_html(report)
     page = parse(html)
-    assert page.tags.isdisjoint({"script", "link", "img", "iframe", "object", "form"})
+    assert page.tags.isdisjoint({"link", "img", "iframe", "object", "form"})
     assert not any(k in ("src", "href") or k.startswith("on") for k, _ in page.attributes)
     contents = [value or "" for key, value in page.attributes if key == "content"]
-    assert any(value.startswith("default-src 'none'") for value in contents)
+    (policy,) = (value for value in contents if value.startswith("default-src 'none'"))
+    digest = b64encode(sha256(SCRIPT.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in policy
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", html)
     assert "prefers-color-scheme" in html
     text = " ".join(page.text)
@@ -202,7 +218,7 @@ def test_the_page_is_whole_and_needs_nothing(report: Report) -> None:
 def test_the_page_escapes_hostile_names(hostile: Report) -> None:
     html = to_html(hostile)
     page = parse(html)
-    assert page.tags.isdisjoint({"script", "img"})
+    assert page.tags.isdisjoint({"img"})
     assert not any(k.startswith("on") for k, _ in page.attributes)
     assert "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;\\x1b[31m" in html
     assert all(c == "\n" or c.isprintable() for c in html)
@@ -219,7 +235,7 @@ def test_names_of_files_and_tensors_come_out_escaped(report: Report, name: str) 
     html = to_html(replace(report, source=name, destination=name, notes=(name,), after=side))
     page = parse(html)
     assert name in page.text and f"{name}0" in page.text
-    assert page.tags.isdisjoint({"script", "u"})
+    assert page.tags.isdisjoint({"u"})
     assert not any(key == "onload" for key, _ in page.attributes)
 
 

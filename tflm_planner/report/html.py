@@ -12,6 +12,7 @@ from pathlib import PurePath
 
 from markupsafe import Markup
 
+from tflm_planner.report.arena_svg import ArenaBar, Limit, arena_svg
 from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.document import MemoryMap, ParetoFront, Report
 from tflm_planner.report.fit_text import (
@@ -75,7 +76,8 @@ def to_html(report: Report) -> str:
         heading=heading,
         about=f"{' → '.join(paths)}, tflm-plan {shorten(report.version, 40)}",
         report=report,
-        before_after=Markup(before_after_svg(*maps, title="Memory over time")),
+        arenas=_arenas(report),
+        before_after=Markup(before_after_svg(*maps, title="Tensors and scratch over time")),
         fit=verdict_line(report),
         fit_style={True: "good", False: "hot", None: ""}[is_good(report)],
         following=next_line(report),
@@ -89,13 +91,18 @@ def to_html(report: Report) -> str:
         limits=_limits(report),
         peaks=list(_peaks(report)),
         maps=[_large_map(word, side.map, max(m.head for m in maps)) for word, side in sides],
-        operators=[
-            (f"{count(len(side.map.steps), 'operator', 'operators')} {word}", _operators(side.map))
-            for word, side in sides
-        ],
+        operators=[_operators(word, side.map) for word, side in sides],
         aliases=count(len(report.allocation.aliases), "alias", "aliases"),
         digests=pairs(digests, "code"),
     )
+
+
+def _arenas(report: Report) -> Markup:
+    """What both arenas are made of, beside what they may take."""
+    bars = [ArenaBar("before", report.before.arena), ArenaBar("after", report.after.arena)]
+    size, is_board = report.arena_limit, report.budget is None
+    limit = Limit(size, "of SRAM" if is_board else "allowed") if size else None
+    return Markup(arena_svg(bars, title=f"Arena on {report.target}", limit=limit))
 
 
 def _checks(report: Report) -> Iterator[tuple[str, str]]:
@@ -216,11 +223,12 @@ def _peak_table(parts: Sequence[Part], scratch: int) -> Table:
 
 
 def _large_map(word: str, memory_map: MemoryMap, scale: int) -> tuple[str, Markup]:
-    picture = memory_map_svg(memory_map, title=f"Memory map {word}", scale=scale, height=560)
+    title = f"Memory map {word}"
+    picture = memory_map_svg(memory_map, title=title, side=word, scale=scale, height=560)
     return f"Memory map {word}, large", Markup(picture)
 
 
-def _operators(memory_map: MemoryMap) -> Table:
+def _operators(word: str, memory_map: MemoryMap) -> tuple[str, Table]:
     """The tensor memory mapping as a table, live bytes as bars."""
     peak, steps = memory_map.peak_step, memory_map.steps
     most = max(1, peak.live_bytes) if peak else 1
@@ -248,4 +256,5 @@ def _operators(memory_map: MemoryMap) -> Table:
     ]
     first = Column("#", "n"), Column("operator", "op"), Column("name", "name")
     numbers = [Column(title, "n") for title, _ in shown]
-    return Table((*first, *numbers, Column("", "meter")), rows)
+    title = f"{count(len(steps), 'operator', 'operators')} {word}"
+    return title, Table((*first, *numbers, Column("", "meter")), rows, "long operators", word)

@@ -9,7 +9,8 @@
 
 The SVG stands alone (a README shows it) and inside a page. It has both colour schemes by
 `prefers-color-scheme`, its own background (the page around may have another scheme), no script,
-and nothing external. It must not know reports: it draws maps.
+and nothing external; a page's script finds operators and life spans in its `data-` attributes. It
+must not know reports: it draws maps.
 """
 
 from __future__ import annotations
@@ -44,13 +45,14 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 .tfm .gain{font-size:27px;font-weight:700;fill:#0f7b53}
 .tfm .in{fill:#f6bd60}.tfm .out{fill:#76c8a0}.tfm .scr{fill:#c6a6e0}
 .tfm .a0{fill:#8db7f0}.tfm .a1{fill:#b3d0f8}.tfm .a2{fill:#74a2e2}
+.tfm .dim{opacity:.18}.tfm .band{fill:#0f2340;fill-opacity:.16;pointer-events:none}
 .tfm .shr{pointer-events:none}.tfm .hatch{stroke:#0f2340;stroke-width:1.6;stroke-opacity:.55}
-.tfm .edge{stroke:#fff;stroke-width:1}.tfm .b:hover{opacity:.72}
+.tfm .edge{stroke:#fff;stroke-width:1}.tfm .view{fill-opacity:.4}.tfm .b:hover{opacity:.72}
 .tfm .lab{font-size:10px;fill:#0f2340;pointer-events:none}
 .tfm .head{stroke:#c2334d;stroke-width:1.6}.tfm .was{stroke:#c2334d;stroke-width:1.2;
 stroke-dasharray:5 4;opacity:.75}.tfm .now{stroke:#0f7b53;stroke-width:1.6}
 .tfm .headt{fill:#c2334d;font-weight:600}.tfm .nowt{fill:#0f7b53;font-weight:600}
-.tfm .dim{stroke:#0f7b53;stroke-width:1.4}.tfm .tip{fill:#0f7b53}.tfm .peak{fill:#c2334d}
+.tfm .span{stroke:#0f7b53;stroke-width:1.4}.tfm .tip{fill:#0f7b53}.tfm .peak{fill:#c2334d}
 @media (prefers-color-scheme:dark){
 .tfm text{fill:#a9b4c3}.tfm .bg{fill:#10161f;stroke:#263041}.tfm .plot{fill:#151d29}
 .tfm .grid{stroke:#243043}.tfm .axis{stroke:#56657a}
@@ -59,7 +61,7 @@ stroke-dasharray:5 4;opacity:.75}.tfm .now{stroke:#0f7b53;stroke-width:1.6}
 .tfm .in{fill:#b5761b}.tfm .out{fill:#2c8560}.tfm .scr{fill:#75539a}
 .tfm .a0{fill:#3565a6}.tfm .a1{fill:#4a7fc6}.tfm .a2{fill:#284f86}
 .tfm .hatch{stroke:#f1f6ff}.tfm .edge{stroke:#10161f}.tfm .lab{fill:#f1f6ff}
-.tfm .head,.tfm .was{stroke:#ff8a9d}.tfm .now,.tfm .dim{stroke:#4fd1a0}
+.tfm .band{fill:#f1f6ff}.tfm .head,.tfm .was{stroke:#ff8a9d}.tfm .now,.tfm .span{stroke:#4fd1a0}
 .tfm .tip{fill:#4fd1a0}.tfm .peak{fill:#ff8a9d}}
 """
 
@@ -106,14 +108,15 @@ def memory_map_svg(
     memory_map: MemoryMap,
     *,
     title: str,
+    side: str = "",
     scale: int | None = None,
     width: int = 1000,
     height: int = 400,
 ) -> str:
     """One map of `width` by `height` pixels.
 
-    `scale`: bytes that the height stands for (None: the head); give maps that are to be compared
-    the same. At least 360 by 200 pixels.
+    `side`: "before" or "after", for the script of a page. `scale`: bytes that the height stands for
+    (None: the head); give maps that are to be compared the same. At least 360 by 200 pixels.
     """
     width, height = max(360, width), max(200, height)
     top = max(1, scale or 0, memory_map.head)
@@ -123,7 +126,7 @@ def memory_map_svg(
     body = [
         svg.text(20, 30, shorten(title, int((width - 240) / 9)), "h1"),
         svg.text(width - 20, 30, line, "headt", "end"),
-        *_panel(frame, memory_map, ticks=True),
+        *_panel(frame, memory_map, side, ticks=True),
         _rule(frame, memory_map.head, "head"),
         *_footer(frame, width, height, _colours(memory_map)),
     ]
@@ -155,8 +158,8 @@ def before_after_svg(
         *_figure(first, "before", before),
         *_figure(second, "after", after),
         *_gain(second, before.head, after.head),
-        *_panel(first, before, ticks=True),
-        *_panel(second, after, ticks=False),
+        *_panel(first, before, "before", ticks=True),
+        *_panel(second, after, "after", ticks=False),
         _rule(first, before.head, "head"),
         _rule(second, before.head, "was"),
         _rule(second, after.head, "now"),
@@ -209,13 +212,14 @@ def _saving(frame: _PlotArea, before: int, after: int) -> Iterator[Element]:
     if bottom - top < 26:
         return
     x, middle = frame.right - 16, (top + bottom) / 2
-    yield svg.line("dim", x, top, x, bottom - 6)
+    yield svg.line("span", x, top, x, bottom - 6)
     yield svg.path("tip", f"M{svg.number(x - 4)} {svg.number(bottom - 7)}h8l-4 7z")
     yield svg.text(x - 8, middle + 4, f"{before - after:,} bytes saved", "nowt", "end")
 
 
-def _panel(frame: _PlotArea, memory_map: MemoryMap, *, ticks: bool) -> Iterator[Element]:
-    yield svg.rect("plot", (frame.left, frame.top, frame.width, frame.height))
+def _panel(frame: _PlotArea, memory_map: MemoryMap, side: str, *, ticks: bool) -> Iterator[Element]:
+    area = frame.left, frame.top, frame.width, frame.height
+    yield svg.rect("plot", area, data_side=side, data_steps=frame.steps)
     for tick in svg.byte_ticks(frame.scale, frame.height):
         y = frame.y(tick)
         yield svg.line("grid", frame.left, y, frame.right, y)
@@ -246,6 +250,7 @@ def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
     tones = _tones(order)
     by_area = sorted(range(len(order)), key=lambda i: -order[i].size * _span(order[i]))
     named = set(by_area[:NAMED_BLOCKS])
+    views = set(_inside_others(order, by_area[:_LABELLED_BLOCKS]))
     merged: dict[str, list[str]] = {}
     for i, block in enumerate(order):
         if i not in named:
@@ -259,11 +264,15 @@ def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
         if i in named:
             box = _box(frame, block)
             edge = " edge" if box[2] > 4 and box[3] > 3 else ""
-            yield svg.rect(f"b {tones[i]}{edge}", box, _hover(block, memory_map))
+            inside = " view" if i in views else ""
+            life = {"data_start": block.start, "data_end": block.end}
+            hover = _hover(block, memory_map)
+            yield svg.rect(f"b {tones[i]}{edge}{inside}", box, hover, **life)
     largest = [order[i] for i in by_area[:_LABELLED_BLOCKS]]
-    for block in _shared(largest):
+    shared = _shared(largest)
+    for block in shared:
         yield svg.rect("shr", _box(frame, block), fill=f"url(#{frame.hatch})")
-    yield from _labels(frame, largest)
+    yield from _labels(frame, largest, shared)
 
 
 def _shared(blocks: Sequence[MapBlock]) -> list[MapBlock]:
@@ -281,11 +290,52 @@ def _shared(blocks: Sequence[MapBlock]) -> list[MapBlock]:
     return found[:_LABELLED_BLOCKS]
 
 
-def _labels(frame: _PlotArea, blocks: Sequence[MapBlock]) -> Iterator[Element]:
-    """Name and size inside the rectangles, larger ones first; none that would cover another."""
+def _inside_others(blocks: Sequence[MapBlock], places: Sequence[int]) -> Iterator[int]:
+    """Those of `places` whose blocks lie all in an older one that is live: a tile in its parent.
+    They are drawn so that the parent shows."""
+    for i in places:
+        one = blocks[i]
+        if any(
+            _contains(blocks[j], one)
+            and (blocks[j].start, -blocks[j].size) < (one.start, -one.size)
+            for j in places
+        ):
+            yield i
+
+
+def _contains(parent: MapBlock, one: MapBlock) -> bool:
+    inside = parent.offset <= one.offset and one.offset + one.size <= parent.offset + parent.size
+    return inside and parent.start <= one.start < parent.end
+
+
+def _clear_boxes(
+    frame: _PlotArea, block: MapBlock, shared: Sequence[MapBlock]
+) -> list[tuple[float, float, float, float]]:
+    """Where in a block a label may stand: what is before, behind, below and above the hatched
+    part, the largest first."""
+    x, y, w, h = _box(frame, block)
+    hatched = [box for one in shared if _touch((x, y, w, h), box := _box(frame, one))]
+    if not hatched:
+        return [(x, y, w, h)]
+    left, top = min(b[0] for b in hatched), min(b[1] for b in hatched)
+    right, bottom = (max(b[i] + b[i + 2] for b in hatched) for i in (0, 1))
+    clear = [
+        (x, y, left - x, h),
+        (right, y, x + w - right, h),
+        (x, y, w, top - y),
+        (x, bottom, w, y + h - bottom),
+    ]
+    return sorted(clear, key=lambda b: -max(b[2], 0) * max(b[3], 0))
+
+
+def _labels(
+    frame: _PlotArea, blocks: Sequence[MapBlock], shared: Sequence[MapBlock]
+) -> Iterator[Element]:
+    """Name and size inside the rectangles, larger ones first; none that would cover another, or
+    stand on hatching."""
     taken: list[tuple[float, float, float, float]] = []
     for block in blocks:
-        x, y, w, h = _box(frame, block)
+        x, y, w, h = _clear_boxes(frame, block, shared)[0]
         room = int((w - 8) / (10 * svg.CHARACTER))
         size, lines = svg.short_size(block.size), list[str]()
         if h >= 14 and room >= len(size):

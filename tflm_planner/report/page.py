@@ -1,16 +1,19 @@
 """Renders templates of HTML pages so that no text from a model becomes markup.
 
 Jinja2 escapes every value (`autoescape`), a missing value is an error (`StrictUndefined`), and what
-is not printable is spelled out (`finalize`). Pages are self-contained: no script, nothing loaded (a
-content security policy forbids both), dark and light by `prefers-color-scheme`. It must not know
-what the pages show.
+is not printable is spelled out (`finalize`). Pages are self-contained: nothing is loaded, and no
+script runs but templates/page.js, which a content security policy names by its hash; without it all
+can be read too. Dark and light by `prefers-color-scheme`. It must not know what the pages show.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -50,10 +53,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; without titles where no column has one."""
+    """A table; without titles where no column has one. style: classes of the style sheet; `long`
+    ones can be sorted and filtered. side: of which map its rows are the operators, if of one."""
 
     columns: Sequence[Column]
     rows: Sequence[Row]
+    style: str = ""
+    side: str = ""
 
     @property
     def is_titled(self) -> bool:
@@ -75,7 +81,7 @@ def render(template: str, **values: Any) -> str:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("tflm_planner.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -84,6 +90,10 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    script = files("tflm_planner.report").joinpath("templates", "page.js").read_text("utf-8")
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    environment.globals.update(script=Markup(script), script_hash=f"sha256-{digest}")
+    return environment
 
 
 def _printable(value: object) -> object:

@@ -64,7 +64,7 @@ def drawing(
     whole = shape("svg", style, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}")
     for name, value in (("width", str(width)), ("height", str(height)), ("role", "img")):
         whole.set(name, value)
-    whole.set("aria-label", label)
+    whole.set("aria-label", safe_text(label))
     sheet = SubElement(whole, "style")
     sheet.text = css
     background = rect("bg", (0.5, 0.5, width - 1, height - 1), rx=12)
