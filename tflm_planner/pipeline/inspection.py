@@ -53,13 +53,13 @@ class Inspection:
 
 
 def read_any(data: bytes) -> tuple[Model, bool]:
-    """The model in `data`, and whether it is in the TFLM dialect, in which tensors without a
-    producer are views. These are accepted only if the model carries a plan that says where they
-    lie; otherwise ModelError is raised."""
-    model = read_model(data, dialect=True)
+    """The model in `data`, to be looked at, and whether it is in the TFLM dialect, in which tensors
+    without a producer are views. These are accepted only if the model carries a plan that says
+    where they lie; otherwise ModelError is raised."""
+    model = read_model(data, dialect=True, to_look_at=True)
     dialect = model.has_views
     if dialect and carried_plan(model) is None:
-        return read_model(data), False  # which says what is wrong with it
+        return read_model(data, to_look_at=True), False  # which says what is wrong with it
     return model, dialect
 
 
