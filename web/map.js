@@ -3,7 +3,7 @@
 // It knows the session's `map` and nothing of boards; whoever calls it says which height is full.
 
 const SVG = "http://www.w3.org/2000/svg";
-const [WIDE, HIGH, LEFT, BOTTOM, TOP] = [900, 420, 62, 26, 12];
+const [LEFT, RIGHT, BOTTOM, TOP] = [52, 8, 26, 12];
 const KINDS = { input: "input", output: "output", activation: "tensor inside", scratch: "scratch" };
 
 export const bytes = (n) => n.toLocaleString("en-US");
@@ -31,14 +31,16 @@ function said([name, kind, size, offset, start, end], operators) {
   return `${KINDS[kind]} ${name}: ${bytes(size)} B at ${bytes(offset)}, ${when}`;
 }
 
-// map: of the session. full: bytes of the whole height. limit: bytes of SRAM that the head may take,
-// or null. say: is told of the block that is pointed at. Returns the picture.
-export function drawing(map, full, limit, say) {
+// map: of the session. wide: pixels that there are. full: bytes of the whole height. limit: bytes of
+// SRAM that the head may take, or null. say: is told of the block that is pointed at. Returns the
+// picture.
+export function drawing(map, wide, full, limit, say) {
+  const high = Math.round(Math.min(420, Math.max(260, wide / 2)));
   const count = Math.max(map.operators.length, 1);
-  const x = (time) => LEFT + ((WIDE - LEFT - 8) * time) / count;
-  const y = (offset) => HIGH - BOTTOM - ((HIGH - BOTTOM - TOP) * offset) / full;
+  const x = (time) => LEFT + ((wide - LEFT - RIGHT) * time) / count;
+  const y = (offset) => high - BOTTOM - ((high - BOTTOM - TOP) * offset) / full;
   const picture = made("svg", {
-    viewBox: `0 0 ${WIDE} ${HIGH}`,
+    viewBox: `0 0 ${wide} ${high}`,
     role: "img",
     tabindex: "0",
     "aria-label": `Memory map of ${count} operators, ${bytes(map.head)} bytes high. Arrow keys walk through the blocks.`,
@@ -46,16 +48,16 @@ export function drawing(map, full, limit, say) {
   const every = step(full);
   for (let at = 0; at <= full; at += every) {
     picture.append(
-      made("line", { class: "grid", x1: LEFT, x2: WIDE - 8, y1: y(at), y2: y(at) }),
+      made("line", { class: "grid", x1: LEFT, x2: wide - RIGHT, y1: y(at), y2: y(at) }),
       made("text", { x: LEFT - 8, y: y(at) + 4, "text-anchor": "end" }, at >= 1024 ? `${at / 1024} K` : `${at}`),
     );
   }
   if (map.peak !== null) {
-    picture.append(made("rect", { class: "peak", x: x(map.peak), y: TOP, width: Math.max(x(1) - x(0), 2), height: HIGH - BOTTOM - TOP }));
+    picture.append(made("rect", { class: "peak", x: x(map.peak), y: TOP, width: Math.max(x(1) - x(0), 2), height: high - BOTTOM - TOP }));
   }
-  const labels = Math.max(1, Math.ceil(count / 10));
+  const labels = Math.max(1, Math.ceil((count * 44) / (wide - LEFT)));
   for (let time = 0; time < count; time += labels) {
-    picture.append(made("text", { x: (x(time) + x(time + 1)) / 2, y: HIGH - 8, "text-anchor": "middle" }, `${time}`));
+    picture.append(made("text", { x: (x(time) + x(time + 1)) / 2, y: high - 8, "text-anchor": "middle" }, `${time}`));
   }
   const blocks = map.blocks.map((block) => {
     const [, kind, size, offset, start, end] = block;
@@ -69,7 +71,7 @@ export function drawing(map, full, limit, say) {
   });
   picture.append(...blocks);
   if (limit !== null && limit <= full) {
-    picture.append(made("line", { class: "limit", x1: LEFT, x2: WIDE - 8, y1: y(limit), y2: y(limit) }));
+    picture.append(made("line", { class: "limit", x1: LEFT, x2: wide - RIGHT, y1: y(limit), y2: y(limit) }));
   }
   listen(picture, blocks, map, say);
   return picture;

@@ -49,6 +49,8 @@ function fail(words) {
   $("result").hidden = true;
 }
 
+// Names of fused operators are long, and differ at their ends.
+const shortened = (name) => (name.length <= 60 ? name : `${name.slice(0, 28)} ... ${name.slice(-28)}`);
 const atLeast = (bound) => (bound === "at least" ? "at least " : "");
 
 function kibibytes(n) {
@@ -61,6 +63,7 @@ function fitting(fits) {
   return fits === false ? ["does not fit", "bad"] : ["not known to fit", "unsure"];
 }
 
+const figure = ({ arena, bound }) => (arena ? `${bound === "at least" ? "≥ " : ""}${bytes(arena)}` : "-");
 const current = () => state.model.boards.find(({ id }) => id === state.board);
 const plannedFits = (board, planned) =>
   planned.arena > board.sram || state.model.bytes > board.flash ? false : planned.bound === "at least" ? null : true;
@@ -114,8 +117,7 @@ function showBoards() {
     .filter((b) => [b.id, b.board, b.vendor, b.kernels].some((word) => word.toLowerCase().includes(wanted)))
     .map((board) => {
       const planned = state.planned[board.id];
-      const arena = board.arena === null ? "-" : `${board.bound === "at least" ? "≥ " : ""}${bytes(board.arena)}`;
-      const [words, style] = board.arena === null ? ["cannot run", "bad"] : fitting(board.fits);
+            const [words, style] = board.arena === null ? ["cannot run", "bad"] : fitting(board.fits);
       const later = board.fits === false && planned?.arena && plannedFits(board, planned);
       const button = made("button", { type: "button", onclick: () => choose(board.id) }, board.board);
       const cell = (label, text) => {
@@ -128,8 +130,8 @@ function showBoards() {
         { onclick: () => choose(board.id) },
         made("td", {}, button),
         cell("SRAM", bytes(board.sram)),
-        cell("Arena", arena),
-        cell("Planned", planned ? (planned.arena ? bytes(planned.arena) : "-") : "..."),
+        cell("Arena", figure(board)),
+        cell("Planned", planned ? figure(planned) : "..."),
         made("td", { className: later ? "good" : style, title: board.remark }, later ? "fits planned" : words),
       );
       if (board.id === state.board) row.setAttribute("aria-current", "true");
@@ -186,13 +188,14 @@ function showMap() {
   const full = 1.04 * Math.max(...heads, 1);
   const room = current().sram - shown.tail;
   const tell = (words, kind) => $("block").replaceChildren(made("i", { className: kind }), ` ${words}`);
-  $("map").replaceChildren(drawing(shown.map, full, room > 0 ? room : null, tell));
+  $("map").replaceChildren(drawing(shown.map, Math.max($("map").clientWidth, 300), full, room > 0 ? room : null, tell));
   for (const key of $("block").querySelectorAll("i")) key.className = `key ${key.className}`;
   const { operators, peak, head, left_out: out } = shown.map;
   $("map-caption").replaceChildren(
     ...[["input", "input"], ["output", "output"], ["activation", "tensor inside"], ["scratch", "scratch"]].map(([style, words]) =>
       made("span", { className: "key" }, made("i", { className: style }), words),
     ),
+    made("br"),
     `Head of ${bytes(head)} B over ${operators.length} operators` +
       (peak === null ? "." : `; the shaded one, ${peak} (${operators[peak]}), needs most.`) +
       (out ? ` The ${out} smallest buffers are not drawn.` : ""),
@@ -212,7 +215,7 @@ function showParts() {
   }
   $("parts").tBodies[0].replaceChildren(...rows);
   const map = shown.map;
-  const peaks = map && map.peak !== null ? map.at_peak.slice(0, 8).map(([name, size]) => row(made("td", {}, name), size)) : [];
+  const peaks = map && map.peak !== null ? map.at_peak.slice(0, 8).map(([name, size]) => row(made("td", { title: name }, shortened(name)), size)) : [];
   if (map?.scratch_at_peak) peaks.push(row(made("td", {}, "scratch of the kernel"), map.scratch_at_peak));
   $("peak").textContent = map && map.peak !== null ? `Operator ${map.peak}, ${map.operators[map.peak]}: ${bytes(map.live[map.peak])} B must exist at once.` : "";
   $("tensors").tBodies[0].replaceChildren(...peaks);
@@ -328,6 +331,7 @@ $("example").addEventListener("click", async () => {
 });
 $("board").addEventListener("change", ({ target }) => choose(target.value));
 $("filter").addEventListener("input", () => state.model && showBoards());
+window.addEventListener("resize", () => state.detail && showMap());
 $("show-as-is").addEventListener("click", () => draw("as_is"));
 $("show-planned").addEventListener("click", () => draw("planned"));
 $("copy").addEventListener("click", async () => {

@@ -75,11 +75,11 @@ def arena_command(arguments: ArenaArguments) -> None:
 
 
 def _print_one(arguments: ArenaArguments, target: Target) -> None:
-    from tflm_planner.pipeline import looking
+    from tflm_planner.pipeline import arenas
     from tflm_planner.report.arena_text import render_arena, render_split_arena
 
     (source,) = arguments.sources
-    arena, apart = looking.arena(source, target), looking.split_arena(source, target)
+    arena, apart = arenas.arena(source, target), arenas.split_arena(source, target)
     if arguments.as_json:
         from tflm_planner.report.json_document import arena_to_json
 
@@ -93,11 +93,11 @@ def _print_one(arguments: ArenaArguments, target: Target) -> None:
 
 
 def _print_common(arguments: ArenaArguments, target: Target) -> None:
-    from tflm_planner.pipeline import looking
+    from tflm_planner.pipeline import arenas
     from tflm_planner.report.arena_text import render_common_arena
     from tflm_planner.report.json_document import common_arena_to_json
 
-    arena = looking.common_arena(arguments.sources, target)
+    arena = arenas.common_arena(arguments.sources, target)
     if arguments.as_json:
         names = [str(source) for source in arguments.sources]
         print_json(common_arena_to_json(names, arena, target))

@@ -22,21 +22,21 @@ from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import comparison
+from tflm_planner.pipeline.arenas import (
+    Source,
+    arena,
+    common_arena,
+    load,
+    read_any,
+    split_arena,
+)
 from tflm_planner.pipeline.inspection import (
     Inspection,
-    arena_in,
     inspect_model,
     without_wrong_plan,
 )
 from tflm_planner.pipeline.ladder import Climb, ladder, smaller_file
-from tflm_planner.pipeline.looking import (
-    Source,
-    arena,
-    common_arena,
-    inspect,
-    load,
-    split_arena,
-)
+from tflm_planner.pipeline.looking import inspect
 from tflm_planner.pipeline.memory_plan import silent
 from tflm_planner.pipeline.options import (
     MemoryOptions,
@@ -332,8 +332,9 @@ def check_plan(source: Source, target: Target | None = None) -> tuple[PlanVerdic
     """Judge the plan that a model carries, whoever made it, for a target (Cortex-M4 with CMSIS-NN
     if none is given), and the arena as `arena` gives it."""
     kernels = kernels_of(target)
-    model, found = arena_in(load(source), kernels.target)
-    return verify_plan(model, kernels), found
+    data = load(source)
+    model, _ = read_any(data, to_look_at=False)
+    return verify_plan(model, kernels), arena(data, kernels.target)
 
 
 def _paths(source: Source) -> tuple[Path, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tflm_planner.pipeline.inspection import arena_in
+from tflm_planner.pipeline.arenas import arena_in
 from tflm_planner.report.comparison import Cell, Comparison, Row
 from tflm_planner.report.document import RungKind
 from tflm_planner.support import defaults

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from tflm_planner.memory.allocators import AllocatorOptions, best_of
 from tflm_planner.memory.order import best_order
@@ -19,22 +18,21 @@ from tflm_planner.model.ir import ETHOS_U, Model
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import comparison
-from tflm_planner.pipeline.inspection import (
-    Inspection,
-    arena_in,
-    common_in,
-    inspect_model,
+from tflm_planner.pipeline.arenas import (
+    Source,
+    arena,
+    common_arena,
+    load,
     read_any,
-    shares_by_calls,
-    split_in,
+    split_arena,
 )
+from tflm_planner.pipeline.inspection import Inspection, inspect_model, shares_by_calls
 from tflm_planner.report.comparison import Comparison
 from tflm_planner.report.document import MemoryMap
 from tflm_planner.report.memory_map import memory_map
 from tflm_planner.support import defaults
-from tflm_planner.support.files import read_file
 from tflm_planner.support.stopping import Stop
-from tflm_planner.tflm.arena.predict import Arena, CommonArena, SplitArena, arena_of
+from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.target_kernels import TargetKernels, kernels_of
@@ -43,29 +41,16 @@ from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.reorder import Reorder
 
-Source = str | Path | bytes
-"""A .tflite model: its path, or its bytes."""
-
-
-def load(source: Source) -> bytes:
-    """The bytes of a model given as path or bytes."""
-    return source if isinstance(source, bytes) else read_file(Path(source))
-
-
-def arena(source: Source, target: Target | None = None) -> Arena:
-    """The arena that a model needs on a target (Cortex-M4 with CMSIS-NN if none is given), with
-    the plan that the model carries, if it does."""
-    return arena_in(load(source), target or kernels_of().target)[1]
-
-
-def split_arena(source: Source, target: Target | None = None) -> SplitArena | None:
-    """The same in two arenas, of which one persists; None where the target's TFLM has no such."""
-    return split_in(load(source), target or kernels_of().target)
-
-
-def common_arena(sources: Sequence[Source], target: Target | None = None) -> CommonArena:
-    """One arena for several models that run in turn, in the order in which they are allocated."""
-    return common_in([load(source) for source in sources], target or kernels_of().target)
+__all__ = [
+    "Source",
+    "arena",
+    "common_arena",
+    "compare_as_is",
+    "inspect",
+    "load",
+    "sketch_plan",
+    "split_arena",
+]
 
 
 def compare_as_is(source: Source, targets: Sequence[Target]) -> Comparison:
