@@ -202,8 +202,10 @@ class _Reader:
         for options in (raw.builtinOptions, raw.builtinOptions2):
             for name in graph_fields(options):
                 value = getattr(options, name)
-                indices = [value] if value is None or isinstance(value, int) else list(value)
-                if value is not None and all(i >= 0 for i in indices):
+                if value is None:
+                    continue
+                indices: list[int] = [value] if isinstance(value, int) else list(value)
+                if all(i >= 0 for i in indices):
                     called[name] = [_at(self._graphs, i, where) for i in indices]
         return called
 

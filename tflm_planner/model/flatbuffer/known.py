@@ -23,7 +23,7 @@ class Vector:
 
     __slots__ = ("_numbers",)
 
-    def __init__(self, numbers: memoryview) -> None:
+    def __init__(self, numbers: memoryview[Any]) -> None:
         self._numbers = numbers
 
     def __len__(self) -> int:
@@ -33,8 +33,8 @@ class Vector:
         return iter(self._numbers)
 
     def __getitem__(self, place: Any) -> Any:
-        found = self._numbers[place]
-        return Vector(found) if isinstance(found, memoryview) else found
+        found: Any = self._numbers[place]
+        return Vector(found) if isinstance(place, slice) else found
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vector) and self._numbers == other._numbers
@@ -82,7 +82,8 @@ class Known:
         end = at + length * _SIZES[kind]
         if end > len(data):
             raise IndexError(end)
-        return Vector(memoryview(data)[at:end].cast(kind))
+        view: Any = memoryview(data)[at:end]
+        return Vector(view.cast(kind))
 
 
 _SIZES = {"b": 1, "B": 1, "?": 1, "h": 2, "H": 2, "i": 4, "I": 4, "f": 4, "q": 8, "Q": 8, "d": 8}
