@@ -76,12 +76,12 @@ def browser() -> Iterator[Any]:
 
 def _loaded(browser: Any, address: str, **how: Any) -> Any:
     page = browser.new_page(**how)
-    page.set_default_timeout(PATIENCE)
+    page.set_default_timeout(60_000)
     page.faults = []
     page.on("pageerror", lambda error: page.faults.append(str(error)))
     page.on("console", lambda said: page.faults.append(said.text) if said.type == "error" else None)
     page.goto(address)
-    page.wait_for_selector("body[data-ready]")
+    page.wait_for_selector("body[data-ready]", timeout=PATIENCE)
     page.requests = []
     page.on("request", lambda request: page.requests.append(request.url))
     return page
@@ -184,13 +184,15 @@ def test_nothing_is_sent(desk: Any) -> None:
 
 def test_by_keyboard_alone(desk: Any) -> None:
     desk.reload()
-    desk.wait_for_selector("body[data-ready]")
+    desk.wait_for_selector("body[data-ready]", timeout=PATIENCE)
     for _ in range(10):
         desk.keyboard.press("Tab")
         if desk.evaluate("document.activeElement.id") == "file":
             break
+    else:
+        pytest.fail("the file cannot be reached by Tab")
     with desk.expect_file_chooser() as chooser:
-        desk.keyboard.press("Enter")
+        desk.keyboard.press("Space")
     chooser.value.set_files(str(CNN))
     desk.wait_for_selector("body[data-answered]")
     assert desk.evaluate("document.activeElement.id") == "verdict"
