@@ -79,7 +79,7 @@ def try_all(data: bytes) -> tuple[str, str]:
         found.append(api.plan(data, None, api.PlanOptions(search, verify=None)))
 
     def inspect() -> None:
-        model = api.inspect(data, search).model
+        model = api.inspect(data, search.kernels).model
         ir_text.to_text(model).encode("utf-8", "surrogateescape")
         axes_text(model.main)
 
@@ -128,7 +128,7 @@ def _again(result: object) -> None:
     assert after <= before or excused, f"head grew from {before} to {after}"
     to_json(result.report)
     render_report(result.report, encoding="utf-8")
-    seen = api.inspect(result.data, api.MemoryOptions(time_limit=1.0))
+    seen = api.inspect(result.data)
     assert seen.map.head == after, f"inspection says {seen.map.head}, the report {after}"
     assert not any("beyond" in note for note in seen.notes), seen.notes
 

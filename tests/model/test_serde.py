@@ -14,11 +14,12 @@ from tests.conftest import CNN, shared_models
 from tests.models.build import unpack
 from tests.models.generator import random_model
 from tests.models.handmade import MODELS
-from tflm_planner.model import schema
 from tflm_planner.model.check import check
 from tflm_planner.model.clone import clone
 from tflm_planner.model.edit import add_metadata, keep_inside, reorder, resize, set_option
-from tflm_planner.model.flatbuffer.layout import layout_of, places_of
+from tflm_planner.model.flatbuffer import build
+from tflm_planner.model.flatbuffer.layout import places_of
+from tflm_planner.model.flatbuffer.learnt import generated, layout_of
 from tflm_planner.model.flatbuffer.read import read_flatbuffer
 from tflm_planner.model.serde import read_model, write_model
 
@@ -29,7 +30,7 @@ FILES = [CNN, *shared_models()]
 
 
 def assert_equal(a: Any, b: Any, where: str = "model") -> None:
-    if type(a).__module__ == schema.generated.__name__:
+    if type(a).__module__ == generated.__name__:
         assert type(a) is type(b), where
         for name in vars(a).keys() - LAYOUT:
             assert_equal(getattr(a, name), getattr(b, name), f"{where}.{name}")
@@ -124,8 +125,8 @@ def test_second_reader_agrees(cnn):
 
 def test_equal_scalars_of_different_width_are_not_shared():
     """Tables are shared by the bytes and widths of their fields, not by Python's equality."""
-    generated = schema.generated
-    builder: Any = schema.Builder()
+
+    builder: Any = build.Builder()
     first = generated.MetadataT(name=b"m", buffer=1).Pack(builder)
     again = generated.MetadataT(name=b"m", buffer=1).Pack(builder)
     other = generated.MetadataT(name=b"m", buffer=2).Pack(builder)
@@ -139,8 +140,8 @@ def test_equal_scalars_of_different_width_are_not_shared():
 def test_every_table_of_the_schema_has_a_layout() -> None:
     accessors = [
         thing
-        for name, thing in vars(schema.generated).items()
-        if isinstance(thing, type) and hasattr(schema.generated, f"{name}T")
+        for name, thing in vars(generated).items()
+        if isinstance(thing, type) and hasattr(generated, f"{name}T")
     ]
     assert len(accessors) > 150
     for accessor in accessors:
@@ -175,7 +176,7 @@ def test_reads_random_models_as_the_generated_code_does(seed: int) -> None:
 
 def test_fields_that_lie_over_each_other_are_read_each_for_itself() -> None:
     # A vtable that puts type, buffer and more of a tensor at the same place.
-    layout = layout_of(schema.generated.Tensor)
+    layout = layout_of(generated.Tensor)
     by_name = {f.name: f for f in layout.fields}
     slots = {by_name[name].slot: 4 for name in ("type", "buffer", "isVariable")}
     vtable = b"".join(slots.get(s, 0).to_bytes(2, "little") for s in range(4, 16, 2))

@@ -64,10 +64,10 @@ class ArenaArguments:
 def arena_command(arguments: ArenaArguments) -> None:
     """Say how large tensor_arena must be on a target, to the byte, planned model or not."""
     with exit_on_errors():
-        from tflm_planner.pipeline import api
+        from tflm_planner.tflm.targets import load_target
 
         arguments.check()
-        target = at_tflm(api.load_target(arguments.target), arguments.tflm)
+        target = at_tflm(load_target(arguments.target), arguments.tflm)
         if arguments.shared:
             _print_common(arguments, target)
         else:
@@ -75,13 +75,14 @@ def arena_command(arguments: ArenaArguments) -> None:
 
 
 def _print_one(arguments: ArenaArguments, target: Target) -> None:
-    from tflm_planner.pipeline import api
+    from tflm_planner.pipeline import arenas
     from tflm_planner.report.arena_text import render_arena, render_split_arena
-    from tflm_planner.report.json_document import arena_to_json
 
     (source,) = arguments.sources
-    arena, apart = api.arena(source, target), api.split_arena(source, target)
+    arena, apart = arenas.arena(source, target), arenas.split_arena(source, target)
     if arguments.as_json:
+        from tflm_planner.report.json_document import arena_to_json
+
         print_json(arena_to_json(arena, target, apart))
     elif not arguments.split:
         typer.echo(render_arena(source.name, arena, target), nl=False)
@@ -92,11 +93,11 @@ def _print_one(arguments: ArenaArguments, target: Target) -> None:
 
 
 def _print_common(arguments: ArenaArguments, target: Target) -> None:
-    from tflm_planner.pipeline import api
+    from tflm_planner.pipeline import arenas
     from tflm_planner.report.arena_text import render_common_arena
     from tflm_planner.report.json_document import common_arena_to_json
 
-    arena = api.common_arena(arguments.sources, target)
+    arena = arenas.common_arena(arguments.sources, target)
     if arguments.as_json:
         names = [str(source) for source in arguments.sources]
         print_json(common_arena_to_json(names, arena, target))

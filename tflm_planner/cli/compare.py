@@ -27,6 +27,7 @@ from tflm_planner.cli.shared import (
 from tflm_planner.support import defaults
 
 if TYPE_CHECKING:
+    from tflm_planner.report.comparison import Comparison
     from tflm_planner.tflm.targets import Target
 
 
@@ -58,6 +59,9 @@ class CompareArguments:
             help="Board, target or TOML file, in place of the boards; may be repeated.",
         ),
     ] = None
+    as_is: Annotated[bool, typer.Option("--as-is", help="Only the model as it is: at once.")] = (
+        False
+    )
     tiles: Annotated[
         bool, typer.Option("--tiles", help="Search for tiles, too: up to minutes.")
     ] = False
@@ -91,19 +95,29 @@ class CompareArguments:
 def compare_command(arguments: CompareArguments) -> None:
     """Show what a model needs on every board, as it is and planned, and whether it fits."""
     with exit_on_errors():
-        refuse_both("--tiles", "--deep")
+        refuse_both("--as-is", "--tiles", "--deep")
         refuse_idle(arguments.needs())
         targets = arguments.targets()
 
-        from tflm_planner.pipeline import api, comparison
         from tflm_planner.report.comparison_text import render_comparison
         from tflm_planner.report.comparison_types import comparison_to_json
 
-        columns = comparison.WITH_TILES if arguments.tiles else comparison.QUICK
-        columns = comparison.ALL if arguments.deep else columns
-        with show_progress(arguments.as_json, arguments.verbose) as say:
-            found = api.compare(arguments.source, targets, columns, arguments.workers, say)
+        found = _compared(arguments, targets)
         if arguments.as_json:
             print_json(comparison_to_json(found))
         else:
             typer.echo(render_comparison(found, width_of(sys.stdout)), nl=False)
+
+
+def _compared(arguments: CompareArguments, targets: list[Target]) -> Comparison:
+    from tflm_planner.pipeline import looking
+
+    if arguments.as_is:
+        return looking.compare_as_is(arguments.source, targets)
+
+    from tflm_planner.pipeline import api, comparison
+
+    columns = comparison.WITH_TILES if arguments.tiles else comparison.QUICK
+    columns = comparison.ALL if arguments.deep else columns
+    with show_progress(arguments.as_json, arguments.verbose) as say:
+        return api.compare(arguments.source, targets, columns, arguments.workers, say)

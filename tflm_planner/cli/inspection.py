@@ -25,8 +25,8 @@ from tflm_planner.cli.shared import (
 from tflm_planner.support import defaults
 
 if TYPE_CHECKING:
-    from tflm_planner.memory.problem import Plan, Problem
     from tflm_planner.pipeline.inspection import Inspection
+    from tflm_planner.tflm.target_kernels import TargetKernels
 
 
 @dataclass(frozen=True)
@@ -65,27 +65,30 @@ class InspectArguments:
 def inspect_command(arguments: InspectArguments) -> None:
     """Show operators, live bytes, the peak and its tensors, and the limits."""
     with exit_on_errors():
-        from tflm_planner.pipeline import api
+        from tflm_planner.pipeline import looking
         from tflm_planner.report.memory_map_svg import memory_map_svg
         from tflm_planner.support.files import write_files
+        from tflm_planner.tflm.target_kernels import kernels_of
+        from tflm_planner.tflm.targets import load_target
 
         arguments.check()
-        kernels = api.kernels_of(api.load_target(arguments.target))
-        options = api.MemoryOptions(kernels=kernels)
-        inspection = api.inspect(arguments.source, options)
+        kernels = kernels_of(load_target(arguments.target))
+        inspection = looking.inspect(arguments.source, kernels)
         files: dict[Path, bytes] = {}
         if arguments.svg is not None:
             drawing = memory_map_svg(inspection.map, title=arguments.source.name)
             files[arguments.svg] = drawing.encode()
         if arguments.problem is not None:
-            files[arguments.problem] = _rows(*api.problem(arguments.source, options))
+            files[arguments.problem] = _rows(arguments.source, kernels)
         write_files(files)
         _print_inspection(inspection, arguments, kernels.target.id)
 
 
-def _rows(problem: Problem, plan: Plan) -> bytes:
+def _rows(source: Path, kernels: TargetKernels) -> bytes:
     from tflm_planner.memory.minimalloc_csv import write_csv
+    from tflm_planner.pipeline import api
 
+    problem, plan = api.problem(source, api.MemoryOptions(kernels=kernels))
     rows = io.StringIO()
     write_csv(problem, rows, plan)
     return rows.getvalue().encode("utf-8", "backslashreplace")

@@ -91,6 +91,14 @@ def exit_on_errors() -> Generator[None]:
     except OSError as error:  # beyond the paths given: a temporary folder, a cache
         where = f" ({error.filename})" if error.filename else ""
         fail(f"the system refused: {error.strerror or error}{where}; is a disk full?", 2)
+    except ModuleNotFoundError as error:  # of an install without dependencies (docs/install.md)
+        if (error.name or "").startswith("tflm_planner"):
+            raise
+        fail(
+            f"this needs the package {error.name!r}, which is not installed here; install "
+            "tflm-planner with its dependencies, or use arena, inspect or compare --as-is",
+            2,
+        )
     except Exception as error:
         if os.environ.get("TFLM_PLAN_DEBUG"):
             traceback.print_exc()

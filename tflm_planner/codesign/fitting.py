@@ -23,7 +23,7 @@ from tflm_planner.codesign.variants import Limits, Variant
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.model.clone import clone
 from tflm_planner.model.serde import write_model
-from tflm_planner.pipeline.inspection import arena_in
+from tflm_planner.pipeline.arenas import arena_in
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
 from tflm_planner.pipeline.planned_model import PlannedModel
 from tflm_planner.pipeline.planning import Planning

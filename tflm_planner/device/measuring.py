@@ -27,7 +27,7 @@ from tflm_planner.device.timing import make_inputs, timed
 from tflm_planner.model.ir import Model, Tensor, shown
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.ops import has_side_effects
-from tflm_planner.pipeline.inspection import read_any
+from tflm_planner.pipeline.arenas import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.arena.uncertainty import bound_of, head_bound_of
@@ -89,7 +89,7 @@ def measure(
 ) -> Measurement:
     """Measure the model in `data`. DeviceError when the board cannot; ModelError when the model
     is damaged."""
-    model, _ = read_any(data)
+    model, _ = read_any(data, to_look_at=False)
     target = predicted_for(options, board.says)
     predicted = arena_of(model, target, carried_plan(model))
     latency = latency_of(model, target)

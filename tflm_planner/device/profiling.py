@@ -25,7 +25,7 @@ from tflm_planner.device.timing import spread, time_runs
 from tflm_planner.model.extract import is_stand_in
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.inspection import read_any
+from tflm_planner.pipeline.arenas import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.tflm.targets import Target
 
@@ -65,7 +65,7 @@ class Shapes:
 
     def add_model(self, data: bytes) -> Model:
         """All operators of a model."""
-        model, _ = read_any(data)
+        model, _ = read_any(data, to_look_at=False)
         for op in model.ops():
             self.add(op)
         return model

@@ -11,7 +11,7 @@ they are made (the TFLM dialect cuts them), and a free batch is declared as 1.
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from tflm_planner.model.ir import Model, Op, Tensor, shown
 from tflm_planner.model.operator_rules import (
@@ -135,11 +135,10 @@ def _check_scales(tensor: Tensor) -> None:
     q = tensor.quantization
     if q is None or q.scale is None or tensor.type_name not in _QUANTIZED:
         return
-    scales = np.asarray(q.scale)
     divides = tensor.producer is not None and tensor.producer.kind in _RESCALING
-    wrong = scales[~(np.isfinite(scales) & ((scales > 0) if divides else (scales >= 0)))]
-    if wrong.size:
+    wrong = [s for s in q.scale if not (math.isfinite(s) and (s > 0 if divides else s >= 0))]
+    if wrong:
         raise ModelError(
             f"damaged model: tensor {shown(tensor.name)} of {tensor.type_name} has the scale "
-            f"{wrong[0]}, which is no positive number; convert the model again"
+            f"{wrong[0]:.8g}, which is no positive number; convert the model again"
         )

@@ -5,21 +5,28 @@ int4   byte 0 = element 1 << 4 | element 0,  byte 1 = element 3 << 4 | element 2
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+import struct
+from typing import TYPE_CHECKING
 
 from tflm_planner.model.ir import Tensor
+from tflm_planner.support.deferred import deferred
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+else:
+    np = deferred("numpy")
 
 
 def integers(tensor: Tensor | None) -> list[int] | None:
     """The values of a constant integer tensor; None when it is not one."""
     if tensor is None:
         return None
-    dtype = {"int32": "<i4", "int64": "<i8"}.get(tensor.type_name)
-    if dtype is None or not tensor.is_constant or tensor.buffer.data is None:
+    form = {"int32": "i", "int64": "q"}.get(tensor.type_name)
+    if form is None or not tensor.is_constant or tensor.buffer.data is None:
         return None
     data = tensor.buffer.data[: tensor.nbytes].tobytes()
-    return [int(v) for v in np.frombuffer(data, dtype)]
+    return list(struct.unpack(f"<{len(data) // struct.calcsize(f'<{form}')}{form}", data))
 
 
 def unpacked_int4(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> npt.NDArray[np.int8]:

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from copy import copy
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from tflm_planner.model import schema
 from tflm_planner.model.constants import packed_int4
 from tflm_planner.model.ir import DataBuffer, Graph, Model, Op, OpCode, Tensor, link
+from tflm_planner.support.deferred import deferred
 
-_TYPES = {"int32": np.int32, "int64": np.int64}
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+else:
+    np = deferred("numpy")
+
+_TYPES = {"int32": "int32", "int64": "int64"}
 _OPTIONS = {
     "SLICE": "SliceOptions", "CONCATENATION": "ConcatenationOptions", "PAD": "PadOptions",
     "PADV2": "PadV2Options", "RESHAPE": "ReshapeOptions", "GATHER": "GatherOptions",

@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from tflm_planner.model import schema
 from tflm_planner.model.draft import drop_unused
 from tflm_planner.model.ir import DataBuffer, Graph, Metadata, Model, Op, Tensor, link
+from tflm_planner.support.deferred import deferred
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+else:
+    np = deferred("numpy")
 
 
 def reorder(graph: Graph, ops: Sequence[Op]) -> None:

@@ -13,11 +13,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal
 
 from tflm_planner.model.ir import Op
+from tflm_planner.support.deferred import deferred
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = deferred("numpy")
 
 Sampling = Literal["nearest", "bilinear", "bilinear float"]
 Taps = tuple[int, int, Fraction]

@@ -5,7 +5,8 @@
     users --keywords--> interface --options---> api      the same verbs, simpler; exported by the
                                                          package, and stable
 
-It reads and writes files; the modules that it calls do the rest.
+It reads and writes files; the modules that it calls do the rest. What only looks is in `looking`,
+which starts at once.
 """
 
 from __future__ import annotations
@@ -18,22 +19,25 @@ from pathlib import Path
 
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.memory.problem import Plan, Problem
-from tflm_planner.model.ir import ETHOS_U, Model
+from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import comparison
+from tflm_planner.pipeline.arenas import (
+    Source,
+    arena,
+    common_arena,
+    load,
+    read_any,
+    split_arena,
+)
 from tflm_planner.pipeline.inspection import (
     Inspection,
-    arena_in,
-    common_in,
     inspect_model,
-    read_any,
-    shares_by_calls,
-    split_in,
     without_wrong_plan,
 )
 from tflm_planner.pipeline.ladder import Climb, ladder, smaller_file
+from tflm_planner.pipeline.looking import inspect
 from tflm_planner.pipeline.memory_plan import silent
-from tflm_planner.pipeline.memory_search import lowest_peak
 from tflm_planner.pipeline.options import (
     MemoryOptions,
     PlanOptions,
@@ -51,10 +55,10 @@ from tflm_planner.report.comparison import Comparison
 from tflm_planner.report.document import Report, RungKind
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageError
-from tflm_planner.support.files import check_writable, read_file, write_files
+from tflm_planner.support.files import check_writable, write_files
 from tflm_planner.support.interrupts import heeding
 from tflm_planner.support.stopping import Reason, Stop
-from tflm_planner.tflm.arena.predict import Arena, CommonArena, SplitArena, arena_of
+from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.target_kernels import kernels_of
@@ -99,8 +103,6 @@ __all__ = [
     "with_tflm",
 ]  # fmt: skip
 
-Source = str | Path | bytes
-"""A .tflite model: its path, or its bytes."""
 Progress = Callable[[str], None]
 WriteBeside = Callable[[Report], Mapping[Path, bytes]]
 """Report -> files, by their paths."""
@@ -287,25 +289,6 @@ def _split(
     return SplitResult(pair, before, proof.verdict, stop.reason, proof.terms)
 
 
-def inspect(source: Source, options: MemoryOptions | None = None) -> Inspection:
-    """The memory of a model as stock TFLM runs it: with the plan that it carries, or its own.
-
-    `options`: the target, and budgets of the search for the best order, of which only the lowest
-    peak is shown.
-    """
-    options = options or MemoryOptions()
-    data = load(source)
-    model, dialect = read_any(data)
-    inspection = inspect_model(model, options.kernels, dialect=dialect)
-    if dialect:
-        notes = (*inspection.notes, "the model is in the TFLM dialect")
-        return replace(inspection, notes=notes)
-    if shares_by_calls(model) or any(op.kind == ETHOS_U for op in model.ops()):
-        return inspection  # no order of its own can be looked for
-    limits = replace(inspection.limits, best_order=lowest_peak(read_model(data), options))
-    return replace(inspection, limits=limits)
-
-
 def problem(source: Source, options: MemoryOptions | None = None) -> tuple[Problem, Plan]:
     """The planning problem of a model in its own order, and the plan that TFLM runs it with: the
     one it carries, or TFLM's own."""
@@ -314,22 +297,6 @@ def problem(source: Source, options: MemoryOptions | None = None) -> tuple[Probl
     timeline = timeline_of(model, options.kernels.scratch_of)
     plan = placement_of(timeline, carried_plan(model)).plan
     return planning_problem(timeline, options.input_overlaps_of), plan
-
-
-def arena(source: Source, target: Target | None = None) -> Arena:
-    """The arena that a model needs on a target (Cortex-M4 with CMSIS-NN if none is given), with
-    the plan that the model carries, if it does."""
-    return arena_in(load(source), target or kernels_of().target)[1]
-
-
-def split_arena(source: Source, target: Target | None = None) -> SplitArena | None:
-    """The same in two arenas, of which one persists; None where the target's TFLM has no such."""
-    return split_in(load(source), target or kernels_of().target)
-
-
-def common_arena(sources: Sequence[Source], target: Target | None = None) -> CommonArena:
-    """One arena for several models that run in turn, in the order in which they are allocated."""
-    return common_in([load(source) for source in sources], target or kernels_of().target)
 
 
 def compare(
@@ -361,13 +328,9 @@ def check_plan(source: Source, target: Target | None = None) -> tuple[PlanVerdic
     """Judge the plan that a model carries, whoever made it, for a target (Cortex-M4 with CMSIS-NN
     if none is given), and the arena as `arena` gives it."""
     kernels = kernels_of(target)
-    model, found = arena_in(load(source), kernels.target)
-    return verify_plan(model, kernels), found
-
-
-def load(source: Source) -> bytes:
-    """The bytes of a model given as path or bytes."""
-    return source if isinstance(source, bytes) else read_file(Path(source))
+    data = load(source)
+    model, _ = read_any(data, to_look_at=False)
+    return verify_plan(model, kernels), arena(data, kernels.target)
 
 
 def _name_of(source: Source) -> str:

@@ -184,7 +184,7 @@ def arena(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Aren
 def inspect(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Inspection:
     """A model as TFLM runs it on a target: its memory map, its arena, the limits of its head, and
     what is to be known about it (`notes`). Raises UsageError or ModelError."""
-    return api.inspect(model, api.MemoryOptions(kernels=api.kernels_of(_target(target))))
+    return api.inspect(model, api.kernels_of(_target(target)))
 
 
 def verify(

@@ -243,12 +243,6 @@ def _with_figures(memory_plan: MemoryPlan, options: MemoryOptions) -> Respelled[
     return Respelled(memory_plan, arena, memory_plan.head, instructions)
 
 
-def lowest_peak(model: Model, options: MemoryOptions) -> int:
-    """Bytes of head that no order of the operators can go below. Changes `model`."""
-    run(model, Normalize())
-    return order_operators(model, options).lower_bound
-
-
 def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[MemoryOptions]:
     """Options for searches of other orders, as long as the best plan is higher than its order
     promised: file order, in case packing undoes the gain, and the best order for a plan without

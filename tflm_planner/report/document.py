@@ -7,17 +7,19 @@ bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from tflm_planner.memory.allocators.portfolio import Solution
-from tflm_planner.support.stopping import Reason
-from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.arena.uncertainty import Bound, bound_of
-from tflm_planner.tflm.targets import Board
-from tflm_planner.transforms.drop_conversions import ConvertedEnd
-from tflm_planner.transforms.reorder import ChosenOrder
-from tflm_planner.verification.terms import TermsProof
 from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck
+
+if TYPE_CHECKING:
+    from tflm_planner.memory.allocators.portfolio import Solution
+    from tflm_planner.support.stopping import Reason
+    from tflm_planner.tflm.arena.predict import Arena
+    from tflm_planner.tflm.targets import Board
+    from tflm_planner.transforms.drop_conversions import ConvertedEnd
+    from tflm_planner.transforms.reorder import ChosenOrder
+    from tflm_planner.verification.terms import TermsProof
 
 BlockKind = Literal["input", "output", "activation", "scratch"]
 

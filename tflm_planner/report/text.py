@@ -12,6 +12,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from tflm_planner.report.bounds_text import long_figure, meaning
 from tflm_planner.report.document import (
@@ -24,9 +25,11 @@ from tflm_planner.report.fit_text import ladder_rows, next_line, paste_lines, ve
 from tflm_planner.report.front_text import front_rows
 from tflm_planner.report.safe import safe_text
 from tflm_planner.support.units import human_size
-from tflm_planner.tflm.arena.predict import Arena
-from tflm_planner.verification.terms import TermsProof
 from tflm_planner.verification.verdict import CLOSE, DIFFERENT, EQUAL
+
+if TYPE_CHECKING:
+    from tflm_planner.tflm.arena.predict import Arena
+    from tflm_planner.verification.terms import TermsProof
 
 _NOTES_SHOWN = 10
 _CHECKS_SHOWN = 4

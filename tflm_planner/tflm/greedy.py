@@ -8,13 +8,9 @@ only buffers that live together are compared, with the same result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 ONLINE = -1
 """Offset of a buffer that TFLM must place itself."""
@@ -36,17 +32,41 @@ def place(requests: Sequence[Request]) -> list[int]:
     online = [i for i, r in enumerate(requests) if r.offset == ONLINE]
     if not online:
         return [r.offset for r in requests]
-    table = np.array([(r.offset, r.size, r.first, r.last) for r in requests], np.int64)
-    offsets, sizes, firsts, lasts = table.T.copy()
-    placed = offsets != ONLINE
+    offsets = [r.offset for r in requests]
+    near = _Neighbours(requests)
+    for i, request in enumerate(requests):
+        if request.offset != ONLINE:
+            near.add(i)
     # Offline buffers come first. TFLM fills the online ones in from the back and sorts them by
     # descending size with a stable bubble sort: of equal sizes the later one is placed first.
     for i in sorted(online, key=lambda i: (-requests[i].size, -i)):
-        near = np.flatnonzero(placed & (firsts <= lasts[i]) & (lasts >= firsts[i]))
-        near = near[np.argsort(offsets[near])]
-        offsets[i] = _first_gap(offsets[near], sizes[near], requests[i].size)
-        placed[i] = True
-    return offsets.tolist()
+        taken = sorted((offsets[k], requests[k].size) for k in near.of(i))
+        offsets[i] = _first_gap(taken, requests[i].size)
+        near.add(i)
+    return offsets
+
+
+class _Neighbours:
+    """Which buffers that were placed are in use at the same time as another."""
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self._requests = requests
+        self._alive: defaultdict[int, list[int]] = defaultdict(list)
+        self._starting: defaultdict[int, list[int]] = defaultdict(list)
+
+    def add(self, i: int) -> None:
+        """A buffer was placed."""
+        first, last = self._requests[i].first, self._requests[i].last
+        for time in range(first, last + 1):
+            self._alive[time].append(i)
+        self._starting[first].append(i)
+
+    def of(self, i: int) -> Iterator[int]:
+        """Those that live with a buffer."""
+        first, last = self._requests[i].first, self._requests[i].last
+        yield from self._alive[first]
+        for time in range(first + 1, last + 1):
+            yield from self._starting[time]
 
 
 def head(requests: Sequence[Request], offsets: Sequence[int]) -> int:
@@ -54,10 +74,11 @@ def head(requests: Sequence[Request], offsets: Sequence[int]) -> int:
     return max((o + r.size for o, r in zip(offsets, requests, strict=True)), default=0)
 
 
-def _first_gap(offsets: Ints, sizes: Ints, size: int) -> int:
-    """The lowest offset at which a buffer fits between others, which are sorted by their
-    offsets."""
-    tops = np.maximum.accumulate(offsets + sizes)
-    floors = np.concatenate((np.zeros(1, np.int64), np.maximum(tops, 0)))
-    fits = np.flatnonzero(offsets - floors[:-1] >= size)
-    return int(floors[fits[0]] if len(fits) else floors[-1])
+def _first_gap(taken: Iterable[tuple[int, int]], size: int) -> int:
+    """The lowest offset at which a buffer fits between others: (offset, size), in their order."""
+    floor = 0
+    for offset, other in taken:
+        if offset - floor >= size:
+            break
+        floor = max(floor, offset + other)
+    return floor

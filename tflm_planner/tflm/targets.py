@@ -20,16 +20,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from msgspec import UnsetType
-
 from tflm_planner.support.defaults import TARGET as DEFAULT_TARGET
-from tflm_planner.support.documents import parsed
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.kernels import library_names, library_of
 from tflm_planner.tflm.kernels.esp_nn import PLAIN as PLAIN_ESP_NN
 from tflm_planner.tflm.kernels.esp_nn import libraries as esp_nn_libraries
 from tflm_planner.tflm.target import Board, Target
-from tflm_planner.tflm.target_file import TargetFile, given
 
 __all__ = [
     "DEFAULT_TARGET",
@@ -169,6 +165,11 @@ def _read_packaged_targets(name: str) -> dict[str, dict[str, Any]]:
 
 
 def _user_target(path: Path) -> Target:
+    from msgspec import UnsetType  # the built-in ones need no checks
+
+    from tflm_planner.support.documents import parsed
+    from tflm_planner.tflm.target_file import TargetFile, given
+
     file = parsed(_read(path), TargetFile, str(path))
     keys = given(file.target)
     base: str | None = keys.pop("base", None)

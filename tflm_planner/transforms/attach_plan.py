@@ -9,15 +9,21 @@ added or dropped later shifts the list. Source: tflite-micro, micro_allocation_i
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tflm_planner.model.edit import add_metadata, remove_metadata
 from tflm_planner.model.ir import Model, Tensor
+from tflm_planner.support.deferred import deferred
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.greedy import ONLINE
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = deferred("numpy")
 
 PLAN_METADATA = "OfflineMemoryAllocation"
 _VERSION = 1
@@ -65,9 +71,9 @@ def plan_entries(model: Model) -> list[PlanEntry]:
         if metadata.name == PLAN_METADATA:
             data = metadata.buffer.data
             raw = b"" if data is None else data.tobytes()
-            words = np.frombuffer(raw[: len(raw) // 4 * 4], "<i4").tolist()
+            words = struct.unpack(f"<{len(raw) // 4}i", raw[: len(raw) // 4 * 4])
             count = words[_COUNT_AT] if len(words) > _COUNT_AT else None
-            found.append(PlanEntry(count, tuple(words[_COUNT_AT + 1 :])))
+            found.append(PlanEntry(count, words[_COUNT_AT + 1 :]))
     return found
 
 

@@ -13,15 +13,20 @@ shape, and the model is right on every target. No operator is added or removed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.edit import resize
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops.constants import integers
+from tflm_planner.support.deferred import deferred
 from tflm_planner.tflm.kernels.cmsis_nn.known_faults import MAX_TRANSPOSE_AXES
 from tflm_planner.transforms.fold_transpose import is_private
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = deferred("numpy")
 
 
 def collapse_transpose_axes(model: Model) -> list[str]:

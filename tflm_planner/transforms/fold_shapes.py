@@ -12,21 +12,26 @@ This module must not know memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from tflm_planner.model.edit import make_constants
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops.constants import integers
+from tflm_planner.support.deferred import deferred
 
-Values = npt.NDArray[np.int64]
-Rule = Callable[[Op, Sequence[Values]], Values | None]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Values = npt.NDArray[np.int64]
+    Rule = Callable[[Op, Sequence[Values]], Values | None]
+else:
+    np = deferred("numpy")
+
 
 _MOST_ELEMENTS = 32
 """More than any shape has; what is larger is data, and data are not folded."""
-_DTYPES = {"int32": np.int32, "int64": np.int64}
+_DTYPES = {"int32": "int32", "int64": "int64"}
 _NO_ACTIVATION = 0
 
 
@@ -170,11 +175,13 @@ def _is_plain(op: Op) -> bool:
     return getattr(op.options, "fusedActivationFunction", _NO_ACTIVATION) == _NO_ACTIVATION
 
 
-def _pairwise(function: Callable[[Values, Values], Values]) -> Rule:
+def _pairwise(function: str) -> Rule:
+    """numpy's function of this name."""
+
     def rule(op: Op, operands: Sequence[Values]) -> Values | None:
         first, second = operands
         alike = first.shape == second.shape or 1 in (first.size, second.size)
-        return function(first, second) if alike and _is_plain(op) else None
+        return getattr(np, function)(first, second) if alike and _is_plain(op) else None
 
     return rule
 
@@ -194,9 +201,9 @@ _RULES: dict[str, Rule] = {
     "RESHAPE": _same_elements,
     "SQUEEZE": _same_elements,
     "EXPAND_DIMS": _same_elements,
-    "ADD": _pairwise(np.add),
-    "SUB": _pairwise(np.subtract),
-    "MUL": _pairwise(np.multiply),
-    "MAXIMUM": _pairwise(np.maximum),
-    "MINIMUM": _pairwise(np.minimum),
+    "ADD": _pairwise("add"),
+    "SUB": _pairwise("subtract"),
+    "MUL": _pairwise("multiply"),
+    "MAXIMUM": _pairwise("maximum"),
+    "MINIMUM": _pairwise("minimum"),
 }

@@ -1,9 +1,17 @@
-"""Proves a rewritten model equal to the original on the real runtimes."""
+"""Proves a rewritten model equal to the original on the real runtimes.
 
-from tflm_planner.verification.compare import Options, verify
-from tflm_planner.verification.runnable import any_installed, why_unable
-from tflm_planner.verification.tolerance import Tolerance
-from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck, Verdict
+The names below are loaded when they are first asked for (PEP 562): judging a plan (`planned`) needs
+no runtime, and no numpy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tflm_planner.verification.compare import Options, verify
+    from tflm_planner.verification.runnable import any_installed, why_unable
+    from tflm_planner.verification.tolerance import Tolerance
+    from tflm_planner.verification.verdict import HostAllocation, RuntimeCheck, Verdict
 
 __all__ = [
     "HostAllocation",
@@ -15,3 +23,20 @@ __all__ = [
     "verify",
     "why_unable",
 ]
+
+_HOMES = {
+    "Options": "compare",
+    "Tolerance": "tolerance",
+    "any_installed": "runnable",
+    "verify": "compare",
+    "why_unable": "runnable",
+}
+"""Where names live that are not the verdict's."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'verdict')}"), name)
+    globals()[name] = found
+    return found

@@ -13,7 +13,7 @@ import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tflm_planner.memory.problem import Violation
 from tflm_planner.model.clone import clone
@@ -27,7 +27,9 @@ from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tflm.targets import Target
 from tflm_planner.tflm.versions import FIRST_KNOWN, day_of, since_behaviour
 from tflm_planner.transforms.attach_plan import PLAN_METADATA, carried_plan, plan_entries
-from tflm_planner.verification.terms import TermsProof, prove_by_terms
+
+if TYPE_CHECKING:
+    from tflm_planner.verification.terms import TermsProof
 
 FaultKind = Literal["count", "negative", "alignment", "far", "collision", "version"]
 _RUNS_PROOF: frozenset[FaultKind] = frozenset({"alignment", "collision", "version"})
@@ -92,6 +94,8 @@ class PlanVerdict:
 
 def verify_plan(model: Model, kernels: TargetKernels) -> PlanVerdict:
     """The verdict on the plan that a model carries, for a target."""
+    from tflm_planner.verification.terms import prove_by_terms  # arrays of fields: numpy
+
     if not plan_entries(model):
         return _without_plan(model, kernels)
     timeline = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))

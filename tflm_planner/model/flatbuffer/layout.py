@@ -1,25 +1,20 @@
-"""Where the fields of each table lie, learnt from the generated accessors, class by class.
+"""Where the fields of each table lie, and what a vtable says about one.
 
-Every accessor of the generated module is called once on a fake table, which notes what it is asked
-for. So the whole schema is covered without naming a field, and a newer schema brings its own
-layout. It must not know files.
+    field of a schema                    vtable of a table in a file
+    Field("name", 10, STRING)      x     slot 10 -> byte 8          = Places: load "<8xI", follow
 
-    Tensor.Name()  asks for  Offset(10), String(..)        ->  Field("name", 10, STRING)
-    Tensor.Type()  asks for  Offset(6), Get(Int8Flags, ..)  ->  Field("type", 6, SCALAR, "b")
+Two modules give layouts: `learnt` those of the generated module, whatever its version, for models
+that are changed and written; `known` those of our own file, for models that are only looked at.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache, lru_cache
-from typing import Any
-
-import flatbuffers.number_types  # pyright: ignore[reportMissingTypeStubs]
-import numpy as np
-
-from tflm_planner.model.schema import generated, members, value_names
+from functools import lru_cache
+from typing import Any, Protocol
 
 _TABLE_OFFSET = "I"
 """How a reference is stored: as the number of bytes from the field to its target."""
@@ -44,7 +39,7 @@ class Kind(Enum):
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of a table. name: its attribute in the object API. slot: its place in the vtable,
-    in bytes. form: of a scalar, for `struct`. of: the accessor class of a table, the dtype of
+    in bytes. form: of a scalar, for `struct`. of: the key of a table (see `Layouts`), the type of
     numbers, the enumeration of a union."""
 
     name: str
@@ -75,22 +70,26 @@ class Places:
     references: tuple[tuple[Field, int], ...]
 
 
-@cache
-def layout_of(table_class: Any) -> TableLayout:
-    """The layout of a generated accessor class, for example `generated.Tensor`."""
-    name = table_class.__name__
-    object_class = getattr(generated, f"{name}T")
-    defaults = dict(members(object_class()))
-    return TableLayout(
-        name, object_class, tuple(_field(table_class, n) for n in defaults), defaults
-    )
+class Layouts(Protocol):
+    """A schema: layouts of tables by their keys, which are its own, and the arrays that it makes of
+    numbers."""
 
+    @property
+    def root(self) -> Any:
+        """The key of a model."""
+        ...
 
-@cache
-def union_members(enumeration: str) -> dict[int, Any]:
-    """Number -> accessor class of the members of a union."""
-    names = value_names(getattr(generated, enumeration))
-    return {k: getattr(generated, v) for k, v in names.items() if hasattr(generated, v)}
+    def of(self, key: Any) -> TableLayout:
+        """The layout of a table."""
+        ...
+
+    def members(self, enumeration: str) -> Mapping[int, Any]:
+        """Number -> key of the members of a union."""
+        ...
+
+    def numbers(self, data: bytes, kind: Any, length: int, at: int) -> Any:
+        """The numbers at a place of the file, as a view. Raises unless they lie inside it."""
+        ...
 
 
 @lru_cache(maxsize=_KNOWN)
@@ -118,77 +117,3 @@ def places_of(layout: TableLayout, vtable: bytes) -> Places:
         left = over
     references = tuple((f, at) for at, f in present if f.kind is not Kind.SCALAR)
     return Places(tuple(loads), references)
-
-
-_UNIONS = {
-    "builtinOptions": "BuiltinOptions",
-    "builtinOptions2": "BuiltinOptions2",
-    "details": "QuantizationDetails",
-    "arraySegments": "SparseIndexVector",
-    "arrayIndices": "SparseIndexVector",
-}
-
-
-class _Probe:
-    """A fake table, which notes what its accessors ask for."""
-
-    Bytes, Pos = b"", 0
-
-    def __init__(self) -> None:
-        self.slot = 0
-        self.asked: dict[str, Any] = {}
-
-    def Offset(self, slot: int) -> int:  # noqa: N802
-        """Where a field lies. This name and all below are the library's."""
-        self.slot = slot
-        return slot
-
-    def Get(self, flags: Any, _: int) -> int:  # noqa: N802
-        """A number."""
-        self.asked["Get"] = flags
-        return 0
-
-    def GetVectorAsNumpy(self, flags: Any, _: int) -> int:  # noqa: N802
-        """A vector of numbers."""
-        self.asked["GetVectorAsNumpy"] = flags
-        return 0
-
-    def String(self, _: int) -> bytes:  # noqa: N802
-        """A string."""
-        self.asked["String"] = True
-        return b""
-
-    def Indirect(self, _: int) -> int:  # noqa: N802
-        """A table."""
-        self.asked["Indirect"] = True
-        return 0
-
-    def Vector(self, _: int) -> int:  # noqa: N802
-        """A vector."""
-        self.asked["Vector"] = True
-        return 0
-
-    def Union(self, *_: Any) -> None:  # noqa: N802
-        """A union."""
-        self.asked["Union"] = True
-
-
-def _field(table_class: Any, name: str) -> Field:
-    accessor = name[0].upper() + name[1:]
-    known = members(table_class)
-    table, probe = table_class(), _Probe()
-    table._tab = probe
-    if f"{accessor}AsNumpy" in known:
-        getattr(table, f"{accessor}AsNumpy")()
-        flags = probe.asked["GetVectorAsNumpy"]
-        number_types: Any = flatbuffers.number_types
-        return Field(name, probe.slot, Kind.NUMBERS, of=np.dtype(number_types.to_numpy_type(flags)))
-    is_vector = f"{accessor}Length" in known
-    value = getattr(table, accessor)(*((0,) if is_vector else ()))
-    if "String" in probe.asked:
-        return Field(name, probe.slot, Kind.STRINGS if is_vector else Kind.STRING)
-    if "Indirect" in probe.asked:
-        return Field(name, probe.slot, Kind.TABLES if is_vector else Kind.TABLE, of=type(value))
-    if "Union" in probe.asked:
-        return Field(name, probe.slot, Kind.UNION, of=_UNIONS[name])
-    return Field(name, probe.slot, Kind.SCALAR, probe.asked["Get"].packer_type.format[-1:])

@@ -12,18 +12,15 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any
 
-import numpy as np
-
 from tflm_planner.model.flatbuffer.layout import (
     Field,
     Kind,
+    Layouts,
     Places,
     TableLayout,
-    layout_of,
     places_of,
-    union_members,
 )
-from tflm_planner.model.schema import FILE_IDENTIFIER, generated, with_members
+from tflm_planner.model.schema import FILE_IDENTIFIER, with_members
 from tflm_planner.support.errors import ModelError
 
 _MOST_VISITS = 2_000_000
@@ -31,8 +28,9 @@ _MOST_VISITS = 2_000_000
 _OFFSET, _BACK, _LENGTHS = Struct("<I"), Struct("<i"), Struct("<HH")
 
 
-def read_flatbuffer(data: bytes) -> Any:
-    """The `ModelT` in `data`; arrays are views of it.
+def read_flatbuffer(data: bytes, layouts: Layouts | None = None) -> Any:
+    """The `ModelT` in `data`; arrays are views of it. layouts: the schema; if not given, that of
+    the generated module.
 
     Raises ModelError unless `data` is a TFLite flatbuffer whose every part lies inside it.
     """
@@ -45,7 +43,7 @@ def read_flatbuffer(data: bytes) -> Any:
             "give the .tflite file itself, not an archive, C array or SavedModel"
         )
     try:
-        return _TableReader(data).root()
+        return _TableReader(data, layouts or learnt()).root()
     except ModelError:
         raise
     except Exception as error:  # whatever reading trips over, the file is to blame
@@ -55,9 +53,16 @@ def read_flatbuffer(data: bytes) -> Any:
         ) from error
 
 
+def learnt() -> Layouts:
+    """The schema of the generated module."""
+    from tflm_planner.model.flatbuffer.learnt import Learnt  # brings numpy
+
+    return Learnt()
+
+
 class _TableReader:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
+    def __init__(self, data: bytes, layouts: Layouts) -> None:
+        self._data, self._layouts = data, layouts
         self._visits = min(len(data), _MOST_VISITS) + 1000
         self._copied = 64 * len(data) + (1 << 16)
         self._places: dict[tuple[TableLayout, int], Places] = {}
@@ -71,7 +76,7 @@ class _TableReader:
         }
 
     def root(self) -> Any:
-        return self._read_table(layout_of(generated.Model), self._target(0))
+        return self._read_table(self._layouts.of(self._layouts.root), self._target(0))
 
     def _target(self, at: int) -> int:
         """The position to which the offset at `at` points. Offsets are unsigned, so they never
@@ -114,14 +119,15 @@ class _TableReader:
 
     def _numbers(self, layout: TableLayout, field: Field, at: int, _: dict[str, Any]) -> Any:
         length = self._length(layout, field, at)
-        array = np.frombuffer(self._data, field.of, length, at + 4)  # lies in the file, or raises
+        # The vector lies in the file, or this raises.
+        array = self._layouts.numbers(self._data, field.of, length, at + 4)
         if length and array.itemsize > 1:  # bytes stay views; the rest is copied when read
             self._copy(array.nbytes)
         return array
 
     def _tables(self, layout: TableLayout, field: Field, at: int, _: dict[str, Any]) -> Any:
         length = self._length(layout, field, at)
-        inner = layout_of(field.of)
+        inner = self._layouts.of(field.of)
         return [self._read_table(inner, self._target(at + 4 + 4 * k)) for k in range(length)]
 
     def _strings(self, layout: TableLayout, field: Field, at: int, rest: dict[str, Any]) -> Any:
@@ -139,18 +145,18 @@ class _TableReader:
         return text
 
     def _table(self, _: TableLayout, field: Field, at: int, __: dict[str, Any]) -> Any:
-        return self._read_table(layout_of(field.of), at)
+        return self._read_table(self._layouts.of(field.of), at)
 
     def _union(self, layout: TableLayout, field: Field, at: int, rest: dict[str, Any]) -> Any:
         number = rest[f"{field.name}Type"]
-        member = union_members(field.of).get(number)
+        member = self._layouts.members(field.of).get(number)
         if member is None:
             name = field.name[0].upper() + field.name[1:]
             raise ModelError(
                 f"unsupported model: {layout.name}.{name} has the unknown kind {number}; "
                 "the file is damaged or was written with a newer schema (update ai-edge-litert)"
             )
-        return self._read_table(layout_of(member), at)
+        return self._read_table(self._layouts.of(member), at)
 
     def _spend(self) -> None:
         self._visits -= 1

@@ -25,16 +25,23 @@ read.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
+from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.layout import consecutive_rows
+from tflm_planner.support.deferred import deferred
 
-Times = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Times = npt.NDArray[np.int64]
+else:
+    np = deferred("numpy")
+
 
 BETWEEN_TYPES = frozenset(("QUANTIZE", "DEQUANTIZE", "CAST"))
 """The kinds whose result may be of another type than their operand, element by element."""
@@ -145,7 +152,7 @@ def padding_movement(op: Op, *, by_rows: bool) -> Movement | None:
     run = math.prod(shape[-2:] if pads[-1] == (0, 0) else shape[-1:]) if by_rows else 0
     # The last byte that has the most padding before it counts; see the drawing.
     last = [a + n - 1 for n, (a, _) in zip(shape, pads, strict=True)]
-    least = (int(np.ravel_multi_index(last, larger)) + 1) * element - data.nbytes + run
+    least = (_place_in(last, larger) + 1) * element - data.nbytes + run
 
     def times() -> tuple[Times, Times]:
         inside = np.zeros(larger, bool)
@@ -169,10 +176,17 @@ def _copy_times(places: Times, size: int, element: int, run: int) -> tuple[Times
     return reads, writes
 
 
+def _place_in(index: Sequence[int], shape: Sequence[int]) -> int:
+    """The place of an element in the order of memory."""
+    place = 0
+    for at, size in zip(index, shape, strict=True):
+        place = place * size + at
+    return place
+
+
 def _pairs(tensor: Tensor) -> list[tuple[int, int]] | None:
     """The values of a constant (n, 2) tensor of integers."""
-    dtype = {"int32": "<i4", "int64": "<i8"}.get(tensor.type_name)
-    if dtype is None or not tensor.is_constant or tensor.buffer.data is None:
+    values = integers(tensor)
+    if values is None or len(values) % 2:
         return None
-    values = np.frombuffer(tensor.buffer.data[: tensor.nbytes].tobytes(), dtype)
-    return [(int(a), int(b)) for a, b in values.reshape(-1, 2)] if values.size % 2 == 0 else None
+    return list(zip(values[::2], values[1::2], strict=True))

@@ -16,19 +16,23 @@ This module must not know addresses or the rest of the arena.
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from tflm_planner.model.edit import add_metadata, remove_metadata
 from tflm_planner.model.ir import Model, Op, Tensor
-from tflm_planner.model.schema import Bytes
+from tflm_planner.support.deferred import deferred
 from tflm_planner.tflm.kernels.prepare import scale_count_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = deferred("numpy")
 
 POOL_METADATA = "LEAN_PARAMS"
 CONVOLUTIONS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
@@ -236,16 +240,16 @@ def carried_pool(model: Model) -> Pool:
 
 def _parse_records(data: bytes) -> list[tuple[int, int]]:
     """Records of a well-formed pool; none of one that firmware refuses."""
-    words: Bytes | Any = np.frombuffer(data[: len(data) // _WORD * _WORD], "<u4")
+    words = struct.unpack(f"<{len(data) // _WORD}I", data[: len(data) // _WORD * _WORD])
     records: list[tuple[int, int]] = []
     at = 0
-    while at < words.size and words[at]:
-        length = int(words[at])
-        if length >= words.size - at:
+    while at < len(words) and words[at]:
+        length = words[at]
+        if length >= len(words) - at:
             return []
         records.append((_WORD * (at + 1), _WORD * (at + 1 + length)))
         at += 1 + length
-    return records if records and at < words.size else []
+    return records if records and at < len(words) else []
 
 
 def lies_at(wanted: bytes, record: bytes) -> int:

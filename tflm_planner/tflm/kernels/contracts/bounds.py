@@ -16,17 +16,13 @@ knows bounds only; the replay, which checks them, must share no arithmetic with 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import lcm
-
-import numpy as np
-import numpy.typing as npt
 
 from tflm_planner.ops.window import Window
 from tflm_planner.support.units import ALIGNMENT
 from tflm_planner.tflm.kernels.access_order import AccessOrder, Restart
-
-Pixels = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,57 +52,92 @@ def bound(window: Window, order: AccessOrder) -> Bound | None:
     if passes == 1:
         if (order.pixels == 1 or order.chunk is None) and _starts_inside(window):
             return Bound(_least_by_pixels(window), 1)  # windows read ahead: as good as one by one
-        return Bound(_largest_overhang(window, *_groups(window, order)), 1)
+        return Bound(_overhang_of_groups(window, order), 1)
     if window.groups == 1:  # every pass reads all input channels again
         if order.restart is not Restart.ROW:
             return None
-        rows = np.arange(window.batch * window.output[0]) * window.output[1]  # of all images
-        return Bound(_largest_overhang(window, rows, rows + window.output[1]), 1)
+        return Bound(_largest_overhang(window, _rows(window)), 1)
     if window.batch > 1 or ci != co:
         return None
     # A pass reads and writes its own channels alone: at multiples of a pixel's bytes it can
     # overwrite nothing that another pass reads.
-    return Bound(_largest_overhang(window, *_groups(window, order)), ci * window.element)
+    return Bound(_overhang_of_groups(window, order), ci * window.element)
 
 
-def _groups(window: Window, order: AccessOrder) -> tuple[Pixels, Pixels]:
+def _rows(window: Window) -> Iterable[tuple[int, int]]:
+    """The same, of whole rows."""
+    width = window.output[1]
+    return ((y * width, (y + 1) * width) for y in range(window.batch * window.output[0]))
+
+
+def _groups(window: Window, order: AccessOrder) -> Iterable[tuple[int, int]]:
     """First and end pixel of what is computed together, for reads in between the writes."""
-    pixels = np.arange(window.batch * window.output[0] * window.output[1])
-    if order.pixels == 1 or order.chunk is None:
-        return pixels, pixels + 1  # whole windows are read ahead: as good as one by one
+    pixels = window.batch * window.output[0] * window.output[1]
+    if order.pixels == 1 or order.chunk is None:  # whole windows are read ahead: as one by one
+        return ((p, p + 1) for p in range(pixels))
     if order.edges is not None:  # groups begin anywhere
-        return pixels, np.minimum(pixels + order.pixels, len(pixels))
+        return ((p, min(p + order.pixels, pixels)) for p in range(pixels))
     unit = {
-        Restart.NEVER: len(pixels),
+        Restart.NEVER: pixels,
         Restart.BATCH: window.output[0] * window.output[1],
         Restart.ROW: window.output[1],
     }[order.restart]
-    within = pixels % unit
-    start = pixels - within % order.pixels
-    return start, np.minimum(start + order.pixels, pixels - within + unit)
+    return (
+        (start, min(start + order.pixels, first + unit))
+        for first in range(0, pixels, unit)
+        for start in range(first, first + unit, order.pixels)
+    )
 
 
-def first_needed(window: Window) -> Pixels:
+def first_needed(window: Window) -> list[int]:
     """M: for each output pixel in raster order, the lowest input pixel that it or a later one
-    may read."""
-    (height, width), (out_height, out_width) = window.input, window.output
-    rows = np.maximum(0, np.arange(out_height) * window.stride[0] - window.pad[0])
-    columns = np.maximum(0, np.arange(out_width) * window.stride[1] - window.pad[1])
-    image = (rows[:, None] * width + columns[None, :]).ravel()
-    starts = np.arange(window.batch)[:, None] * height * width
-    all_images = (starts + image[None, :]).ravel()
-    return np.minimum.accumulate(all_images[::-1])[::-1]
+    may read: where its own window begins, where the first one of the next row does, or where the
+    next image does."""
+    (height, width), (rows, columns) = window.input, window.output
+    tops = [max(0, y * window.stride[0] - window.pad[0]) * width for y in range(rows)]
+    lefts = [max(0, x * window.stride[1] - window.pad[1]) for x in range(columns)]
+    last = tops[-1] + max(lefts, default=0)  # nothing comes later
+    after = [*tops[1:], last]
+    one = [min(top + left, below) for top, below in zip(tops, after, strict=True) for left in lefts]
+    area = height * width
+    return [
+        image * area + (m if image + 1 == window.batch else min(m, area))
+        for image in range(window.batch)
+        for m in one
+    ]
 
 
-def _largest_overhang(window: Window, start: Pixels, end: Pixels) -> int:
+def _overhang_of_groups(window: Window, order: AccessOrder) -> int:
+    """`_largest_overhang` of an order's groups. Where all rows have the same groups, one row's
+    widest reach serves for all of them."""
+    columns, own_rows = window.output[1], order.restart is Restart.ROW
+    grouped = order.pixels > 1 and order.chunk is not None and order.edges is None
+    if not grouped or not (own_rows or columns % order.pixels == 0) or not _starts_inside(window):
+        return _largest_overhang(window, _groups(window, order))
+    ci, co = window.channels
+    lefts = [max(0, x * window.stride[1] - window.pad[1]) for x in range(columns)]
+    reach = max(
+        min(x + order.pixels, columns) * co - lefts[x] * ci for x in range(0, columns, order.pixels)
+    )
+    line = window.input[1] * ci
+    tops = [max(0, y * window.stride[0] - window.pad[0]) * line for y in range(window.output[0])]
+    own = max(y * columns * co + reach - top for y, top in enumerate(tops))
+    worst = max((y * columns * co - top for y, top in enumerate(tops) if y), default=own)
+    worst = max(own, worst)
+    area = window.input[0] * line
+    worst += (window.batch - 1) * max(0, window.output[0] * columns * co - area)
+    return min(max(worst, 0) * window.element, window.output_bytes)
+
+
+def _largest_overhang(window: Window, groups: Iterable[tuple[int, int]]) -> int:
     """The most bytes, over all groups of pixels, by which the written output reaches beyond the
     first input byte still needed."""
     ci, co = window.channels
-    needed = first_needed(window)[start] * ci
-    overhang = end * co - needed
-    counts = overhang[needed * window.element < window.input_bytes]
-    least = int(counts.max(initial=0)) * window.element
-    return min(max(least, 0), window.output_bytes)
+    needed, end_of_input = first_needed(window), window.input_bytes // window.element
+    worst = max(
+        (end * co - needed[p] * ci for p, end in groups if needed[p] * ci < end_of_input), default=0
+    )
+    return min(max(worst, 0) * window.element, window.output_bytes)
 
 
 def _starts_inside(window: Window) -> bool:

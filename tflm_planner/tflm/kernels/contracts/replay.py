@@ -14,16 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import Window, window_of
+from tflm_planner.support.deferred import deferred
 from tflm_planner.tflm.kernels.access_order import AccessOrder, Restart
 from tflm_planner.tflm.kernels.base import KernelBuild
 
-Times = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Times = npt.NDArray[np.int64]
+    Clock = Callable[[Times, Times], Times]
+else:
+    np = deferred("numpy")
+
 NEVER = -1
 
 
@@ -136,9 +143,6 @@ def _reads_first(window: Window, readers: Times) -> npt.NDArray[np.bool_]:
     rows = np.maximum(0, output // window.output[1] * window.stride[0] - window.pad[0])
     columns = np.maximum(0, output % window.output[1] * window.stride[1] - window.pad[1])
     return here % size == rows * window.input[1] + columns
-
-
-Clock = Callable[[Times, Times], Times]
 
 
 def _clock(window: Window, order: AccessOrder) -> Clock:

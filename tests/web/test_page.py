@@ -1,0 +1,228 @@
+"""The page in headless Chromium: skipped without Playwright, a browser, or Pyodide.
+
+    npm pack pyodide && tar xzf pyodide-*.tgz
+    pip install '.[web]' && PYODIDE=package python -m pytest tests/web
+
+One page on a desk and one on a phone serve all tests, because Python takes seconds to load.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import CNN, ROOT, published_path
+from tflm_planner.model.edit import add_metadata
+from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.pipeline import looking
+from tflm_planner.tflm.targets import load_target
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs the extra `web`")
+PYODIDE = os.environ.get("PYODIDE", "")
+BROWSER = next((b for b in map(shutil.which, ("chromium", "google-chrome")) if b), None)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not PYODIDE, reason="needs the folder of Pyodide in PYODIDE"),
+    pytest.mark.skipif(BROWSER is None, reason="needs Chromium"),
+]
+PATIENCE = 300_000
+"""Milliseconds to load: a busy machine takes long."""
+SECONDS_TO_ANSWER = 3.0
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    extensions_map = {  # noqa: RUF012
+        **http.server.SimpleHTTPRequestHandler.extensions_map,
+        ".mjs": "text/javascript",
+        ".wasm": "application/wasm",
+    }
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    site = tmp_path_factory.mktemp("site")
+    build = [sys.executable, str(ROOT / "web" / "build.py"), str(site), "--pyodide", PYODIDE]
+    subprocess.run(build, check=True)
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(_Quiet, directory=str(site))
+    )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/index.html"
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as engine:
+        browser = engine.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def _loaded(browser: Any, address: str, **how: Any) -> Any:
+    page = browser.new_page(**how)
+    page.set_default_timeout(60_000)
+    page.faults = []
+    page.on("pageerror", lambda error: page.faults.append(str(error)))
+    page.on("console", lambda said: page.faults.append(said.text) if said.type == "error" else None)
+    page.goto(address)
+    page.wait_for_selector("body[data-ready]", timeout=PATIENCE)
+    page.requests = []
+    page.on("request", lambda request: page.requests.append(request.url))
+    return page
+
+
+@pytest.fixture(scope="module")
+def desk(browser: Any, address: str) -> Iterator[Any]:
+    page = _loaded(browser, address, viewport={"width": 1280, "height": 900}, color_scheme="light")
+    yield page
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def phone(browser: Any, address: str) -> Iterator[Any]:
+    page = _loaded(browser, address, viewport={"width": 390, "height": 844}, color_scheme="dark")
+    yield page
+    page.close()
+
+
+def _give(page: Any, path: Path) -> float:
+    """Give the page a file; seconds to the first answer. All other answers are waited for."""
+    page.evaluate("delete document.body.dataset.answered")
+    began = time.monotonic()
+    page.set_input_files("#file", str(path))
+    page.wait_for_function(
+        "name => document.getElementById('status').textContent.startsWith(name + ':')",
+        arg=path.name,
+    )
+    seconds = time.monotonic() - began
+    page.wait_for_selector("body[data-answered]")
+    return seconds
+
+
+def _verdict(page: Any) -> int:
+    return int(page.inner_text("#verdict").split(" bytes")[0].split()[-1].replace(",", ""))
+
+
+@pytest.mark.parametrize("name", ["vww_96_int8", "cnn_int8", "kws_ref_model"])
+def test_shows_the_arena_to_the_byte(desk: Any, name: str) -> None:
+    path = CNN if name == CNN.stem else published_path(name)
+    seconds = _give(desk, path)
+    board = load_target("nano33ble")
+    assert _verdict(desk) == looking.arena(path, board).arena
+    planned = looking.sketch_plan(path, board).arena.arena
+    row = desk.inner_text("#boards tr[aria-current=true]")
+    assert f"{planned:,}" in row
+    assert desk.locator("#boards tbody tr").count() > 20
+    assert desk.locator("#map rect.b").count() > 5
+    assert f"tflm-plan {path.name} " in desk.inner_text("#command")
+    assert desk.faults == []
+    print(f"{name}: first answer after {seconds:.2f} s")
+    busy = os.getloadavg()[0] > (os.cpu_count() or 1)
+    assert busy or seconds < SECONDS_TO_ANSWER
+
+
+def test_another_board_has_its_own_figures(desk: Any) -> None:
+    _give(desk, CNN)
+    desk.select_option("#board", "unor4")
+    desk.wait_for_function("document.getElementById('verdict').textContent.includes('not fit')")
+    assert _verdict(desk) == looking.arena(CNN, load_target("unor4")).arena
+    assert "--target unor4" in desk.inner_text("#command")
+    desk.fill("#filter", "esp32")
+    assert 0 < desk.locator("#boards tbody tr").count() < 12
+    desk.fill("#filter", "")
+    desk.select_option("#board", "nano33ble")
+
+
+def test_a_damaged_file_is_refused_and_the_next_one_works(desk: Any, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.tflite"
+    broken.write_bytes(CNN.read_bytes()[:5000])
+    desk.set_input_files("#file", str(broken))
+    desk.wait_for_selector("#error:not([hidden])")
+    assert "damaged model" in desk.inner_text("#error")
+    assert not desk.is_visible("#result")
+    _give(desk, CNN)
+    assert not desk.is_visible("#error") and desk.is_visible("#result")
+
+
+def test_a_large_file(desk: Any, tmp_path: Path) -> None:
+    model = read_model(CNN.read_bytes())
+    add_metadata(model, "padding", np.random.default_rng(0).integers(0, 256, 20 << 20, np.uint8))
+    path = tmp_path / "large.tflite"
+    path.write_bytes(write_model(model))
+    seconds = _give(desk, path)
+    print(f"20 MB: first answer after {seconds:.2f} s")
+    assert _verdict(desk) == looking.arena(path, load_target("nano33ble")).arena
+    assert "larger than the flash" in desk.inner_text("#summary")
+
+
+def test_nothing_is_sent(desk: Any) -> None:
+    """After loading there is no request, and the worker could make none."""
+    _give(desk, CNN)
+    assert desk.requests == []
+    worker = desk.workers[0]
+    assert (
+        worker.evaluate("[typeof fetch, typeof XMLHttpRequest, typeof WebSocket]")
+        == ["undefined"] * 3
+    )
+
+
+def test_by_keyboard_alone(desk: Any) -> None:
+    desk.reload()
+    desk.wait_for_selector("body[data-ready]", timeout=PATIENCE)
+    for _ in range(10):
+        desk.keyboard.press("Tab")
+        if desk.evaluate("document.activeElement.id") == "file":
+            break
+    else:
+        pytest.fail("the file cannot be reached by Tab")
+    with desk.expect_file_chooser() as chooser:
+        desk.keyboard.press("Space")
+    chooser.value.set_files(str(CNN))
+    desk.wait_for_selector("body[data-answered]")
+    assert desk.evaluate("document.activeElement.id") == "verdict"
+    desk.focus("#map svg")
+    desk.keyboard.press("ArrowRight")
+    assert " B at " in desk.inner_text("#block")
+    desk.focus("#show-planned")
+    desk.keyboard.press("Space")
+    assert desk.get_attribute("#show-planned", "aria-pressed") == "true"
+    desk.focus("#boards tbody tr:nth-child(8) button")
+    desk.keyboard.press("Enter")
+    desk.wait_for_function("document.getElementById('board').value === 'unor4'")
+
+
+def test_on_a_phone_in_the_dark(phone: Any) -> None:
+    _give(phone, published_path("vww_96_int8"))
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    body = "getComputedStyle(document.body)"
+    assert phone.evaluate(f"{body}.backgroundColor") == "rgb(15, 19, 24)"
+    assert phone.faults == []
+
+
+def test_the_example_and_the_labels(phone: Any) -> None:
+    phone.evaluate("delete document.body.dataset.answered")
+    phone.click("#example")
+    phone.wait_for_selector("body[data-answered='example.tflite']")
+    assert _verdict(phone) == looking.arena(CNN, load_target("nano33ble")).arena
+    unnamed = phone.evaluate(
+        "[...document.querySelectorAll('input, select, button')]"
+        ".filter(e => !e.labels?.length && !e.textContent.trim()).map(e => e.id)"
+    )
+    assert unnamed == []
+    assert phone.get_attribute("#status", "aria-live") == "polite"
