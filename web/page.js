@@ -63,7 +63,7 @@ function fitting(fits) {
   return fits === false ? ["does not fit", "bad"] : ["not known to fit", "unsure"];
 }
 
-const figure = ({ arena, bound }) => (arena ? `${bound === "at least" ? "≥ " : ""}${bytes(arena)}` : "-");
+const figure = ({ arena, bound }) => (arena ? `${bound === "at least" ? "≥\u00a0" : ""}${bytes(arena)}` : "-");
 const current = () => state.model.boards.find(({ id }) => id === state.board);
 const plannedFits = (board, planned) =>
   planned.arena > board.sram || state.model.bytes > board.flash ? false : planned.bound === "at least" ? null : true;
