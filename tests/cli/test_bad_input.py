@@ -103,7 +103,7 @@ def test_a_small_file_of_half_a_billion_rows_takes_no_longer_than_others(kind: s
     assert len(data) < 1000
     assert try_all(data)[0] == "planned"
     found = prove_by_terms(read_model(data), read_model(data))
-    assert (found.status, found.detail) == ("not run", f"a tensor has {1 << 29:,} elements")
+    assert found.status == "not run" and "elements are made: too many" in found.detail
 
 
 def _tall(kind: str, height: int) -> bytes:
