@@ -146,9 +146,10 @@ def _limit_line(limit: Limit, x: float, bottom: float) -> Iterator[Element]:
 def _legend(colours: Mapping[str, int], y: float, width: int) -> tuple[list[Element], int]:
     """The colours in lines, and where the picture ends below them."""
     shown: list[Element] = []
-    x, words_of = float(_LEFT), {number: key for key, number in reversed(colours.items())}
-    for number in sorted(words_of):
-        words = TITLES["rest" if number == _NAMED + 1 else words_of[number]]
+    x = float(_LEFT)
+    for number in sorted(set(colours.values())):
+        first = next(key for key in colours if colours[key] == number)
+        words = TITLES["rest" if number == _NAMED + 1 else first]
         wide = 15 + 12 * svg.CHARACTER * len(words) + 18
         if x > _LEFT and x + wide > width - _RIGHT:
             x, y = float(_LEFT), y + 20

@@ -76,12 +76,15 @@ def pairs(rows: Sequence[tuple[str, str]], kind: Kind = "") -> Table:
 def render(template: str, **values: Any) -> str:
     """A page as a string; write it as UTF-8. Values that are markup already must be of type
     `Markup`."""
-    return _environment().get_template(template).render(values)
+    script = _script()
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    more = {"script": script, "script_hash": f"sha256-{digest}"}
+    return _environment().get_template(template).render(**values, **more)
 
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
+    return Environment(
         loader=PackageLoader("tflm_planner.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -90,10 +93,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    script = files("tflm_planner.report").joinpath("templates", "page.js").read_text("utf-8")
-    digest = b64encode(sha256(script.encode()).digest()).decode()
-    environment.globals.update(script=Markup(script), script_hash=f"sha256-{digest}")
-    return environment
+
+
+@cache
+def _script() -> Markup:
+    """The script of all pages."""
+    return Markup(files("tflm_planner.report").joinpath("templates", "page.js").read_text("utf-8"))
 
 
 def _printable(value: object) -> object:

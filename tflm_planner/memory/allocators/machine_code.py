@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import pickle
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -33,7 +35,24 @@ def compiled(function: _F) -> _F:
     except RuntimeError:  # neither beside the source nor in the user's cache may be written
         _keep_for_now()
         machine_code = numba.njit(cache=True, nogil=True)(function)
+    _drop_unreadable(function, folder_of(machine_code))
     return cast(_F, machine_code)
+
+
+def _drop_unreadable(function: Callable[..., Any], folder: Path) -> None:
+    """Remove what other sources of the package left in the folder, where numba could not read it:
+    its index names the types of arguments, and ends the program where one has another name now."""
+    stem = Path(function.__code__.co_filename).stem
+    for index in folder.glob(f"{stem}.{function.__qualname__}-*.nbi"):
+        try:
+            with index.open("rb") as file:
+                pickle.load(file)  # numba's version
+                pickle.load(file)
+        except (pickle.PickleError, AttributeError, ImportError, EOFError):
+            with suppress(OSError):
+                index.unlink()
+        except OSError:
+            continue
 
 
 def _keep_for_now() -> None:
