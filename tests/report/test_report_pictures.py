@@ -13,10 +13,12 @@ import pytest
 from jinja2 import UndefinedError
 from report_samples import HOSTILE, chain, with_solution
 
-from tflm_planner.report.document import MemoryMap, Report
+from tflm_planner.report.arena_svg import ArenaBar, Limit, arena_parts, arena_svg
+from tflm_planner.report.document import MapBlock, MemoryMap, Report
 from tflm_planner.report.html import to_html
 from tflm_planner.report.memory_map_svg import NAMED_BLOCKS, before_after_svg, memory_map_svg
 from tflm_planner.report.page import render
+from tflm_planner.tflm.arena.predict import Arena
 
 SVG = "{http://www.w3.org/2000/svg}"
 VOID = {"meta", "img", "br", "link", "input"}
@@ -171,6 +173,73 @@ def test_hostile_names_stay_text(hostile: Report) -> None:
         assert tags <= {"svg", "style", "defs", "pattern", "rect", "path", "line", "text", "title"}
         assert not any(k.startswith("on") for element in root.iter() for k in element.attrib)
         svg.encode("utf-8")
+
+
+def test_labels_stand_beside_the_hatching(before: MemoryMap) -> None:
+    """A long block whose first half is shared with another has its label in the second half."""
+    steps = before.steps * 4
+    long = MapBlock("long", "activation", 4096, 0, 0, 24)
+    other = MapBlock("other", "activation", 4096, 0, 0, 12)
+    svg = memory_map_svg(MemoryMap(steps, (long, other), 4096), title="t")
+    root = ElementTree.fromstring(svg)
+    shared = [r for r in root.iter(f"{SVG}rect") if r.get("class") == "shr"]
+    hatched = max(shared, key=lambda r: float(r.attrib["width"]))  # not that of the legend
+    right = float(hatched.attrib["x"]) + float(hatched.attrib["width"])
+    labels = [t for t in root.iter(f"{SVG}text") if t.get("class") == "lab"]
+    assert labels and all(float(t.attrib["x"]) > right for t in labels)
+
+
+def test_tiles_let_their_parents_show(before: MemoryMap) -> None:
+    parent = MapBlock("parent", "input", 4096, 0, 0, 5)
+    tile = MapBlock("tile", "activation", 1024, 512, 1, 3)
+    later = MapBlock("later", "activation", 1024, 512, 5, 6)
+    svg = memory_map_svg(MemoryMap(before.steps, (parent, tile, later), 4096), title="t")
+    styles = {
+        (title.text or "").split("\n")[0]: rect.attrib["class"].split()
+        for rect in ElementTree.fromstring(svg).iter(f"{SVG}rect")
+        if (title := rect.find(f"{SVG}title")) is not None
+    }
+    assert {name for name, style in styles.items() if "view" in style} == {"tile"}
+
+
+def test_a_page_finds_operators_and_life_spans(report: Report) -> None:
+    """What page.js reads: the plots of both sides, life spans, and rows of the same operators."""
+    page = parse(to_html(report))
+    given = [value for key, value in page.attributes if key == "data-side"]
+    assert given.count("before") == given.count("after") == 3  # two pictures and a table
+    steps = {value for key, value in page.attributes if key == "data-steps"}
+    assert steps == {str(len(report.after.map.steps))}
+    lives = [value for key, value in page.attributes if key == "data-end"]
+    assert len(lives) == 2 * sum(len(s.map.blocks) for s in (report.before, report.after))
+
+
+def test_the_parts_of_an_arena_add_up() -> None:
+    tail = {"eval_tensors": 500, "op_prepare": 300, "fixed": 100, "plan": 0}
+    small = Arena(1000, 900, tail, 0, 0, 0, 0, 1904, 15, (), ())
+    assert arena_parts(small) == {"head": 1000, "eval_tensors": 500, "op_prepare": 300, "rest": 104}
+    temporary = replace(small, arena=2500)
+    assert arena_parts(temporary)["temporary"] == 600
+    for arena in (small, temporary):
+        assert sum(arena_parts(arena).values()) == arena.arena
+
+
+@pytest.mark.parametrize("limit", [None, Limit(262_144, "of SRAM"), Limit(100, "allowed")])
+def test_arenas_are_drawn_on_one_scale(limit: Limit | None) -> None:
+    tail = {"eval_tensors": 5000, "op_prepare": 3000, "nodes": 2000}
+    large = Arena(90_000, 10_000, tail, 0, 0, 0, 0, 100_000, 15, (), ())
+    half = replace(large, head=40_000, arena=50_000)
+    drawn = arena_svg([ArenaBar(HOSTILE, large), ArenaBar("after", half)], title="t", limit=limit)
+    root = ElementTree.fromstring(drawn)
+    wide = {}
+    for rect in root.iter(f"{SVG}rect"):
+        title = rect.find(f"{SVG}title")
+        if title is not None:
+            wide.setdefault(rect.attrib["y"], []).append(float(rect.attrib["width"]))
+    first, second = (sum(widths) for widths in wide.values())
+    assert first / second == pytest.approx(2, abs=0.01)
+    assert any("of SRAM" in word or "allowed" in word for word in texts(drawn)) is bool(limit)
+    assert all(float(line.attrib["x1"]) <= 980.1 for line in root.iter(f"{SVG}line"))
+    drawn.encode("utf-8")
 
 
 def test_empty_maps_can_be_drawn() -> None:
