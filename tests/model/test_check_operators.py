@@ -71,7 +71,7 @@ FAULTS: list[tuple[str, Spoil, str]] = [
     ("add_int8", _result(1, 33, 1 << 24, 3), "but its result is declared as"),
     ("leaky_relu_int8", _result(1, 33, 1 << 24, 3), "but its result is declared as"),
     ("leaky_relu_int8", _scale(float("nan")), "the scale nan"),
-    ("leaky_relu_int8", _scale(0.0), "the scale 0.0"),
+    ("leaky_relu_int8", _scale(0.0), "the scale 0,"),
     ("mean_int8", _constant(1, 1, 1 << 20), "the axis 1048576"),
 ]
 

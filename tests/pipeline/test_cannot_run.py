@@ -97,7 +97,7 @@ def test_what_is_planned_all_the_same_is_not_called_verified() -> None:
     lines = render_report(report).splitlines()
     assert lines[0].startswith("CANNOT RUN")
     page = to_html(report)
-    assert page.index("TFLM cannot run it") < page.index("Memory over time")
+    assert page.index("TFLM cannot run it") < page.index("Tensors and scratch over time")
     assert to_json(report)["cannot_run"] == list(report.cannot_run)
 
 

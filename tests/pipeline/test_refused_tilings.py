@@ -110,7 +110,8 @@ def test_a_tiling_that_came_out_no_smaller_is_not_kept(monkeypatch, more: int):
     assert any("none lowers the arena" in note for note in found.report.notes)
 
 
-@pytest.mark.parametrize("all_miss", [False, True])
+@pytest.mark.parametrize("all_miss", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.slow
 def test_what_misses_the_budget_gives_way_to_what_promises_less(monkeypatch, all_miss: bool):
     """The fastest tiling within the budget is made first. Its file needs more than was promised;
     if all do, the smallest is taken."""

@@ -14,6 +14,7 @@ from tests.tflm.element_type_trials import OPERATORS as TYPED
 from tests.tflm.operator_models import MODELS as OPERATORS
 from tests.tflm.registered import BUILTIN
 from tflm_planner.model import serde
+from tflm_planner.model.flatbuffer.read import learnt
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.element_types import cannot_run, newly_unsupported
@@ -36,7 +37,7 @@ def operator(kind: str, *types: str) -> Op:
     graph.op(kind, inputs, outputs, options)
     graph.outputs(*outputs)
     # Of types alone: shapes and options are not meant to fit, and are not checked.
-    return serde._Reader(net.finish()).model().main.ops[0]
+    return serde._Reader(net.finish(), learnt()).model().main.ops[0]
 
 
 @needs_tflm
