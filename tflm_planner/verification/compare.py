@@ -52,8 +52,9 @@ _MACS_A_BYTE = 4
 _MOST_BYTES, _FREE_BYTES, _BYTES_A_BYTE = 1 << 28, 1 << 24, 64
 """Of all activations: at most; for any file; and for each of its bytes. A runtime is not asked to
 hold more: a file of a kilobyte can declare tensors of gigabytes."""
-_FREE_RUN_MACS, _RUN_MACS_A_BYTE = 1 << 29, 2048
-"""Of one run, likewise: networks as people make them need fewer than 800 for a byte."""
+_RUN_MACS_A_BYTE = 2048
+"""Of one run, beside `MOST_MACS` for any file. Classifiers need fewer than 800 for a byte; networks
+of few weights and large images, as those that enlarge or segment, more."""
 _FREE_MACS = 1 << 28
 """Of all inputs together, for any file: some two seconds."""
 Progress = Callable[[str], None]
@@ -189,7 +190,7 @@ def why_unfit(model: Model, runtime: str) -> str | None:
             f"its activations of {size:,} bytes are too large to be run here ({most:,} for a file "
             f"of {model.file_size:,})"
         )
-    most = _FREE_RUN_MACS + _RUN_MACS_A_BYTE * model.file_size
+    most = MOST_MACS + _RUN_MACS_A_BYTE * model.file_size
     if (work := total_macs(model.ops())) > most:
         return (
             f"its {work:,} multiply-accumulates are too many to be run here ({most:,} for a file "

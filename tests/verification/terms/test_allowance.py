@@ -10,6 +10,7 @@ from tests.models.small import Chain, One
 from tests.transforms.row_loops import planned
 from tests.verification.terms.proofs import HOST, forged, proof
 from tflm_planner.model.serde import read_model
+from tflm_planner.verification.compare import why_unfit
 from tflm_planner.verification.terms import prove_by_terms
 from tflm_planner.verification.terms.allowance import Allowance
 from tflm_planner.verification.terms.values import InexpressibleError
@@ -86,18 +87,32 @@ def test_operators_that_run_are_counted() -> None:
 
 
 def test_macs_and_elements_grow_with_the_file() -> None:
-    conv = read_model(tall(1 << 16, 64)).main.ops[0]
+    conv = read_model(tall(1 << 17, 64)).main.ops[0]
     with pytest.raises(InexpressibleError, match="multiply-accumulates"):
         Allowance(10_000).spend(read_model(deep()).main.ops[0])
     Allowance(10_000_000).spend(read_model(deep()).main.ops[0])
     with pytest.raises(InexpressibleError, match="elements"):
         Allowance(1000).spend(conv)
-    Allowance(1_000_000).spend(conv)
+    Allowance(2_000_000).spend(conv)
+
+
+def test_a_network_that_enlarges_images_is_proved() -> None:
+    """Few weights, each used for every pixel: 260 million multiply-accumulates in 7 KB."""
+    chain = Chain((1, 240, 320, 1))
+    chain.conv(8, 3)
+    chain.conv(8, 5)
+    chain.conv(4, 3)
+    model = read_model(chain.finish())
+    assert model.file_size < 10_000
+    allowance = Allowance(model.file_size)
+    for op in model.ops():
+        allowance.spend(op)
+    assert all(why_unfit(model, runtime) is None for runtime in ("LiteRT", "TFLM"))
 
 
 def deep() -> bytes:
-    """A convolution of 302 million multiply-accumulates and few elements."""
-    chain = Chain((1, 24, 16, 64))
+    """A convolution of 1.2 billion multiply-accumulates and few elements."""
+    chain = Chain((1, 48, 32, 64))
     chain.conv(1365, 3)
     return chain.finish()
 
