@@ -23,6 +23,7 @@ from xml.etree.ElementTree import Element
 from tflm_planner.report import svg
 from tflm_planner.report.bounds_text import long_figure
 from tflm_planner.report.document import MapBlock, MemoryMap
+from tflm_planner.report.map_overlaps import shared_parts, views_among
 from tflm_planner.report.text import shorten
 from tflm_planner.support.units import human_size
 
@@ -250,7 +251,7 @@ def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
     tones = _tones(order)
     by_area = sorted(range(len(order)), key=lambda i: -order[i].size * _span(order[i]))
     named = set(by_area[:NAMED_BLOCKS])
-    views = set(_inside_others(order, by_area[:_LABELLED_BLOCKS]))
+    views = set(views_among(order, by_area[:_LABELLED_BLOCKS]))
     merged: dict[str, list[str]] = {}
     for i, block in enumerate(order):
         if i not in named:
@@ -269,43 +270,10 @@ def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
             hover = _hover(block, memory_map)
             yield svg.rect(f"b {tones[i]}{edge}{inside}", box, hover, **life)
     largest = [order[i] for i in by_area[:_LABELLED_BLOCKS]]
-    shared = _shared(largest)
+    shared = shared_parts(largest, _LABELLED_BLOCKS)
     for block in shared:
         yield svg.rect("shr", _box(frame, block), fill=f"url(#{frame.hatch})")
     yield from _labels(frame, largest, shared)
-
-
-def _shared(blocks: Sequence[MapBlock]) -> list[MapBlock]:
-    """Where two of `blocks` lie at the same time; not more rectangles than are worth drawing."""
-    active, found = list[MapBlock](), list[MapBlock]()
-    for block in sorted(blocks, key=lambda b: (b.start, b.offset, b.name)):
-        active = [other for other in active if other.end > block.start]
-        for other in active:
-            low = max(block.offset, other.offset)
-            high = min(block.offset + block.size, other.offset + other.size)
-            if low < high:
-                end = min(block.end, other.end)
-                found.append(MapBlock("", "scratch", high - low, low, block.start, end))
-        active.append(block)
-    return found[:_LABELLED_BLOCKS]
-
-
-def _inside_others(blocks: Sequence[MapBlock], places: Sequence[int]) -> Iterator[int]:
-    """Those of `places` whose blocks lie all in an older one that is live: a tile in its parent.
-    They are drawn so that the parent shows."""
-    for i in places:
-        one = blocks[i]
-        if any(
-            _contains(blocks[j], one)
-            and (blocks[j].start, -blocks[j].size) < (one.start, -one.size)
-            for j in places
-        ):
-            yield i
-
-
-def _contains(parent: MapBlock, one: MapBlock) -> bool:
-    inside = parent.offset <= one.offset and one.offset + one.size <= parent.offset + parent.size
-    return inside and parent.start <= one.start < parent.end
 
 
 def _clear_boxes(
@@ -385,7 +353,7 @@ def _colours(*maps: MemoryMap) -> set[str]:
     used = {_FIXED.get(block.kind, "a0") for memory_map in maps for block in memory_map.blocks}
     for memory_map in maps:
         by_area = sorted(memory_map.blocks, key=lambda b: -b.size * _span(b))
-        if _shared(by_area[:_LABELLED_BLOCKS]):
+        if shared_parts(by_area[:_LABELLED_BLOCKS], _LABELLED_BLOCKS):
             used.add("shr")
     return used
 
