@@ -62,7 +62,7 @@ class Plot {
     this.area.after(this.band);
   }
 
-  /** The picked operator in words, and what is live, the highest in memory first. */
+  /** The picked operator in words, and what is live, what began to live last first. */
   tell(step, live) {
     this.readout.replaceChildren();
     if (step < 0) return;
