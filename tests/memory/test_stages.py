@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,6 +54,32 @@ def test_many_buffers_come_near_their_bound(seed: int) -> None:
     )
     assert plan.height(problem) <= at_once
     assert plan.height(problem) <= 1.05 * live_bound(problem)
+
+
+def tangled(seed: int, count: int, steps: int) -> Problem:
+    """Buffers of random sizes and life spans, some of them long."""
+    rng = random.Random(seed)
+    buffers: list[Buffer] = []
+    for n in range(count):
+        start, size = rng.randrange(steps), 16 * rng.randint(1, 60)
+        end = min(start + 1 + int(rng.expovariate(1 / 8)), steps + 1)
+        buffers.append(Buffer(f"{n}", size, start, end))
+    return Problem(tuple(buffers))
+
+
+def test_of_stages_and_the_whole_the_lower_plan_is_taken() -> None:
+    both = replace(DEFAULT_PACK_BUDGET, buffers_at_once=40)
+    stages_only = replace(both, buffers_both_ways=40)
+    signs: set[bool] = set()
+    for seed in (1, 3):  # the whole is lower in one, stages in the other
+        problem = tangled(seed, 100, 60)
+        staged, whole, lower = (
+            pack(problem, (), limits=limits).height(problem)
+            for limits in (stages_only, DEFAULT_PACK_BUDGET, both)
+        )
+        assert lower == min(staged, whole) and staged != whole
+        signs.add(staged < whole)
+    assert signs == {True, False}
 
 
 @settings(deadline=None)  # the first one compiles

@@ -65,3 +65,15 @@ def test_a_segment_that_needs_more_than_estimated_is_not_chosen_again():
     assert [s.segments for s in segmenter.best(60)] == [(evaluated,)]
     segmenter.remove(other)
     assert segmenter.best(20) == []
+
+
+def test_estimates_that_are_dropped_hide_no_evaluated_segment():
+    segmenter = Segmenter([90, 90], 100)
+    promising = Segment(0, 2, 20, 5, 0, SegmentKey(0, 2, (1, 2)))
+    evaluated = Segment(0, 2, 20, 9, 0, SegmentKey(0, 2, (1, 3)), is_evaluated=True)
+    for segment in (promising, evaluated):
+        segmenter.add(segment)
+    assert [s.segments for s in segmenter.best(20)] == [(promising,)]
+    segmenter.drop_estimates()
+    assert [s.segments for s in segmenter.best(20)] == [(evaluated,)]
+    assert segmenter.head_caps() == [20, 90]

@@ -91,6 +91,10 @@ class PackBudget:
     buffers_at_once: int = 400
     """Problems with more buffers are placed stage by stage. Halved: four are higher, by 0.12 % of
     all heights together, and it takes twice as long."""
+    buffers_both_ways: int = 1_000
+    """Problems with more buffers are placed stage by stage only; between the two, as a whole too,
+    which takes longer. Stages alone: nasnet_mobile all +9 %, densenet121 own +14 % (x86-64). The
+    whole alone: darts_cifar own +2.1 % (x86-64), all +3.3 % (Cortex-M4)."""
     border_items: int = 8
     """Items that live at the border of two stages at most."""
     stage_work: int = 40_000_000

@@ -113,9 +113,10 @@ class SearchBudget:
     branches: int = 24
     """Segmentations looked for without a segment of one that broke its promise. 0: D all +0.9 %, V
     all +0.3 %, K own -3 %, nothing on P."""
-    batch: int = 24
-    """Segments or neighbours that are evaluated in one round at most. Halved or doubled: nothing on
-    I."""
+    batch: int = 36
+    """Segments or neighbours that are evaluated in one round at most. 24: nothing on I, but
+    squeezenet_11 own +1.8 % on x86-64; 48: mnasnet_a1 all +0.5 %; else within 0.5 % on thirty
+    networks and two targets."""
     variants_segment: int = 300
     """A segment with more operators, once tiled, is evaluated in one way only. 0: D all +2 %,
     nothing on I, K and V."""
@@ -195,9 +196,9 @@ class SearchBudget:
     on C."""
     hotspot_halo_share: int = 4
     """Halos may come to one part in so many of the assumed bytes at best. Halved: nothing on C."""
-    hotspot_orders: int = 4
+    hotspot_orders: int = 6
     """Most promising orders whose hotspots are evaluated in tiles. 0: nothing on C, D and R,
-    0.87 of the seconds on D, 0.95 on R."""
+    0.87 of the seconds on D, 0.95 on R. 4: nasnet_cifar all +3.7 % on x86-64; 8: like 6 there."""
     hotspot_work: int = 12_000
     """Work of one hotspot in all its part counts; and of all hotspots, after which no further
     order is looked at. Halved: nothing on C."""

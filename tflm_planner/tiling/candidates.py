@@ -47,10 +47,13 @@ class PromisingSegmentations:
         """Segmentations of which every segment was evaluated, the most promising first, a few at a
         time."""
         offered: set[tuple[SegmentKey, ...]] = set()
+        are_estimated = True
         while True:
+            if are_estimated and self._models.work.is_step_spent:
+                # Nothing more will be evaluated, so estimates must not hide what was.
+                self._segmenter.drop_estimates()
+                are_estimated = False
             fresh = [s for s in self._promising() if s.segments and s.keys not in offered]
-            if self._models.work.is_step_spent:
-                fresh = [s for s in fresh if s.is_evaluated]
             if not fresh:
                 return
             known = self._models.best.bytes

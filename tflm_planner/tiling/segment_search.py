@@ -168,8 +168,7 @@ class SegmentSearch:
             self._evaluate_batch(segmentations, batch, mode)
             self._tell(say, f"{self._segments.count} parts of the model tried")
             stop.record(self._models.best.bytes, len(batch))
-            # A segmentation of a large model takes much work, and other modes want their share.
-            if stop.is_due or (self._is_large and self._work.is_share_spent):
+            if stop.is_due or self._work.is_share_spent:
                 return
 
     def _evaluate_batch(

@@ -129,6 +129,15 @@ class Segmenter:
         known = self._segments_ending_at[segment.end].pop(segment.key, None)
         self._forget_segmentations_with(segment, known)
 
+    def drop_estimates(self) -> None:
+        """Remove every segment that was not evaluated."""
+        self._segments_ending_at = [
+            {key: s for key, s in ending.items() if s.is_evaluated}
+            for ending in self._segments_ending_at
+        ]
+        self._solved.clear()
+        self._cached_table = None
+
     def _forget_segmentations_with(self, segment: Segment, known: Segment | None) -> None:
         """A segment that got worse changes only the segmentations that it is part of."""
         self._cached_table = None

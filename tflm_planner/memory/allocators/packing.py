@@ -41,8 +41,21 @@ def pack(
     if not problem.buffers:
         return Plan(())
     bound = live_bound(problem)
-    if len(problem.buffers) > limits.buffers_at_once:
-        return _pack_stages(problem, required, bound, rounds, limits)
+    many = len(problem.buffers)
+    if many <= limits.buffers_at_once:
+        return _pack_at_once(problem, required, bound, rounds, limits)
+    staged = _pack_stages(problem, required, bound, rounds, limits)
+    if many > limits.buffers_both_ways or staged.height(problem) <= bound:
+        return staged
+    whole = _pack_at_once(problem, required, bound, rounds, limits)
+    return min(staged, whole, key=lambda plan: plan.height(problem))
+
+
+def _pack_at_once(
+    problem: Problem, required: Sequence[Overlap], bound: int, rounds: int, limits: PackBudget
+) -> Plan:
+    """Place and climb the whole problem, once with all aliases bound and once with all left
+    open."""
     best: tuple[int, Items, list[int]] | None = None
     all_bound, open_ones = choose_all(problem, required), bind(problem, required)
     is_same = (all_bound.owner, all_bound.shift) == (open_ones.owner, open_ones.shift)
