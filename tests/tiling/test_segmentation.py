@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
 import pytest
 
+from tflm_planner.tiling.budget import DEFAULT_BUDGET, WorkBudget
+from tflm_planner.tiling.candidates import PromisingSegmentations
 from tflm_planner.tiling.segmentation import Segment, Segmenter, SegmentKey
 
 
@@ -77,3 +80,18 @@ def test_estimates_that_are_dropped_hide_no_evaluated_segment():
     segmenter.drop_estimates()
     assert [s.segments for s in segmenter.best(20)] == [(evaluated,)]
     assert segmenter.head_caps() == [20, 90]
+
+
+def test_with_its_work_spent_a_search_still_offers_what_was_evaluated():
+    segmenter = Segmenter([90, 90], 100)
+    promising = Segment(0, 2, 20, 5, 0, SegmentKey(0, 2, (1, 2)))
+    evaluated = Segment(0, 2, 20, 9, 0, SegmentKey(0, 2, (1, 3)), is_evaluated=True)
+    for segment in (promising, evaluated):
+        segmenter.add(segment)
+    options = SimpleNamespace(
+        search_budget=DEFAULT_BUDGET, objective="arena", new_kinds=None, budget=None
+    )
+    models = SimpleNamespace(work=WorkBudget(0), best=SimpleNamespace(bytes=90), untiled_tail=0)
+    segments = SimpleNamespace(models=models, options=options)
+    offered = list(PromisingSegmentations(segmenter, segments, True).evaluated_batches(print))
+    assert [[one.segments for one in batch] for batch in offered] == [[(evaluated,)]]

@@ -91,8 +91,8 @@ class PackBudget:
     near_bound_divisor: int = 100
     """A plan within this part (1 %) of the bound is near enough to try no other aliases."""
     buffers_at_once: int = 400
-    """Problems with more buffers are placed stage by stage. Halved: four are higher, by 0.12 % of
-    all heights together, and it takes twice as long."""
+    """Problems with no more buffers are placed as a whole. Halved, with stages alone for others:
+    four are higher, by 0.12 % of all heights together, and it takes twice as long."""
     buffers_both_ways: int = 1_000
     """Problems with more buffers are placed stage by stage only; between the two, as a whole too,
     which takes longer. Stages alone: nasnet_mobile all +9 %, densenet121 own +14 % (x86-64). The

@@ -115,8 +115,8 @@ class SearchBudget:
     all +0.3 %, K own -3 %, nothing on P."""
     batch: int = 36
     """Segments or neighbours that are evaluated in one round at most. 24: nothing on I, but
-    squeezenet_11 own +1.8 % on x86-64; 48: mnasnet_a1 all +0.5 %; else within 0.5 % on thirty
-    networks and two targets."""
+    squeezenet_11 own +1.8 % (x86-64); 48: mnasnet_a1 all +0.5 %, darts_imagenet all -0.9 % (both
+    Cortex-M4). Else within 0.5 % on the networks and targets of docs/tiers.md."""
     variants_segment: int = 300
     """A segment with more operators, once tiled, is evaluated in one way only. 0: D all +2 %,
     nothing on I, K and V."""

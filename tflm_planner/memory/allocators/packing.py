@@ -41,11 +41,11 @@ def pack(
     if not problem.buffers:
         return Plan(())
     bound = live_bound(problem)
-    many = len(problem.buffers)
-    if many <= limits.buffers_at_once:
+    count = len(problem.buffers)
+    if count <= limits.buffers_at_once:
         return _pack_at_once(problem, required, bound, rounds, limits)
     staged = _pack_stages(problem, required, bound, rounds, limits)
-    if many > limits.buffers_both_ways or staged.height(problem) <= bound:
+    if count > limits.buffers_both_ways or staged.height(problem) <= bound:
         return staged
     whole = _pack_at_once(problem, required, bound, rounds, limits)
     return min(staged, whole, key=lambda plan: plan.height(problem))
