@@ -26,7 +26,7 @@ from pathlib import Path
 from tflm_planner.ops.window import low_paddings
 from tflm_planner.tflm.kernels.esp_nn.releases import RELEASES, Release, spelled
 from tflm_planner.tflm.kernels.esp_nn.scratch import (
-    Geometry,
+    ConvShape,
     p4_convolution,
     s3_convolution,
     s3_depthwise,
@@ -50,7 +50,7 @@ int call_{kind}(const int *s) {{
     return esp_nn_get_{function}(&in, &filter, &out, &params);
 }}
 """
-_FUNCTIONS: dict[str, tuple[str, Callable[[Geometry, Release], int]]] = {
+_FUNCTIONS: dict[str, tuple[str, Callable[[ConvShape, Release], int]]] = {
     "conv_scratch_size_esp32s3": ("convolution", s3_convolution),
     "depthwise_conv_scratch_size_esp32s3": ("depthwise", s3_depthwise),
     "conv_scratch_size_esp32p4": ("convolution", p4_convolution),
@@ -96,12 +96,12 @@ def _compare(name: str, function: Callable[..., int], release: Release, shapes: 
     return wrong
 
 
-def _asked(function: Callable[..., int], g: Geometry) -> int:
+def _asked(function: Callable[..., int], g: ConvShape) -> int:
     numbers = _numbers(g)
     return function((ctypes.c_int * len(numbers))(*numbers))
 
 
-def _numbers(g: Geometry) -> tuple[int, ...]:
+def _numbers(g: ConvShape) -> tuple[int, ...]:
     return (*g.image, *g.output, *g.kernel, *g.stride, *g.pad, g.depth, g.channels, g.multiplier)
 
 
@@ -117,7 +117,7 @@ def _record(path: Path, functions: dict[str, Callable[..., int]], release: Relea
                 table.write(",".join(map(str, row)) + "\n")
 
 
-def _geometries(draw: random.Random, kind: str, count: int) -> Iterator[Geometry]:
+def _geometries(draw: random.Random, kind: str, count: int) -> Iterator[ConvShape]:
     """Shapes as TFLite models have them: a result that fits its image, and padding of SAME, of
     VALID, or with dilation, which Prepare counts in the padding alone."""
     while count:
@@ -138,7 +138,7 @@ def _geometries(draw: random.Random, kind: str, count: int) -> Iterator[Geometry
         channels = depth * multiplier if kind == "depthwise" else draw.choice(_CHANNELS)
         pad = low_paddings(image, kernel, stride, dilation, valid)
         count -= 1
-        yield Geometry(image, (output[0], output[1]), kernel, stride, pad, depth, channels,
+        yield ConvShape(image, (output[0], output[1]), kernel, stride, pad, depth, channels,
                        multiplier)  # fmt: skip
 
 

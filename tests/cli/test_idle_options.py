@@ -144,9 +144,9 @@ def test_what_does_something_is_taken(model: Path, capsys) -> None:
 
 def test_every_command_remembers_what_was_given() -> None:
     """Else its rules would be idle themselves."""
-    from tflm_planner.cli.idle import Command
+    from tflm_planner.cli.idle import RecordingCommand
 
-    assert all(command.cls is Command for command in app.registered_commands)
+    assert all(command.cls is RecordingCommand for command in app.registered_commands)
 
 
 def test_sizes() -> None:

@@ -20,7 +20,7 @@ from tflm_planner.codesign.build import build
 from tflm_planner.codesign.chain import Chain, Layer, steps
 from tflm_planner.codesign.families import FAMILIES, Grid, divisible
 from tflm_planner.codesign.fit_text import command_for, render_fits
-from tflm_planner.codesign.fitting import Figure, fit
+from tflm_planner.codesign.fitting import VariantOutcome, fit
 from tflm_planner.codesign.residuals import plain
 from tflm_planner.codesign.sizes import floors_of, size_of
 from tflm_planner.codesign.user_build import user_variants
@@ -253,7 +253,7 @@ def test_commands_say_what_is_permitted() -> None:
     (variant,) = variants_of("resnet8", Grid((16,), (0.5,), (8,)))
     limits = limits_of(load_target("nano33ble"), 60_000, 1.2, 1)
     commands = {
-        kind: command_for(Figure(variant, kind, 1, 1, slowdown=1.05), limits)
+        kind: command_for(VariantOutcome(variant, kind, 1, 1, slowdown=1.05), limits)
         for kind in ("stock", "plan", "tiles", "more operators", "lean")
     }
     assert commands["stock"] == ""

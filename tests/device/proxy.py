@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 
 from tflm_planner.device.framing import Frame, Receiver, encode
 from tflm_planner.device.host_runtime import type_number
-from tflm_planner.device.responder import Loaded, Ran, Refusal
+from tflm_planner.device.responder import Loaded, Ran, RefusedRequest
 from tflm_planner.device.virtual_board import VirtualBoard
 from tflm_planner.model.serde import read_model
 
@@ -113,7 +113,7 @@ class Fake:
 
     def __init__(self, size: int = 12, least: int = 1000) -> None:
         self.size, self.least = size, least
-        self.refuse: Refusal | None = None
+        self.refuse: RefusedRequest | None = None
         self.on_run: Callable[[], None] | None = None
         self.loads = 0
         self.data = b""

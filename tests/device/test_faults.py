@@ -15,7 +15,7 @@ from tflm_planner.device import messages as m
 from tflm_planner.device.framing import Frame, encode
 from tflm_planner.device.line import LineError, SerialLine
 from tflm_planner.device.link import BoardRefusedError, NoAnswerError, Timing
-from tflm_planner.device.responder import Refusal
+from tflm_planner.device.responder import RefusedRequest
 from tflm_planner.support.errors import DeviceError
 
 
@@ -124,13 +124,16 @@ def test_no_such_port() -> None:
 @pytest.mark.parametrize(
     ("refusal", "what"),
     [
-        (Refusal(m.Error.OPERATOR_MISSING, 0, "SOFTMAX"), "SOFTMAX is not registered"),
-        (Refusal(m.Error.ALLOCATE_FAILED, 2000), "AllocateTensors failed in an arena of 2,000"),
-        (Refusal(m.Error.MODEL_UNSUPPORTED, 4), "does not take the model"),
-        (Refusal(m.Error.INTERNAL, 3, "\x1b[2Jheap"), "heap"),
+        (RefusedRequest(m.Error.OPERATOR_MISSING, 0, "SOFTMAX"), "SOFTMAX is not registered"),
+        (
+            RefusedRequest(m.Error.ALLOCATE_FAILED, 2000),
+            "AllocateTensors failed in an arena of 2,000",
+        ),
+        (RefusedRequest(m.Error.MODEL_UNSUPPORTED, 4), "does not take the model"),
+        (RefusedRequest(m.Error.INTERNAL, 3, "\x1b[2Jheap"), "heap"),
     ],
 )
-def test_allocating_fails(setup: Setup, engine: Fake, refusal: Refusal, what: str) -> None:
+def test_allocating_fails(setup: Setup, engine: Fake, refusal: RefusedRequest, what: str) -> None:
     engine.refuse = refusal
     board = opened(setup())
     with pytest.raises(BoardRefusedError, match=what) as caught:

@@ -29,7 +29,7 @@ from tflm_planner.device.host_runtime import HostEngine
 from tflm_planner.device.line import LineError
 from tflm_planner.device.link import Timing
 from tflm_planner.device.profiling import Shapes, profile, profiled_target
-from tflm_planner.device.responder import Refusal
+from tflm_planner.device.responder import RefusedRequest
 from tflm_planner.device.single import can_stand_alone, single
 from tflm_planner.device.station import Station
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
@@ -50,7 +50,7 @@ def test_every_operator_runs_alone_and_is_the_same_case() -> None:
     for name, handmade in MODELS.items():
         try:
             engine.load(handmade.make(), 1 << 22)
-        except Refusal:
+        except RefusedRequest:
             continue  # TFLM refuses the whole model too
         for op in read_model(handmade.make()).ops():
             if not can_stand_alone(op):
@@ -127,7 +127,7 @@ def test_what_the_board_refuses_is_told_and_the_rest_measured(fake, tmp_path: Pa
 
     def picky(data: bytes, arena: int):
         if read_model(data).main.ops[0].kind == "SOFTMAX":
-            raise Refusal(m.Error.OPERATOR_MISSING, 0, "SOFTMAX")
+            raise RefusedRequest(m.Error.OPERATOR_MISSING, 0, "SOFTMAX")
         return load(data, arena)
 
     engine.load = picky

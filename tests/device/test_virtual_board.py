@@ -21,7 +21,7 @@ from tflm_planner.device import line, station
 from tflm_planner.device import messages as m
 from tflm_planner.device.framing import Frame
 from tflm_planner.device.host_runtime import HostEngine
-from tflm_planner.device.responder import Refusal
+from tflm_planner.device.responder import RefusedRequest
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
 from tflm_planner.tflm.targets import load_target
 
@@ -60,14 +60,14 @@ def test_tflm_ends_its_process_and_the_board_goes_on() -> None:
     engine, data = HostEngine(), CNN.read_bytes()
     engine.load(data, 1 << 20)
     assert kill_children("-m tflm_planner.device.host_runtime_worker") == 1
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(RefusedRequest) as caught:
         engine.run(engine.fill(1), 0)
     assert caught.value.code == m.Error.INVOKE_FAILED
     assert engine.load(data, 1 << 20).head == 99_072
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(RefusedRequest) as caught:
         engine.load(data, 20_000)
     assert caught.value.code == m.Error.ALLOCATE_FAILED
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(RefusedRequest) as caught:
         engine.load(data[:200], 1 << 20)
     assert caught.value.code == m.Error.MODEL_UNSUPPORTED
     engine.close()

@@ -24,7 +24,7 @@ from tflm_planner.verification.terms import TermsProof, prove_by_terms
 from tflm_planner.verification.terms.compare import error_log2, first_unequal
 from tflm_planner.verification.terms.ends import inputs_of_both
 from tflm_planner.verification.terms.machine import Machine
-from tflm_planner.verification.terms.memory import Arena
+from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.stores import Apart
 from tflm_planner.verification.terms.values import InexpressibleError, Symbols
@@ -91,7 +91,7 @@ class _SameInArena:
     def proof(self, *, late_copies: bool) -> TermsProof:
         """Whether it is equal, loops in one of the orders that TFLM has had."""
         self._mixer.made = self._once
-        store = Arena(self._model, self._kernels, self._mixer, self._symbols)
+        store = ArenaStore(self._model, self._kernels, self._mixer, self._symbols)
         machine = Machine(self._model, store, late_copies=late_copies)
         try:
             got = machine.run(self._theirs)

@@ -13,7 +13,7 @@ from tests.command import Run
 from tests.conftest import CNN
 from tests.models.build import Net
 from tests.transforms.row_loops import chain
-from tflm_planner.device.measurement import Figure
+from tflm_planner.device.measurement import MeasuredSize
 from tflm_planner.pipeline import api
 from tflm_planner.report.bounds_text import fits_words
 from tflm_planner.tflm.arena.predict import arena_of
@@ -143,7 +143,7 @@ def test_what_is_known_is_said_as_ever(tmp_path: Path, capsys) -> None:
 
 
 def test_a_measurement_keeps_the_bound() -> None:
-    assert Figure("arena", 1, 2).bound == "exact"
+    assert MeasuredSize("arena", 1, 2).bound == "exact"
 
 
 def test_words_and_margins() -> None:

@@ -24,7 +24,7 @@ from tflm_planner.tflm.kernels.access_order import ELEMENTWISE
 from tflm_planner.tflm.kernels.conservative import UNKNOWN
 from tflm_planner.tflm.kernels.esp_nn.releases import NEWEST, RELEASES, spelled
 from tflm_planner.tflm.kernels.esp_nn.scratch import (
-    Geometry,
+    ConvShape,
     p4_convolution,
     s3_convolution,
     s3_depthwise,
@@ -79,7 +79,7 @@ def test_sizes_are_those_of_the_library() -> None:
         release = tuple(map(int, row["release"].split(".")))
         numbers = [int(n) for name, n in row.items() if name not in ("release", "function")]
         pairs = [(numbers[i], numbers[i + 1]) for i in range(0, 10, 2)]
-        geometry = Geometry(*pairs, *numbers[10:13])  # type: ignore[arg-type]
+        geometry = ConvShape(*pairs, *numbers[10:13])  # type: ignore[arg-type]
         assert FUNCTIONS[row["function"]](geometry, release) == numbers[13], row  # type: ignore[arg-type]
 
 

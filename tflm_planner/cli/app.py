@@ -21,7 +21,7 @@ from tflm_planner.cli.arena import arena_command
 from tflm_planner.cli.check import check_command
 from tflm_planner.cli.compare import compare_command
 from tflm_planner.cli.fit import fit_command
-from tflm_planner.cli.idle import Command, suggest
+from tflm_planner.cli.idle import RecordingCommand, suggest
 from tflm_planner.cli.inspection import inspect_command
 from tflm_planner.cli.plan import PlanArguments
 from tflm_planner.cli.shared import (
@@ -114,7 +114,7 @@ def top(
     """Options before any verb."""
 
 
-@app.command(DEFAULT_VERB, cls=Command, epilog=_EXAMPLES + _EXIT_CODES)
+@app.command(DEFAULT_VERB, cls=RecordingCommand, epilog=_EXAMPLES + _EXIT_CODES)
 @takes_fields_of(PlanArguments)
 def plan_command(arguments: PlanArguments) -> None:
     """Write a model that computes the same bits in less memory, proved before it is written."""
@@ -142,13 +142,13 @@ def plan_command(arguments: PlanArguments) -> None:
             raise typer.Exit(3)
 
 
-app.command("inspect", cls=Command)(inspect_command)
+app.command("inspect", cls=RecordingCommand)(inspect_command)
 
 
-app.command("arena", cls=Command)(arena_command)
+app.command("arena", cls=RecordingCommand)(arena_command)
 
 
-@app.command("targets", cls=Command)
+@app.command("targets", cls=RecordingCommand)
 def targets_command(as_json: AsJson = False) -> None:
     """List the targets and boards that --target knows."""
     with exit_on_errors():
@@ -161,10 +161,10 @@ def targets_command(as_json: AsJson = False) -> None:
             typer.echo(render_targets(all_targets(), all_boards()), nl=False)
 
 
-app.command("check", cls=Command)(check_command)
-app.command("compare", cls=Command)(compare_command)
-app.command("fit", cls=Command)(fit_command)
-app.command("verify", cls=Command)(verify_command)
+app.command("check", cls=RecordingCommand)(check_command)
+app.command("compare", cls=RecordingCommand)(compare_command)
+app.command("fit", cls=RecordingCommand)(fit_command)
+app.command("verify", cls=RecordingCommand)(verify_command)
 device.add_to(app)
 stream_input.add_to(app)
 

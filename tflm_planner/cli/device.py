@@ -13,7 +13,7 @@ import typer
 
 from tflm_planner.cli.boards import BoardModel
 from tflm_planner.cli.choices import Library
-from tflm_planner.cli.idle import Command
+from tflm_planner.cli.idle import RecordingCommand
 from tflm_planner.cli.measure import measure_command
 from tflm_planner.cli.profile import profile_command
 from tflm_planner.cli.shared import Quiet, TargetName, Tflm, at_tflm, exit_on_errors
@@ -22,11 +22,11 @@ from tflm_planner.support import defaults
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands for boards to the program."""
-    app.command("measure", cls=Command)(measure_command)
-    app.command("profile", cls=Command)(profile_command)
-    app.command("export", cls=Command)(export_command)
-    app.command("virtual-board", cls=Command)(virtual_board_command)
-    app.command("ports", cls=Command)(ports_command)
+    app.command("measure", cls=RecordingCommand)(measure_command)
+    app.command("profile", cls=RecordingCommand)(profile_command)
+    app.command("export", cls=RecordingCommand)(export_command)
+    app.command("virtual-board", cls=RecordingCommand)(virtual_board_command)
+    app.command("ports", cls=RecordingCommand)(ports_command)
 
 
 def export_command(

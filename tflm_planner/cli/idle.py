@@ -21,7 +21,7 @@ from tflm_planner.support.errors import UsageError
 _context: ContextVar[Any] = ContextVar("context", default=None)
 
 
-class Command(typer.core.TyperCommand):
+class RecordingCommand(typer.core.TyperCommand):
     """A command that remembers what was given, and what was not, while it runs. Its help shows
     nothing behind flags, which take no value."""
 

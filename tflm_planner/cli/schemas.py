@@ -26,37 +26,41 @@ from tflm_planner.tflm.target_file import TargetFile
 
 _REPORT, _MEASURED = json_types.SCHEMA_VERSION, measurement_types.SCHEMA_VERSION
 _DOCUMENTS: dict[str, tuple[type[Document], int, str]] = {
-    "report": (report_types.Report, _REPORT, "What tflm-plan found"),
-    "inspection": (memory_map_types.Inspection, _REPORT, "What tflm-plan inspect --json prints"),
+    "report": (report_types.ReportJson, _REPORT, "What tflm-plan found"),
+    "inspection": (
+        memory_map_types.InspectionJson,
+        _REPORT,
+        "What tflm-plan inspect --json prints",
+    ),
     "verification": (
-        verification_types.Verification,
+        verification_types.VerificationJson,
         _REPORT,
         "What tflm-plan verify --json prints of two",
     ),
     "plan-verification": (
-        verification_types.PlanVerification,
+        verification_types.PlanVerificationJson,
         _REPORT,
         "What tflm-plan verify --json prints of one model",
     ),
-    "arena": (arena_types.ArenaOnTarget, _REPORT, "What tflm-plan arena --json prints"),
+    "arena": (arena_types.ArenaOnTargetJson, _REPORT, "What tflm-plan arena --json prints"),
     "check": (memory_fit.FitChecks, _REPORT, "What tflm-plan check --json prints"),
     "common-arena": (
-        arena_types.ArenaOfSeveral,
+        arena_types.ArenaOfSeveralJson,
         _REPORT,
         "What tflm-plan arena --shared --json prints",
     ),
     "comparison": (
-        comparison_types.BoardComparison,
+        comparison_types.BoardComparisonJson,
         _REPORT,
         "What tflm-plan compare --json prints",
     ),
-    "fit": (fit_types.NetworksThatFit, _REPORT, "What tflm-plan fit --json prints"),
+    "fit": (fit_types.NetworksThatFitJson, _REPORT, "What tflm-plan fit --json prints"),
     "streamed": (
-        streamed_types.Streamed,
+        streamed_types.StreamedJson,
         _REPORT,
         "What tflm-plan stream-input --json prints",
     ),
-    "measurement": (measurement_types.Measurement, _MEASURED, "What tflm-plan measure prints"),
+    "measurement": (measurement_types.MeasurementJson, _MEASURED, "What tflm-plan measure prints"),
     "target": (TargetFile, 1, "A target of tflm-plan (TOML, in JSON Schema's terms)"),
 }
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tflm_planner.cli.choices import Firmware, SearchOfBack
-from tflm_planner.cli.idle import Command, Need, refuse_idle
+from tflm_planner.cli.idle import Need, RecordingCommand, refuse_idle
 from tflm_planner.cli.shared import (
     TIME_LIMIT_HELP,
     AsJson,
@@ -130,7 +130,7 @@ class StreamInputArguments:
 
 def add_to(app: typer.Typer) -> None:
     """Give the application this module's commands."""
-    app.command("stream-input", cls=Command)(stream_input_command)
+    app.command("stream-input", cls=RecordingCommand)(stream_input_command)
 
 
 @takes_fields_of(StreamInputArguments)

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tflm_planner.codesign.chain import Chain, Layer, Shape, Step, projection, steps
-from tflm_planner.codesign.reshaping import Part, reshaping
+from tflm_planner.codesign.reshaping import SkipOperator, reshaping
 from tflm_planner.codesign.weights import Array, LayerWeights, Network, groups_kernel
 from tflm_planner.model.ir import Tensor
 from tflm_planner.model.new_model import NewModel
@@ -220,7 +220,7 @@ class _Build:
             width = part.shape[2]
         return x
 
-    def _part(self, part: Part, width: int, x: Tensor) -> Tensor:
+    def _part(self, part: SkipOperator, width: int, x: Tensor) -> Tensor:
         """One operator of a reshaping. width: channels of `x`."""
         if part.layer is not None:
             words = f"{part.kind} scaled" if part.is_scaled else part.kind

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from tflm_planner.codesign.fitting import KINDS, Figure, Fits
+from tflm_planner.codesign.fitting import KINDS, Fits, VariantOutcome
 from tflm_planner.report import svg
 from tflm_planner.report.document import RungKind
 from tflm_planner.report.fit_text import LABELS
@@ -43,7 +43,7 @@ sans-serif;font-size:12px;fill:#4b5563;font-variant-numeric:tabular-nums}
 
 
 @dataclass(frozen=True, slots=True)
-class _Plane:
+class _FitPlot:
     """Multiplications of the plot's width, bytes of its height."""
 
     macs: int
@@ -66,7 +66,7 @@ def fit_svg(fits: Fits) -> str:
     most = max((figure.variant.size.macs for figure in figures), default=1)
     limits = fits.limits
     highest = max((figure.arena for figure in figures), default=0)
-    plane = _Plane(int(1.05 * most), int(1.08 * max(highest, limits.arena_limit)))
+    plane = _FitPlot(int(1.05 * most), int(1.08 * max(highest, limits.arena_limit)))
     board = limits.target.board
     title = f"{fits.family} on {limits.target.id if board is None else board.name}"
     best = [rung.best for rung in fits.rungs if rung.best is not None]
@@ -82,7 +82,7 @@ def fit_svg(fits: Fits) -> str:
     return svg.drawing("tfc", (_WIDTH, _HEIGHT), label, _STYLE, body)
 
 
-def _ground(plane: _Plane) -> Iterator[Element]:
+def _ground(plane: _FitPlot) -> Iterator[Element]:
     right = _WIDTH - _RIGHT
     yield svg.rect("plot", (_LEFT, _TOP, right - _LEFT, plane.bottom - _TOP))
     for tick in svg.byte_ticks(plane.bytes, plane.bottom - _TOP):
@@ -94,21 +94,21 @@ def _ground(plane: _Plane) -> Iterator[Element]:
     yield svg.line("axis", _LEFT, plane.bottom, right, plane.bottom)
 
 
-def _dot(plane: _Plane, figure: Figure) -> Element:
+def _dot(plane: _FitPlot, figure: VariantOutcome) -> Element:
     variant = figure.variant
     words = f"{variant.name}, {LABELS[figure.kind]}: {figure.arena:,} B, {variant.size.macs:,} MACs"
     return svg.circle(_STYLES[figure.kind], *_place(plane, figure), 3.5, words)
 
 
-def _ring(plane: _Plane, figure: Figure) -> Element:
+def _ring(plane: _FitPlot, figure: VariantOutcome) -> Element:
     return svg.circle("best", *_place(plane, figure), 7)
 
 
-def _place(plane: _Plane, figure: Figure) -> tuple[float, float]:
+def _place(plane: _FitPlot, figure: VariantOutcome) -> tuple[float, float]:
     return plane.x(figure.variant.size.macs), plane.y(figure.arena)
 
 
-def _line(plane: _Plane, arena: int) -> Sequence[Element]:
+def _line(plane: _FitPlot, arena: int) -> Sequence[Element]:
     y = plane.y(arena)
     words = f"{arena:,} B of SRAM"
     return (
@@ -117,7 +117,7 @@ def _line(plane: _Plane, arena: int) -> Sequence[Element]:
     )
 
 
-def _footer(plane: _Plane) -> Iterator[Element]:
+def _footer(plane: _FitPlot) -> Iterator[Element]:
     x, y = _LEFT, plane.bottom + 48
     for kind in KINDS:
         yield svg.circle(_STYLES[kind], x, y - 4, 4)

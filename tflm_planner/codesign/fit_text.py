@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from tflm_planner.codesign.fitting import Figure, Fits, RungResult
+from tflm_planner.codesign.fitting import Fits, RungResult, VariantOutcome
 from tflm_planner.codesign.variants import Limits
 from tflm_planner.report.fit_text import LABELS
 from tflm_planner.report.safe import safe_text
@@ -25,7 +25,7 @@ _MISSING = (
 _WRITTEN = "The files are written untrained: the trained network needs the same memory."
 
 
-def command_for(figure: Figure, limits: Limits, folder: Path | None = None) -> str:
+def command_for(figure: VariantOutcome, limits: Limits, folder: Path | None = None) -> str:
     """What makes the network fit; "" where it fits unchanged. folder: where its file lies (None: it
     is the user's trained one)."""
     if figure.kind == "stock":

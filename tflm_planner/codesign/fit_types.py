@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from tflm_planner.codesign.fit_text import command_for
-from tflm_planner.codesign.fitting import Figure, Fits, RungResult
+from tflm_planner.codesign.fitting import Fits, RungResult, VariantOutcome
 from tflm_planner.report.document import RungKind
 from tflm_planner.report.json_types import SCHEMA_VERSION, Bound, Count, Version
 from tflm_planner.support.documents import Document, plain, says
@@ -23,7 +23,7 @@ _Kind = Annotated[
 ]
 
 
-class Network(Document):
+class NetworkJson(Document):
     """A network that fits. All sizes are bytes."""
 
     name: Annotated[str, says("Family, width and resolution.")]
@@ -46,12 +46,12 @@ class Network(Document):
     ]
 
 
-class FitRung(Document):
+class FitRungJson(Document):
     """A rung of the ladder, with the largest network that fits only so far up."""
 
     kind: _Kind = msgspec.field(name="way")
     best: Annotated[
-        Network | None, says("The largest that was found (null: none larger than before).")
+        NetworkJson | None, says("The largest that was found (null: none larger than before).")
     ]
     of_flash: Annotated[Count, says("Larger variants whose parameters alone exceed the flash.")]
     of_floor: Annotated[Count, says("Larger variants that one operator alone makes too large.")]
@@ -59,7 +59,7 @@ class FitRung(Document):
     left: Annotated[Count, says("Larger variants that were not searched, and may fit.")]
 
 
-class NetworksThatFit(Document):
+class NetworksThatFitJson(Document):
     """What `tflm-plan fit` says of a family and a board. All sizes are bytes."""
 
     schema_version: Version
@@ -71,7 +71,9 @@ class NetworksThatFit(Document):
     )
     flash: Annotated[Count | None, says("Bytes that the file may take (null: not limited).")]
     variants: Annotated[Count, says("How many networks there were.")]
-    rungs: Annotated[list[FitRung], says("One entry a rung, each allowing what those before do.")]
+    rungs: Annotated[
+        list[FitRungJson], says("One entry a rung, each allowing what those before do.")
+    ]
     notes: Annotated[list[str], says("What else is worth knowing.")]
 
 
@@ -80,7 +82,7 @@ def fits_to_json(fits: Fits, folder: Path | None = None) -> dict[str, Any]:
     limits = fits.limits
     board = limits.target.board
     return plain(
-        NetworksThatFit(
+        NetworksThatFitJson(
             SCHEMA_VERSION,
             fits.family,
             None if board is None else board.id,
@@ -94,14 +96,14 @@ def fits_to_json(fits: Fits, folder: Path | None = None) -> dict[str, Any]:
     )
 
 
-def _rung(rung: RungResult, fits: Fits, folder: Path | None) -> FitRung:
+def _rung(rung: RungResult, fits: Fits, folder: Path | None) -> FitRungJson:
     best = None if rung.best is None else _network(rung.best, fits, folder)
-    return FitRung(rung.kind, best, rung.of_flash, rung.of_floor, rung.tried, rung.left)
+    return FitRungJson(rung.kind, best, rung.of_flash, rung.of_floor, rung.tried, rung.left)
 
 
-def _network(figure: Figure, fits: Fits, folder: Path | None) -> Network:
+def _network(figure: VariantOutcome, fits: Fits, folder: Path | None) -> NetworkJson:
     variant = figure.variant
-    return Network(
+    return NetworkJson(
         name=variant.name,
         resolution=variant.resolution,
         width=variant.width,

@@ -48,7 +48,7 @@ _TOO_HEAVY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class VariantOutcome:
     """What a variant comes to on one rung. arena, file_bytes: bytes. bound: how the arena is known.
     slowdown: instructions relative to the stock model, predicted. at_most: whether a search might
     need less."""
@@ -70,7 +70,7 @@ class RungResult:
     figure. left: larger ones that were not searched."""
 
     kind: RungKind
-    best: Figure | None
+    best: VariantOutcome | None
     of_flash: int
     of_floor: int
     tried: int
@@ -86,7 +86,7 @@ class Fits:
     limits: Limits
     variants: int
     rungs: tuple[RungResult, ...]
-    figures: tuple[Figure, ...]
+    figures: tuple[VariantOutcome, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -125,8 +125,8 @@ class _Fitting:
     limits: Limits
     say: Progress
     stop: Stop
-    figures: dict[tuple[str, RungKind], Figure] = field(
-        default_factory=dict[tuple[str, RungKind], Figure]
+    figures: dict[tuple[str, RungKind], VariantOutcome] = field(
+        default_factory=dict[tuple[str, RungKind], VariantOutcome]
     )
     refused: set[str] = field(default_factory=set[str])
     most: int = -1
@@ -198,14 +198,14 @@ class _Fitting:
         _, of_flash, of_floor = self._larger("lean")
         return RungResult("lean", best and self._take(best), of_flash, of_floor, tried)
 
-    def _fits(self, figure: Figure) -> bool:
+    def _fits(self, figure: VariantOutcome) -> bool:
         return self.limits.fits(figure.arena, figure.file_bytes)
 
-    def _take(self, figure: Figure) -> Figure:
+    def _take(self, figure: VariantOutcome) -> VariantOutcome:
         self.most = figure.variant.size.macs
         return figure
 
-    def _figure(self, variant: Variant, kind: RungKind) -> Figure | None:
+    def _figure(self, variant: Variant, kind: RungKind) -> VariantOutcome | None:
         """What a variant comes to; None where it is refused, which `refused` says."""
         data = variant.make()
         digest = hashlib.sha256(data).hexdigest()
@@ -219,10 +219,10 @@ class _Fitting:
         self.figures[digest, kind] = figure
         return figure
 
-    def _found(self, variant: Variant, kind: RungKind, data: bytes, digest: str) -> Figure:
+    def _found(self, variant: Variant, kind: RungKind, data: bytes, digest: str) -> VariantOutcome:
         if kind == "stock":
             arena = arena_in(data, self.limits.target)[1]
-            return Figure(variant, kind, arena.arena, len(data), arena.bound)
+            return VariantOutcome(variant, kind, arena.arena, len(data), arena.bound)
         planned = Planning(data, self.stop, self.say).plan(self._options(kind))[0]
         figure = _figure_of(variant, kind, planned)
         if can_be_lean(self.limits.target):
@@ -241,7 +241,7 @@ class _Fitting:
         tiles = TilePermission(overhead=limits.slowdown, new_kinds=kinds)
         return PlanOptions(search, tiles, budget=limits.arena_limit, verify=None)
 
-    def _when_lean(self, figure: Figure, planned: PlannedModel) -> Figure:
+    def _when_lean(self, figure: VariantOutcome, planned: PlannedModel) -> VariantOutcome:
         """The same plan on lean firmware."""
         model = clone(planned.inspection.model)
         run(model, WritePool())
@@ -251,10 +251,10 @@ class _Fitting:
         return replace(found, bound=arena.bound, at_most=True)
 
 
-def _figure_of(variant: Variant, kind: RungKind, planned: PlannedModel) -> Figure:
+def _figure_of(variant: Variant, kind: RungKind, planned: PlannedModel) -> VariantOutcome:
     arena = planned.inspection.arena
     size = len(planned.data)
-    return Figure(variant, kind, arena.arena, size, arena.bound, planned.slowdown)
+    return VariantOutcome(variant, kind, arena.arena, size, arena.bound, planned.slowdown)
 
 
 def _floor(variant: Variant, kind: RungKind) -> int:

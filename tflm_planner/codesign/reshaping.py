@@ -18,7 +18,7 @@ from tflm_planner.codesign.chain import Layer, Shape, Step, depthwise
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SkipOperator:
     """One operator. kind: window: the sum over a window of each channel, or the channel itself
     where that has one pixel. zeros: channels of zeros appended. groups: channel i added to channel
     i modulo their number. layer: the convolution that computes it (None: of zeros). shape: of its
@@ -30,7 +30,7 @@ class Part:
     is_scaled: bool = False
 
 
-def reshaping(step: Step) -> tuple[Part, ...]:
+def reshaping(step: Step) -> tuple[SkipOperator, ...]:
     """The operators from a late skip's source to what is added; none where that is the source."""
     assert step.source is not None and step.is_late, "no late skip ends here"
     width, goal = step.source[2], step.shape_out[2]
@@ -38,18 +38,20 @@ def reshaping(step: Step) -> tuple[Part, ...]:
     parts = [*_windows(step)]
     if width > goal:
         groups = Layer("conv", (1, 1), 1, width, goal)
-        return (*parts, Part("groups", groups, step.shape_out, is_scaled))
+        return (*parts, SkipOperator("groups", groups, step.shape_out, is_scaled))
     if width < goal:
-        parts.append(Part("zeros", None, step.shape_out))
+        parts.append(SkipOperator("zeros", None, step.shape_out))
     if is_scaled and width == goal and parts:
         last = parts.pop()
-        parts.append(Part("window", last.layer, last.shape, is_scaled=True))
+        parts.append(SkipOperator("window", last.layer, last.shape, is_scaled=True))
     elif is_scaled:
-        parts.append(Part("window", depthwise((1, 1), 1, goal), step.shape_out, is_scaled=True))
+        parts.append(
+            SkipOperator("window", depthwise((1, 1), 1, goal), step.shape_out, is_scaled=True)
+        )
     return tuple(parts)
 
 
-def _windows(step: Step) -> Iterator[Part]:
+def _windows(step: Step) -> Iterator[SkipOperator]:
     """Sums over the windows of those layers that the skip goes around which have strides."""
     assert step.source is not None, "no skip ends here"
     height, width, channels = step.source
@@ -59,4 +61,4 @@ def _windows(step: Step) -> Iterator[Part]:
             continue
         kernel = (stride, stride) if layer.kernel == (1, 1) else layer.kernel
         height, width = -(-height // stride), -(-width // stride)
-        yield Part("window", depthwise(kernel, stride, channels), (height, width, channels))
+        yield SkipOperator("window", depthwise(kernel, stride, channels), (height, width, channels))

@@ -29,7 +29,7 @@ Change = Callable[[Chain, Collection[int]], Chain]
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class ChainMemory:
     """What a chain needs. arena, head: bytes. peak: its layers that run at the peak."""
 
     arena: int
@@ -37,7 +37,7 @@ class Memory:
     peak: frozenset[int]
 
 
-MemoryOf = Callable[[Chain], Memory]
+MemoryOf = Callable[[Chain], ChainMemory]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Selection:
 
     chain: Chain
     changed: frozenset[int]
-    memory: Memory
+    memory: ChainMemory
     tried: int
 
 
@@ -96,13 +96,13 @@ def _is_around(unit: frozenset[int], chain: Chain, best: Selection) -> bool:
     )
 
 
-def stock_memory(chain: Chain, target: Target) -> Memory:
+def stock_memory(chain: Chain, target: Target) -> ChainMemory:
     """As TFLM places the tensors itself."""
     data, layers = build_traced(running(chain))
     return _memory(inspect_model(read_model(data), kernels_of(target)), data, layers)
 
 
-def planned_memory(chain: Chain, target: Target) -> Memory:
+def planned_memory(chain: Chain, target: Target) -> ChainMemory:
     """With the operators in the best order, and planned."""
     data, layers = build_traced(running(chain))
     search = MemoryOptions(kernels=kernels_of(target))
@@ -110,7 +110,7 @@ def planned_memory(chain: Chain, target: Target) -> Memory:
     return _memory(planned.inspection, data, layers)
 
 
-def _memory(inspection: Inspection, data: bytes, layers: tuple[int, ...]) -> Memory:
+def _memory(inspection: Inspection, data: bytes, layers: tuple[int, ...]) -> ChainMemory:
     operators = read_model(data).main.ops
     layer_of = {op.outputs[0].name: n for op, n in zip(operators, layers, strict=True)}
     run = inspection.map.steps
@@ -118,4 +118,4 @@ def _memory(inspection: Inspection, data: bytes, layers: tuple[int, ...]) -> Mem
     peak = {layer_of.get(step.name) for step in run if step.live_bytes == most}
     arena = inspection.arena
     known = frozenset(place for place in peak if place is not None)
-    return Memory(arena.arena, arena.head, known or frozenset(layers))
+    return ChainMemory(arena.arena, arena.head, known or frozenset(layers))

@@ -69,7 +69,7 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class BoardMemory:
     """Bytes; None where the board does not know."""
 
     static: int | None
@@ -248,10 +248,10 @@ class BoardClient:
                     raise self._contradiction(f"output {index} has another CRC than it says")
                 return data
 
-    def memory(self) -> Memory:
+    def memory(self) -> BoardMemory:
         """Bytes of static RAM, heap and stack."""
         fields = self._unpack(m.MEMORY_REPLY, self.link.ask(m.Command.MEMORY))
-        return Memory(*map(known, fields))
+        return BoardMemory(*map(known, fields))
 
     # --- checking --------------------------------------------------------------------------------
 

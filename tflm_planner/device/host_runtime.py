@@ -13,7 +13,7 @@ import numpy as np
 
 from tflm_planner.device import messages as m
 from tflm_planner.device.fill import draw, elements
-from tflm_planner.device.responder import Loaded, Ran, Refusal
+from tflm_planner.device.responder import Loaded, Ran, RefusedRequest
 from tflm_planner.model.serde import read_model
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.verification.session import RUNTIME_IMPORTS, Child, RuntimeFailureError
@@ -47,8 +47,8 @@ class HostEngine:
         except RuntimeFailureError as failure:
             missing = _MISSING.search(str(failure))
             if missing is not None:
-                raise Refusal(m.Error.OPERATOR_MISSING, 0, missing[1]) from failure
-            raise Refusal(m.Error.ALLOCATE_FAILED, arena, str(failure)) from failure
+                raise RefusedRequest(m.Error.OPERATOR_MISSING, 0, missing[1]) from failure
+            raise RefusedRequest(m.Error.ALLOCATE_FAILED, arena, str(failure)) from failure
         head, tail, spent, inputs, outputs = answer
         self._loaded = [(name, int(np.prod(shape, dtype=np.int64))) for name, shape in inputs]
         return Loaded(
@@ -70,7 +70,7 @@ class HostEngine:
         try:
             spent, outputs = self._ask("run", inputs)
         except RuntimeFailureError as failure:
-            raise Refusal(m.Error.INVOKE_FAILED, number, str(failure)) from failure
+            raise RefusedRequest(m.Error.INVOKE_FAILED, number, str(failure)) from failure
         return Ran(spent // _NANOSECONDS, outputs)
 
     def fill(self, seed: int) -> list[bytes]:
@@ -78,7 +78,7 @@ class HostEngine:
         filled_inputs: list[bytes] = []
         for index, (name, count) in enumerate(self._loaded):
             if name not in _FILLED:
-                raise Refusal(m.Error.TYPE_UNSUPPORTED, type_number(name))
+                raise RefusedRequest(m.Error.TYPE_UNSUPPORTED, type_number(name))
             drawn = np.array(draw(count, index, seed), np.uint32)
             filled_inputs.append(elements(drawn, np.dtype(name)).tobytes())
         return filled_inputs
@@ -102,7 +102,7 @@ class HostEngine:
             try:
                 main = read_model(data, dialect=True).main
             except PlannerError as error:
-                raise Refusal(m.Error.MODEL_UNSUPPORTED, 0, str(error)) from error
+                raise RefusedRequest(m.Error.MODEL_UNSUPPORTED, 0, str(error)) from error
             self._counts = data, (len(main.inputs), len(main.outputs))
         return self._counts[1]
 

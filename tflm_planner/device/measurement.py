@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tflm_planner.device.board import Memory
+from tflm_planner.device.board import BoardMemory
 from tflm_planner.device.energy import Energy
 from tflm_planner.device.messages import Capabilities
 from tflm_planner.tflm.arena.uncertainty import Bound
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MeasuredSize:
     """A size in bytes: predicted for the target, measured on the board; None where unknown. bound:
     how the predicted size is known: exact, enough, or "at least"."""
 
@@ -82,7 +82,7 @@ class Measurement:
     board: Capabilities
     target: str
     lean: bool
-    sizes: tuple[Figure, ...]
+    sizes: tuple[MeasuredSize, ...]
     latency: Spread
     predicted_seconds: float | None
     predicted_instructions: int
@@ -90,7 +90,7 @@ class Measurement:
     operators: tuple[OperatorTime, ...]
     outputs: tuple[OutputCheck, ...]
     steps: int
-    memory: Memory
+    memory: BoardMemory
     energy: Energy | None
     notes: tuple[str, ...] = field(default_factory=tuple)
 

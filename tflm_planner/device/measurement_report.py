@@ -133,20 +133,20 @@ def to_json(measurement: Measurement) -> dict[str, Any]:
     return plain(
         view(
             measurement,
-            types.Measurement,
+            types.MeasurementJson,
             schema_version=types.SCHEMA_VERSION,
-            model=types.Model(measurement.model, measurement.sha256),
-            board=view(measurement.board, types.Board, lean=measurement.lean),
+            model=types.ModelJson(measurement.model, measurement.sha256),
+            board=view(measurement.board, types.BoardJson, lean=measurement.lean),
             latency=view(
                 measurement.latency,
-                types.Latency,
+                types.LatencyJson,
                 predicted_seconds=measurement.predicted_seconds,
                 predicted_instructions=measurement.predicted_instructions,
                 allocate_seconds=measurement.allocate_seconds,
             ),
             operators=[_operator(o) for o in measurement.operators],
             outputs=[
-                types.Output(
+                types.OutputJson(
                     c.index, c.name, c.size, f"{c.crc:08x}", c.equal, c.different, c.first_wrong
                 )
                 for c in measurement.outputs
@@ -156,14 +156,14 @@ def to_json(measurement: Measurement) -> dict[str, Any]:
     )
 
 
-def _operator(o: OperatorTime) -> types.Operator:
+def _operator(o: OperatorTime) -> types.OperatorJson:
     of, times = (o.index, o.operator, o.name, o.runs, o.predicted, o.measured), o.time
-    return types.Operator(*of, times.minimum, times.median, times.spread, times.runs)
+    return types.OperatorJson(*of, times.minimum, times.median, times.spread, times.runs)
 
 
-def _energy(energy: Energy) -> types.Energy:
+def _energy(energy: Energy) -> types.EnergyJson:
     power = energy.power
-    return types.Energy(energy.joules, power.watts, power.source, power.measured)
+    return types.EnergyJson(energy.joules, power.watts, power.source, power.measured)
 
 
 def to_csv(measurement: Measurement) -> str:

@@ -14,14 +14,14 @@ _Count = Annotated[int, msgspec.Meta(ge=0)]
 _Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class Model(Document):
+class ModelJson(Document):
     """The model that was measured."""
 
     name: str
     sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 
-class BoardSaid(Document):
+class BoardSaidJson(Document):
     """What the board says of itself."""
 
     board: str
@@ -34,13 +34,13 @@ class BoardSaid(Document):
     virtual: Annotated[bool, says("Latencies are those of another machine.")]
 
 
-class Board(BoardSaid):
+class BoardJson(BoardSaidJson):
     """The board, and what runs on it."""
 
     lean: Annotated[bool, says("Measured with the lean library.")]
 
 
-class Size(Document):
+class SizeJson(Document):
     """Bytes, predicted for the target and measured on the board."""
 
     name: Literal["arena", "head", "tail", "arena_used_bytes()"]
@@ -50,7 +50,7 @@ class Size(Document):
     difference: int | None
 
 
-class Times(Document):
+class TimesJson(Document):
     """Times of several runs."""
 
     minimum: float = msgspec.field(name="minimum_seconds")
@@ -59,7 +59,7 @@ class Times(Document):
     runs: _Positive = msgspec.field(name="timed_runs")
 
 
-class Latency(Times):
+class LatencyJson(TimesJson):
     """An inference."""
 
     predicted_seconds: Annotated[
@@ -69,7 +69,7 @@ class Latency(Times):
     allocate_seconds: Annotated[float, says("AllocateTensors.")]
 
 
-class Operator(Document):
+class OperatorJson(Document):
     """One operator, over all its runs in an inference."""
 
     index: _Count
@@ -84,7 +84,7 @@ class Operator(Document):
     timed_runs: _Positive
 
 
-class Output(Document):
+class OutputJson(Document):
     """An output of the model."""
 
     index: int
@@ -98,7 +98,7 @@ class Output(Document):
     first_wrong_step: Annotated[int | None, says("Counted from 0; null: none.")]
 
 
-class Memory(Document):
+class MemoryJson(Document):
     """RAM of the board in bytes."""
 
     static: int | None
@@ -111,7 +111,7 @@ class Memory(Document):
     bad_frames: int | None
 
 
-class Energy(Document):
+class EnergyJson(Document):
     """Energy of one inference."""
 
     joules: float
@@ -120,22 +120,22 @@ class Energy(Document):
     measured: Annotated[bool, says("By a current meter; else an estimate.")]
 
 
-class Measurement(Document):
+class MeasurementJson(Document):
     """A model on a board, beside what was predicted. Sizes in bytes, times in seconds; null where
     unknown."""
 
     schema_version: Literal[3]
-    model: Model
+    model: ModelJson
     target: Annotated[str, says("The target that was predicted for.")]
-    board: Board
-    sizes: list[Size]
-    latency: Latency
-    operators: Annotated[list[Operator], says("Empty where the board does not time operators.")]
-    outputs: list[Output]
+    board: BoardJson
+    sizes: list[SizeJson]
+    latency: LatencyJson
+    operators: Annotated[list[OperatorJson], says("Empty where the board does not time operators.")]
+    outputs: list[OutputJson]
     steps: Annotated[
         _Positive,
         says("Invokes in a row, each with inputs of its own, whose outputs were compared."),
     ]
-    memory: Memory
-    energy: Energy | None
+    memory: MemoryJson
+    energy: EnergyJson | None
     notes: list[str]

@@ -21,8 +21,8 @@ from tflm_planner.device.board import BoardAllocation, BoardClient
 from tflm_planner.device.energy import Power, energy_of, stated_power
 from tflm_planner.device.fill import can_fill
 from tflm_planner.device.host_runtime import HostEngine
-from tflm_planner.device.measurement import Figure, Measurement, OutputCheck
-from tflm_planner.device.responder import Refusal
+from tflm_planner.device.measurement import MeasuredSize, Measurement, OutputCheck
+from tflm_planner.device.responder import RefusedRequest
 from tflm_planner.device.timing import make_inputs, timed
 from tflm_planner.model.ir import Model, Tensor, shown
 from tflm_planner.model.reachability import entry_graphs
@@ -186,13 +186,13 @@ def smallest(board: BoardClient, predicted: int, *, lean: bool = False) -> Board
     return replace(allocation, smallest=exact.smallest)
 
 
-def _sizes(predicted: Arena, allocation: BoardAllocation) -> tuple[Figure, ...]:
+def _sizes(predicted: Arena, allocation: BoardAllocation) -> tuple[MeasuredSize, ...]:
     bound, head_bound = bound_of(predicted.uncertainties), head_bound_of(predicted.uncertainties)
     return (
-        Figure("arena", predicted.arena, allocation.smallest, bound),
-        Figure("head", predicted.head, allocation.head, head_bound),
-        Figure("tail", predicted.tail, allocation.tail, bound),
-        Figure("arena_used_bytes()", predicted.used, allocation.used, bound),
+        MeasuredSize("arena", predicted.arena, allocation.smallest, bound),
+        MeasuredSize("head", predicted.head, allocation.head, head_bound),
+        MeasuredSize("tail", predicted.tail, allocation.tail, bound),
+        MeasuredSize("arena_used_bytes()", predicted.used, allocation.used, bound),
     )
 
 
@@ -275,7 +275,7 @@ def _run_here(
         host.load(data, room // 16 * 16 + _ROOM)
         steps = enumerate(seeds)
         return [host.run(make_inputs(model, seed), step).outputs for step, seed in steps], []
-    except Refusal as refused:
+    except RefusedRequest as refused:
         return None, [f"outputs not compared: TFLM here refuses the model ({refused.text})"]
     finally:
         host.close()

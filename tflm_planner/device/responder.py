@@ -21,7 +21,7 @@ SCHEMA_VERSION = 3
 _IDENTIFIER = slice(4, 8)
 
 
-class Refusal(Exception):  # noqa: N818 (a refusal is an answer, not a failure)
+class RefusedRequest(Exception):  # noqa: N818 (a refusal is an answer, not a failure)
     """An error reply."""
 
     def __init__(self, code: m.Error, detail: int = 0, text: str = "") -> None:
@@ -132,7 +132,7 @@ class Responder:
                     yield Frame(final.type, m.WORKING, final.sequence, m.PROGRESS.pack(*progress))
                 else:
                     final = Frame(final.type, m.DONE, final.sequence, progress)
-        except Refusal as no:
+        except RefusedRequest as no:
             payload = m.error_payload(no.detail & m.UNKNOWN, no.text)
             final = Frame(final.type, int(no.code), final.sequence, payload)
         self._done, self._answered = asked, final
@@ -140,9 +140,9 @@ class Responder:
 
     def _command(self, request: Frame) -> Callable[[bytes], Iterator[bytes | tuple[int, int]]]:
         if request.type != m.Command.HELLO and not self._session:
-            raise Refusal(m.Error.NO_SESSION)
+            raise RefusedRequest(m.Error.NO_SESSION)
         if request.type not in self._commands:
-            raise Refusal(m.Error.UNKNOWN_COMMAND)
+            raise RefusedRequest(m.Error.UNKNOWN_COMMAND)
         return self._commands[request.type]
 
     # --- session ---------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class Responder:
     def _hello(self, payload: bytes) -> Iterator[bytes]:
         magic, _, _, room, nonce = _read(m.HELLO, payload)
         if magic != m.MAGIC:
-            raise Refusal(m.Error.BAD_VALUE, m.MAGIC)
+            raise RefusedRequest(m.Error.BAD_VALUE, m.MAGIC)
         self._session, self._done = True, None
         self._room = max(FIRST_PAYLOAD, min(room, self._largest))
         yield m.HELLO_REPLY.pack(m.MAGIC, m.MAJOR, m.MINOR, self._largest, nonce, self._reset)
@@ -159,7 +159,7 @@ class Responder:
         (first,) = _read(m.U16, payload)
         items = m.items_of(self._says)
         if first > len(items):
-            raise Refusal(m.Error.BAD_VALUE, len(items))
+            raise RefusedRequest(m.Error.BAD_VALUE, len(items))
         yield m.pack_items(items, first, self._room)
 
     # --- models ----------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class Responder:
     def _begin(self, payload: bytes) -> Iterator[bytes]:
         size, crc = _read(m.SIZE_CRC, payload)
         if size > self._says.model_room:
-            raise Refusal(m.Error.MODEL_TOO_BIG, self._says.model_room)
+            raise RefusedRequest(m.Error.MODEL_TOO_BIG, self._says.model_room)
         self._state = _State(expected=(size, crc))
         yield m.CHUNK_SIZE.pack(self._largest - m.U32.size, 0)
 
@@ -176,35 +176,35 @@ class Responder:
         (offset,) = _read(m.U32, payload)
         data = payload[m.U32.size :]
         if state.expected is None or state.complete:
-            raise Refusal(m.Error.BAD_STATE, m.Command.MODEL_BEGIN)
+            raise RefusedRequest(m.Error.BAD_STATE, m.Command.MODEL_BEGIN)
         if offset != len(state.model):
-            raise Refusal(m.Error.BAD_VALUE, len(state.model))
+            raise RefusedRequest(m.Error.BAD_VALUE, len(state.model))
         if offset + len(data) > state.expected[0]:
-            raise Refusal(m.Error.BAD_LENGTH, state.expected[0] - offset)
+            raise RefusedRequest(m.Error.BAD_LENGTH, state.expected[0] - offset)
         state.model += data
         yield m.U32.pack(len(state.model))
 
     def _end(self, payload: bytes) -> Iterator[bytes]:
         state = self._state
         if state.expected is None or state.complete:
-            raise Refusal(m.Error.BAD_STATE, m.Command.MODEL_BEGIN)
+            raise RefusedRequest(m.Error.BAD_STATE, m.Command.MODEL_BEGIN)
         size, crc = state.expected
         if len(state.model) != size:
-            raise Refusal(m.Error.BAD_LENGTH, len(state.model))
+            raise RefusedRequest(m.Error.BAD_LENGTH, len(state.model))
         actual = zlib.crc32(state.model)
         if actual != crc:
             self._state = _State()
-            raise Refusal(m.Error.MODEL_DAMAGED, actual)
+            raise RefusedRequest(m.Error.MODEL_DAMAGED, actual)
         if bytes(state.model[_IDENTIFIER]) != b"TFL3":
             self._state = _State()
-            raise Refusal(m.Error.MODEL_UNSUPPORTED, 0, "no TFL3 flatbuffer")
+            raise RefusedRequest(m.Error.MODEL_UNSUPPORTED, 0, "no TFL3 flatbuffer")
         state.complete = True
         yield m.SIZE_CRC.pack(size, crc)
 
     def _select(self, payload: bytes) -> Iterator[bytes]:
         index, _ = _read(m.INDEX, payload)
         if index >= len(self._models):
-            raise Refusal(m.Error.BAD_VALUE, len(self._models))
+            raise RefusedRequest(m.Error.BAD_VALUE, len(self._models))
         data = self._models[index]
         self._state = _State(model=bytearray(data), complete=True, in_flash=True)
         yield m.SIZE_CRC.pack(len(data), zlib.crc32(data))
@@ -215,12 +215,12 @@ class Responder:
         (size,) = _read(m.U32, payload)
         state = self._state
         if not state.complete:
-            raise Refusal(m.Error.BAD_STATE, m.Command.MODEL_BEGIN)
+            raise RefusedRequest(m.Error.BAD_STATE, m.Command.MODEL_BEGIN)
         room = self._says.arena_room
         if m.Feature.SHARED_STORE in self._says.features and not state.in_flash:
             room = max(0, room - len(state.model)) // 16 * 16
         if size > room:
-            raise Refusal(m.Error.ARENA_TOO_BIG, room)
+            raise RefusedRequest(m.Error.ARENA_TOO_BIG, room)
         state.arena, state.loaded, state.outputs = size or room, None, None
         yield m.U32.pack(state.arena)
 
@@ -229,9 +229,9 @@ class Responder:
         state = self._state
         if not state.complete or not state.arena:
             missing = m.Command.ARENA if state.complete else m.Command.MODEL_BEGIN
-            raise Refusal(m.Error.BAD_STATE, missing)
+            raise RefusedRequest(m.Error.BAD_STATE, missing)
         if flags & ~int(m.AllocateFlag.SMALLEST):
-            raise Refusal(m.Error.BAD_VALUE, m.AllocateFlag.LEAN)
+            raise RefusedRequest(m.Error.BAD_VALUE, m.AllocateFlag.LEAN)
         yield 0, m.UNKNOWN
         data, smallest, trials = bytes(state.model), m.UNKNOWN, 0
         state.loaded = state.outputs = None
@@ -257,7 +257,7 @@ class Responder:
 
     def _loaded_or_refuse(self) -> Loaded:
         if self._state.loaded is None:
-            raise Refusal(m.Error.BAD_STATE, m.Command.ALLOCATE)
+            raise RefusedRequest(m.Error.BAD_STATE, m.Command.ALLOCATE)
         return self._state.loaded
 
     def _tensor(self, payload: bytes) -> Iterator[bytes]:
@@ -265,7 +265,7 @@ class Responder:
         loaded = self._loaded_or_refuse()
         tensors = loaded.outputs if which else loaded.inputs
         if which > 1 or index >= len(tensors):
-            raise Refusal(m.Error.BAD_VALUE, len(tensors))
+            raise RefusedRequest(m.Error.BAD_VALUE, len(tensors))
         kind, size, shape = tensors[index]
         yield m.TENSOR_REPLY.pack(kind, len(shape), 0, size) + b"".join(map(m.U32.pack, shape))
 
@@ -279,12 +279,12 @@ class Responder:
         if filled and len(filled) < len(sizes) and filled[-1] == sizes[len(filled) - 1]:
             state.inputs.append(bytearray())
         if not state.inputs or index != len(state.inputs) - 1 or index >= len(sizes):
-            raise Refusal(m.Error.BAD_VALUE, max(0, len(state.inputs) - 1))
+            raise RefusedRequest(m.Error.BAD_VALUE, max(0, len(state.inputs) - 1))
         part = state.inputs[index]
         if offset != len(part):
-            raise Refusal(m.Error.BAD_VALUE, len(part))
+            raise RefusedRequest(m.Error.BAD_VALUE, len(part))
         if offset + len(data) > sizes[index]:
-            raise Refusal(m.Error.BAD_LENGTH, sizes[index] - offset)
+            raise RefusedRequest(m.Error.BAD_LENGTH, sizes[index] - offset)
         part += data
         yield m.U32.pack(sizes[index])
 
@@ -296,9 +296,9 @@ class Responder:
         else:
             inputs = [bytes(part) for part in state.inputs]
             if [len(i) for i in inputs] != [size for _, size, _ in loaded.inputs]:
-                raise Refusal(m.Error.BAD_STATE, m.Command.INPUT)
+                raise RefusedRequest(m.Error.BAD_STATE, m.Command.INPUT)
         if not count or (count > 1 and not flags & m.InvokeFlag.FILL):
-            raise Refusal(m.Error.BAD_VALUE, 1)
+            raise RefusedRequest(m.Error.BAD_VALUE, 1)
         state.inputs, state.outputs = [], None
         runs: list[Ran] = []
         for done in range(count):
@@ -323,7 +323,7 @@ class Responder:
         (first,) = _read(m.U32, payload)
         log, room = self._state.log, (self._room - m.LOG_REPLY.size) // 4
         if first > len(log):
-            raise Refusal(m.Error.BAD_VALUE, len(log))
+            raise RefusedRequest(m.Error.BAD_VALUE, len(log))
         part = log[first : first + room]
         yield m.LOG_REPLY.pack(len(log), first) + b"".join(map(m.U32.pack, part))
 
@@ -331,9 +331,9 @@ class Responder:
         index, _, offset = _read(m.PART, payload)
         outputs = self._state.outputs
         if outputs is None:
-            raise Refusal(m.Error.BAD_STATE, m.Command.INVOKE)
+            raise RefusedRequest(m.Error.BAD_STATE, m.Command.INVOKE)
         if index >= len(outputs) or offset > len(outputs[index]):
-            raise Refusal(m.Error.BAD_VALUE, len(outputs))
+            raise RefusedRequest(m.Error.BAD_VALUE, len(outputs))
         data = outputs[index]
         part = data[offset : offset + self._room - m.OUTPUT_REPLY.size]
         yield m.OUTPUT_REPLY.pack(len(data), zlib.crc32(data), offset) + part
@@ -346,4 +346,4 @@ def _read(layout: m.Layout, payload: bytes) -> tuple[int, ...]:
     try:
         return m.unpack(layout, payload)
     except m.MessageError:
-        raise Refusal(m.Error.BAD_LENGTH, layout.size) from None
+        raise RefusedRequest(m.Error.BAD_LENGTH, layout.size) from None

@@ -19,14 +19,14 @@ _Item = TypeVar("_Item", bound=Hashable)
 
 def written(model: Model) -> bytes:
     """The flatbuffer of `model`, every data buffer at a multiple of 16 bytes."""
-    return _Writer(model).bytes()
+    return _ModelWriter(model).bytes()
 
 
 def _raw_text(text: str, before: bytes | None) -> bytes | None:
     return None if before is None and not text else text.encode("utf-8", "surrogateescape")
 
 
-class _Writer:
+class _ModelWriter:
     def __init__(self, model: Model) -> None:
         self._model = model
         self._buffers = _indices(model.buffers)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.pipeline.arenas import arena_in
-from tflm_planner.report.comparison import Cell, Comparison, Row
+from tflm_planner.report.comparison import Cell, Comparison, TargetRow
 from tflm_planner.report.document import RungKind
 from tflm_planner.support import defaults
 from tflm_planner.support.stopping import Stop
@@ -46,13 +46,13 @@ def compare(data: bytes, source: str, targets: Sequence[Target], search: Search)
     """The model in `data`, whose name is `source`, on all of these targets. Raises ModelError where
     it cannot be read."""
     known: dict[Target, tuple[Cell, ...]] = {}
-    rows: list[Row] = []
+    rows: list[TargetRow] = []
     for target in targets:
         twin = kernel_twin(target)
         if twin not in known:
             search.report_progress(f"planning for {target.id}")
             known[twin] = _cells(data, replace(target, board=None), search)
-        rows.append(Row(target, known[twin]))
+        rows.append(TargetRow(target, known[twin]))
     notes = search.stop.notes if search.columns == AS_IS else (*search.stop.notes, _UNPROVED)
     return Comparison(source, len(data), search.columns, tuple(rows), notes)
 

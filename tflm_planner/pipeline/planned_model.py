@@ -32,7 +32,7 @@ from tflm_planner.transforms.base import run
 
 
 @dataclass(frozen=True)
-class SharedMemory:
+class SharingSummary:
     """What a plan lets share memory. aliases: results in place. input_overlaps: results that
     overlap an operand as only the target's kernels allow. replayed: how many of those were gone
     through read by read."""
@@ -55,7 +55,7 @@ class PlannedModel:
     data: bytes
     memory_plan: MemoryPlan
     inspection: Inspection
-    sharing: SharedMemory
+    sharing: SharingSummary
     twin: bytes | None = None
     notes: tuple[str, ...] = ()
     exact: bool = True
@@ -119,7 +119,7 @@ def never_larger(original: bytes, planned: PlannedModel, options: MemoryOptions)
         data=written.data,
         memory_plan=memory_plan,
         inspection=inspect_model(read_model(written.data), kernels),
-        sharing=SharedMemory((), (), 0),
+        sharing=SharingSummary((), (), 0),
         twin=written.portable,
         notes=(note, *written.notes),
     )
@@ -134,11 +134,11 @@ def check_legal(problem: Problem, plan: Plan) -> None:
 
 def check_sharing(
     timeline: Timeline, offsets: dict[Tensor, int], kernels: TargetKernels
-) -> SharedMemory:
+) -> SharingSummary:
     """What shares memory, replayed on every build of the target's kernels. Raises
     UnsoundPlanError where a byte would be lost."""
     input_overlaps = list(taken_input_overlaps(timeline, offsets, kernels))
-    return SharedMemory(
+    return SharingSummary(
         aliases=shared_in_place(timeline, offsets),
         input_overlaps=tuple(map(str, input_overlaps)),
         replayed=replay_all(input_overlaps, kernels),

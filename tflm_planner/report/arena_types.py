@@ -17,7 +17,7 @@ AlignmentSlack = Annotated[
 ]
 
 
-class Scratch(Document):
+class ScratchJson(Document):
     """A scratch buffer in the head."""
 
     operator: Annotated[str, says("The operator that asked for it.")]
@@ -25,7 +25,7 @@ class Scratch(Document):
     offset: Annotated[Count, says("Bytes from the start of the head.")]
 
 
-class Arena(Document):
+class ArenaJson(Document):
     """An arena, in bytes."""
 
     head: Annotated[Count, says("Bytes that the memory plan lays out: tensors and scratch.")]
@@ -47,23 +47,23 @@ class Arena(Document):
     alignment_slack: AlignmentSlack
 
 
-class ArenaParts(Arena):
+class ArenaPartsJson(ArenaJson):
     """An arena, what its tail and its scratch are, and what to know of it."""
 
     tail_parts: Annotated[dict[str, Count], says("Bytes of the tail by class.")]
-    scratch: Annotated[list[Scratch], says("Scratch buffers.")]
+    scratch: Annotated[list[ScratchJson], says("Scratch buffers.")]
     warnings: Annotated[list[str], says("Why figures are in doubt, and what else is wrong.")]
     cannot_run: CannotRun
 
 
-class ArenasApart(Document):
+class ArenasApartJson(Document):
     """Two arenas in place of one, as of MicroAllocator::Create with two of them; bytes."""
 
     persistent: Annotated[Count, says("Bytes of what stays: structures, parameters, variables.")]
     non_persistent: Annotated[Count, says("Bytes of tensors, scratch and temporary memory.")]
 
 
-class ArenaOnTarget(ArenaParts):
+class ArenaOnTargetJson(ArenaPartsJson):
     """What `tflm-plan arena` says of a model on a target. All sizes are bytes."""
 
     schema_version: Version
@@ -73,12 +73,12 @@ class ArenaOnTarget(ArenaParts):
         Count, says("For how many resource variables the arena has room (a count).")
     ]
     apart: Annotated[
-        ArenasApart | None,
+        ArenasApartJson | None,
         says("The same in two arenas (null: the target's TFLM has one only, or is not known)."),
     ]
 
 
-class ArenaOfSeveral(Document):
+class ArenaOfSeveralJson(Document):
     """What `tflm-plan arena --shared` says of several models in one arena. All sizes are bytes."""
 
     schema_version: Version

@@ -42,7 +42,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TargetRow:
     """A target, with its board if it has one, and what the model needs there."""
 
     target: Target
@@ -62,5 +62,5 @@ class Comparison:
     source: str
     file_bytes: int
     columns: tuple[RungKind, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TargetRow, ...]
     notes: tuple[str, ...] = ()

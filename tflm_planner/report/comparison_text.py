@@ -13,7 +13,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from tflm_planner.report.comparison import Cell, Comparison, Row
+from tflm_planner.report.comparison import Cell, Comparison, TargetRow
 from tflm_planner.report.fit_text import LABELS
 from tflm_planner.report.safe import safe_text
 from tflm_planner.report.text import count
@@ -75,7 +75,7 @@ class _Remarks:
             yield number, safe_text(" ".join(remark.split()))
 
 
-def _cells_of(row: Row, remarks: _Remarks) -> list[str]:
+def _cells_of(row: TargetRow, remarks: _Remarks) -> list[str]:
     board = row.target.board
     sram = "" if board is None else f"{board.sram:,}"
     return [safe_text(row.name), sram, *(_cell(cell, board, remarks) for cell in row.cells)]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from tflm_planner.report.comparison import Cell, Comparison, Row
+from tflm_planner.report.comparison import Cell, Comparison, TargetRow
 from tflm_planner.report.document import RungKind
 from tflm_planner.report.json_types import SCHEMA_VERSION, Bound, Count, Notes, TargetId, Version
 from tflm_planner.support.documents import Document, plain, says, view
@@ -22,7 +22,7 @@ _Kind = Annotated[
 ]
 
 
-class BoardRung(Document):
+class BoardRungJson(Document):
     """A rung of the ladder on one board. All sizes are bytes."""
 
     kind: _Kind
@@ -46,7 +46,7 @@ class BoardRung(Document):
     remark: Annotated[str, says("Why there is no figure; may be empty.")]
 
 
-class BoardRow(Document):
+class BoardRowJson(Document):
     """A board, or a target without one, and what the model needs there."""
 
     board: Annotated[str | None, says("Id of the board (null: a target without a board).")]
@@ -54,19 +54,19 @@ class BoardRow(Document):
     target: TargetId
     sram: Annotated[Count | None, says("Bytes of SRAM (null: no board).")]
     flash: Annotated[Count | None, says("Bytes of flash (null: no board).")]
-    rungs: Annotated[list[BoardRung], says("One entry a column, in the order of `columns`.")] = (
-        msgspec.field(name="ways")
-    )
+    rungs: Annotated[
+        list[BoardRungJson], says("One entry a column, in the order of `columns`.")
+    ] = msgspec.field(name="ways")
 
 
-class BoardComparison(Document):
+class BoardComparisonJson(Document):
     """What `tflm-plan compare` says of a model. All sizes are bytes."""
 
     schema_version: Version
     source: Annotated[str, says("Path of the model as it was given.")]
     file_bytes: Annotated[Count, says("Bytes of the model's file.")]
     columns: Annotated[list[_Kind], says("Rungs that were looked at.")]
-    boards: Annotated[list[BoardRow], says("One entry a board.")]
+    boards: Annotated[list[BoardRowJson], says("One entry a board.")]
     notes: Notes
 
 
@@ -75,16 +75,16 @@ def comparison_to_json(comparison: Comparison) -> dict[str, Any]:
     return plain(
         view(
             comparison,
-            BoardComparison,
+            BoardComparisonJson,
             schema_version=SCHEMA_VERSION,
             boards=[_row(row) for row in comparison.rows],
         )
     )
 
 
-def _row(row: Row) -> BoardRow:
+def _row(row: TargetRow) -> BoardRowJson:
     board = row.target.board
-    return BoardRow(
+    return BoardRowJson(
         board=None if board is None else board.id,
         vendor="" if board is None else board.vendor,
         target=row.target.id,
@@ -94,6 +94,6 @@ def _row(row: Row) -> BoardRow:
     )
 
 
-def _rung(cell: Cell, row: Row) -> BoardRung:
+def _rung(cell: Cell, row: TargetRow) -> BoardRungJson:
     board = row.target.board
-    return view(cell, BoardRung, fits=cell.fits(board), margin=cell.margin(board))
+    return view(cell, BoardRungJson, fits=cell.fits(board), margin=cell.margin(board))

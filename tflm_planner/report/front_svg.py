@@ -72,7 +72,7 @@ _TEXT_STYLE = {"stock": "was", "chosen": "now", "slower": "far"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Plane:
+class _FrontPlot:
     """Pixels of the plot, the bytes of its height, the overheads of its width."""
 
     bytes: int
@@ -114,16 +114,16 @@ def front_svg(front: ParetoFront, *, inputs: int, budget: int | None, title: str
     return svg.drawing("tff", (WIDTH, HEIGHT), label, _STYLE, body)
 
 
-def _plane(front: ParetoFront, budget: int | None) -> _Plane:
+def _plane(front: ParetoFront, budget: int | None) -> _FrontPlot:
     sizes = [p.size for p in front.points]
     overheads = [p.overhead for p in front.points]
     high = max(*overheads, min(front.allowed, 1.5), 1.05)
     low = min(*overheads, 1.0)
     margin = 0.04 * (high - low)
-    return _Plane(int(1.06 * max(*sizes, budget or 0, 1)), low - margin, high + 3 * margin)
+    return _FrontPlot(int(1.06 * max(*sizes, budget or 0, 1)), low - margin, high + 3 * margin)
 
 
-def _ground(plane: _Plane, allowed: float) -> Iterator[Element]:
+def _ground(plane: _FrontPlot, allowed: float) -> Iterator[Element]:
     """The plane, its grid, its axes, and what is slower than allowed in another shade."""
     yield svg.rect("plot", _box(_LEFT, plane.right, plane))
     edge = plane.x(allowed)
@@ -144,25 +144,25 @@ def _ground(plane: _Plane, allowed: float) -> Iterator[Element]:
         yield svg.text(edge - 6, plane.bottom - 8, words, "soft", "end")
 
 
-def _percents(plane: _Plane) -> list[int]:
+def _percents(plane: _FrontPlot) -> list[int]:
     """Whole percents for the axis, ten at most."""
     low, high = 100 * (plane.low - 1), 100 * (plane.high - 1)
     step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 1000, 10**9) if (high - low) / s <= 12)
     return [p for p in range(-10 * step, int(high) + 1, step) if p >= low]
 
 
-def _box(left: float, right: float, plane: _Plane) -> tuple[float, float, float, float]:
+def _box(left: float, right: float, plane: _FrontPlot) -> tuple[float, float, float, float]:
     return left, _TOP, right - left, plane.bottom - _TOP
 
 
-def _level(plane: _Plane, size: int, style: str, words: str, text: str) -> Iterator[Element]:
+def _level(plane: _FrontPlot, size: int, style: str, words: str, text: str) -> Iterator[Element]:
     """A horizontal line at `size` bytes, named at its right end."""
     y = plane.y(size)
     yield svg.line(style, _LEFT, y, plane.right, y)
     yield svg.text(plane.right - 6, y - 5, words, text, "end")
 
 
-def _stairs(plane: _Plane, front: ParetoFront) -> Iterator[Element]:
+def _stairs(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
     """The fewest bytes for at most so many instructions, as a staircase: one for the firmware as it
     is, one with more operators added. It never rises, because a slower way that is no smaller is
     left out."""
@@ -175,7 +175,7 @@ def _stairs(plane: _Plane, front: ParetoFront) -> Iterator[Element]:
         yield svg.path("steps", f"{_path(plane, own)}H{end}")
 
 
-def _path(plane: _Plane, ways: Sequence[ParetoPoint]) -> str:
+def _path(plane: _FrontPlot, ways: Sequence[ParetoPoint]) -> str:
     least = ways[0]
     path = f"M{svg.number(plane.x(least.overhead))} {svg.number(plane.y(least.size))}"
     for p in ways[1:]:
@@ -184,11 +184,11 @@ def _path(plane: _Plane, ways: Sequence[ParetoPoint]) -> str:
     return path
 
 
-def _step(plane: _Plane, point: ParetoPoint) -> str:
+def _step(plane: _FrontPlot, point: ParetoPoint) -> str:
     return f"H{svg.number(plane.x(point.overhead))}V{svg.number(plane.y(point.size))}"
 
 
-def _dot(plane: _Plane, point: ParetoPoint, front: ParetoFront) -> Element:
+def _dot(plane: _FrontPlot, point: ParetoPoint, front: ParetoFront) -> Element:
     radius = 8 if point.role == "chosen" else 5
     added = shorten(f"registers {', '.join(point.added) or 'nothing'}", 300)
     speed = overhead_text(point) or "0 %"
@@ -202,7 +202,7 @@ def _tone(point: ParetoPoint) -> str:
     return "more" if point.role == "tiled" and point.added else point.role
 
 
-def _labels(plane: _Plane, points: Sequence[ParetoPoint]) -> Iterator[Element]:
+def _labels(plane: _FrontPlot, points: Sequence[ParetoPoint]) -> Iterator[Element]:
     """The bytes beside the points, where there is room; points with a name come first."""
     ranks = {"chosen": 0, "stock": 1, "plan": 2, "slower": 4}
     taken: list[tuple[float, float, float]] = []
@@ -222,7 +222,7 @@ def _labels(plane: _Plane, points: Sequence[ParetoPoint]) -> Iterator[Element]:
             yield svg.text(x, y, words, _TEXT_STYLE.get(p.role, "lab"), anchor)
 
 
-def _footer(plane: _Plane, front: ParetoFront) -> Iterator[Element]:
+def _footer(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
     y = HEIGHT - 16
     what = "bytes of arena" if front.objective == "arena" else "bytes of head"
     what = f"{what}, at least" if front.bound == "at least" else what

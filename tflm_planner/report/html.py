@@ -26,7 +26,7 @@ from tflm_planner.report.front_svg import front_svg
 from tflm_planner.report.front_text import overhead_text, point_words
 from tflm_planner.report.memory_map_svg import before_after_svg, memory_map_svg
 from tflm_planner.report.page import Column, Name, Row, Table, pairs, render
-from tflm_planner.report.peak import Part, peak_parts
+from tflm_planner.report.peak import PeakPart, peak_parts
 from tflm_planner.report.text import (
     HERE,
     arena_sentence,
@@ -210,7 +210,7 @@ def _peaks(report: Report) -> Iterator[tuple[str, Table]]:
         yield f"{word}: {live} live at {where}", parts
 
 
-def _peak_table(parts: Sequence[Part], scratch: int) -> Table:
+def _peak_table(parts: Sequence[PeakPart], scratch: int) -> Table:
     """Tensors with two figures each: the bytes that are their own, which add up to the live bytes,
     and their sizes, which add up to more where tensors share memory."""
     rows = [(shorten(p.block.name, _NAME), p.own, f"{p.block.size:,}") for p in parts[:_LISTED]]

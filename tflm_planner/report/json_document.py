@@ -29,16 +29,16 @@ def to_json(report: Report) -> JsonObject:
     return plain(
         view(
             report,
-            report_types.Report,
+            report_types.ReportJson,
             schema_version=SCHEMA_VERSION,
             planner_version=report.version,
-            source=report_types.File(report.source, report.sha256_before),
-            destination=report_types.File(report.destination, report.sha256_after),
-            arena=report_types.Arenas(
+            source=report_types.FileJson(report.source, report.sha256_before),
+            destination=report_types.FileJson(report.destination, report.sha256_after),
+            arena=report_types.ArenasJson(
                 before.arena.arena, after.arena.arena, report.saved, report.bound
             ),
-            head=report_types.Head(before.head, after.head),
-            budget=report_types.Budget(report.budget, _met(report)),
+            head=report_types.HeadJson(before.head, after.head),
+            budget=report_types.BudgetJson(report.budget, _met(report)),
             fit=_fit(report),
             proof=report.terms,
             allocation=_allocation(report.allocation),
@@ -47,16 +47,16 @@ def to_json(report: Report) -> JsonObject:
     )
 
 
-def _allocation(found: Allocation) -> report_types.Allocation:
+def _allocation(found: Allocation) -> report_types.AllocationJson:
     """How the offsets were found; the solution's attributes among the others."""
-    solution = view(found.solution, report_types.Solution)
-    return view(found, report_types.Allocation, **asdict(solution), trails=found.input_overlaps)
+    solution = view(found.solution, report_types.SolutionJson)
+    return view(found, report_types.AllocationJson, **asdict(solution), trails=found.input_overlaps)
 
 
-def _fit(report: Report) -> report_types.Fit:
+def _fit(report: Report) -> report_types.FitJson:
     """Whether the arena and the file have room."""
     board = report.board
-    return report_types.Fit(
+    return report_types.FitJson(
         verdict=verdict_line(report),
         known=report.known_to_fit if report.arena_limit is not None else None,
         board=None if board is None else board.id,
@@ -80,12 +80,12 @@ def inspection_to_json(
 ) -> JsonObject:
     """What `inspect` shows of a model: its map on stock TFLM, and the floors of its head."""
     return plain(
-        memory_map_types.Inspection(
+        memory_map_types.InspectionJson(
             SCHEMA_VERSION,
             list(cannot_run),
-            view(limits, memory_map_types.Limits),
+            view(limits, memory_map_types.LimitsJson),
             list(notes),
-            view(memory_map, memory_map_types.Map),
+            view(memory_map, memory_map_types.MapJson),
         )
     )
 
@@ -96,7 +96,7 @@ def verdict_to_json(verdict: Verdict, arenas: tuple[Arena, Arena], target: Targe
     return plain(
         view(
             verdict,
-            verification_types.Verification,
+            verification_types.VerificationJson,
             schema_version=SCHEMA_VERSION,
             equal=verdict.proved and verdict.exact,
             target=target.id,
@@ -107,11 +107,11 @@ def verdict_to_json(verdict: Verdict, arenas: tuple[Arena, Arena], target: Targe
 
 
 def plan_verdict_to_json(verdict: PlanVerdict, arena: Arena, target: Target) -> JsonObject:
-    """What `verify` says of the plan in one model. arena: see `PlanVerification`."""
+    """What `verify` says of the plan in one model. arena: see `PlanVerificationJson`."""
     return plain(
         view(
             verdict,
-            verification_types.PlanVerification,
+            verification_types.PlanVerificationJson,
             schema_version=SCHEMA_VERSION,
             target=target.id,
             reads_since=verdict.reads_since.isoformat(),
@@ -127,11 +127,11 @@ def arena_to_json(arena: Arena, target: Target, apart: SplitArena | None = None)
     return plain(
         view(
             arena,
-            arena_types.ArenaOnTarget,
+            arena_types.ArenaOnTargetJson,
             schema_version=SCHEMA_VERSION,
             target=target.id,
             board=None if target.board is None else target.board.id,
-            apart=None if apart is None else arena_types.ArenasApart(*apart),
+            apart=None if apart is None else arena_types.ArenasApartJson(*apart),
         )
     )
 
@@ -141,7 +141,7 @@ def common_arena_to_json(names: Sequence[str], arena: CommonArena, target: Targe
     return plain(
         view(
             arena,
-            arena_types.ArenaOfSeveral,
+            arena_types.ArenaOfSeveralJson,
             schema_version=SCHEMA_VERSION,
             target=target.id,
             models=list(names),

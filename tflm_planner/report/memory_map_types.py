@@ -9,7 +9,7 @@ from tflm_planner.report.json_types import Bound, CannotRun, Count, Notes, Versi
 from tflm_planner.support.documents import Document, says
 
 
-class Step(Document):
+class StepJson(Document):
     """One operator, with what must exist while it runs (tensor memory mapping of Sudharsan et al.,
     section 3.1)."""
 
@@ -32,7 +32,7 @@ class Step(Document):
     live: Annotated[list[str], says("Names of the buffers that are live while it runs.")]
 
 
-class Block(Document):
+class BlockJson(Document):
     """A buffer: the bytes [offset, offset + size) of the head during operators [start, end)."""
 
     name: Annotated[str, says("Name of the tensor, or of the scratch buffer.")]
@@ -45,16 +45,16 @@ class Block(Document):
     end: Annotated[Count, says("Place in `steps` after the last at which it is live (a count).")]
 
 
-class Map(Document):
+class MapJson(Document):
     """Where every buffer lies, over the operators in execution order."""
 
     head: Annotated[Count, says("Bytes of head that the blocks need.")]
     bound: Annotated[Bound, says("What the head is, and live bytes with scratch.")]
-    steps: Annotated[list[Step], says("Operators in execution order.")]
-    blocks: Annotated[list[Block], says("Buffers.")]
+    steps: Annotated[list[StepJson], says("Operators in execution order.")]
+    blocks: Annotated[list[BlockJson], says("Buffers.")]
 
 
-class Limits(Document):
+class LimitsJson(Document):
     """Floors of the head, in bytes, that no plan of a kind can go below."""
 
     inputs: Annotated[Count, says("L0, bytes: all model inputs together.")]
@@ -71,11 +71,11 @@ class Limits(Document):
     ]
 
 
-class Inspection(Document):
+class InspectionJson(Document):
     """What `tflm-plan inspect` shows of a model as it is. All sizes are bytes."""
 
     schema_version: Version
     cannot_run: CannotRun
-    limits: Annotated[Limits, says("Floors of the head.")]
+    limits: Annotated[LimitsJson, says("Floors of the head.")]
     notes: Notes
-    map: Annotated[Map, says("Memory map on stock TFLM.")]
+    map: Annotated[MapJson, says("Memory map on stock TFLM.")]

@@ -17,17 +17,17 @@ from tflm_planner.report.document import MapBlock, MapStep, MemoryMap
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PeakPart:
     """A buffer, and how many of its bytes no larger one covers."""
 
     block: MapBlock
     own: int
 
 
-def parts_of(blocks: Sequence[MapBlock]) -> list[Part]:
+def parts_of(blocks: Sequence[MapBlock]) -> list[PeakPart]:
     """The blocks as parts: those with most bytes of their own first, then those that lie wholly on
     others. Of equals, the larger one comes first, then the lower one."""
-    parts: list[Part] = []
+    parts: list[PeakPart] = []
     taken: list[tuple[int, int]] = []
     for block in sorted(blocks, key=lambda b: (-b.size, b.offset, b.name)):
         low, high = block.offset, block.offset + block.size
@@ -38,7 +38,7 @@ def parts_of(blocks: Sequence[MapBlock]) -> list[Part]:
                 at = max(at, end)
         own += max(high - at, 0)
         taken = _joined([*taken, (low, high)])
-        parts.append(Part(block, own))
+        parts.append(PeakPart(block, own))
     return sorted(parts, key=lambda part: -part.own)
 
 
@@ -51,7 +51,7 @@ def covered(blocks: Sequence[MapBlock]) -> int:
     return total
 
 
-def peak_parts(memory_map: MemoryMap) -> list[Part]:
+def peak_parts(memory_map: MemoryMap) -> list[PeakPart]:
     """Tensors that are live at the peak. Their own bytes and the kernel's scratch add up to the
     live bytes of that step."""
     peak = memory_map.peak_step

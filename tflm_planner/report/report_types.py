@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tflm_planner.report.arena_types import Arena
+from tflm_planner.report.arena_types import ArenaJson
 from tflm_planner.report.document import RungKind
 from tflm_planner.report.json_types import BoardId, Bound, Count, Notes, Version
-from tflm_planner.report.memory_map_types import Limits, Map
-from tflm_planner.report.verification_types import Checks, Proof
+from tflm_planner.report.memory_map_types import LimitsJson, MapJson
+from tflm_planner.report.verification_types import Checks, ProofJson
 from tflm_planner.support.documents import Document, says
 
 
-class File(Document):
+class FileJson(Document):
     """A model file."""
 
     path: Annotated[str, says("Path as it was given to the planner.")]
@@ -24,7 +24,7 @@ class File(Document):
     ]
 
 
-class ConvertedEnd(Document):
+class ConvertedEndJson(Document):
     """An input or output that has another type than in the original (`--io int8`)."""
 
     side: Annotated[Literal["input", "output"], says("Which end of the model.")]
@@ -35,7 +35,7 @@ class ConvertedEnd(Document):
     zero_point: Annotated[int, says("See `scale`.")]
 
 
-class Wheel(Document):
+class WheelJson(Document):
     """TFLM on the machine that planned (x86-64, reference kernels, recording allocator)."""
 
     predicted_head: Annotated[Count, says("Predicted bytes of head there.")]
@@ -48,7 +48,7 @@ class Wheel(Document):
     ]
 
 
-class Side(Document):
+class SideJson(Document):
     """The model at one side of the rewrite."""
 
     operators: Annotated[Count, says("Number of operators of all sub-graphs.")]
@@ -58,14 +58,14 @@ class Side(Document):
         Count,
         says("Multiply-accumulates of one inference; turns of loops count as often as they run."),
     ]
-    arena: Annotated[Arena, says("The arena of the target, predicted; bytes.")]
-    host: Annotated[Wheel, says("The same model on the machine that planned it; bytes.")] = (
+    arena: Annotated[ArenaJson, says("The arena of the target, predicted; bytes.")]
+    host: Annotated[WheelJson, says("The same model on the machine that planned it; bytes.")] = (
         msgspec.field(name="wheel")
     )
-    map: Annotated[Map, says("Memory map; all sizes in bytes.")]
+    map: Annotated[MapJson, says("Memory map; all sizes in bytes.")]
 
 
-class Arenas(Document):
+class ArenasJson(Document):
     """Smallest arenas that work on the target, in bytes."""
 
     before: Annotated[Count, says("Bytes of arena of the source.")]
@@ -74,14 +74,14 @@ class Arenas(Document):
     bound: Annotated[Bound, says("What both arenas are, exact or at least.")]
 
 
-class Head(Document):
+class HeadJson(Document):
     """Predicted head on the target, before and after, in bytes."""
 
     before: Annotated[Count, says("Bytes of head of the source.")]
     after: Annotated[Count, says("Bytes of head of the result.")]
 
 
-class Budget(Document):
+class BudgetJson(Document):
     """The budget of the arena."""
 
     bytes: Annotated[Count | None, says("Budget in bytes (null: none given).")]
@@ -94,7 +94,7 @@ class Budget(Document):
     ]
 
 
-class Fit(Document):
+class FitJson(Document):
     """Whether the model has room on the board, or in the budget."""
 
     verdict: Annotated[str, says("The verdict in one line, as the text report begins with it.")]
@@ -115,7 +115,7 @@ class Fit(Document):
     ]
 
 
-class Rung(Document):
+class RungJson(Document):
     """One more thing that may change, with all that the rungs before it may change."""
 
     kind: Annotated[RungKind, says("What may change, or was changed.")]
@@ -129,14 +129,14 @@ class Rung(Document):
     remark: Annotated[str, says("Why it was not tried, or what it came to; may be empty.")]
 
 
-class Paste(Document):
+class PasteJson(Document):
     """What goes into the firmware's source."""
 
     lines: Annotated[list[str], says("Lines of C++: the arena, and the operators.")]
     remarks: Annotated[list[str], says("Which TFLM it needs, and what else is to be known.")]
 
 
-class Order(Document):
+class OrderJson(Document):
     """How the order of the operators was found."""
 
     method: Annotated[str, says("Name of the method.")]
@@ -146,7 +146,7 @@ class Order(Document):
     optimal: Annotated[bool, says("Whether the order is proved best.")]
 
 
-class Solution(Document):
+class SolutionJson(Document):
     """What the allocators found."""
 
     allocator: Annotated[str, says("Name of the allocator.")]
@@ -159,7 +159,7 @@ class Solution(Document):
     ]
 
 
-class Allocation(Solution):
+class AllocationJson(SolutionJson):
     """How the offsets were found."""
 
     aliases: Annotated[list[str], says("Buffers that share memory with another on purpose.")]
@@ -169,7 +169,7 @@ class Allocation(Solution):
     ]
 
 
-class Point(Document):
+class PointJson(Document):
     """A way to run the model."""
 
     role: Annotated[
@@ -193,7 +193,7 @@ class Point(Document):
     loops: Annotated[Count, says("Number of regions in loops.")]
 
 
-class Front(Document):
+class FrontJson(Document):
     """Memory against instructions: the ways that a search found, the largest first."""
 
     objective: Annotated[Literal["arena", "head"], says("The bytes that were to be lowered.")]
@@ -201,29 +201,31 @@ class Front(Document):
         float, says("Instructions allowed, relative to the source (a ratio).", ge=1)
     ] = msgspec.field(name="allowed_overhead")
     bound: Annotated[Bound, says("What the bytes of the points are.")]
-    points: Annotated[list[Point], says("Ways to run the model.")]
+    points: Annotated[list[PointJson], says("Ways to run the model.")]
 
 
-class Report(Document):
+class ReportJson(Document):
     """What a run of tflm-plan found. All sizes are bytes, all times seconds; K is never used."""
 
     schema_version: Version
     planner_version: Annotated[str, says("Version of tflm-plan.")]
     target: Annotated[str, says("Target whose arena was minimised, e.g. cortex-m4/cmsis-nn.")]
-    source: Annotated[File, says("The model that was read.")]
-    destination: Annotated[File, says("The model that was written.")]
+    source: Annotated[FileJson, says("The model that was read.")]
+    destination: Annotated[FileJson, says("The model that was written.")]
     arena: Annotated[
-        Arenas,
+        ArenasJson,
         says(
             "Smallest arena that works on the target, before and after, in bytes; no more "
             'than "at least" where bound says so.'
         ),
     ]
-    head: Annotated[Head, says("Predicted head on the target, before and after, in bytes.")]
-    budget: Annotated[Budget, says("The budget of the arena.")]
-    fit: Annotated[Fit, says("Whether it fits the board, or the budget.")]
-    ladder: Annotated[list[Rung], says("What each further permission reaches, the source first.")]
-    paste: Annotated[Paste, says("What goes into the firmware's source.")]
+    head: Annotated[HeadJson, says("Predicted head on the target, before and after, in bytes.")]
+    budget: Annotated[BudgetJson, says("The budget of the arena.")]
+    fit: Annotated[FitJson, says("Whether it fits the board, or the budget.")]
+    ladder: Annotated[
+        list[RungJson], says("What each further permission reaches, the source first.")
+    ]
+    paste: Annotated[PasteJson, says("What goes into the firmware's source.")]
     stopped: Annotated[
         Literal["interrupted", "time limit"] | None,
         says(
@@ -247,28 +249,28 @@ class Report(Document):
         ),
     ]
     proof: Annotated[
-        Proof | None, says("The proof for every input (null: nothing was to be proved).")
+        ProofJson | None, says("The proof for every input (null: nothing was to be proved).")
     ]
     checks: Checks
     limits: Annotated[
-        Limits, says("Floors of the head, in bytes, that no plan of a kind can go below.")
+        LimitsJson, says("Floors of the head, in bytes, that no plan of a kind can go below.")
     ]
-    order: Annotated[Order, says("How the order of the operators was found.")]
-    allocation: Annotated[Allocation, says("How the offsets were found.")]
+    order: Annotated[OrderJson, says("How the order of the operators was found.")]
+    allocation: Annotated[AllocationJson, says("How the offsets were found.")]
     front: Annotated[
-        Front | None,
+        FrontJson | None,
         says(
             "Memory against instructions: the ways that a search for tiles found, the "
             "largest first; null where none was made."
         ),
     ]
     io: Annotated[
-        list[ConvertedEnd], says("Inputs and outputs that the application converts now (--io).")
+        list[ConvertedEndJson], says("Inputs and outputs that the application converts now (--io).")
     ]
     notes: Notes
     seconds: Annotated[
         dict[str, Annotated[float, msgspec.Meta(ge=0)]],
         says("Wall-clock seconds, by stage of the run."),
     ]
-    before: Annotated[Side, says("The source; all sizes in bytes.")]
-    after: Annotated[Side, says("The result; all sizes in bytes.")]
+    before: Annotated[SideJson, says("The source; all sizes in bytes.")]
+    after: Annotated[SideJson, says("The result; all sizes in bytes.")]

@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from tflm_planner.report.json_types import Bound, Count, TargetId, Version
-from tflm_planner.report.verification_types import Checks, Proof
+from tflm_planner.report.verification_types import Checks, ProofJson
 from tflm_planner.support.documents import Document, says
 
 
-class Front(Document):
+class StreamedFrontJson(Document):
     """The half that takes rows, in bytes."""
 
     operators: Annotated[
@@ -24,7 +24,7 @@ class Front(Document):
     arena_alone: Annotated[Count, says("Bytes of arena that it would need by itself.")]
 
 
-class Back(Document):
+class BackJson(Document):
     """The half that runs once an image, in bytes."""
 
     arena: Annotated[Count, says("Bytes of arena, the front's room among them.")]
@@ -33,7 +33,7 @@ class Back(Document):
     reserved: Annotated[Count, says("Bytes that firmware should give: arena, and a margin.")]
 
 
-class Strips(Document):
+class StripsJson(Document):
     """How rows go through the front. All are counts of rows, where nothing else is said."""
 
     height: Annotated[Count, says("Rows of the image.")]
@@ -51,7 +51,7 @@ class Strips(Document):
     ]
 
 
-class Streamed(Document):
+class StreamedJson(Document):
     """What `tflm-plan stream-input` says of a split. All sizes are bytes."""
 
     schema_version: Version
@@ -59,10 +59,10 @@ class Streamed(Document):
     sram_before: Annotated[Count, says("Bytes of arena of the model as it came.")]
     sram: Annotated[Count, says("Bytes of SRAM of both halves.")]
     bound: Annotated[Bound, says("What the bytes are.")]
-    front: Annotated[Front, says("The half that takes rows.")]
-    back: Annotated[Back, says("The half that runs once an image.")]
+    front: Annotated[StreamedFrontJson, says("The half that takes rows.")]
+    back: Annotated[BackJson, says("The half that runs once an image.")]
     doubts: Annotated[list[str], says('Why the bytes are no more than "at least".')]
-    strips: Annotated[Strips, says("How rows go through the front.")]
+    strips: Annotated[StripsJson, says("How rows go through the front.")]
     instructions_relative: Annotated[
         float, says("Instructions of both, relative to the model (a ratio).", ge=0)
     ]
@@ -71,6 +71,6 @@ class Streamed(Document):
         Literal["interrupted", "time limit"] | None,
         says("Why the search was cut short (null: it was not)."),
     ]
-    proof: Annotated[Proof | None, says("The proof by terms (null: not asked for).")]
+    proof: Annotated[ProofJson | None, says("The proof by terms (null: not asked for).")]
     checks: Checks
     verified: Annotated[bool, says("Whether the pair is proved equal to the model.")]

@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tflm_planner.report.arena_types import Arena, Scratch
+from tflm_planner.report.arena_types import ArenaJson, ScratchJson
 from tflm_planner.report.json_types import Count, TargetId, Version
 from tflm_planner.support.documents import Document, says
 from tflm_planner.verification.planned import FaultKind
 
 
-class Check(Document):
+class CheckJson(Document):
     """What one runtime said of the original against the result."""
 
     runtime: Annotated[str, says("Name of the runtime and its kernels.")]
@@ -30,10 +30,10 @@ class Check(Document):
     detail: Annotated[str, says("Why, or where the first difference is; may be empty.")]
 
 
-Checks = Annotated[list[Check], says("One entry a runtime.")]
+Checks = Annotated[list[CheckJson], says("One entry a runtime.")]
 
 
-class Proof(Document):
+class ProofJson(Document):
     """What the proof by terms said of the original against the result: both run over random
     elements of a field in place of numbers."""
 
@@ -51,18 +51,18 @@ class Proof(Document):
     detail: Annotated[str, says("Where they differ, or why nothing was compared; may be empty.")]
 
 
-class Verification(Document):
+class VerificationJson(Document):
     """What `tflm-plan verify` says of two models."""
 
     schema_version: Version
     equal: Annotated[bool, says("Whether all bits are equal on the runtimes that compared them.")]
     checks: Checks
     target: Annotated[str, says("Id of the target of both arenas.")]
-    before: Annotated[Arena, says("The arena of the first model; bytes.")]
-    after: Annotated[Arena, says("The arena of the second model; bytes.")]
+    before: Annotated[ArenaJson, says("The arena of the first model; bytes.")]
+    after: Annotated[ArenaJson, says("The arena of the second model; bytes.")]
 
 
-class PlanFault(Document):
+class PlanFaultJson(Document):
     """What is wrong with a plan, and where."""
 
     kind: Annotated[
@@ -87,7 +87,7 @@ class PlanFault(Document):
     ]
 
 
-class PlanVerification(Document):
+class PlanVerificationJson(Document):
     """What `tflm-plan verify` says of the plan in one model. All sizes are bytes."""
 
     schema_version: Version
@@ -102,11 +102,11 @@ class PlanVerification(Document):
     )
     head: Annotated[int, says("Bytes of head: the plan, and all that TFLM places itself.")]
     planned: Annotated[int, says("Bytes of head that the tensors in the plan need.")]
-    scratch: Annotated[list[Scratch], says("Scratch buffers where TFLM's first fit puts them.")]
+    scratch: Annotated[list[ScratchJson], says("Scratch buffers where TFLM's first fit puts them.")]
     reads_since: Annotated[str, says("First day whose TFLM reads the plan as it is meant.")]
-    faults: Annotated[list[PlanFault], says("What is wrong with the plan.")]
+    faults: Annotated[list[PlanFaultJson], says("What is wrong with the plan.")]
     terms: Annotated[
-        Proof | None,
+        ProofJson | None,
         says(
             "The model in its planned arena, byte by byte, against itself without the plan (null: "
             "there is nothing to compare)."
@@ -114,5 +114,5 @@ class PlanVerification(Document):
     ] = msgspec.field(name="proof")
     notes: Annotated[list[str], says("What could not be judged.")]
     arena: Annotated[
-        Arena, says("The arena with the plan, or without it where that is wrong; bytes.")
+        ArenaJson, says("The arena with the plan, or without it where that is wrong; bytes.")
     ]

@@ -83,9 +83,13 @@ def _allowed(kind: Any, place: str) -> str:
 
 
 def schema_of(kind: type[Document], title: str, identifier: str) -> dict[str, Any]:
-    """The JSON schema of a document, its parts under `$defs`."""
-    _, parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    for part in parts.values():
+    """The JSON schema of a document, its parts under `$defs`, which need not say that they are
+    JSON: `Rung` for the class `RungJson`."""
+    _, found = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    text = re.sub(r'("#/\$defs/\w+)Json"', r'\1"', json.dumps(found))
+    parts = {name.removesuffix("Json"): part for name, part in json.loads(text).items()}
+    for name, part in parts.items():
+        part["title"] = name
         part["description"] = " ".join(part.get("description", "").split())
-    whole = {**parts.pop(kind.__name__), "title": title}
+    whole = {**parts.pop(kind.__name__.removesuffix("Json")), "title": title}
     return {"$schema": _DRAFT, "$id": identifier, **whole, "$defs": parts}

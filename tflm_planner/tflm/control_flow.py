@@ -58,7 +58,7 @@ class LoopVariable(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Call:
+class LoopCall:
     """A WHILE that runs at one place, with graphs that nobody else runs. whole: the scopes of the
     operator; condition, body: those of its graphs, from the one at which they are entered."""
 
@@ -84,13 +84,13 @@ class Call:
 
 def while_calls(
     ops: list[Op], scopes: Mapping[Op, list[Span]], entered: Mapping[Graph, list[Span]]
-) -> list[Call]:
+) -> list[LoopCall]:
     """The WHILEs whose variables can be followed: those that run at one place, with graphs that
     nobody else runs.
 
     scopes: of each operator. entered: of each graph, for every time that it is entered.
     """
-    calls: list[Call] = []
+    calls: list[LoopCall] = []
     for op in ops:
         if op.kind != "WHILE" or len(scopes.get(op, ())) != 1:
             continue
@@ -101,7 +101,7 @@ def while_calls(
         once = all(len(entered.get(g, ())) == 1 for g in (condition, body))
         ends = (op.outputs, condition.inputs, body.inputs, body.outputs)
         if once and all(len(e) == len(op.inputs) for e in ends):
-            calls.append(Call(op, scopes[op][0], entered[condition][0], entered[body][0]))
+            calls.append(LoopCall(op, scopes[op][0], entered[condition][0], entered[body][0]))
     return calls
 
 
@@ -170,7 +170,7 @@ def if_calls(
 
 
 def idle_spans(
-    call: Call, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
+    call: LoopCall, last: Mapping[Tensor, int], graph_outputs: set[Tensor]
 ) -> Iterator[tuple[Tensor, Span]]:
     """(tensor, scopes at which TFLM counts it as live though nobody needs its bytes).
 
@@ -183,7 +183,9 @@ def idle_spans(
         yield variable.result, (call.body[0] + 1, call.body[1] - 1)
 
 
-def same_places(call: Call, idle: Mapping[Tensor, list[Span]]) -> Iterator[tuple[Tensor, Tensor]]:
+def same_places(
+    call: LoopCall, idle: Mapping[Tensor, list[Span]]
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Pairs of tensors that may lie in one place, because they are equal wherever both are
     needed."""
     _, body = call.graphs

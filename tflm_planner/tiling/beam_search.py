@@ -42,7 +42,7 @@ from tflm_planner.transforms.tile.tile import TiledRegion
 
 
 @dataclass(frozen=True)
-class _BeamState:
+class _TilingState:
     """A candidate, its figures, and the cells that are not split yet (C_rest)."""
 
     candidate: Candidate
@@ -66,7 +66,7 @@ class BeamSearch:
         assert untiled is not None, "the model itself is always possible"
         self._original_instructions = untiled.instructions
         tiling = tiling_of(start, untiled, options, self._original_instructions)
-        self._start = _BeamState(start, tiling, frozenset(range(len(self._cells))))
+        self._start = _TilingState(start, tiling, frozenset(range(len(self._cells))))
         self._states = [self._start]
         self._seen = {start}
         self._work_left = math.inf if options.work_limit is None else options.work_limit
@@ -97,7 +97,7 @@ class BeamSearch:
         ]
         self._states += self._evaluate(careful)
 
-    def _step(self, states: list[_BeamState]) -> list[_BeamState]:
+    def _step(self, states: list[_TilingState]) -> list[_TilingState]:
         """Lines 5 to 17: all states with one region more, the `width` best of them."""
         moves: list[tuple[Candidate, frozenset[int]]] = []
         for state in states:
@@ -117,20 +117,20 @@ class BeamSearch:
         reached.sort(key=lambda s: _less_than(s, self._options.overhead))
         return reached[: self._options.width]
 
-    def _evaluate(self, moves: Sequence[tuple[Candidate, frozenset[int]]]) -> list[_BeamState]:
+    def _evaluate(self, moves: Sequence[tuple[Candidate, frozenset[int]]]) -> list[_TilingState]:
         """States of candidates with the cells left to split, where they are possible and
         allowed."""
         requests = [EvaluationRequest(candidate) for candidate, _ in moves]
-        states: list[_BeamState] = []
+        states: list[_TilingState] = []
         for (candidate, unsplit), one in zip(moves, self._workers.evaluate(requests), strict=True):
             evaluation = if_permitted(one, self._options, self._used_kinds)
             if evaluation is not None:
                 original = self._original_instructions
                 tiling = tiling_of(candidate, evaluation, self._options, original)
-                states.append(_BeamState(candidate, tiling, unsplit))
+                states.append(_TilingState(candidate, tiling, unsplit))
         return states
 
-    def _bottleneck_cell(self, state: _BeamState) -> int | None:
+    def _bottleneck_cell(self, state: _TilingState) -> int | None:
         """The cell with the bottleneck; None if there is none, or it is split already."""
         bottleneck = state.tiling.bottleneck
         if bottleneck is None:
@@ -171,7 +171,7 @@ class BeamSearch:
                         yield TiledRegion(positions, ((index, parts),), "merge", border)
 
 
-def _less_than(state: _BeamState, allowed_overhead: float) -> tuple[float, ...]:
+def _less_than(state: _TilingState, allowed_overhead: float) -> tuple[float, ...]:
     """LessThen as a sort key: bytes first where the latency is kept, else latency first."""
     tiling = state.tiling
     if tiling.overhead <= allowed_overhead:

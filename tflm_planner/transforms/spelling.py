@@ -89,7 +89,7 @@ class Respell:
 
         def write(spelling: Spelling, ops: list[Op]) -> str:
             (op,) = ops
-            _Writer(model, model.main, op, spelling).replace()
+            _SpellingWriter(model, model.main, op, spelling).replace()
             return f"{op.label} spelled otherwise: {_described(spelling)}"
 
         return apply_regions(model, self.spellings, write, TransformRefusedError)
@@ -98,7 +98,7 @@ class Respell:
 def spelled(model: Model, op: Op, spelling: Spelling) -> Op:
     """The operator of the main graph in that spelling, with tensors of its own, to ask what its
     kernel would do. The model is not changed. Raises SpellingRefusedError."""
-    return _Writer(model, model.main, op, spelling).write()
+    return _SpellingWriter(model, model.main, op, spelling).write()
 
 
 def pixels_of(op: Op) -> int:
@@ -123,7 +123,7 @@ def _described(spelling: Spelling) -> str:
     return f"in rows of {spelling.pixels} pixels" if spelling.kind == "rows" else "dilated"
 
 
-class _Writer:
+class _SpellingWriter:
     """Writes one operator otherwise."""
 
     def __init__(self, model: Model, graph: Graph, op: Op, spelling: Spelling) -> None:

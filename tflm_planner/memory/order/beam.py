@@ -18,14 +18,14 @@ from tflm_planner.memory.order.segments import extract_range, live_at_boundaries
 
 
 @dataclass(frozen=True, slots=True)
-class _BeamState:
+class _OrderState:
     worst: int
     live: int
     tie: int
     done: int
     ready: int
     block: int
-    before: _BeamState | None
+    before: _OrderState | None
 
     @property
     def rank(self) -> tuple[int, int, int]:
@@ -44,9 +44,9 @@ def beam_search(
     """
     rng = random.Random(seed)
     keys = [rng.getrandbits(32) for _ in board.blocks]
-    front = [_BeamState(floor, board.start, 0, 0, board.ready, -1, None)]
+    front = [_OrderState(floor, board.start, 0, 0, board.ready, -1, None)]
     for _ in board.blocks:
-        best_states: dict[int, _BeamState] = {}
+        best_states: dict[int, _OrderState] = {}
         for state in front:
             if clock.spent():
                 return None
@@ -58,8 +58,10 @@ def beam_search(
     return _trace_blocks(front[0]) if front else None
 
 
-def _expand(board: BitGraph, state: _BeamState, keys: list[int], ceiling: int) -> list[_BeamState]:
-    children: list[_BeamState] = []
+def _expand(
+    board: BitGraph, state: _OrderState, keys: list[int], ceiling: int
+) -> list[_OrderState]:
+    children: list[_OrderState] = []
     left = state.ready
     while left:
         low = left & -left
@@ -72,14 +74,14 @@ def _expand(board: BitGraph, state: _BeamState, keys: list[int], ceiling: int) -
         free = change <= 0 and high <= state.worst
         done, ready = board.after(state.done, state.ready, b)
         worst = max(state.worst, high)
-        child = _BeamState(worst, state.live + change, state.tie + keys[b], done, ready, b, state)
+        child = _OrderState(worst, state.live + change, state.tie + keys[b], done, ready, b, state)
         if free:
             return [child]
         children.append(child)
     return children
 
 
-def _trace_blocks(state: _BeamState) -> tuple[int, ...]:
+def _trace_blocks(state: _OrderState) -> tuple[int, ...]:
     blocks: list[int] = []
     while state.before is not None:
         blocks.append(state.block)

@@ -117,14 +117,14 @@ def streamed_to_json(
     return plain(
         view(
             pair,
-            types.Streamed,
+            types.StreamedJson,
             schema_version=SCHEMA_VERSION,
             target=target.id,
             sram_before=before,
             bound=bound_of(pair.uncertainties),
             front=view(
                 pair.front_arena,
-                types.Front,
+                types.StreamedFrontJson,
                 operators=list(pair.ops),
                 reserved=front_reserved(pair),
                 arena_alone=pair.front.inspection.arena.arena,
@@ -133,7 +133,7 @@ def streamed_to_json(
             doubts=_doubts(pair),
             strips=view(
                 schedule,
-                types.Strips,
+                types.StripsJson,
                 result_rows=schedule.made,
                 fills=[_finite(v) for v in schedule.fills],
             ),

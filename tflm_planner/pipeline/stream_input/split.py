@@ -43,7 +43,7 @@ from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
-from tflm_planner.transforms.row_loop.geometry import Geometry
+from tflm_planner.transforms.row_loop.geometry import LoopGeometry
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
 from tflm_planner.transforms.row_loop.operand_rows import element_bytes
 from tflm_planner.transforms.row_loop.split_input import (
@@ -291,7 +291,7 @@ def _why_halves_cannot_run(
     return newly_unsupported(model.ops(), both, runners(target))
 
 
-def _front_bytes(shape: Geometry) -> int:
+def _front_bytes(shape: LoopGeometry) -> int:
     """Bytes that a front needs at least: all halos, and the new rows of one operator."""
     new = (
         (u.tile - u.carried) * u.reading.width * element_bytes(u.reading.tensor) for u in shape.uses

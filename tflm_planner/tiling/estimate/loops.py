@@ -21,7 +21,13 @@ from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tflm.versions import can
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.options import TilingOptions
-from tflm_planner.transforms.row_loop import EDGES, Edge, Geometry, LoopedRegion, NotStreamableError
+from tflm_planner.transforms.row_loop import (
+    EDGES,
+    Edge,
+    LoopedRegion,
+    LoopGeometry,
+    NotStreamableError,
+)
 from tflm_planner.transforms.row_loop.geometry import element_bytes, geometry, row_elements
 from tflm_planner.transforms.row_loop.operand_rows import OperandRows, operand_rows
 
@@ -173,7 +179,7 @@ class _LoopInterval:
             self.first, self.end, rows, border, head, self._tail(g), self._instructions(g)
         )
 
-    def _body_bytes(self, g: Geometry) -> int:
+    def _body_bytes(self, g: LoopGeometry) -> int:
         """Bytes inside the loop, beside the store, while its largest operator runs."""
         last_reader: dict[Tensor, int] = {}
         for k, op in enumerate(g.ops):
@@ -181,7 +187,7 @@ class _LoopInterval:
                 last_reader[t] = k
         return max(self._operator_bytes(g, k, last_reader) for k in range(len(g.ops)))
 
-    def _operator_bytes(self, g: Geometry, index: int, last_reader: dict[Tensor, int]) -> int:
+    def _operator_bytes(self, g: LoopGeometry, index: int, last_reader: dict[Tensor, int]) -> int:
         """The same while operator number `index` of the loop runs."""
         op, position = g.ops[index], self.first + index
         result_bytes = _rows_bytes(g, op.outputs[0])
@@ -200,13 +206,13 @@ class _LoopInterval:
         scratch = self.schedule.scratch[position]
         return other_halos + tiles + result_bytes - reused + waiting + scratch
 
-    def _tail(self, g: Geometry) -> int:
+    def _tail(self, g: LoopGeometry) -> int:
         pointers = self.schedule.options.kernels.target.pointer // 4
         uses = sum(1 for use in g.uses if use.carried or use.masked)
         peeled = sum(g.peeled) * sum(self.schedule.tail[self.first : self.end])
         return pointers * (_LOOP_TAIL + _HALO_TAIL * uses) + peeled
 
-    def _instructions(self, g: Geometry) -> int:
+    def _instructions(self, g: LoopGeometry) -> int:
         turn = _TURN + _OPERATOR * len(g.ops)
         moved_bytes = 2 * g.step * element_bytes(g.result)
         for use in g.uses:
@@ -216,6 +222,6 @@ class _LoopInterval:
         return int(g.turns * (turn + moved_bytes * _MOVED_BYTE))
 
 
-def _rows_bytes(g: Geometry, tensor: Tensor) -> int:
+def _rows_bytes(g: LoopGeometry, tensor: Tensor) -> int:
     """Bytes of the rows of a tensor that a turn makes."""
     return g.rows[tensor] * row_elements(tensor) * element_bytes(tensor)

@@ -13,14 +13,14 @@ rounded, and the sum of a float pool depends on its order; such a pool's operand
 """
 
 from tflm_planner.transforms.row_loop.apply import ApplyLoops, can_stream, loop_region
-from tflm_planner.transforms.row_loop.geometry import Geometry
+from tflm_planner.transforms.row_loop.geometry import LoopGeometry
 from tflm_planner.transforms.row_loop.loop import EDGES, Edge, LoopedRegion, NotStreamableError
 
 __all__ = [
     "EDGES",
     "ApplyLoops",
     "Edge",
-    "Geometry",
+    "LoopGeometry",
     "LoopedRegion",
     "NotStreamableError",
     "can_stream",

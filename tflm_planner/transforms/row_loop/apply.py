@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.transforms.base import apply_regions
 from tflm_planner.transforms.row_loop.body import LoopBuilder
-from tflm_planner.transforms.row_loop.geometry import Geometry, geometry
+from tflm_planner.transforms.row_loop.geometry import LoopGeometry, geometry
 from tflm_planner.transforms.row_loop.loop import LoopedRegion, NotStreamableError
 
 
@@ -28,7 +28,7 @@ class ApplyLoops:
         return [result.note for result in results]
 
 
-def can_stream(model: Model, loop: LoopedRegion) -> Geometry:
+def can_stream(model: Model, loop: LoopedRegion) -> LoopGeometry:
     """The loop as it would be: delays, halos, turns, and where the result goes. Changes nothing.
 
     Raises NotStreamableError.
@@ -48,7 +48,7 @@ def loop_region(model: Model, loop: LoopedRegion, region: Sequence[Op]) -> str:
     return note
 
 
-def _note(loop: LoopedRegion, shape: Geometry) -> str:
+def _note(loop: LoopedRegion, shape: LoopGeometry) -> str:
     ops, own = shape.ops, sum(shape.peeled)
     how = "from the bottom up" if shape.backwards else "from the top down"
     where = "in place of its input" if shape.in_place else "into a store of its own"

@@ -6,7 +6,7 @@ instead of the region.
            z -RESHAPE-----------DYNAMIC_UPDATE_SLICE(., y, at)-RESHAPE- z'
 
 Every tensor that stands for z follows one that nobody reads any more, so that all of them can lie
-in the same memory. It knows a `Geometry`; whether it is worth while is decided elsewhere.
+in the same memory. It knows a `LoopGeometry`; whether it is worth while is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tflm_planner.model.draft import Draft, new_graph
 from tflm_planner.model.edit import set_loop_graphs
 from tflm_planner.model.ir import Model, Op, Tensor
-from tflm_planner.transforms.row_loop.geometry import Geometry, Use
+from tflm_planner.transforms.row_loop.geometry import LoopGeometry, Use
 from tflm_planner.transforms.row_loop.operand_rows import gathers, height, row_elements
 from tflm_planner.transforms.row_loop.peel import Unrolled
 from tflm_planner.transforms.row_loop.row_ops import RowOps, padded_shape, with_rows
@@ -42,7 +42,7 @@ class _Variable:
 class LoopBuilder(Turn):
     """The drafts of one loop."""
 
-    def __init__(self, model: Model, shape: Geometry) -> None:
+    def __init__(self, model: Model, shape: LoopGeometry) -> None:
         self._main = RowOps(Draft(model, model.main))
         body = RowOps(Draft(model, new_graph("body"), self._main.draft))
         wide = [u.tile if u.again else shape.rows[u.reading.tensor] for u in shape.uses]

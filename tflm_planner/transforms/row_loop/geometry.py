@@ -34,7 +34,7 @@ from tflm_planner.transforms.row_loop.operand_rows import (
     operand_rows,
     row_elements,
 )
-from tflm_planner.transforms.row_loop.store import Pace, Store, is_view, store_of
+from tflm_planner.transforms.row_loop.store import Pace, RowStore, is_view, store_of
 
 _FEWEST = 2
 """Turns that make a loop."""
@@ -73,7 +73,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Geometry:
+class LoopGeometry:
     """A region as a loop. rows, delays: by tensor; see the module. peeled: how many of
     the first and of the last turns run outside the loop."""
 
@@ -85,7 +85,7 @@ class Geometry:
     rows: dict[Tensor, int]
     delays: dict[Tensor, int]
     uses: tuple[Use, ...]
-    store: Store
+    store: RowStore
     peeled: tuple[int, int] = (0, 0)
 
     @property
@@ -130,7 +130,7 @@ def geometry(
     region: Sequence[Op],
     loop: LoopedRegion,
     read: Callable[[Op], list[OperandRows]] = operand_rows,
-) -> Geometry:
+) -> LoopGeometry:
     """The loop of a region, with the least memory that its delays and stores allow. `read`: what
     the operators read, if the caller knows it already.
 
@@ -159,7 +159,7 @@ def geometry(
     return best
 
 
-def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> Geometry:
+def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> LoopGeometry:
     """The region from the top down, in turns that the application calls: each takes the next rows
     of the input, from row 0 on, and returns `rows` rows of the result. There is no store.
 
@@ -178,8 +178,10 @@ def strip_geometry(graph: Graph, region: Sequence[Op], rows: int) -> Geometry:
     if rates[source] >= height(source) or turn_count < _FEWEST:
         raise NotStreamableError("one strip would be the whole image")
     uses = _uses(reads, rates, delays, source, "masked", again=False)
-    store = Store(False, height(source), 0, result.elements, -late * row_elements(result), 0)
-    return Geometry(tuple(region), source, result, False, turn_count, rates, delays, uses, store)
+    store = RowStore(False, height(source), 0, result.elements, -late * row_elements(result), 0)
+    return LoopGeometry(
+        tuple(region), source, result, False, turn_count, rates, delays, uses, store
+    )
 
 
 def _variants(
@@ -188,7 +190,7 @@ def _variants(
     ends: tuple[Tensor, Tensor],
     loop: LoopedRegion,
     input_stays: bool,
-) -> Iterator[Geometry]:
+) -> Iterator[LoopGeometry]:
     """Geometries to choose from: delays of whole turns or not; rows of the input read again or
     carried; starting ahead by as many rows as windows on the input look ahead, or by fewer."""
     source, result = ends
@@ -211,12 +213,12 @@ def _variants(
                 source, result, pace, shared=shared, aligned=aligned, backwards=backwards
             )
             if store is not None:
-                yield Geometry(
+                yield LoopGeometry(
                     tuple(region), source, result, backwards, turn_count, rows, delays, uses, store
                 )
 
 
-def _peel_borders(g: Geometry) -> Geometry:
+def _peel_borders(g: LoopGeometry) -> LoopGeometry:
     """The geometry with those turns taken out of the loop in which a masked use meets a border."""
     first, behind = 0, g.turns
     for u in g.uses:
@@ -234,7 +236,7 @@ def _peel_borders(g: Geometry) -> Geometry:
     return replace(g, uses=uses, peeled=(first, g.turns - behind))
 
 
-def _rank(g: Geometry, *, masks: bool) -> tuple[int, int, int]:
+def _rank(g: LoopGeometry, *, masks: bool) -> tuple[int, int, int]:
     """Sorts by bytes first, then by turns and, if there are any, by `masks`. A store that is longer
     than the input costs a PAD, which needs more than one place; a result that is no view is copied
     out of the store."""
@@ -247,7 +249,7 @@ def _rank(g: Geometry, *, masks: bool) -> tuple[int, int, int]:
     )
 
 
-def _is_padded(g: Geometry) -> bool:
+def _is_padded(g: LoopGeometry) -> bool:
     return g.store.shared and g.store.rows > height(g.source)
 
 
@@ -356,7 +358,7 @@ def _latest_lag(source: Tensor, delays: dict[Tensor, int], uses: Sequence[Use]) 
     return delays[source] + max((u.halo for u in uses if u.again), default=0)
 
 
-def _check(g: Geometry) -> None:
+def _check(g: LoopGeometry) -> None:
     """Check what the module's drawing says by counting rows turn by turn."""
     store, taken = g.store, g.rows[g.source]
     assert store.rows >= store.lead + height(g.source), "the input does not fit its store"

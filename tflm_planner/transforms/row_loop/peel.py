@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.window import window_of
-from tflm_planner.transforms.row_loop.geometry import Geometry, Use
+from tflm_planner.transforms.row_loop.geometry import LoopGeometry, Use
 from tflm_planner.transforms.row_loop.operand_rows import height, row_elements
 from tflm_planner.transforms.row_loop.row_ops import RowOps, padded_shape, with_rows
 
@@ -23,7 +23,7 @@ class Unrolled:
     """State between turns in the main graph. store: where results are, and rows come from, now.
     source: the input where it has a store of its own. halos: by use, as handed over."""
 
-    def __init__(self, row_ops: RowOps, shape: Geometry, store: Tensor) -> None:
+    def __init__(self, row_ops: RowOps, shape: LoopGeometry, store: Tensor) -> None:
         self._row_ops, self._shape = row_ops, shape
         self.store, self.source = store, shape.source
         self.halos: dict[Use, Tensor] = {}

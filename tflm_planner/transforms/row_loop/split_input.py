@@ -24,7 +24,7 @@ from tflm_planner.model.clone import clone
 from tflm_planner.model.draft import Draft, add_input, new_graph
 from tflm_planner.model.edit import cut_off, keep_only
 from tflm_planner.model.ir import Model, Tensor
-from tflm_planner.transforms.row_loop.geometry import Geometry, Use, strip_geometry
+from tflm_planner.transforms.row_loop.geometry import LoopGeometry, Use, strip_geometry
 from tflm_planner.transforms.row_loop.loop import NotStreamableError
 from tflm_planner.transforms.row_loop.operand_rows import height
 from tflm_planner.transforms.row_loop.row_ops import RowOps, fill_value, padded_shape, with_rows
@@ -102,7 +102,7 @@ def can_stream(model: Model) -> bool:
     return False
 
 
-def can_split(model: Model, ops: Sequence[int], rows: int) -> Geometry:
+def can_split(model: Model, ops: Sequence[int], rows: int) -> LoopGeometry:
     """The geometry of the front of these operators (positions in the main graph), with `rows` rows
     of the boundary for each turn. Changes nothing. Raises NotStreamableError."""
     region = [model.main.ops[i] for i in ops]
@@ -136,7 +136,7 @@ def add_room(back: Model, size: int) -> None:
 class _FrontBuilder(Turn):
     """Drafts one turn as a model of its own."""
 
-    def __init__(self, model: Model, shape: Geometry) -> None:
+    def __init__(self, model: Model, shape: LoopGeometry) -> None:
         draft = Draft(model, new_graph("front"))
         masked = [shape.rows[u.reading.tensor] for u in shape.uses if u.masked]
         super().__init__(shape, RowOps(draft), max(masked, default=0))

@@ -25,7 +25,7 @@ from tflm_planner.transforms.row_loop.operand_rows import (
 
 
 @dataclass(frozen=True)
-class Store:
+class RowStore:
     """Where rows come from and go to; all in elements and in running direction.
 
     shared: input and result are in the same store (else the result has a store of its own, and
@@ -59,7 +59,7 @@ class Pace:
 
 def store_of(
     source: Tensor, result: Tensor, pace: Pace, *, shared: bool, aligned: bool, backwards: bool
-) -> Store | None:
+) -> RowStore | None:
     """The smallest store; None where rows to be taken would lie outside it, and the type has no
     GATHER, which could take other rows instead. `aligned`: whole turns are skipped, so that the
     first ones may all write to the store's first rows."""
@@ -68,25 +68,25 @@ def store_of(
     holds_all = not gathers(source)  # all rows that are taken must be there
     if holds_all and not shared and (last > height(source) or pace.late > 0):
         return None
-    store: Store | None = None
+    store: RowStore | None = None
     for shift in range(ALIGNMENT // element):
         first, start = (-pace.skipped, 0) if aligned else (shift, shift + pace.skipped)
         ends = [max(first + t * pace.step, 0) + pace.step for t in range(pace.turns)]
         end = max(ends[-1], start + result.elements)
         if not shared:
-            store = Store(False, height(source), 0, end, first, start)
+            store = RowStore(False, height(source), 0, end, first, start)
         else:
             lead = max(_lead(source, pace, ends), pace.late if holds_all else 0)
             row = row_elements(source)
             room = max(height(source), last if holds_all else 0)
             total = max(lead + room, -(-end // row))
-            store = Store(True, total, lead, total * row, first, start)
+            store = RowStore(True, total, lead, total * row, first, start)
         if aligned or is_view(store, result, backwards):
             return store
     return store
 
 
-def is_view(store: Store, result: Tensor, backwards: bool) -> bool:
+def is_view(store: RowStore, result: Tensor, backwards: bool) -> bool:
     """Whether the result can be taken out of the store without a copy."""
     begin = store.size - store.start - result.elements if backwards else store.start
     return begin * element_bytes(result) % ALIGNMENT == 0

@@ -6,7 +6,7 @@
 Classes that derive from `Turn` say who calls the turns and keeps halos between them: the body of a
 WHILE (`body`), or a model that the application invokes once a turn (`split_input`). Rows inside a
 tile are in the image's order, whichever way the turns run: from the bottom up the halo is joined
-below. It knows a `Geometry`; others decide whether a loop is worth while.
+below. It knows a `LoopGeometry`; others decide whether a loop is worth while.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tflm_planner.model.draft import unit_scale
 from tflm_planner.model.ir import Tensor
 from tflm_planner.ops.window import window_of
-from tflm_planner.transforms.row_loop.geometry import Geometry, Use
+from tflm_planner.transforms.row_loop.geometry import LoopGeometry, Use
 from tflm_planner.transforms.row_loop.operand_rows import gathers, height
 from tflm_planner.transforms.row_loop.row_ops import RowOps, with_rows
 
@@ -30,7 +30,7 @@ _VALID = 1
 class Turn(ABC):
     """Drafts the operators of one turn."""
 
-    def __init__(self, shape: Geometry, body: RowOps, width: int) -> None:
+    def __init__(self, shape: LoopGeometry, body: RowOps, width: int) -> None:
         """`body`: what the operators are drafted with. `width`: elements of a row of the tables
         that are looked up by turn."""
         self._shape, self._body, self._width = shape, body, width

@@ -15,7 +15,7 @@ from tflm_planner.verification.terms.values import InexpressibleError, Symbols, 
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class OpCall:
     """An operator with the values of its operands (None for those left out). memory: what is the
     same at every turn of a loop; None where an operator runs once."""
 
@@ -85,5 +85,5 @@ class Call:
         return Values(self.mixer.mix(values, words), False)
 
 
-Rule = Callable[[Call], list[Values] | None]
+Rule = Callable[[OpCall], list[Values] | None]
 """The results, in order; None where the rule does not know such an operator: it is then hashed."""

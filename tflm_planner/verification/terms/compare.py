@@ -25,7 +25,7 @@ from tflm_planner.verification.terms.allowance import Allowance
 from tflm_planner.verification.terms.ends import inputs_of_both, output_as_original
 from tflm_planner.verification.terms.field import LANES
 from tflm_planner.verification.terms.machine import Machine, Observer, UndecidedError
-from tflm_planner.verification.terms.memory import Arena
+from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.stores import Apart, Store
 from tflm_planner.verification.terms.values import (
@@ -65,7 +65,7 @@ def prove_by_terms(
     every runtime runs must be right in both ways: a plan may lay a wrong operand over the right
     one, and other runtimes take no notice of plans."""
 
-    def begin() -> Comparison:
+    def begin() -> TermsComparison:
         size = max(original.file_size, result.file_size)
         check_size(original, size)
         check_size(result, size)
@@ -76,7 +76,7 @@ def prove_by_terms(
     return concluded(begin)
 
 
-class Comparison(Protocol):
+class TermsComparison(Protocol):
     """Original and result, to be run as terms. made: elements so far."""
 
     @property
@@ -89,7 +89,7 @@ class Comparison(Protocol):
         ...
 
 
-def concluded(begin: Callable[[], Comparison]) -> TermsProof:
+def concluded(begin: Callable[[], TermsComparison]) -> TermsProof:
     """What a comparison comes to."""
     try:
         comparison = begin()
@@ -213,7 +213,7 @@ class _Comparison:
 
     def _store(self) -> Store:
         if self._kernels is not None:
-            return Arena(self._result, self._kernels, self._mixer, self._symbols)
+            return ArenaStore(self._result, self._kernels, self._mixer, self._symbols)
         return Apart(self._result, self._mixer, self._symbols)
 
     def _place(self, output: Tensor | None = None) -> Difference:

@@ -24,7 +24,7 @@ from tflm_planner.verification.terms import (
     windows,
 )  # fmt: skip
 from tflm_planner.verification.terms.allowance import Allowance
-from tflm_planner.verification.terms.calls import Call, Rule
+from tflm_planner.verification.terms.calls import OpCall, Rule
 from tflm_planner.verification.terms.field import Residues, add
 from tflm_planner.verification.terms.stores import Store
 from tflm_planner.verification.terms.unknown import hashed
@@ -101,7 +101,7 @@ class Machine:
         has_state = has_side_effects(op)
         operands = tuple(None if t is None else self._operand(op, t, has_state) for t in op.inputs)
         memory = None if graph is self._model.main else self._memory.setdefault(op, {})
-        call = Call(op, operands, self._mixer, self._symbols, memory)
+        call = OpCall(op, operands, self._mixer, self._symbols, memory)
         if op in self._given:
             results = [self._given[op]]
         elif has_state:

@@ -81,7 +81,7 @@ def _dtype_of(tensor: Tensor) -> np.dtype[Any]:
     return np.dtype(DTYPES[tensor.type_name])
 
 
-class Arena(Store):
+class ArenaStore(Store):
     """The tensors of a planned model where the plan, and TFLM's planner, put them."""
 
     def __init__(

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.model.ir import Op
-from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.parameters import activation, quantisation, zero_point
 from tflm_planner.verification.terms.values import DTYPES, OutsideError, Values
 
@@ -23,24 +23,24 @@ _NO_MASKS = SimpleNamespace(beginMask=0, endMask=0, ellipsisMask=0, newAxisMask=
 """Of a STRIDED_SLICE without options."""
 
 
-def _numbers(call: Call, operand: int) -> list[int] | None:
+def _numbers(call: OpCall, operand: int) -> list[int] | None:
     """Known integers of an operand."""
     values = call.values(operand)
     return [int(v) for v in values.data.reshape(-1)] if values.known else None
 
 
-def _reshaped(call: Call) -> list[Values]:
+def _reshaped(call: OpCall) -> list[Values]:
     return [call.values(0).reshaped(call.shape)]
 
 
-def _transposed(call: Call) -> list[Values] | None:
+def _transposed(call: OpCall) -> list[Values] | None:
     order = _numbers(call, 1)
     if order is None:
         return None
     return [call.values(0).moved(lambda a: np.transpose(a, order))]
 
 
-def _slice(call: Call) -> list[Values] | None:
+def _slice(call: OpCall) -> list[Values] | None:
     begin = _numbers(call, 1)
     data, shape = call.values(0), call.shape
     if begin is None or len(begin) != len(shape) or len(begin) != len(data.shape):
@@ -50,14 +50,14 @@ def _slice(call: Call) -> list[Values] | None:
 
 
 def _check_inside(
-    call: Call, begin: list[int], taken: tuple[int, ...], shape: tuple[int, ...]
+    call: OpCall, begin: list[int], taken: tuple[int, ...], shape: tuple[int, ...]
 ) -> None:
     inside = all(b >= 0 and b + n <= m for b, n, m in zip(begin, taken, shape, strict=True))
     if not inside:
         raise OutsideError(f"{call.op.label} reads outside of its operand")
 
 
-def _strided_slice(call: Call) -> list[Values] | None:
+def _strided_slice(call: OpCall) -> list[Values] | None:
     limits = [_numbers(call, i) for i in (1, 2, 3)]
     options: Any = call.op.options or _NO_MASKS
     data = call.values(0)
@@ -83,7 +83,7 @@ def _strided_slice(call: Call) -> list[Values] | None:
     return [taken.reshaped(call.shape)]
 
 
-def _joined(call: Call) -> list[Values] | None:
+def _joined(call: OpCall) -> list[Values] | None:
     """CONCATENATION; operands of another quantisation are requantised by LiteRT alone."""
     kinds = {quantisation(t) for t in (*call.op.operands(), call.result)}
     if activation(call.op) or (len(kinds) > 1 and call.result.type_name == "uint8"):
@@ -92,28 +92,28 @@ def _joined(call: Call) -> list[Values] | None:
     return [_concatenated(call, [v for v in call.operands if v is not None], axis)]
 
 
-def _concatenated(call: Call, parts: list[Values], axis: int) -> Values:
+def _concatenated(call: OpCall, parts: list[Values], axis: int) -> Values:
     if all(v.known for v in parts):
         return Values(np.concatenate([v.data for v in parts], axis), True).reshaped(call.shape)
     lanes = [call.symbols.elements(v) for v in parts]
     return Values(np.concatenate(lanes, axis + 1), False).reshaped(call.shape)
 
 
-def _packed(call: Call) -> list[Values]:
+def _packed(call: OpCall) -> list[Values]:
     axis = int(getattr(call.op.options, "axis", 0)) % max(len(call.shape), 1)
     parts = [v for v in call.operands if v is not None]
     wide = [v.reshaped((*v.shape[:axis], 1, *v.shape[axis:])) for v in parts]
     return [_concatenated(call, wide, axis)]
 
 
-def _unpacked(call: Call) -> list[Values]:
+def _unpacked(call: OpCall) -> list[Values]:
     data = call.values(0)
     axis = int(getattr(call.op.options, "axis", 0)) % max(len(data.shape), 1)
     before = (slice(None),) * axis
     return [data.at((*before, i)) for i in range(len(call.op.outputs))]
 
 
-def _split(call: Call) -> list[Values] | None:
+def _split(call: OpCall) -> list[Values] | None:
     """SPLIT reads (axis, data), SPLIT_V (data, sizes, axis)."""
     first = call.op.kind == "SPLIT"
     numbers, data = _numbers(call, 0 if first else 2), call.values(1 if first else 0)
@@ -127,7 +127,7 @@ def _split(call: Call) -> list[Values] | None:
     return parts
 
 
-def _padded(call: Call) -> list[Values] | None:
+def _padded(call: OpCall) -> list[Values] | None:
     pads = _numbers(call, 1)
     data = call.values(0)
     if pads is None or len(pads) != 2 * len(data.shape) or min(pads, default=0) < 0:
@@ -145,7 +145,7 @@ def _padded(call: Call) -> list[Values] | None:
     return [Values(np.stack(each), False).reshaped(call.shape)]
 
 
-def _gathered(call: Call) -> list[Values] | None:
+def _gathered(call: OpCall) -> list[Values] | None:
     places, data = call.values(1), call.values(0)
     options = call.op.options
     axis = (options.axis if options is not None else 0) % max(len(data.shape), 1)
@@ -157,7 +157,7 @@ def _gathered(call: Call) -> list[Values] | None:
     return [data.moved(lambda a: np.take(a, at, axis)).reshaped(call.shape)]
 
 
-def _updated(call: Call) -> list[Values] | None:
+def _updated(call: OpCall) -> list[Values] | None:
     """DYNAMIC_UPDATE_SLICE: (data, update, begin)."""
     begin, data, update = _numbers(call, 2), call.values(0), call.values(1)
     if begin is None or len(begin) != len(data.shape):
@@ -173,27 +173,27 @@ def _updated(call: Call) -> list[Values] | None:
     return [Values(made, known)]
 
 
-def _broadcast(call: Call) -> list[Values]:
+def _broadcast(call: OpCall) -> list[Values]:
     return [call.values(0).moved(lambda a: np.broadcast_to(a, call.shape))]
 
 
-def _of_shape(call: Call) -> list[Values]:
+def _of_shape(call: OpCall) -> list[Values]:
     """SHAPE and RANK: known whatever the operand holds."""
     shape = call.tensor(0).shape or ()
     made = shape if call.op.kind == "SHAPE" else len(shape)
     return [Values(np.array(made, DTYPES[call.result.type_name]), True).reshaped(call.shape)]
 
 
-def _filled(call: Call) -> list[Values]:
+def _filled(call: OpCall) -> list[Values]:
     return [call.values(1).moved(lambda a: np.broadcast_to(a, call.shape))]
 
 
-def _reversed(call: Call) -> list[Values] | None:
+def _reversed(call: OpCall) -> list[Values] | None:
     axes = _numbers(call, 1)
     return None if axes is None else [call.values(0).moved(lambda a: np.flip(a, tuple(axes)))]
 
 
-def _mirrored(call: Call) -> list[Values] | None:
+def _mirrored(call: OpCall) -> list[Values] | None:
     pads = _numbers(call, 1)
     if pads is None or any(pads):
         return None

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tflm_planner.model.quantization import single_scale
 from tflm_planner.ops.axes import ELEMENT_WISE
 from tflm_planner.verification.terms import mixing
-from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES, Residues, add
 from tflm_planner.verification.terms.parameters import activation, all_of, quantisation
 from tflm_planner.verification.terms.values import DTYPES, InexpressibleError, Values
@@ -37,7 +37,7 @@ _COMPUTED: dict[str, Callable[..., Array]] = {
 }  # fmt: skip
 
 
-def pointwise(call: Call) -> list[Values] | None:
+def pointwise(call: OpCall) -> list[Values] | None:
     """Every operator of KINDS."""
     known = _computed(call)
     if known is None and call.op.kind in ("QUANTIZE", "CAST"):
@@ -47,7 +47,7 @@ def pointwise(call: Call) -> list[Values] | None:
     return [_mixed(call) if known is None else known]
 
 
-def _computed(call: Call) -> Values | None:
+def _computed(call: OpCall) -> Values | None:
     """Integers computed of integers that are known."""
     operands = [v for v in call.operands if v is not None]
     integers = all(t.type_name in _INTEGERS for t in (*call.op.operands(), *call.op.outputs))
@@ -63,13 +63,13 @@ def _computed(call: Call) -> Values | None:
     return Values(np.asarray(made, dtype), True).reshaped(call.shape)
 
 
-def _unchanged(call: Call) -> Values | None:
+def _unchanged(call: OpCall) -> Values | None:
     """From one type and quantisation to the same."""
     same = quantisation(call.tensor(0)) == quantisation(call.result)
     return call.values(0).reshaped(call.shape) if same else None
 
 
-def _masked(call: Call) -> Values | None:
+def _masked(call: OpCall) -> Values | None:
     """Integers multiplied by a known mask of zeros and ones at scale one: left as they are, or
     what stands for zero."""
     for data, mask in ((0, 1), (1, 0)):
@@ -88,7 +88,7 @@ def _masked(call: Call) -> Values | None:
     return None
 
 
-def _mixed(call: Call) -> Values:
+def _mixed(call: OpCall) -> Values:
     """Operands mixed one by one, each by its place, then together."""
     name = all_of(call.op, (*call.op.inputs, *call.op.outputs))
     together: Residues | None = None
@@ -111,7 +111,7 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     )
 
 
-def converted(call_key: tuple[object, ...], call: Call) -> Values:
+def converted(call_key: tuple[object, ...], call: OpCall) -> Values:
     """What an operator with this key would make of the first operand."""
     return Values(call.mixer.mix(call.elements(0), mixing.key(*call_key)), False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tflm_planner.verification.terms import field, mixing
-from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES, Residues
 from tflm_planner.verification.terms.parameters import activation, is_float, quantisation
 from tflm_planner.verification.terms.sums import channel_keys, factors
@@ -15,7 +15,7 @@ _TYPES = ("int8", "int16", "uint8", "float32")
 _WEIGHTS = ("int4", *_TYPES)
 
 
-def fully_connected(call: Call) -> list[Values] | None:
+def fully_connected(call: OpCall) -> list[Values] | None:
     """FULLY_CONNECTED: rows of the operand against rows of the weights."""
     if not call.has(1) or not _are_summed(call) or len(call.tensor(1).shape or ()) != 2:
         return None
@@ -32,14 +32,14 @@ def fully_connected(call: Call) -> list[Values] | None:
     return [call.mixed_by(sums, words).reshaped(call.shape)]
 
 
-def _are_summed(call: Call) -> bool:
+def _are_summed(call: OpCall) -> bool:
     kinds = call.tensor(0).type_name, call.tensor(1).type_name
     if kinds[0] not in _TYPES or kinds[1] not in _WEIGHTS or len(call.shape) < 1:
         return False
     return (kinds[0] == "float32") == (kinds[1] == "float32")
 
 
-def _by_computed_weights(call: Call, data: Residues) -> list[Values] | None:
+def _by_computed_weights(call: OpCall, data: Residues) -> list[Values] | None:
     """Weights that are activations: products of two terms."""
     if call.has(2) and not call.values(2).known:
         return None
@@ -54,14 +54,14 @@ def _by_computed_weights(call: Call, data: Residues) -> list[Values] | None:
     return [call.mixed_by(sums, words).reshaped(call.shape)]
 
 
-def _product_keys(call: Call, name: str) -> mixing.Words:
+def _product_keys(call: OpCall, name: str) -> mixing.Words:
     return mixing.key(
         name, quantisation(call.tensor(0)), quantisation(call.tensor(1)),
         quantisation(call.result), activation(call.op),
     )  # fmt: skip
 
 
-def _in_order(call: Call, data: Residues) -> Residues:
+def _in_order(call: OpCall, data: Residues) -> Residues:
     """For sums of floats, whose order counts: every place of the last axis by its own factor."""
     if not is_float(call.tensor(0)):
         return data
@@ -69,7 +69,7 @@ def _in_order(call: Call, data: Residues) -> Residues:
     return field.multiply(data, places.reshape(LANES, *(1 for _ in data.shape[1:-1]), -1))
 
 
-def batch_matmul(call: Call) -> list[Values] | None:
+def batch_matmul(call: OpCall) -> list[Values] | None:
     """BATCH_MATMUL: products of two terms, either of them turned or not."""
     ranks = [len(call.values(i).shape) for i in (0, 1)]
     if min(ranks) < 2 or not _are_summed(call) or len(call.shape) < max(ranks):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tflm_planner.verification.terms import field, mixing
-from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES, Residues
 from tflm_planner.verification.terms.parameters import all_of, is_float, quantisation
 from tflm_planner.verification.terms.values import Values
@@ -16,7 +16,7 @@ from tflm_planner.verification.terms.values import Values
 _OF_ROWS = ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION")
 
 
-def reduction(call: Call) -> list[Values] | None:
+def reduction(call: OpCall) -> list[Values] | None:
     """MEAN and SUM of integers are sums; everything else is a set of mixed elements. Floats count
     their order."""
     axes = call.values(1)
@@ -38,7 +38,7 @@ def reduction(call: Call) -> list[Values] | None:
     return [call.mixed(sums, call.op.kind, count, *ends).reshaped(call.shape)]
 
 
-def _computed(call: Call) -> Values | None:
+def _computed(call: OpCall) -> Values | None:
     """The product of known integers: sizes of shapes."""
     data = call.values(0)
     if call.op.kind != "REDUCE_PROD" or not data.known or data.data.dtype.kind != "i":
@@ -48,7 +48,7 @@ def _computed(call: Call) -> Values | None:
     return Values(np.asarray(made), True).reshaped(call.shape)
 
 
-def _by_place(call: Call, elements: Residues, over: tuple[int, ...]) -> Residues:
+def _by_place(call: OpCall, elements: Residues, over: tuple[int, ...]) -> Residues:
     """Elements mixed by their place in the sum that they are a part of."""
     shape = [n if a in over else 1 for a, n in enumerate(elements.shape[1:])]
     places: npt.NDArray[Any] = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
@@ -56,7 +56,7 @@ def _by_place(call: Call, elements: Residues, over: tuple[int, ...]) -> Residues
     return call.mixed_by(elements, words).data
 
 
-def of_rows(call: Call) -> list[Values] | None:
+def of_rows(call: OpCall) -> list[Values] | None:
     """Each element by itself and by all of its row, in its order: the last axis."""
     if not call.shape or call.values(0).shape != call.shape:
         return None

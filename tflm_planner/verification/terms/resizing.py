@@ -10,7 +10,7 @@ import numpy as np
 
 from tflm_planner.ops.resize import Resize, Taps, resize_of
 from tflm_planner.verification.terms import field, mixing
-from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES, Residues
 from tflm_planner.verification.terms.parameters import is_float, quantisation
 from tflm_planner.verification.terms.values import Values
@@ -18,7 +18,7 @@ from tflm_planner.verification.terms.values import Values
 _ONE = 1 << 10
 
 
-def resized(call: Call) -> list[Values] | None:
+def resized(call: OpCall) -> list[Values] | None:
     """RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR."""
     rows, columns = (resize_of(call.op, axis) for axis in (1, 2))
     if rows is None or columns is None:
@@ -36,7 +36,7 @@ def _known(resize: Resize) -> list[Taps]:
     return [resize.taps(i) or (0, 0, Fraction(0)) for i in range(resize.out)]
 
 
-def _along(call: Call, elements: Residues, resize: Resize, axis: int) -> Residues:
+def _along(call: OpCall, elements: Residues, resize: Resize, axis: int) -> Residues:
     """Rows of the result of rows of the operand, or columns."""
     made = _between(call, elements, _known(resize), axis)
     for i in range(resize.out):
@@ -46,14 +46,14 @@ def _along(call: Call, elements: Residues, resize: Resize, axis: int) -> Residue
     return made
 
 
-def _of_all(call: Call, elements: Residues, resize: Resize, axis: int, row: int) -> Residues:
+def _of_all(call: OpCall, elements: Residues, resize: Resize, axis: int, row: int) -> Residues:
     """A row that floating point rounds to nobody knows what: a hash of all, by their places."""
     places = np.arange(resize.size).reshape(-1, *[1] * (elements.ndim - 1 - axis))
     words = mixing.keys(mixing.key("rounded", resize, row), places)
     return field.total(call.mixer.mix(elements, words), (axis,))
 
 
-def _between(call: Call, elements: Residues, taps: list[Taps], axis: int) -> Residues:
+def _between(call: OpCall, elements: Residues, taps: list[Taps], axis: int) -> Residues:
     """Sums of two neighbours along an axis, weighted."""
     low = np.take(elements, [t[0] for t in taps], axis)
     high = np.take(elements, [t[1] for t in taps], axis)
@@ -64,7 +64,7 @@ def _between(call: Call, elements: Residues, taps: list[Taps], axis: int) -> Res
     return field.add(field.multiply(low, lower), field.multiply(high, upper))
 
 
-def _weights(call: Call, weights: list[Fraction]) -> Residues:
+def _weights(call: OpCall, weights: list[Fraction]) -> Residues:
     """Integers as they are (thousands and twenty-fourths); those of floats by name, 0 as 0."""
     if not is_float(call.tensor(0)):
         numbers = np.array([int(w * _ONE) for w in weights], np.int64)

@@ -1,7 +1,7 @@
 """Where values are kept while a model runs as terms.
 
-Apart   every tensor by itself: what a model means
-`memory.Arena`   every byte of the arena: what its plan makes of it
+Apart                 every tensor by itself: what a model means
+`memory.ArenaStore`   every byte of the arena: what its plan makes of it
 """
 
 from __future__ import annotations

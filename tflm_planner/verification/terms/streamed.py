@@ -23,8 +23,8 @@ from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.row_loop.split_input import StripSchedule
 from tflm_planner.verification.terms.allowance import Allowance
 from tflm_planner.verification.terms.compare import (
-    Comparison,
     Difference,
+    TermsComparison,
     TermsProof,
     check_size,
     concluded,
@@ -32,7 +32,7 @@ from tflm_planner.verification.terms.compare import (
 )
 from tflm_planner.verification.terms.field import LANES, Residues
 from tflm_planner.verification.terms.machine import Machine
-from tflm_planner.verification.terms.memory import Arena
+from tflm_planner.verification.terms.memory import ArenaStore
 from tflm_planner.verification.terms.mixing import Mixer
 from tflm_planner.verification.terms.stores import Apart
 from tflm_planner.verification.terms.values import (
@@ -57,7 +57,7 @@ def prove_pair_by_terms(original: Model, halves: Halves, kernels: TargetKernels)
     """Whether front and back, each in the memory that it is planned for, compute together the same
     function of every input as the original."""
 
-    def begin() -> Comparison:
+    def begin() -> TermsComparison:
         size = original.file_size
         for model, times in ((original, 1), (halves.back, 1), (halves.front, halves.strips.turns)):
             check_size(model, size, times)
@@ -99,7 +99,7 @@ class _PairComparison:
     def _difference(self, late: bool) -> Difference | None:
         halves = self._halves
         wanted, at_boundary, state = self._run_original()
-        arena = Arena(halves.back, self._kernels, self._mixer, self._symbols)
+        arena = ArenaStore(halves.back, self._kernels, self._mixer, self._symbols)
         back = Machine(halves.back, arena, late_copies=late, allowance=self._allowance())
         try:
             self._run_front(arena, late)
@@ -138,11 +138,11 @@ class _PairComparison:
 
     # --- what the application does ---
 
-    def _run_front(self, back: Arena, late: bool) -> None:
+    def _run_front(self, back: ArenaStore, late: bool) -> None:
         """All strips of one image; what comes out is appended to the back's input."""
         front, strips = self._halves.front, self._halves.strips
         boundary, room = self._halves.back.main.inputs
-        arena = Arena(front, self._kernels, self._mixer, self._symbols, back.room_in(room))
+        arena = ArenaStore(front, self._kernels, self._mixer, self._symbols, back.room_in(room))
         machine = Machine(front, arena, late_copies=late, allowance=self._allowance())
         inputs = front.main.inputs
         for (given, _), value in zip(strips.states, strips.fills, strict=True):

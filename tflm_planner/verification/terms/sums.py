@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from tflm_planner.model.quantization import parameters
 from tflm_planner.verification.terms import mixing
-from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES
 from tflm_planner.verification.terms.mixing import Words
 from tflm_planner.verification.terms.parameters import activation, is_float, quantisation
 
 
-def factors(call: Call, operand: int, last: int) -> npt.NDArray[Any]:
+def factors(call: OpCall, operand: int, last: int) -> npt.NDArray[Any]:
     """The known weights of a sum as factors: integers less their zero point, as they are; floats
     as field elements (an axis of lanes before theirs) that also tell the place in the sum, since
     sums of floats count their order.
@@ -25,7 +25,7 @@ def factors(call: Call, operand: int, last: int) -> npt.NDArray[Any]:
     return call.remembered("factors", lambda: _factors(call, operand, last))
 
 
-def _factors(call: Call, operand: int, last: int) -> npt.NDArray[Any]:
+def _factors(call: OpCall, operand: int, last: int) -> npt.NDArray[Any]:
     weights, tensor = call.values(operand).data, call.tensor(operand)
     if not is_float(tensor):
         points = parameters(tensor)[1]
@@ -37,13 +37,13 @@ def _factors(call: Call, operand: int, last: int) -> npt.NDArray[Any]:
     return call.mixer.elements(words).reshape(LANES, *shape)
 
 
-def channel_keys(call: Call, data: int, weights: int, bias: int) -> Words | None:
+def channel_keys(call: OpCall, data: int, weights: int, bias: int) -> Words | None:
     """How each channel's sum becomes a result: by the scales of all three, the bias and the
     activation. None where weights or bias are computed, or zero points differ by channel."""
     return call.remembered("keys", lambda: _channel_keys(call, data, weights, bias))
 
 
-def _channel_keys(call: Call, data: int, weights: int, bias: int) -> Words | None:
+def _channel_keys(call: OpCall, data: int, weights: int, bias: int) -> Words | None:
     filters, result = call.tensor(weights), call.result
     scales, points = parameters(filters)
     channels = (result.shape or (0,))[-1]

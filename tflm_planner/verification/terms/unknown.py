@@ -7,13 +7,13 @@ import numpy as np
 
 from tflm_planner.transforms.minify import WEIGHTS
 from tflm_planner.verification.terms import field, mixing
-from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES, Residues
 from tflm_planner.verification.terms.parameters import all_of, quantisation
 from tflm_planner.verification.terms.values import Values
 
 
-def hashed(call: Call, state: Residues | None = None) -> tuple[list[Values], Residues]:
+def hashed(call: OpCall, state: Residues | None = None) -> tuple[list[Values], Residues]:
     """The results, and a digest of what was read: LANES residues. `state`: what may be read
     besides."""
     digest = _digest(call, state)
@@ -26,7 +26,7 @@ def hashed(call: Call, state: Residues | None = None) -> tuple[list[Values], Res
     return results, digest
 
 
-def _digest(call: Call, state: Residues | None) -> Residues:
+def _digest(call: OpCall, state: Residues | None) -> Residues:
     op = call.op
     bias = WEIGHTS[op.kind][2] if op.kind in WEIGHTS else -1  # no kernel reads its quantisation
     tensors = [t for i, t in enumerate(op.inputs) if i != bias]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tflm_planner.model.ir import Tensor
 from tflm_planner.ops.window import Window, sliding_window
 from tflm_planner.verification.terms import field, mixing
-from tflm_planner.verification.terms.calls import Call
+from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES, Residues
 from tflm_planner.verification.terms.parameters import activation, is_float, quantisation
 from tflm_planner.verification.terms.sums import channel_keys, factors
@@ -32,13 +32,13 @@ _CACHED = 1 << 16
 """Elements of a result that are summed up at a time."""
 
 
-def _plain_window(call: Call) -> Window | None:
+def _plain_window(call: OpCall) -> Window | None:
     """The window of an operator that is computed here."""
     window = sliding_window(call.op)
     return window if _is_plain(call) else None
 
 
-def convolution(call: Call) -> list[Values] | None:
+def convolution(call: OpCall) -> list[Values] | None:
     """CONV_2D, also in groups."""
     window = _plain_window(call)
     if window is None:
@@ -60,7 +60,7 @@ def convolution(call: Call) -> list[Values] | None:
     return [call.mixed_by(np.concatenate(shares, -1), words)]
 
 
-def _is_plain(call: Call) -> bool:
+def _is_plain(call: OpCall) -> bool:
     """Whether operand, filter and result are of types that are summed up as they are."""
     kinds = call.tensor(0).type_name, call.tensor(1).type_name
     return kinds == ("float32", "float32") or (
@@ -124,7 +124,7 @@ def _taps(window: Window, image: npt.NDArray[Any]) -> Iterator[tuple[int, npt.ND
             )  # fmt: skip
 
 
-def depthwise(call: Call) -> list[Values] | None:
+def depthwise(call: OpCall) -> list[Values] | None:
     """DEPTHWISE_CONV_2D: every channel by itself, several times if it has a multiplier."""
     window = _plain_window(call)
     if window is None:
@@ -157,7 +157,7 @@ def _weighted(taps: list[Residues], weights: npt.NDArray[Any]) -> Residues:
     return field.reduced(made)
 
 
-def average_pool(call: Call) -> list[Values] | None:
+def average_pool(call: OpCall) -> list[Values] | None:
     """AVERAGE_POOL_2D: the sum of what lies inside, and how many those are."""
     window, data = sliding_window(call.op), call.tensor(0)
     if window is None:
@@ -179,11 +179,11 @@ def _like(image: Residues, window: Window) -> list[tuple[int, int]]:
     return [(0, 0), (0, 0), (low[0], high[0]), (low[1], high[1]), (0, 0)]
 
 
-def _factor(call: Call, place: int) -> Residues:
+def _factor(call: OpCall, place: int) -> Residues:
     return call.symbols.named((), "place in a sum", place).data.reshape(LANES, 1, 1, 1, 1)
 
 
-def max_pool(call: Call) -> list[Values] | None:
+def max_pool(call: OpCall) -> list[Values] | None:
     """MAX_POOL_2D: the set of what lies inside."""
     window, data = sliding_window(call.op), call.tensor(0)
     if window is None:
@@ -204,11 +204,11 @@ def _least(tensor: Tensor) -> int | float:
     return -(1 << (8 * tensor.nbytes // max(tensor.elements, 1) - 1))
 
 
-def _ends(call: Call) -> tuple[object, ...]:
+def _ends(call: OpCall) -> tuple[object, ...]:
     return quantisation(call.tensor(0)), quantisation(call.result), activation(call.op)
 
 
-def transposed(call: Call) -> list[Values] | None:
+def transposed(call: OpCall) -> list[Values] | None:
     """TRANSPOSE_CONV: every input pixel adds to a window of the result. Operands: the result's
     shape (TFLM takes the declared one instead, also where an input says it), filter
     (Co, Kh, Kw, Ci), data, bias."""
@@ -238,7 +238,7 @@ def transposed(call: Call) -> list[Values] | None:
 
 
 def _cut(
-    call: Call, sums: npt.NDArray[np.int64], kernel: list[int], strides: tuple[int, int]
+    call: OpCall, sums: npt.NDArray[np.int64], kernel: list[int], strides: tuple[int, int]
 ) -> npt.NDArray[np.int64] | None:
     """The part of all sums that the result declares: behind the padding, zeros beyond."""
     wanted, lows = call.shape[1:3], list[int]()

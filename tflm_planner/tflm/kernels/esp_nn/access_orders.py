@@ -27,7 +27,7 @@ from tflm_planner.tflm.kernels.esp_nn.releases import (
     S3_COUNTS_ALIGNED_COPIES,
     Release,
 )
-from tflm_planner.tflm.kernels.esp_nn.scratch import Geometry, copies_windows, geometry_of
+from tflm_planner.tflm.kernels.esp_nn.scratch import ConvShape, copies_windows, geometry_of
 from tflm_planner.tflm.kernels.operands import element_type
 from tflm_planner.tflm.kernels.reference import REFERENCE
 from tflm_planner.tflm.target import Extension
@@ -58,7 +58,7 @@ class EspNnBuild(KernelBuild):
         return REFERENCE.movement_of(op)
 
 
-def _convolution_reads_ahead(g: Geometry, release: Release) -> bool:
+def _convolution_reads_ahead(g: ConvShape, release: Release) -> bool:
     """Whether all of the input, or the whole window of a pixel, is in scratch before a store."""
     first = release < S3_COUNTS_ALIGNED_COPIES
     if g.pointwise:  # copied to fill vectors, until 1.2.3 got another kernel for that
@@ -68,7 +68,7 @@ def _convolution_reads_ahead(g: Geometry, release: Release) -> bool:
     return any(g.pad) or (not first and max(g.beyond) > 0)
 
 
-def _depthwise_reads_ahead(g: Geometry, release: Release) -> bool:
+def _depthwise_reads_ahead(g: ConvShape, release: Release) -> bool:
     """Whether all of the input, or the rows of a row of the result, is in scratch before a
     store."""
     first = release < S3_COUNTS_ALIGNED_COPIES

@@ -29,7 +29,7 @@ from tflm_planner.tflm.kernels.esp_nn.releases import (
     spelled,
 )
 from tflm_planner.tflm.kernels.esp_nn.scratch import (
-    Geometry,
+    ConvShape,
     copies_windows,
     geometry_of,
     softmax_width,
@@ -95,7 +95,7 @@ def _fully_connected_fault(op: Op, release: Release) -> str | None:
     )
 
 
-def _grouped_fault(g: Geometry, target: Target, release: Release) -> str | None:
+def _grouped_fault(g: ConvShape, target: Target, release: Release) -> str | None:
     pointwise = target.extension == "none" and g.kernel == (1, 1)
     if release >= RUNS_GROUPS and not pointwise:
         return _ASSERTED
@@ -104,7 +104,7 @@ def _grouped_fault(g: Geometry, target: Target, release: Release) -> str | None:
     )
 
 
-def _depthwise_fault(g: Geometry, release: Release) -> str | None:
+def _depthwise_fault(g: ConvShape, release: Release) -> str | None:
     narrow = g.multiplier == 1 and g.depth % 16 == 0 and g.kernel == (3, 3)
     if not narrow or g.pad in ((0, 0), (1, 1)):
         return None
@@ -114,7 +114,7 @@ def _depthwise_fault(g: Geometry, release: Release) -> str | None:
     )
 
 
-def _convolution_fault(g: Geometry, release: Release) -> str | None:
+def _convolution_fault(g: ConvShape, release: Release) -> str | None:
     """The general kernel pads the leading rows on both sides, whatever the windows need; without
     leading rows it pads below and at the right from 1.2.1 on."""
     pads_end = release >= S3_COUNTS_ALIGNED_COPIES

@@ -39,7 +39,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Geometry:
+class ConvShape:
     """What Prepare hands to ESP-NN; pairs are (height, width). depth: input channels. channels:
     output channels. multiplier: output channels per input channel, of depthwise convolutions."""
 
@@ -105,14 +105,14 @@ def part_scratch_requests(
     return (_size(op, target, release, _part_of(geometry, op.kind, axis, size)),)
 
 
-def _size(op: Op, target: Target, release: Release, geometry: Geometry | None) -> int:
+def _size(op: Op, target: Target, release: Release, geometry: ConvShape | None) -> int:
     size_of = _SIZES.get((op.kind, target.extension))
     if size_of is None or geometry is None or element_type(op) != "int8":
         return 0
     return max(size_of(geometry, release), 0)
 
 
-def _part_of(g: Geometry, kind: str, axis: int, size: int) -> Geometry:
+def _part_of(g: ConvShape, kind: str, axis: int, size: int) -> ConvShape:
     """A convolution that computes so many channels, rows or columns; its padding stays."""
     if axis == 0:
         return g
@@ -140,7 +140,7 @@ def softmax_width(op: Op) -> int:
     return dimension(data, 1 if len(data.shape or ()) > 1 else 0)
 
 
-def geometry_of(op: Op) -> Geometry | None:
+def geometry_of(op: Op) -> ConvShape | None:
     """The geometry of a convolution; None for others, and where shapes have other ranks."""
     if op.kind not in ("CONV_2D", "DEPTHWISE_CONV_2D"):
         return None
@@ -151,7 +151,7 @@ def geometry_of(op: Op) -> Geometry | None:
     (_, *image, depth), (_, *kernel, _), (_, *output, channels) = shapes
     stride = int(options.strideH), int(options.strideW)
     dilation = int(options.dilationHFactor), int(options.dilationWFactor)
-    return Geometry(
+    return ConvShape(
         (image[0], image[1]), (output[0], output[1]), (kernel[0], kernel[1]), stride,
         low_paddings(image, kernel, stride, dilation, int(options.padding) == 1),
         depth, channels, int(getattr(options, "depthMultiplier", 1)),
@@ -163,7 +163,7 @@ def _shape_of_rank_4(tensor: Tensor | None) -> tuple[int, ...]:
     return tuple(shape) if len(shape) == 4 else (0, 0, 0, 0)
 
 
-def s3_convolution(g: Geometry, release: Release) -> int:
+def s3_convolution(g: ConvShape, release: Release) -> int:
     """esp_nn_get_conv_scratch_size_esp32s3."""
     margin = 64 if release >= WIDER_MARGIN else 32
     if g.pointwise:
@@ -180,13 +180,13 @@ def s3_convolution(g: Geometry, release: Release) -> int:
     return total + (g.padded(beyond, g.depth) if any(beyond) else 0)
 
 
-def copies_windows(g: Geometry) -> bool:
+def copies_windows(g: ConvShape) -> bool:
     """Whether a row of the window is shorter than a vector, but not the whole window: the S3 then
     copies window by window."""
     return g.kernel[1] * g.depth < _LANES <= g.taps * g.depth
 
 
-def _pointwise(g: Geometry) -> int:
+def _pointwise(g: ConvShape) -> int:
     """A copy of the filter, one of the input if its channels fill no vectors, and eight pixels."""
     depth = align_up(g.depth, 8)
     return (
@@ -196,12 +196,12 @@ def _pointwise(g: Geometry) -> int:
     )
 
 
-def _padded_on_both_sides(g: Geometry) -> int:
+def _padded_on_both_sides(g: ConvShape) -> int:
     """Elements of the input with its leading padding on both sides; 0 without padding."""
     return g.padded((2 * g.pad[0], 2 * g.pad[1]), g.depth) if any(g.pad) else 0
 
 
-def s3_depthwise(g: Geometry, release: Release) -> int:
+def s3_depthwise(g: ConvShape, release: Release) -> int:
     """esp_nn_get_depthwise_conv_scratch_size_esp32s3."""
     first = release < S3_COUNTS_ALIGNED_COPIES
     filters = g.taps * g.depth * g.multiplier
@@ -219,7 +219,7 @@ def s3_depthwise(g: Geometry, release: Release) -> int:
     return as_s16 if g.multiplier % 4 == 0 else 32
 
 
-def _s3_padded_input(g: Geometry, *, whole: bool) -> int:
+def _s3_padded_input(g: ConvShape, *, whole: bool) -> int:
     """The padded input of a 3x3 depthwise convolution, or three rows of it."""
     margins = (2 * g.pad[0], 2 * g.pad[1]) if any(g.pad) else g.beyond
     if not any(margins):
@@ -230,14 +230,14 @@ def _s3_padded_input(g: Geometry, *, whole: bool) -> int:
     return (g.image[1] + margins[1]) * g.kernel[0] * g.depth
 
 
-def _s3_widened_3x3(g: Geometry) -> int:
+def _s3_widened_3x3(g: ConvShape) -> int:
     """Filter, padded input and result with as many channels as fill whole vectors."""
     depth = align_up(g.depth, _LANES)
     margins = 2 * g.pad[0] + max(g.beyond[0], 0), 2 * g.pad[1] + max(g.beyond[1], 0)
     return 9 * depth + g.padded(margins, depth) + g.output[0] * g.output[1] * depth + 64
 
 
-def _s3_staged(g: Geometry) -> int:
+def _s3_staged(g: ConvShape) -> int:
     """Filter, input (both as int16), result, biases, shifts and multipliers with channels rounded
     up to 8, one behind the other."""
     depth = align_up(g.depth, 8)
@@ -247,7 +247,7 @@ def _s3_staged(g: Geometry) -> int:
     return end + 12 * depth + _LANES
 
 
-def p4_convolution(g: Geometry, release: Release) -> int:
+def p4_convolution(g: ConvShape, release: Release) -> int:
     """esp_nn_get_conv_scratch_size_esp32p4."""
     sums = 4 * g.channels
     if g.pointwise:
@@ -268,12 +268,12 @@ def p4_convolution(g: Geometry, release: Release) -> int:
     return (_p4_tile(g) if whole + sums > _P4_CACHE else whole + filters) + 32 + sums
 
 
-def _p4_tile_depth(g: Geometry) -> int:
+def _p4_tile_depth(g: ConvShape) -> int:
     """Channels with which a row of the window fills a vector."""
     return align_up(-(-_LANES // g.kernel[1]), _LANES)
 
 
-def _p4_tile(g: Geometry) -> int:
+def _p4_tile(g: ConvShape) -> int:
     """A filter and as many padded rows of the input as the cache holds."""
     depth, filters = g.depth, 0
     if g.kernel[1] * g.depth < _LANES:
@@ -285,7 +285,7 @@ def _p4_tile(g: Geometry) -> int:
     return ((rows - 1) * g.stride[0] + g.kernel[0] + 2 * g.pad[0]) * row + filters
 
 
-_SIZES: dict[tuple[str, Extension], Callable[[Geometry, Release], int]] = {
+_SIZES: dict[tuple[str, Extension], Callable[[ConvShape, Release], int]] = {
     ("CONV_2D", "pie-s3"): s3_convolution,
     ("DEPTHWISE_CONV_2D", "pie-s3"): s3_depthwise,
     ("CONV_2D", "pie-p4"): p4_convolution,

@@ -1,0 +1,20 @@
+"""One concept, one name: no two classes of the package are called the same."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+
+from tests.conftest import ROOT
+
+PACKAGE = ROOT / "tflm_planner"
+
+
+def test_every_class_has_a_name_of_its_own():
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert len(places) > 300, "the package was read"
+    assert not {name: where for name, where in places.items() if len(where) > 1}
