@@ -71,7 +71,7 @@ def test_of_stages_and_the_whole_the_lower_plan_is_taken() -> None:
     both = replace(DEFAULT_PACK_BUDGET, buffers_at_once=40)
     stages_only = replace(both, buffers_both_ways=40)
     signs: set[bool] = set()
-    for seed in (1, 3):  # the whole is lower in one, stages in the other
+    for seed in (1, 4):  # the whole is lower in one, stages in the other
         problem = tangled(seed, 100, 60)
         staged, whole, lower = (
             pack(problem, (), limits=limits).height(problem)

@@ -296,8 +296,7 @@ class SegmentSearch:
         most = int(self._options.overhead * self._untiled.instructions)
         self._work.begin_step(1.0)
         untiled = Candidate((), self._options.dialect, self._order, CLIMB, respell=most)
-        by_regions = {c.regions: c for _, c in reversed(self._models.ranked())}
-        known = [*by_regions.values()][::-1][: self._budget.spelled_models]
+        known = self._distinct_models()[: self._budget.spelled_models]
         best = [replace(c, respell=most) for c in known[: self._budget.spelled_with_effort]]
         at_first_sight = [replace(c, respell=most, effort=FIRST_FITS) for c in known]
         self._models.add(self._models.affordable([untiled, *best]))
@@ -319,11 +318,18 @@ class SegmentSearch:
         """The models of which operators are spelled otherwise, the best first."""
         return [c for _, c in self._models.ranked() if c.respell is not None]
 
+    def _distinct_models(self) -> list[Candidate]:
+        """The best candidate for each choice of regions and spellings, the best first."""
+        best: dict[tuple[tuple[Region, ...], int | None], Candidate] = {}
+        for _, candidate in self._models.ranked():
+            best.setdefault((candidate.regions, candidate.respell), candidate)
+        return [*best.values()]
+
     def _plan_with_care(self, say: Progress) -> None:
         """Plan the best few models with care, as far as they are not too large."""
         work_left = self._budget.careful_work
         chosen: list[Candidate] = []
-        for _, candidate in self._models.ranked()[: self._budget.finalists]:
+        for candidate in self._distinct_models()[: self._budget.finalists]:
             work = self._models.work_of(candidate)
             if work_left >= 0 and work <= self._budget.careful_model:
                 work_left -= len(TILE_ORDERS) * work

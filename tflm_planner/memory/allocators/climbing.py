@@ -1,9 +1,10 @@
 """Local search over placement orders, scored by first fit.
 
-A hill climb in the manner of Vela's: sideways steps are taken, and after a while without progress
-the climb restarts from the best order with a few random swaps. It knows integers only, and no
-clock: the same problem, rounds and seed give the same plan everywhere. It is imported lazily,
-because the climb itself is compiled (`climb_kernel`).
+A hill climb in the manner of Vela's: an item at the peak, or one that holds it up there, is placed
+earlier; sideways steps are taken, and after a while without progress a few random swaps are made in
+an order that is as good as the best. It knows integers only, and no clock: the same problem, rounds
+and seed give the same plan everywhere. It is imported lazily, because the climb itself is compiled
+(`climb_kernel`).
 """
 
 from __future__ import annotations
