@@ -14,7 +14,7 @@ import argparse
 from tflm_planner.codesign.build import build_traced
 from tflm_planner.codesign.chain import Chain
 from tflm_planner.codesign.families import FAMILIES
-from tflm_planner.codesign.receptive_field import patched
+from tflm_planner.codesign.receptive_field import measure_patches
 from tflm_planner.codesign.redistribution import redistribute_field
 from tflm_planner.codesign.sizes import size_of
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
@@ -71,7 +71,7 @@ def main() -> None:
         moved = redistribute_field(chain, layers, PATCHES)
         both = ((chain, layers, ""), (moved.chain, moved.layers, "; ".join(moved.changes)))
         for one, count, changes in both:
-            stage = patched(one, count, PATCHES)
+            stage = measure_patches(one, count, PATCHES)
             cells = [arena(one, count, way) for way in ways]
             macs = f"{size_of(one).macs / 1e6:,.1f} M"
             about = (changes or "as published", macs, stage.side, f"{100 * stage.overhead:.1f} %")

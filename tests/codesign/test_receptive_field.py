@@ -11,7 +11,7 @@ import pytest
 from tflm_planner.codesign.chain import Chain, Layer, steps
 from tflm_planner.codesign.evaluate import evaluate, padding
 from tflm_planner.codesign.families import FAMILIES
-from tflm_planner.codesign.receptive_field import patched, receptive_field
+from tflm_planner.codesign.receptive_field import measure_patches, receptive_field
 from tflm_planner.codesign.redistribution import redistribute_field
 from tflm_planner.codesign.sizes import size_of
 from tflm_planner.codesign.weights import Array, draw
@@ -41,7 +41,7 @@ def by_hand() -> Chain:
 
 
 def test_table_1_of_the_paper() -> None:
-    plain, moved = patched(MOBILENET, STAGE, 4), patched(by_hand(), STAGE - 3, 4)
+    plain, moved = measure_patches(MOBILENET, STAGE, 4), measure_patches(by_hand(), STAGE - 3, 4)
     assert (plain.side, moved.side) == (75, 63)
     assert (round(100 * plain.overhead), round(100 * moved.overhead)) == (42, 18)
     assert (round(plain.inner / 1e6), round(moved.inner / 1e6)) == (130, 74)  # the paper: 73
@@ -91,10 +91,10 @@ def test_clipped_patches_are_counted_pixel_by_pixel(
     name: str, side: int, layers: int, patches: int
 ) -> None:
     chain = FAMILIES[name].make(side, 1.0, 8, 10)
-    found = patched(chain, layers, patches)
+    found = measure_patches(chain, layers, patches)
     assert found.clipped == counted(chain, layers, patches)
     assert found.whole <= found.clipped <= found.inner
-    assert patched(chain, layers, 1).clipped == found.whole
+    assert measure_patches(chain, layers, 1).clipped == found.whole
 
 
 def test_the_receptive_field_is_what_a_result_depends_on() -> None:
@@ -121,9 +121,9 @@ def influence(network, image: Array) -> int:
 
 def test_what_cannot_be_cut_is_refused() -> None:
     with pytest.raises(ValueError, match="28 rows cannot be cut into 3"):
-        patched(MOBILENET, STAGE, 3)
+        measure_patches(MOBILENET, STAGE, 3)
     with pytest.raises(ValueError, match="squares only"):
-        patched(family("ds_cnn", 49), 1, 1)
+        measure_patches(family("ds_cnn", 49), 1, 1)
 
 
 # --- redistribution -------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_less_is_repeated_and_field_and_multiplications_stay(
     layers = next(n for n in range(layers, 0, -1) if not steps(chain)[n - 1].shape_out[0] % 4)
     found = redistribute_field(chain, layers, 4)
     assert found.after.overhead < 0.2 <= found.before.overhead
-    assert found.after == patched(found.chain, found.layers, 4)
+    assert found.after == measure_patches(found.chain, found.layers, 4)
     assert found.is_whole and found.changes
     assert receptive_field(found.chain.layers) >= receptive_field(chain.layers)
     assert size_of(found.chain).macs == pytest.approx(size_of(chain).macs, rel=0.02)

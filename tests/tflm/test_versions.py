@@ -17,7 +17,7 @@ from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.targets import Target, load_target
 from tflm_planner.tflm.versions import can, day_of, has_operator, since, with_tflm
-from tflm_planner.tiling.estimate.loops import loops_allowed
+from tflm_planner.tiling.estimate.loops import allows_loops
 from tflm_planner.tiling.options import TilingOptions
 
 
@@ -59,9 +59,9 @@ def permitted(target: Target) -> TilingOptions:
 
 def test_the_search_uses_no_operator_that_the_version_lacks() -> None:
     used = frozenset({"CONV_2D", "RESHAPE"})
-    assert loops_allowed(permitted(of("current")), used)
-    assert loops_allowed(permitted(of("2025-12")), used)
-    assert not loops_allowed(permitted(of("2025-06")), used)
+    assert allows_loops(permitted(of("current")), used)
+    assert allows_loops(permitted(of("2025-12")), used)
+    assert not allows_loops(permitted(of("2025-06")), used)
     old = permitted(of("2025-06"))
     assert not old.allows("DYNAMIC_UPDATE_SLICE", used) and old.allows("GATHER", used)
     assert old.allows("DYNAMIC_UPDATE_SLICE", used | {"DYNAMIC_UPDATE_SLICE"})

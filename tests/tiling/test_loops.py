@@ -12,7 +12,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.tiling.budget import SearchBudget
-from tflm_planner.tiling.estimate.loops import LoopEstimator, loops_allowed
+from tflm_planner.tiling.estimate.loops import LoopEstimator, allows_loops
 from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
@@ -77,10 +77,10 @@ def test_no_loop_without_permission():
     data = blocks()
     used = frozenset(kinds(data))
     listed = frozenset(LOOP | {"GATHER", "PAD", "CONCATENATION", "RESHAPE", "STRIDED_SLICE"})
-    assert loops_allowed(permitted(), used) and loops_allowed(permitted(new_kinds=listed), used)
-    assert not loops_allowed(permitted("arduino-2023"), used)
+    assert allows_loops(permitted(), used) and allows_loops(permitted(new_kinds=listed), used)
+    assert not allows_loops(permitted("arduino-2023"), used)
     for missing in LOOP | {"RESHAPE"}:
-        assert not loops_allowed(permitted(new_kinds=listed - {missing}), used)
+        assert not allows_loops(permitted(new_kinds=listed - {missing}), used)
     for options in (permitted("arduino-2023"), permitted(new_kinds=listed - {"WHILE"})):
         found = search_by_permission(data, options).result
         assert not any(isinstance(s, LoopedRegion) for t in found.front for s in t.regions)

@@ -46,22 +46,22 @@ def build_floats(network: Network) -> bytes:
 class _Numbers(Protocol):
     """Where values get their types and parameters their numbers."""
 
-    def value(self, new: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
+    def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
         """A value behind an activation."""
         ...
 
     def weights(
-        self, new: NewModel, place: int, part: str, shape: tuple[int, ...], axis: int | None
+        self, model: NewModel, place: int, part: str, shape: tuple[int, ...], axis: int | None
     ) -> list[Tensor]:
         """Weights of a part of a layer in the order of TFLite, which have a scale for each place
         along `axis` (None: one in all), and biases."""
         ...
 
-    def factors(self, new: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
+    def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
         """Factor and addend of each channel."""
         ...
 
-    def probabilities(self, new: NewModel, width: int) -> Tensor:
+    def probabilities(self, model: NewModel, width: int) -> Tensor:
         """The result of a softmax."""
         ...
 
@@ -73,12 +73,12 @@ class _DrawnInt8:
         self._random = np.random.default_rng(0)
         self._dense_axis = 0 if chain.dense_scales == "rows" else None
 
-    def value(self, new: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
+    def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
         """See `_Numbers`."""
-        return new.add_value(shape, _SCALE, _ZERO[activation])
+        return model.add_value(shape, _SCALE, _ZERO[activation])
 
     def weights(
-        self, new: NewModel, place: int, part: str, shape: tuple[int, ...], axis: int | None
+        self, model: NewModel, place: int, part: str, shape: tuple[int, ...], axis: int | None
     ) -> list[Tensor]:
         """See `_Numbers`."""
         axis = self._dense_axis if part == "dense" else axis
@@ -88,19 +88,19 @@ class _DrawnInt8:
         scales: Array = np.full(1 if axis is None else out, 1 / (73 * fan_in**0.5))
         biases = self._random.integers(-999, 1000, out, dtype=np.int32)
         return [
-            new.add_parameters(weights, scales, axis or 0),
-            new.add_parameters(biases, scales * _SCALE),
+            model.add_parameters(weights, scales, axis or 0),
+            model.add_parameters(biases, scales * _SCALE),
         ]
 
-    def factors(self, new: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
+    def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
         """See `_Numbers`."""
-        drawn = (self._random.integers(-127, 128, width, dtype=np.int8) for _ in range(2))
-        first, second = (new.add_parameters(values, np.array([0.01])) for values in drawn)
+        arrays = (self._random.integers(-127, 128, width, dtype=np.int8) for _ in range(2))
+        first, second = (model.add_parameters(values, np.array([0.01])) for values in arrays)
         return first, second
 
-    def probabilities(self, new: NewModel, width: int) -> Tensor:
+    def probabilities(self, model: NewModel, width: int) -> Tensor:
         """See `_Numbers`."""
-        return new.add_value((1, width), 1 / 256, -128)  # as TFLM demands it of SOFTMAX
+        return model.add_value((1, width), 1 / 256, -128)  # as TFLM demands it of SOFTMAX
 
 
 class _GivenFloats:
@@ -109,32 +109,34 @@ class _GivenFloats:
     def __init__(self, network: Network) -> None:
         self._weights = network.weights
 
-    def value(self, new: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
+    def value(self, model: NewModel, shape: tuple[int, ...], activation: str) -> Tensor:
         """See `_Numbers`."""
-        return new.add_float_value(shape)
+        return model.add_float_value(shape)
 
     def weights(
-        self, new: NewModel, place: int, part: str, shape: tuple[int, ...], axis: int | None
+        self, model: NewModel, place: int, part: str, shape: tuple[int, ...], axis: int | None
     ) -> list[Tensor]:
         """See `_Numbers`. Convolutions come as rows, columns, in, out."""
-        kernel, bias = _given(self._weights[place], part, shape, axis)
+        kernel, bias = _weights_of_part(self._weights[place], part, shape, axis)
         order = (2, 0, 1, 3) if axis == 3 else (3, 0, 1, 2)
         kernel = kernel.T if part == "dense" else kernel.transpose(order)
-        return [new.add_parameters(v.astype(np.float32)) for v in (kernel.reshape(shape), bias)]
+        return [model.add_parameters(v.astype(np.float32)) for v in (kernel.reshape(shape), bias)]
 
-    def factors(self, new: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
+    def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
         """See `_Numbers`."""
         norm = self._weights[place].after
         assert norm is not None, "a layer of the kind norm has one"
-        scale, shift = (new.add_parameters(v.astype(np.float32)) for v in (norm.scale, norm.shift))
+        scale, shift = (
+            model.add_parameters(v.astype(np.float32)) for v in (norm.scale, norm.shift)
+        )
         return scale, shift
 
-    def probabilities(self, new: NewModel, width: int) -> Tensor:
+    def probabilities(self, model: NewModel, width: int) -> Tensor:
         """See `_Numbers`."""
-        return new.add_float_value((1, width))
+        return model.add_float_value((1, width))
 
 
-def _given(
+def _weights_of_part(
     weights: LayerWeights, part: str, shape: tuple[int, ...], axis: int | None
 ) -> tuple[Array, Array]:
     """Weights and biases of a part of a layer."""
@@ -176,10 +178,10 @@ class _Build:
             return self._alone(step, x, layer.activation)
         if layer.join == "concat":
             y = self._alone(step, x, layer.activation)
-            return self._concatenated(step, y, source)
+            return self._concatenate(step, y, source)
         if step.is_late:
             y = self._alone(step, x, layer.activation)
-            return self._sum(step, [y, self._reshaped(step, source)], "none")
+            return self._sum(step, [y, self._reshape(step, source)], "none")
         y = self._alone(step, x, "none")
         if step.is_projected:
             source = self._conv(projection(step), source, step.made, "none", "projection")
@@ -203,7 +205,7 @@ class _Build:
         self._op("ADD", terms, total, "AddOptions", **fused)
         return total
 
-    def _concatenated(self, step: Step, y: Tensor, source: Tensor) -> Tensor:
+    def _concatenate(self, step: Step, y: Tensor, source: Tensor) -> Tensor:
         layer = step.layer
         if step.is_projected:
             shape = (*step.made[:2], layer.branch)
@@ -212,7 +214,7 @@ class _Build:
         self._op("CONCATENATION", [source, y], whole, "ConcatenationOptions", axis=3)
         return whole
 
-    def _reshaped(self, step: Step, x: Tensor) -> Tensor:
+    def _reshape(self, step: Step, x: Tensor) -> Tensor:
         """What a late skip adds."""
         width = 0 if step.source is None else step.source[2]
         for part in reshaping(step):
@@ -226,8 +228,8 @@ class _Build:
             words = f"{part.kind} scaled" if part.is_scaled else part.kind
             return self._conv(part.layer, x, part.shape, "none", words)
         y = self._value(part.shape, "none")
-        more = [[0, 0], [0, 0], [0, 0], [0, part.shape[2] - width]]
-        pads = self._new.add_parameters(np.array(more, np.int32))
+        padding = [[0, 0], [0, 0], [0, 0], [0, part.shape[2] - width]]
+        pads = self._new.add_parameters(np.array(padding, np.int32))
         self._op("PAD", [x, pads], y, "PadOptions")
         return y
 
@@ -269,12 +271,12 @@ class _Build:
 
     def _without_weights(self, step: Step, x: Tensor) -> Tensor:
         height, width, channels = step.shape_in
-        kind, new = step.layer.kind, self._new
+        kind, model = step.layer.kind, self._new
         if kind in ("max_pool", "average_pool"):
             return self._pool(step, x)
         if kind == "upsample":
             y = self._like(x, (1, *step.made))
-            size = new.add_parameters(np.array(step.made[:2], np.int32))
+            size = model.add_parameters(np.array(step.made[:2], np.int32))
             options = "ResizeNearestNeighborOptions"
             self._op("RESIZE_NEAREST_NEIGHBOR", [x, size], y, options)
         elif kind == "pool":
@@ -285,14 +287,14 @@ class _Build:
         elif kind == "mean":
             keeps = self._keeps_image()
             y = self._like(x, (1, 1, 1, channels) if keeps else (1, channels))
-            axes = new.add_parameters(np.array([1, 2], np.int32))
+            axes = model.add_parameters(np.array([1, 2], np.int32))
             self._op("MEAN", [x, axes], y, "ReducerOptions", keepDims=keeps)
         elif kind == "flatten":
             y = self._like(x, (1, channels))
-            shape = new.add_parameters(np.array([-1, channels], np.int32))
+            shape = model.add_parameters(np.array([-1, channels], np.int32))
             self._op("RESHAPE", [x, shape], y, "ReshapeOptions")
         else:
-            y = self._numbers.probabilities(new, channels)
+            y = self._numbers.probabilities(model, channels)
             self._op("SOFTMAX", [x], y, "SoftmaxOptions", beta=1.0)
         return y
 

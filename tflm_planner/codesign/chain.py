@@ -104,7 +104,7 @@ class Step:
 
 def steps(chain: Chain) -> tuple[Step, ...]:
     """The layers with their shapes. Raises ValueError where widths do not follow each other."""
-    found: list[Step] = []
+    steps_so_far: list[Step] = []
     shape = chain.image
     for place, layer in enumerate(chain.layers):
         if layer.channels_in not in (0, shape[2]):
@@ -114,16 +114,16 @@ def steps(chain: Chain) -> tuple[Step, ...]:
         if layer.skip > place + 1:
             raise ValueError(f"{chain.name}: the skip of layer {place} starts before the image")
         after = _result(layer, shape)
-        source = found[place + 1 - layer.skip].shape_in if layer.skip > 1 else None
+        source = steps_so_far[place + 1 - layer.skip].shape_in if layer.skip > 1 else None
         source = shape if layer.skip == 1 else source
         if source is not None and layer.join == "concat":
             if source[:2] != after[:2]:
                 raise ValueError(f"{chain.name}: layer {place} joins images of different sizes")
             after = (*after[:2], after[2] + (layer.branch or source[2]))
         path = chain.layers[place + 1 - layer.skip : place + 1] if layer.skip else ()
-        found.append(Step(layer, shape, after, source, path))
+        steps_so_far.append(Step(layer, shape, after, source, path))
         shape = after
-    return tuple(found)
+    return tuple(steps_so_far)
 
 
 def _result(layer: Layer, shape: Shape) -> Shape:

@@ -27,7 +27,7 @@ def _step(step: Step, weights: LayerWeights, x: Array, source: Array | None) -> 
         y = x
     else:
         y = _alone(step, weights, x)
-        y = y if layer.join == "sum" and source is not None else _activated(y, layer.activation)
+        y = y if layer.join == "sum" and source is not None else _activate(y, layer.activation)
     if source is None:
         return y
     if step.is_late:
@@ -35,10 +35,10 @@ def _step(step: Step, weights: LayerWeights, x: Array, source: Array | None) -> 
     if step.is_projected:
         assert weights.projection is not None, "a projected skip has weights"
         around = projection(step)
-        source = _conv(_padded(source, around), *weights.projection, around)
+        source = _conv(_pad(source, around), *weights.projection, around)
     if layer.join == "sum":
-        return _activated(source + y, layer.activation)
-    source = _activated(source, layer.activation) if step.is_projected else source
+        return _activate(source + y, layer.activation)
+    source = _activate(source, layer.activation) if step.is_projected else source
     return np.concatenate([source, y], axis=3)
 
 
@@ -46,29 +46,29 @@ def _alone(step: Step, weights: LayerWeights, x: Array) -> Array:
     """What a layer makes before a skip joins it."""
     layer = step.layer
     if layer.kind == "conv":
-        padded = _padded(x, layer)
-        y = _conv(_scaled(padded, weights.before), weights.kernel, weights.bias, layer)
-        y = _scaled(y, weights.after)
+        padded = _pad(x, layer)
+        y = _conv(_scale(padded, weights.before), weights.kernel, weights.bias, layer)
+        y = _scale(y, weights.after)
         for branch in weights.parallel:
             window = branch.kernel.shape[:2]
             beside = Layer("conv", window, layer.stride, layer.channels_in, layer.channels_out,
                            layer.groups)  # fmt: skip
             centred = _centre(padded, layer, beside)
-            y = y + _scaled(_conv(centred, branch.kernel, np.zeros(1), beside), branch.norm)
+            y = y + _scale(_conv(centred, branch.kernel, np.zeros(1), beside), branch.norm)
         return y
     if layer.kind == "dense":
         return x.reshape(len(x), -1) @ weights.kernel + weights.bias
     if layer.kind == "norm":
-        return _scaled(x, weights.after)
+        return _scale(x, weights.after)
     return _without_weights(layer, x)
 
 
 def _without_weights(layer: Layer, x: Array) -> Array:
     if layer.kind == "max_pool":
-        return _windows(_padded(x, layer, -np.inf), layer).max(axis=(3, 4))
+        return _windows(_pad(x, layer, -np.inf), layer).max(axis=(3, 4))
     if layer.kind == "average_pool":
-        counts = _windows(_padded(np.ones_like(x), layer), layer).sum(axis=(3, 4))
-        return _windows(_padded(x, layer), layer).sum(axis=(3, 4)) / counts
+        counts = _windows(_pad(np.ones_like(x), layer), layer).sum(axis=(3, 4))
+        return _windows(_pad(x, layer), layer).sum(axis=(3, 4)) / counts
     if layer.kind == "upsample":
         return x.repeat(layer.stride, axis=1).repeat(layer.stride, axis=2)
     if layer.kind in ("pool", "mean"):
@@ -86,12 +86,12 @@ def _late(step: Step, weights: LayerWeights, source: Array) -> Array:
         if layer.stride > 1:
             side = (layer.stride, layer.stride) if layer.kernel == (1, 1) else layer.kernel
             window = Layer("conv", side, layer.stride)
-            source = _windows(_padded(source, window), window).sum(axis=(3, 4))
+            source = _windows(_pad(source, window), window).sum(axis=(3, 4))
     width = step.shape_out[2]
-    more = -source.shape[3] % width
-    source = np.pad(source, ((0, 0), (0, 0), (0, 0), (0, more)))
+    missing = -source.shape[3] % width
+    source = np.pad(source, ((0, 0), (0, 0), (0, 0), (0, missing)))
     groups = source.reshape(*source.shape[:3], -1, width).sum(axis=3)
-    return _scaled(groups, weights.skip)
+    return _scale(groups, weights.skip)
 
 
 def padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
@@ -100,7 +100,7 @@ def padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
     return total // 2, total - total // 2
 
 
-def _padded(x: Array, layer: Layer, value: float = 0.0) -> Array:
+def _pad(x: Array, layer: Layer, value: float = 0.0) -> Array:
     sides = [padding(x.shape[axis + 1], layer.kernel[axis], layer.stride) for axis in range(2)]
     return np.pad(x, ((0, 0), *sides, (0, 0)), constant_values=value)
 
@@ -136,11 +136,11 @@ def _conv(padded: Array, kernel: Array, bias: Array, layer: Layer) -> Array:
     return np.concatenate(parts, axis=3) + bias
 
 
-def _scaled(x: Array, norm: Norm | None) -> Array:
+def _scale(x: Array, norm: Norm | None) -> Array:
     return x if norm is None else x * norm.scale + norm.shift
 
 
-def _activated(x: Array, activation: str) -> Array:
+def _activate(x: Array, activation: str) -> Array:
     if activation == "none":
         return x
     return np.clip(x, 0, 6 if activation == "relu6" else None)

@@ -239,5 +239,5 @@ def variants(family: Family, grid: Grid) -> Iterator[tuple[int, float, int, Chai
     for depth in grid.depths or family.depths:
         for resolution in grid.resolutions or family.resolutions:
             for width in grid.widths or family.widths:
-                made = family.make(resolution, width, depth, classes)
-                yield resolution, width, depth, plain(made) if grid.plain else made
+                chain = family.make(resolution, width, depth, classes)
+                yield resolution, width, depth, plain(chain) if grid.plain else chain

@@ -111,5 +111,5 @@ def _counts(rung: RungResult) -> str:
         f"{rung.of_floor} by their fattest operator",
         f"{rung.tried} {searched}",
     ]
-    left = [f"{rung.left} not searched, which may fit"] if rung.left else []
-    return f"{label}: {', '.join([*parts, *left])}"
+    unsearched = [f"{rung.left} not searched, which may fit"] if rung.left else []
+    return f"{label}: {', '.join([*parts, *unsearched])}"

@@ -102,15 +102,15 @@ def fit(
     stop = stop or Stop()
     try:
         with heeding(stop):
-            found = _Fitting(variants, limits, say, stop)
-            rungs = found.rungs()
+            fitting = _Fitting(variants, limits, say, stop)
+            rungs = fitting.rungs()
     finally:
         compiling.abandon()
-    figures = tuple(found.figures.values())
+    figures = tuple(fitting.figures.values())
     doubts = ("arenas of this target are no more than at least",) * any(
         figure.bound == "at least" for figure in figures
     )
-    refused = tuple(f"refused: {words}" for words in sorted(found.refused))
+    refused = tuple(f"refused: {words}" for words in sorted(fitting.refused))
     too_heavy = (_TOO_HEAVY,) * (0 < len(variants) == rungs[0].of_flash)
     notes = (*stop.notes, *too_heavy, *doubts, *refused)
     return Fits(family, limits, len(variants), rungs, figures, notes)
@@ -133,11 +133,11 @@ class _Fitting:
 
     def rungs(self) -> tuple[RungResult, ...]:
         """All rungs, or those until Ctrl-C."""
-        made = [self._downwards("stock"), self._downwards("plan")]
-        made += [self._bisected("tiles"), self._bisected("more operators")]
+        results = [self._descend("stock"), self._descend("plan")]
+        results += [self._bisect("tiles"), self._bisect("more operators")]
         if can_be_lean(self.limits.target):
-            made.append(self._lean())
-        return tuple(made)
+            results.append(self._lean())
+        return tuple(results)
 
     def _larger(self, kind: RungKind) -> tuple[list[Variant], int, int]:
         """The variants that could raise the rung, and how many the file or a floor rules out."""
@@ -147,7 +147,7 @@ class _Fitting:
         possible = [v for v in light if _floor(v, kind) <= self.limits.arena_limit]
         return possible, len(larger) - len(light), len(light) - len(possible)
 
-    def _downwards(self, kind: RungKind) -> RungResult:
+    def _descend(self, kind: RungKind) -> RungResult:
         """Every possible variant, the largest first, until one fits."""
         possible, of_flash, of_floor = self._larger(kind)
         for tried, variant in enumerate(possible):
@@ -165,17 +165,17 @@ class _Fitting:
         self.most = variant.size.macs
         return self._larger(kind)[1:]
 
-    def _bisected(self, kind: RungKind) -> RungResult:
+    def _bisect(self, kind: RungKind) -> RungResult:
         """A few of the possible variants, by halves of their fattest operator."""
         possible, of_flash, of_floor = self._larger(kind)
-        pool, best, asked = possible, None, set[str]()
+        pool, best, searched = possible, None, set[str]()
         low = float(self.limits.arena_limit)
         high = float(max((v.floors.plan for v in pool), default=0))
-        while pool and len(asked) < self.limits.searches and not self.stop.is_over:
+        while pool and len(searched) < self.limits.searches and not self.stop.is_over:
             variant = _probe(pool, (low + high) / 2)
-            asked.add(variant.name)
+            searched.add(variant.name)
             self.say(
-                f"{kind}: {variant.name}, search {len(asked)} of {self.limits.searches} at most"
+                f"{kind}: {variant.name}, search {len(searched)} of {self.limits.searches} at most"
             )
             figure = self._figure(variant, kind)
             if figure is not None and self._fits(figure):
@@ -186,8 +186,8 @@ class _Fitting:
                 pool = [v for v in pool if not _is_as_large(v, variant)]
         if best is not None:
             of_flash, of_floor = self._above(best.variant, kind)
-        left = sum(v.size.macs > self.most and v.name not in asked for v in possible)
-        return RungResult(kind, best, of_flash, of_floor, len(asked), left)
+        left = sum(v.size.macs > self.most and v.name not in searched for v in possible)
+        return RungResult(kind, best, of_flash, of_floor, len(searched), left)
 
     def _lean(self) -> RungResult:
         """The very plans that were made, on lean firmware: no search."""
@@ -212,14 +212,16 @@ class _Fitting:
         if (digest, kind) in self.figures:
             return replace(self.figures[digest, kind], variant=variant)
         try:
-            figure = self._found(variant, kind, data, digest)
+            figure = self._compute_figure(variant, kind, data, digest)
         except PlannerError as error:
             self.refused.add(f"{variant.name}, {kind}: {error}")
             return None
         self.figures[digest, kind] = figure
         return figure
 
-    def _found(self, variant: Variant, kind: RungKind, data: bytes, digest: str) -> VariantOutcome:
+    def _compute_figure(
+        self, variant: Variant, kind: RungKind, data: bytes, digest: str
+    ) -> VariantOutcome:
         if kind == "stock":
             arena = arena_in(data, self.limits.target)[1]
             return VariantOutcome(variant, kind, arena.arena, len(data), arena.bound)
@@ -227,8 +229,8 @@ class _Fitting:
         figure = _figure_of(variant, kind, planned)
         if can_be_lean(self.limits.target):
             lean = self._when_lean(figure, planned)
-            known = self.figures.get((digest, "lean"))
-            if known is None or lean.arena < known.arena:
+            earlier = self.figures.get((digest, "lean"))
+            if earlier is None or lean.arena < earlier.arena:
                 self.figures[digest, "lean"] = lean
         return figure
 
@@ -247,8 +249,8 @@ class _Fitting:
         run(model, WritePool())
         arena = arena_of(model, with_lean(self.limits.target), carried_plan(model))
         size = len(write_model(model))
-        found = replace(figure, kind="lean", arena=arena.arena, file_bytes=size)
-        return replace(found, bound=arena.bound, at_most=True)
+        outcome = replace(figure, kind="lean", arena=arena.arena, file_bytes=size)
+        return replace(outcome, bound=arena.bound, at_most=True)
 
 
 def _figure_of(variant: Variant, kind: RungKind, planned: PlannedModel) -> VariantOutcome:

@@ -29,12 +29,12 @@ from tflm_planner.codesign.weights import (
 def fold(network: Network) -> Network:
     """The network as it runs: one kernel and one bias a convolution."""
     weights: list[LayerWeights] = []
-    for step, given in zip(steps(network.chain), network.weights, strict=True):
-        folded = given
+    for step, trained in zip(steps(network.chain), network.weights, strict=True):
+        folded = trained
         if step.layer.kind == "conv":
-            folded = _without_norms(step.layer, given)
+            folded = _without_norms(step.layer, trained)
             if _is_swallowed(step):
-                folded = _swallowed(step, folded)
+                folded = _swallow_skip(step, folded)
         weights.append(folded)
     return Network(running(network.chain), tuple(weights))
 
@@ -96,7 +96,7 @@ def _is_swallowed(step: Step) -> bool:
     return step.is_late and layer.skip == 1 and layer.activation == "none" and whole
 
 
-def _swallowed(step: Step, weights: LayerWeights) -> LayerWeights:
+def _swallow_skip(step: Step, weights: LayerWeights) -> LayerWeights:
     """The weights of a linear convolution whose kernel holds its skip."""
     layer, norm = step.layer, weights.skip
     if layer.is_depthwise:
@@ -108,11 +108,11 @@ def _swallowed(step: Step, weights: LayerWeights) -> LayerWeights:
         around, bias = around * norm.scale, bias + norm.shift
     if layer.stride == 1:
         around = _inside(around, layer)  # else each pixel of the window counts once
-    kernel = _grown(step, kernel) + around
+    kernel = _grow_kernel(step, kernel) + around
     return replace(weights, kernel=kernel, bias=bias, skip=None)
 
 
-def _grown(step: Step, kernel: Array) -> Array:
+def _grow_kernel(step: Step, kernel: Array) -> Array:
     """The kernel in the window that `running` gives it, zero around."""
     rows, columns = _running(step).kernel
     if kernel.shape[:2] == (rows, columns):

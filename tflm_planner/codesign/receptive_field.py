@@ -49,7 +49,7 @@ def receptive_field(layers: Sequence[Layer]) -> int:
     return field
 
 
-def patched(chain: Chain, layers: int, patches: int) -> Patched:
+def measure_patches(chain: Chain, layers: int, patches: int) -> Patched:
     """The first `layers` of a chain in patches x patches. Raises ValueError where the result of
     the stage cannot be cut into equal patches, or an image is no square."""
     stage = steps(chain)[:layers]
@@ -63,12 +63,12 @@ def patched(chain: Chain, layers: int, patches: int) -> Patched:
     inner = clipped = 0
     spans = [(i * rows, (i + 1) * rows) for i in range(patches)]
     for step in reversed(stage):
-        one = _macs_of_pixel(step)
-        inner += one * (patches * rows) ** 2
-        clipped += one * sum(last - first for first, last in spans) ** 2
+        pixel_macs = _macs_of_pixel(step)
+        inner += pixel_macs * (patches * rows) ** 2
+        clipped += pixel_macs * sum(last - first for first, last in spans) ** 2
         if step.layer.kind in _MOVING:
             rows = (rows - 1) * step.layer.stride + step.layer.kernel[0]
-            spans = [_read(step, *span) for span in spans]
+            spans = [_operand_rows(step, *span) for span in spans]
     return Patched(rows, whole, inner, clipped)
 
 
@@ -80,7 +80,7 @@ def _macs_of_pixel(step: Step) -> int:
     return math.prod(layer.kernel) * (layer.channels_in // layer.groups) * layer.channels_out
 
 
-def _read(step: Step, first: int, last: int) -> tuple[int, int]:
+def _operand_rows(step: Step, first: int, last: int) -> tuple[int, int]:
     """The rows of an operand that these rows of the result read, without padding."""
     layer, size = step.layer, step.shape_in[0]
     kernel, stride = layer.kernel[0], layer.stride

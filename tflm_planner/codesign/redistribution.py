@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from tflm_planner.codesign.chain import Chain, steps
 from tflm_planner.codesign.receptive_field import (
     Patched,
-    patched,
+    measure_patches,
     receptive_field,
     removable_blocks,
 )
@@ -55,43 +55,45 @@ def redistribute_field(
     """The chain whose first `layers`, in patches x patches, repeat less than `overhead` of their
     multiplications, with the receptive field of the original, and its multiplications within
     `tolerance`, as far as windows up to 7x7 and copies of blocks give them."""
-    before = now = patched(chain, layers, patches)
-    made, count, changes = chain, layers, list[str]()
+    before = now = measure_patches(chain, layers, patches)
+    current, count, changes = chain, layers, list[str]()
     while now.overhead >= overhead:
-        best = max(_less(made, count, patches), key=lambda c: c.gain, default=None)
+        best = max(_reductions(current, count, patches), key=lambda c: c.gain, default=None)
         if best is None:
             break
-        made, count = best.chain, best.layers
+        current, count = best.chain, best.layers
         changes.append(best.words)
-        now = patched(made, count, patches)
+        now = measure_patches(current, count, patches)
     field, macs = receptive_field(chain.layers), size_of(chain).macs
-    while changes and not (is_whole := _is_whole(made, field, (1 - tolerance) * macs)):
+    while changes and not (is_whole := _is_whole(current, field, (1 - tolerance) * macs)):
         most = (1 + tolerance) * macs
-        lacks_field = receptive_field(made.layers) < field
-        more = (c for c in _more(made, count, lacks_field) if size_of(c.chain).macs <= most)
-        best = max(more, key=lambda c: c.gain, default=None)
+        lacks_field = receptive_field(current.layers) < field
+        affordable = (
+            c for c in _additions(current, count, lacks_field) if size_of(c.chain).macs <= most
+        )
+        best = max(affordable, key=lambda c: c.gain, default=None)
         if best is None:
             break
-        made = best.chain
+        current = best.chain
         changes.append(best.words)
-    is_whole = _is_whole(made, field, (1 - tolerance) * macs)
-    made = replace(made, name=f"{chain.name}_rd") if changes else chain
-    return Redistributed(made, count, before, now, tuple(changes), is_whole)
+    is_whole = _is_whole(current, field, (1 - tolerance) * macs)
+    current = replace(current, name=f"{chain.name}_rd") if changes else chain
+    return Redistributed(current, count, before, now, tuple(changes), is_whole)
 
 
 def _is_whole(chain: Chain, field: int, macs: float) -> bool:
     return receptive_field(chain.layers) >= field and size_of(chain).macs >= macs
 
 
-def _less(chain: Chain, layers: int, patches: int) -> Iterator[_Change]:
+def _reductions(chain: Chain, layers: int, patches: int) -> Iterator[_Change]:
     """What makes patches of the stage smaller, by the multiplications that are repeated no more for
     each one that is lost."""
-    now = patched(chain, layers, patches)
+    now = measure_patches(chain, layers, patches)
 
-    def change(words: str, made: Chain, count: int) -> _Change:
-        then = patched(made, count, patches)
-        less = (now.inner - now.whole) - (then.inner - then.whole)
-        return _Change(words, made, count, (less / max(now.whole - then.whole, 1),))
+    def change(words: str, changed: Chain, count: int) -> _Change:
+        then = measure_patches(changed, count, patches)
+        saved = (now.inner - now.whole) - (then.inner - then.whole)
+        return _Change(words, changed, count, (saved / max(now.whole - then.whole, 1),))
 
     for place, layer in enumerate(chain.layers[:layers]):
         for side in _WINDOWS:  # one smaller than its stride would leave pixels unread
@@ -99,22 +101,22 @@ def _less(chain: Chain, layers: int, patches: int) -> Iterator[_Change]:
                 words = f"layer {place}: window {layer.kernel[0]} -> {side}"
                 yield change(words, _with_window(chain, place, side), layers)
     for start, end in removable_blocks(chain, 0, layers):
-        kept = (*chain.layers[:start], *chain.layers[end + 1 :])
-        gone = end + 1 - start
+        remaining = (*chain.layers[:start], *chain.layers[end + 1 :])
+        removed = end + 1 - start
         words = f"layers {start} to {end} removed"
-        yield change(words, replace(chain, layers=kept), layers - gone)
+        yield change(words, replace(chain, layers=remaining), layers - removed)
 
 
-def _more(chain: Chain, first: int, lacks_field: bool) -> Iterator[_Change]:
+def _additions(chain: Chain, first: int, lacks_field: bool) -> Iterator[_Change]:
     """What gives field and multiplications back behind the stage: where the jump is largest, then
     most field for its multiplications while that is lacking, else most multiplications."""
     macs, field = size_of(chain).macs, receptive_field(chain.layers)
     jumps = _jumps(chain)
 
-    def change(words: str, made: Chain, place: int) -> _Change:
-        cost = size_of(made).macs - macs
-        won = receptive_field(made.layers) - field
-        return _Change(words, made, first, (jumps[place], won / cost if lacks_field else cost))
+    def change(words: str, changed: Chain, place: int) -> _Change:
+        cost = size_of(changed).macs - macs
+        won = receptive_field(changed.layers) - field
+        return _Change(words, changed, first, (jumps[place], won / cost if lacks_field else cost))
 
     for place, layer in enumerate(chain.layers):
         larger = [side for side in _WINDOWS if side > layer.kernel[0] > 1]
@@ -123,8 +125,10 @@ def _more(chain: Chain, first: int, lacks_field: bool) -> Iterator[_Change]:
             yield change(words, _with_window(chain, place, larger[0]), place)
     for start, end in removable_blocks(chain, first, len(chain.layers)):
         block = chain.layers[start : end + 1]
-        made = replace(chain, layers=(*chain.layers[: end + 1], *block, *chain.layers[end + 1 :]))
-        yield change(f"layers {start} to {end} twice", made, end)
+        changed = replace(
+            chain, layers=(*chain.layers[: end + 1], *block, *chain.layers[end + 1 :])
+        )
+        yield change(f"layers {start} to {end} twice", changed, end)
 
 
 def _with_window(chain: Chain, place: int, side: int) -> Chain:

@@ -36,31 +36,31 @@ def units(chain: Chain) -> tuple[frozenset[int], ...]:
     """The smallest sets of skips that may change alone: a sum, or all concatenations of a level,
     since a layer reads what all of them brought."""
     numbers = _levels(chain)
-    found: dict[object, set[int]] = {}
+    groups: dict[object, set[int]] = {}
     for place in ends(chain):
         key = ("level", numbers[place]) if chain.layers[place].join == "concat" else place
-        found.setdefault(key, set()).add(place)
-    return tuple(frozenset(places) for places in found.values())
+        groups.setdefault(key, set()).add(place)
+    return tuple(frozenset(places) for places in groups.values())
 
 
 def linearise(chain: Chain, where: Collection[int] | None = None) -> Chain:
     """The chain without the skips that end at `where` (None: without any). Each layer reads as many
     channels as there are then; where the head read a concatenation, a 1x1 convolution makes as many
     as it had."""
-    gone = _gone(chain, where)
-    kept = _kept(chain, gone)
+    removed = _ends_to_remove(chain, where)
+    remaining = _remaining_layers(chain, removed)
     layers: list[Layer] = []
-    for place in kept:
+    for place in remaining:
         layer = chain.layers[place]
-        if place in gone:
+        if place in removed:
             layer = replace(layer, skip=0, join="sum", branch=0)
         elif layer.skip:
             first = place + 1 - layer.skip
-            layer = replace(layer, skip=sum(first <= p <= place for p in kept))
+            layer = replace(layer, skip=sum(first <= p <= place for p in remaining))
         layers.append(layer)
-    _hand_on_activations(chain, gone, kept, layers)
-    made = replace(chain, layers=_repaired(layers, chain.image[2]))
-    return _with_wide_head(made, chain)
+    _hand_on_activations(chain, removed, remaining, layers)
+    linear = replace(chain, layers=_repair_widths(layers, chain.image[2]))
+    return _with_wide_head(linear, chain)
 
 
 def redistribute(linear: Chain, original: Chain) -> Chain:
@@ -70,27 +70,29 @@ def redistribute(linear: Chain, original: Chain) -> Chain:
     layers = list(linear.layers)
     before, now = _levels(original), _levels(linear)
     for number in sorted(set(now)):
-        old = [layer for layer, n in zip(original.layers, before, strict=True) if n == number]
-        if not any(map(_is_concat, old)):
+        original_layers = [
+            layer for layer, n in zip(original.layers, before, strict=True) if n == number
+        ]
+        if not any(map(_is_concat, original_layers)):
             continue
         places = [p for p, n in enumerate(now) if n == number]
         if any(_is_concat(layers[p]) for p in places):
             continue
-        goal = sum(map(_weights, old))
+        goal = sum(map(_weights, original_layers))
         convolutions = [p for p in places if layers[p].kind == "conv"]
-        width = _uniform([layers[p] for p in convolutions], goal)
+        width = _uniform_width([layers[p] for p in convolutions], goal)
         for place in convolutions[:-1]:
             layers[place] = replace(layers[place], channels_out=width)
-    return replace(linear, layers=_repaired(layers, linear.image[2]))
+    return replace(linear, layers=_repair_widths(layers, linear.image[2]))
 
 
 def plain(chain: Chain, where: Collection[int] | None = None) -> Chain:
     """The chain without the skips that end at `where` (None: without any), with as many weights as
     it had. Where there is none it is the same."""
-    if not _gone(chain, where):
+    if not _ends_to_remove(chain, where):
         return chain
-    made = redistribute(linearise(chain, where), chain)
-    return replace(made, name=f"{chain.name}_plain")
+    linear = redistribute(linearise(chain, where), chain)
+    return replace(linear, name=f"{chain.name}_plain")
 
 
 def reorganise(
@@ -98,11 +100,11 @@ def reorganise(
 ) -> Chain:
     """The chain with late skips in place of those at `where`: around each convolution that those
     went around, with the pools behind it (None: in place of all, around all convolutions)."""
-    made = redistribute(linearise(chain, where), chain)
-    changed = _changed(chain, where)
-    layers = list(made.layers)
-    for place, layer in enumerate(made.layers):
-        if layer.kind != "conv" or not (changed is None or place in changed):
+    linear = redistribute(linearise(chain, where), chain)
+    affected = _affected_layers(chain, where)
+    layers = list(linear.layers)
+    for place, layer in enumerate(linear.layers):
+        if layer.kind != "conv" or not (affected is None or place in affected):
             continue
         end = place
         while end + 1 < len(layers) and layers[end + 1].kind in _WINDOWED:
@@ -113,21 +115,21 @@ def reorganise(
         is_scaled = scaled == "always" or changes or layer.channels_in != layer.channels_out
         join: Join = "scaled late sum" if is_scaled else "late sum"
         layers[end] = replace(layers[end], skip=end + 1 - place, join=join)
-    return replace(made, name=f"{chain.name}_dero", layers=tuple(layers))
+    return replace(linear, name=f"{chain.name}_dero", layers=tuple(layers))
 
 
-def _gone(chain: Chain, where: Collection[int] | None) -> frozenset[int]:
+def _ends_to_remove(chain: Chain, where: Collection[int] | None) -> frozenset[int]:
     """The layers whose skips go."""
-    found = frozenset(ends(chain) if where is None else where)
-    assert found <= set(ends(chain)), "no skip ends there"
-    return found
+    removed = frozenset(ends(chain) if where is None else where)
+    assert removed <= set(ends(chain)), "no skip ends there"
+    return removed
 
 
-def _kept(chain: Chain, gone: Collection[int]) -> list[int]:
+def _remaining_layers(chain: Chain, removed: Collection[int]) -> list[int]:
     """The layers that stay: all but those that only skips which go end at, and the norms of what
     those concatenated, which can be folded then."""
-    dropped = {p for p in gone if chain.layers[p].kind == "join"}
-    joined = {p for p in gone if chain.layers[p].join == "concat"}
+    dropped = {p for p in removed if chain.layers[p].kind == "join"}
+    joined = {p for p in removed if chain.layers[p].join == "concat"}
     for place, layer in enumerate(chain.layers):
         inside = any(end + 1 - chain.layers[end].skip <= place <= end for end in joined)
         if layer.kind == "norm" and (inside or place - 1 in joined):
@@ -136,78 +138,78 @@ def _kept(chain: Chain, gone: Collection[int]) -> list[int]:
 
 
 def _hand_on_activations(
-    chain: Chain, gone: Collection[int], kept: Sequence[int], layers: list[Layer]
+    chain: Chain, removed: Collection[int], remaining: Sequence[int], layers: list[Layer]
 ) -> None:
     """Give the activation of each norm that was dropped to the convolution before it."""
     for place, norm in enumerate(chain.layers):
-        if norm.kind != "norm" or place in kept:
+        if norm.kind != "norm" or place in remaining:
             continue
-        before = (i for i, p in enumerate(kept) if p < place and layers[i].kind == "conv")
+        before = (i for i, p in enumerate(remaining) if p < place and layers[i].kind == "conv")
         last = max(before, default=None)
         if last is not None and layers[last].activation == "none":
             layers[last] = replace(layers[last], activation=norm.activation)
 
 
-def _repaired(layers: Sequence[Layer], width: int) -> tuple[Layer, ...]:
+def _repair_widths(layers: Sequence[Layer], width: int) -> tuple[Layer, ...]:
     """The layers, each of which reads as many channels as the one before it makes. width: of the
     image."""
-    read, made = [width], list[Layer]()
+    widths, repaired = [width], list[Layer]()
     for place, layer in enumerate(layers):
-        now = read[-1]
+        now = widths[-1]
         if layer.is_depthwise:
             out = layer.channels_out // layer.channels_in * now
             layer = replace(layer, groups=now, channels_in=now, channels_out=out)
         elif layer.kind in ("conv", "dense"):
             layer = replace(layer, channels_in=now)
-        brought = 0
+        skip_width = 0
         if _is_concat(layer):
-            brought = layer.branch or read[place + 1 - layer.skip]
-        read.append((layer.channels_out or now) + brought)
-        made.append(layer)
-    return tuple(made)
+            skip_width = layer.branch or widths[place + 1 - layer.skip]
+        widths.append((layer.channels_out or now) + skip_width)
+        repaired.append(layer)
+    return tuple(repaired)
 
 
-def _with_wide_head(made: Chain, original: Chain) -> Chain:
+def _with_wide_head(linear: Chain, original: Chain) -> Chain:
     """The chain with a 1x1 convolution before its head, where that read more channels."""
-    for place, step in enumerate(steps(made)):
+    for place, step in enumerate(steps(linear)):
         if step.layer.kind not in _WHOLE:
             continue
         wide = next(s.shape_in[2] for s in steps(original) if s.layer.kind in _WHOLE)
         if wide == step.shape_in[2]:
-            return made
+            return linear
         last = Layer("conv", (1, 1), 1, step.shape_in[2], wide, activation="relu")
-        layers = [*made.layers[:place], last, *made.layers[place:]]
-        return replace(made, layers=_repaired(layers, made.image[2]))
-    return made
+        layers = [*linear.layers[:place], last, *linear.layers[place:]]
+        return replace(linear, layers=_repair_widths(layers, linear.image[2]))
+    return linear
 
 
-def _changed(chain: Chain, where: Collection[int] | None) -> set[int] | None:
+def _affected_layers(chain: Chain, where: Collection[int] | None) -> set[int] | None:
     """The layers of the linearised chain that the sums at `where` went around, and all of levels
     that lost concatenations; None: all."""
     if where is None:
         return None
     numbers = _levels(chain)
-    kept = _kept(chain, where)
-    found: set[int] = set()
+    remaining = _remaining_layers(chain, where)
+    affected: set[int] = set()
     for end in where:
         whole = chain.layers[end].join == "concat"
         first = 0 if whole else end + 1 - chain.layers[end].skip
         last = len(chain.layers) - 1 if whole else end
-        same = (p for p in range(first, last + 1) if not whole or numbers[p] == numbers[end])
-        found.update(kept.index(p) for p in same if p in kept)
-    return found
+        around = (p for p in range(first, last + 1) if not whole or numbers[p] == numbers[end])
+        affected.update(remaining.index(p) for p in around if p in remaining)
+    return affected
 
 
 def _levels(chain: Chain) -> list[int]:
     """The number of the level of each layer, within which images stay as large: a pool ends one, a
     stride of a convolution begins the next."""
-    found: list[int] = []
+    numbers: list[int] = []
     number = 0
     for layer in chain.layers:
         number += layer.kind == "conv" and layer.stride > 1
-        found.append(number)
+        numbers.append(number)
         number += layer.kind in (*_WINDOWED, *_WHOLE, "upsample")
-    return found
+    return numbers
 
 
 def _is_concat(layer: Layer) -> bool:
@@ -221,7 +223,7 @@ def _weights(layer: Layer) -> int:
     return math.prod(layer.kernel) * (layer.channels_in // layer.groups) * layer.channels_out
 
 
-def _uniform(convolutions: Sequence[Layer], goal: int) -> int:
+def _uniform_width(convolutions: Sequence[Layer], goal: int) -> int:
     """The largest width of all but the last of these with fewer weights than `goal`."""
     if any(layer.groups > 1 for layer in convolutions):
         raise ValueError("widths of depthwise convolutions cannot be redistributed")

@@ -59,29 +59,29 @@ def select(chain: Chain, change: Change, memory_of: MemoryOf) -> Selection:
     while True:
         around = [u for u in units(chain) if not u <= best.changed and _is_around(u, chain, best)]
         tried = best.tried + len(around)
-        found = _least(best, [_changed(chain, change, best, u, memory_of) for u in around])
-        if found is None and len(around) > 1:
+        better = _least(best, [_try_unit(chain, change, best, u, memory_of) for u in around])
+        if better is None and len(around) > 1:
             together = frozenset[int]().union(*around)
-            found = _least(best, [_changed(chain, change, best, together, memory_of)])
+            better = _least(best, [_try_unit(chain, change, best, together, memory_of)])
             tried += 1
-        best = replace(best if found is None else found, tried=tried)
-        if found is None:
+        best = replace(best if better is None else better, tried=tried)
+        if better is None:
             return best
 
 
-def _changed(
+def _try_unit(
     chain: Chain, change: Change, best: Selection, unit: frozenset[int], memory_of: MemoryOf
 ) -> Selection:
     places = best.changed | unit
-    made = change(chain, places)
-    return Selection(made, places, memory_of(made), 0)
+    changed = change(chain, places)
+    return Selection(changed, places, memory_of(changed), 0)
 
 
 def _least(best: Selection, candidates: Sequence[Selection]) -> Selection | None:
     """The candidate of least arena that lowers head and arena, if any does."""
-    old = best.memory
-    lower = [c for c in candidates if c.memory.head < old.head and c.memory.arena < old.arena]
-    return min(lower, key=lambda one: one.memory.arena, default=None)
+    before = best.memory
+    lower = [c for c in candidates if c.memory.head < before.head and c.memory.arena < before.arena]
+    return min(lower, key=lambda selection: selection.memory.arena, default=None)
 
 
 def _is_around(unit: frozenset[int], chain: Chain, best: Selection) -> bool:
@@ -117,5 +117,5 @@ def _memory(inspection: Inspection, data: bytes, layers: tuple[int, ...]) -> Cha
     most = max(step.live_bytes for step in run)
     peak = {layer_of.get(step.name) for step in run if step.live_bytes == most}
     arena = inspection.arena
-    known = frozenset(place for place in peak if place is not None)
-    return ChainMemory(arena.arena, arena.head, known or frozenset(layers))
+    peak_layers = frozenset(place for place in peak if place is not None)
+    return ChainMemory(arena.arena, arena.head, peak_layers or frozenset(layers))

@@ -27,9 +27,11 @@ def size_of(chain: Chain) -> Size:
     """What the network costs in computing and in flash."""
     macs = weights = biases = 0
     for layer, shape in _products(chain):
-        one = math.prod(layer.kernel) * (layer.channels_in // layer.groups) * layer.channels_out
-        macs += one * shape[0] * shape[1]
-        weights += one
+        kernel_weights = (
+            math.prod(layer.kernel) * (layer.channels_in // layer.groups) * layer.channels_out
+        )
+        macs += kernel_weights * shape[0] * shape[1]
+        weights += kernel_weights
         biases += layer.channels_out
     return Size(macs, weights + biases, weights + 4 * biases)
 
@@ -62,14 +64,14 @@ class Floors:
 
 def floors_of(chain: Chain) -> Floors:
     """Floors from the fattest operator alone: no plan is made."""
-    found = steps(chain)
+    chain_steps = steps(chain)
     stock, plan = 0, 0
-    for place, step in enumerate(found):
+    for place, step in enumerate(chain_steps):
         before, after = math.prod(step.shape_in), math.prod(step.made)
-        kept, is_read_again = _kept(found, place)
+        skip_bytes, is_read_again = _skip_bytes(chain_steps, place)
         both, either = before + after, max(before, after)
-        stock = max(stock, kept + (before if step.layer.kind == "flatten" else both))
-        plan = max(plan, kept + (both if is_read_again else either))
+        stock = max(stock, skip_bytes + (before if step.layer.kind == "flatten" else both))
+        plan = max(plan, skip_bytes + (both if is_read_again else either))
         if step.source is not None and step.layer.join == "concat":
             whole = math.prod(step.shape_out)
             stock, plan = max(stock, 2 * whole), max(plan, whole)
@@ -78,25 +80,25 @@ def floors_of(chain: Chain) -> Floors:
     return Floors(stock, plan, math.prod(chain.image))
 
 
-def _kept(found: Sequence[Step], place: int) -> tuple[int, bool]:
+def _skip_bytes(chain_steps: Sequence[Step], place: int) -> tuple[int, bool]:
     """Bytes that skips around a layer keep while it runs, its own operand apart; and whether they
     keep that, so that it cannot be written over. A skip that goes through operators keeps the
     smallest of what they read and make, since any of these may be there."""
-    kept, is_read_again = 0, False
-    for end in range(place, len(found)):
-        step = found[end]
+    kept_bytes, is_read_again = 0, False
+    for end in range(place, len(chain_steps)):
+        step = chain_steps[end]
         first = end + 1 - step.layer.skip
         if step.source is None or first > place:
             continue
-        shapes = _brought(step)
+        shapes = _skip_shapes(step)
         if first == place:
             is_read_again |= len(shapes) == 1
         else:
-            kept += min(map(math.prod, shapes))
-    return kept, is_read_again
+            kept_bytes += min(map(math.prod, shapes))
+    return kept_bytes, is_read_again
 
 
-def _brought(step: Step) -> list[Shape]:
+def _skip_shapes(step: Step) -> list[Shape]:
     """The shapes of a skip's source, and of all that is made of it."""
     assert step.source is not None, "no skip ends here"
     if step.is_projected:

@@ -49,7 +49,7 @@ def user_variants(
     convert = convert or _converter()
     function = _function(spec)
     name = Path(spec.rpartition(":")[0]).stem
-    found: list[Variant] = []
+    variants: list[Variant] = []
     for depth in grid.depths or (0,):
         for resolution in grid.resolutions:
             for width in grid.widths or (1.0,):
@@ -65,10 +65,10 @@ def user_variants(
                 model = read_model(data)
                 size = Size(latency_of(model, target).total.macs, *_parameters(model))
                 make = partial(bytes, data)  # the file is made already
-                found.append(
+                variants.append(
                     Variant(label, resolution, width, depth, size, floors_of_model(model), make)
                 )
-    return sorted(found, key=lambda v: (-v.size.macs, -v.size.parameters, v.name))
+    return sorted(variants, key=lambda v: (-v.size.macs, -v.size.parameters, v.name))
 
 
 def floors_of_model(model: Model) -> Floors:
@@ -103,12 +103,12 @@ def _function(spec: str) -> MakeKeras:
     path = Path(file)
     if not file or not name or not path.is_file():
         raise UsageError(f"--build {spec!r}: write FILE.py:FUNCTION, of a file that exists")
-    found = importlib.util.spec_from_file_location(path.stem, path)
-    if found is None or found.loader is None:
+    module_spec = importlib.util.spec_from_file_location(path.stem, path)
+    if module_spec is None or module_spec.loader is None:
         raise UsageError(f"--build {spec!r}: {file} is no Python file")
-    module = importlib.util.module_from_spec(found)
+    module = importlib.util.module_from_spec(module_spec)
     try:
-        found.loader.exec_module(module)
+        module_spec.loader.exec_module(module)
     except Exception as error:  # whatever a user's code raises
         raise UsageError(f"--build {spec!r}: {type(error).__name__}: {error}") from error
     function = getattr(module, name, None)

@@ -66,9 +66,9 @@ def variants_of(family: str, grid: Grid) -> list[Variant]:
     UsageError for a family that is not known."""
     if family not in FAMILIES:
         raise UsageError(f"family {family!r} is unknown; choose from {', '.join(FAMILIES)}")
-    found: dict[Chain, Variant] = {}  # widths may be rounded to the same network
+    by_network: dict[Chain, Variant] = {}  # widths may be rounded to the same network
     for resolution, width, depth, chain in variants(FAMILIES[family], grid):
-        one = Variant(
+        variant = Variant(
             chain.name,
             resolution,
             width,
@@ -77,6 +77,6 @@ def variants_of(family: str, grid: Grid) -> list[Variant]:
             floors_of(chain),
             partial(build, chain),
         )
-        same = Chain("", chain.image, chain.layers)
-        found.setdefault(same, one)
-    return sorted(found.values(), key=lambda v: (-v.size.macs, -v.size.parameters, v.name))
+        network = Chain("", chain.image, chain.layers)
+        by_network.setdefault(network, variant)
+    return sorted(by_network.values(), key=lambda v: (-v.size.macs, -v.size.parameters, v.name))

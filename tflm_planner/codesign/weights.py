@@ -90,14 +90,14 @@ def draw(
     branches: which ones the convolutions `where` get (None: all)."""
     random = np.random.default_rng(seed)
     places = range(len(chain.layers)) if where is None else where
-    drawn = [
-        _drawn(random, step, norms, branches if place in places else None)
+    weights = [
+        _draw_layer(random, step, norms, branches if place in places else None)
         for place, step in enumerate(steps(chain))
     ]
-    return Network(chain, tuple(drawn))
+    return Network(chain, tuple(weights))
 
 
-def _drawn(
+def _draw_layer(
     random: np.random.Generator, step: Step, norms: str, branches: Branches | None
 ) -> LayerWeights:
     layer = step.layer
@@ -106,13 +106,13 @@ def _drawn(
         return LayerWeights(kernel, random.normal(size=layer.channels_out) * 0.1)
     skip = _norm(random, step.shape_out[2]) if layer.join == "scaled late sum" else None
     skip = skip if step.is_late else None
-    around = _of_conv(random, projection(step)) if step.is_projected else None
+    around = _draw_conv(random, projection(step)) if step.is_projected else None
     if layer.kind == "norm":
         after = _norm(random, step.shape_in[2])
         return LayerWeights(after=after, skip=skip, projection=around)
     if layer.kind != "conv":
         return LayerWeights(skip=skip, projection=around)
-    kernel, bias = _of_conv(random, layer)
+    kernel, bias = _draw_conv(random, layer)
     return LayerWeights(
         kernel,
         bias,
@@ -127,18 +127,18 @@ def _drawn(
 def _branches(
     random: np.random.Generator, layer: Layer, kinds: Branches | None
 ) -> tuple[Branch, ...]:
-    found: list[Branch] = []
+    branches: list[Branch] = []
     out = layer.channels_out
     if kinds is not None and layer.channels_in == out and layer.stride == 1:
-        found.append(Branch(identity_kernel(layer), _norm(random, out)))
+        branches.append(Branch(identity_kernel(layer), _norm(random, out)))
     if kinds == "repvgg":
         inside = layer.channels_in // layer.groups
         kernel = _kernel(random, (1, 1, inside, out), inside)
-        found.append(Branch(kernel, _norm(random, out)))
-    return tuple(found)
+        branches.append(Branch(kernel, _norm(random, out)))
+    return tuple(branches)
 
 
-def _of_conv(random: np.random.Generator, layer: Layer) -> tuple[Array, Array]:
+def _draw_conv(random: np.random.Generator, layer: Layer) -> tuple[Array, Array]:
     shape = (*layer.kernel, layer.channels_in // layer.groups, layer.channels_out)
     fan_in = int(np.prod(shape[:3]))
     return _kernel(random, shape, fan_in), random.normal(size=layer.channels_out) * 0.1

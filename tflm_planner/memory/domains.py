@@ -228,7 +228,7 @@ def _reachable_part(source: Span, windows: Span, old: Span) -> Span:
     if len(source) > 1 or len(old) > 1:
         return _intersect(old, _add_spans(source, windows, old[0][0], old[-1][1]))
     ((x, y),), ((low, high),) = source, old  # mostly, and then there is little to do
-    left: Span = []
+    reachable: Span = []
     for a, b in windows:
         first, last = x + a, y + b
         if first > high:
@@ -239,11 +239,11 @@ def _reachable_part(source: Span, windows: Span, old: Span) -> Span:
             first = low
         if last > high:
             last = high
-        if left and first <= left[-1][1] + 1:
-            left[-1] = (left[-1][0], last)
+        if reachable and first <= reachable[-1][1] + 1:
+            reachable[-1] = (reachable[-1][0], last)
         else:
-            left.append((first, last))
-    return left
+            reachable.append((first, last))
+    return reachable
 
 
 def _add_spans(source: Span, windows: Span, low: int, high: int) -> Span:

@@ -122,8 +122,10 @@ class BeamSearch:
         allowed."""
         requests = [EvaluationRequest(candidate) for candidate, _ in moves]
         states: list[_TilingState] = []
-        for (candidate, unsplit), one in zip(moves, self._workers.evaluate(requests), strict=True):
-            evaluation = if_permitted(one, self._options, self._used_kinds)
+        for (candidate, unsplit), outcome in zip(
+            moves, self._workers.evaluate(requests), strict=True
+        ):
+            evaluation = if_permitted(outcome, self._options, self._used_kinds)
             if evaluation is not None:
                 original = self._original_instructions
                 tiling = tiling_of(candidate, evaluation, self._options, original)

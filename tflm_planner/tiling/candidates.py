@@ -56,9 +56,9 @@ class PromisingSegmentations:
             fresh = [s for s in self._promising() if s.segments and s.keys not in offered]
             if not fresh:
                 return
-            known = self._models.best.bytes
+            best_bytes = self._models.best.bytes
             evaluated = [s for s in fresh if s.is_evaluated]
-            worth = [s for s in evaluated if s is fresh[0] or self._promise(s) < known]
+            worth = [s for s in evaluated if s is fresh[0] or self._promise(s) < best_bytes]
             if worth:
                 batch = worth[: self._budget.segmentations_at_once]
                 offered |= {s.keys for s in batch}
@@ -86,29 +86,31 @@ class PromisingSegmentations:
     def _evaluate_segments(self, segmentations: list[Segmentation]) -> None:
         """Put evaluations in place of estimates, for a batch of the segments."""
         sampled = sample_by_promise(segmentations, self._budget)
-        estimated = (s for one in sampled for s in one.segments if not s.is_evaluated)
+        estimated = (
+            s for segmentation in sampled for s in segmentation.segments if not s.is_evaluated
+        )
         batch: list[Segment] = first_batch(estimated, self._budget)
         evaluated = self._segments.evaluate(batch, self._bind_views)
-        for segment, new in zip(batch, evaluated, strict=True):
-            if new is None:
+        for segment, replacement in zip(batch, evaluated, strict=True):
+            if replacement is None:
                 self._segmenter.remove(segment)
             else:
-                self._segmenter.add(new)
+                self._segmenter.add(replacement)
 
     def _promising(self) -> list[Segmentation]:
         """The best segmentations for the caps that matter, the best first."""
-        known = self._models.best.bytes
+        limit = self._models.best.bytes
         solved: list[Segmentation] = []
         for cap in self._caps:
-            if cap + self._models.untiled_tail < known:
+            if cap + self._models.untiled_tail < limit:
                 solved += self._segmenter.best(cap)
         for cap, banned in self._branches:
             others = self._segmenter.best_without(cap, banned)
             self._banned_for |= {s.keys: banned for s in others if s.keys not in self._banned_for}
             solved += others
         if self._options.new_kinds != frozenset():
-            known += known // self._budget.promise_slack
-        promising = {s.keys: s for s in solved if self._promise(s) < known or self._keeps_budget(s)}
+            limit += limit // self._budget.promise_slack
+        promising = {s.keys: s for s in solved if self._promise(s) < limit or self._keeps_budget(s)}
         return sorted(promising.values(), key=self._rank)
 
     def _promise(self, segmentation: Segmentation) -> int:

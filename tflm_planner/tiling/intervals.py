@@ -17,7 +17,7 @@ from itertools import product
 from typing import cast
 
 from tflm_planner.tiling.budget import SearchBudget
-from tflm_planner.tiling.estimate.loops import LoopEstimate, loops_allowed
+from tflm_planner.tiling.estimate.loops import LoopEstimate, allows_loops
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.estimate.tiles import (
     EstimateLimits,
@@ -97,19 +97,19 @@ class Intervals:
 
     def looped_segments(self) -> Iterator[Segment]:
         """All segments in loops that may help: the same whether views are bound or not."""
-        if loops_allowed(self.options, self.used_kinds):
+        if allows_loops(self.options, self.used_kinds):
             for estimates in self._estimate_all(None):
                 yield from map(looped_segment, cast("list[LoopEstimate]", estimates))
 
     def _tile_estimates(self, policy: HaloPolicy) -> list[TileEstimate]:
         """Estimates in tiles that may help if every operator were allowed. All searches of one
         schedule share them."""
-        known = self.workers.evaluator.known_tile_estimates(self.limits.order)
-        if policy in known:
-            return known[policy]
+        by_policy = self.workers.evaluator.known_tile_estimates(self.limits.order)
+        if policy in by_policy:
+            return by_policy[policy]
         by_end = cast("list[list[TileEstimate]]", self._estimate_all(policy))
-        known[policy] = [estimate for of_end in by_end for estimate in of_end]
-        return known[policy]
+        by_policy[policy] = [estimate for of_end in by_end for estimate in of_end]
+        return by_policy[policy]
 
     def _estimate_all(self, policy: HaloPolicy | None) -> list[Estimates]:
         """Estimates by the ends of intervals."""
@@ -158,16 +158,16 @@ class _IntervalEstimates:
             )
         }
         lowest = dict.fromkeys(self.firsts, _NO_LIMIT)
-        left = dict.fromkeys(self.firsts, self._parts_without_gain)
+        attempts_left = dict.fromkeys(self.firsts, self._parts_without_gain)
         for parts, first in product(part_counts, sorted(self.firsts, reverse=True)):
             estimate = estimates.get((first, parts))
-            if not left[first]:
+            if not attempts_left[first]:
                 continue
             if estimate is not None and estimate.head < lowest[first]:
-                lowest[first], left[first] = estimate.head, self._parts_without_gain
+                lowest[first], attempts_left[first] = estimate.head, self._parts_without_gain
                 yield estimate
             else:
-                left[first] -= 1
+                attempts_left[first] -= 1
 
     @property
     def _parts_without_gain(self) -> int:

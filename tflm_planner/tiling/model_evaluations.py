@@ -65,7 +65,9 @@ class ModelEvaluations:
     def request(self, requests: Sequence[EvaluationRequest]) -> list[Evaluation | None]:
         """The evaluations; None where a candidate is impossible or not allowed."""
         evaluations = self._workers.evaluate(requests)
-        return [if_permitted(one, self._options, self.used_kinds) for one in evaluations]
+        return [
+            if_permitted(evaluation, self._options, self.used_kinds) for evaluation in evaluations
+        ]
 
     def add(self, candidates: Sequence[Candidate], *, as_they_are: bool = False) -> list[Tiling]:
         """Evaluate whole models, with their tiles in every order of `TILE_ORDERS` and, where there
@@ -82,11 +84,11 @@ class ModelEvaluations:
 
     def _variants(self, candidate: Candidate) -> list[Candidate]:
         """A candidate in the tile orders and bindings in which it is evaluated."""
-        both = candidate.bind_views and candidate.is_mixed
+        binds_both_ways = candidate.bind_views and candidate.is_mixed
         several = self.work_of(candidate) <= self._options.search_budget.several_orders_model
         return [
             replace(candidate, tile_order=tile_order, bind_views=bind_views)
-            for bind_views in ((True, False) if both else (candidate.bind_views,))
+            for bind_views in ((True, False) if binds_both_ways else (candidate.bind_views,))
             for tile_order in (TILE_ORDERS if several else (candidate.tile_order,))
         ]
 
@@ -107,7 +109,7 @@ class ModelEvaluations:
         """Operators that an evaluation of a candidate plans."""
         return self._length + sum(map(added_work, candidate.regions))
 
-    def ranked(self, *bind_views: bool) -> list[tuple[Tiling, Candidate]]:
+    def ranking(self, *bind_views: bool) -> list[tuple[Tiling, Candidate]]:
         """Tilings with these bindings of views, the best first; all without an argument."""
         pairs = [
             (tiling, candidate)
@@ -120,9 +122,9 @@ class ModelEvaluations:
 
     def affordable(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         """The first candidates, as many as the step's work allows; at least one."""
-        left = self.work.step_remaining
+        work_left = self.work.step_remaining
         for k, candidate in enumerate(candidates):
-            left -= len(TILE_ORDERS) * self.work_of(candidate)
-            if left < 0:
+            work_left -= len(TILE_ORDERS) * self.work_of(candidate)
+            if work_left < 0:
                 return candidates[: max(k, 1)]
         return candidates

@@ -34,8 +34,8 @@ def check_choices(method: str, objective: str) -> None:
     if method not in METHODS:
         raise UsageError(f"search {method!r} is unknown; choose from {', '.join(METHODS)}")
     if objective not in OBJECTIVES:
-        known = ", ".join(OBJECTIVES)
-        raise UsageError(f"objective {objective!r} is unknown; choose from {known}")
+        names = ", ".join(OBJECTIVES)
+        raise UsageError(f"objective {objective!r} is unknown; choose from {names}")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from tflm_planner.tiling.budget import EarlyStop, WorkBudget
 from tflm_planner.tiling.candidates import PromisingSegmentations
-from tflm_planner.tiling.estimate.loops import loops_allowed
+from tflm_planner.tiling.estimate.loops import allows_loops
 from tflm_planner.tiling.evaluate.candidate import CAREFUL, CLIMB, FIRST_FITS, Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.hotspots.tiles import HotspotTiles
@@ -114,7 +114,7 @@ class SegmentSearch:
         something to beat."""
         dialect = self._options.dialect
         bindings = (*([True] * dialect), *([False] * (dialect or self._allows_copies)))
-        if not loops_allowed(self._options, self._used_kinds):
+        if not allows_loops(self._options, self._used_kinds):
             return [_Mode(bind_views, False) for bind_views in bindings]
         modes = [_Mode(bound, loops) for bound in bindings or (True,) for loops in (False, True)]
         if self._is_large and _Mode(False, False) in modes[1:]:
@@ -145,9 +145,9 @@ class SegmentSearch:
         if mode.loops and self._looped_segments is None:
             self._looped_segments = list(self._intervals.looped_segments())
         for segment in (mode.loops and self._looped_segments) or ():
-            known = self._segments.loops.get(segment.key, segment)
-            if known is not None:
-                segmenter.add(known)
+            current = self._segments.loops.get(segment.key, segment)
+            if current is not None:
+                segmenter.add(current)
         return segmenter
 
     def _tell(self, say: Progress, doing: str) -> None:
@@ -177,19 +177,19 @@ class SegmentSearch:
         """Evaluate these segmentations; with backward tiles too where one breaks its promise, and
         branch where it still does."""
         variants = [
-            with_backward_tiles(self._segments.candidate_of(one.segments, mode.bind_views))
-            for one in batch
+            with_backward_tiles(self._segments.candidate_of(segmentation.segments, mode.bind_views))
+            for segmentation in batch
         ]
         self._models.add([candidate for candidate, *_ in variants])
         broken = [
-            (one, backward)
-            for one, (candidate, *backward) in zip(batch, variants, strict=True)
-            if not segmentations.keeps_promise(one, self._models.add([candidate]))
+            (segmentation, backward)
+            for segmentation, (candidate, *backward) in zip(batch, variants, strict=True)
+            if not segmentations.keeps_promise(segmentation, self._models.add([candidate]))
         ]
         self._models.add([candidate for _, backward in broken for candidate in backward])
-        for one, backward in broken:
-            if not segmentations.keeps_promise(one, self._models.add(backward)):
-                segmentations.branch(one)
+        for segmentation, backward in broken:
+            if not segmentations.keeps_promise(segmentation, self._models.add(backward)):
+                segmentations.branch(segmentation)
 
     # --- moves around the best models ---
 
@@ -209,10 +209,10 @@ class SegmentSearch:
         border = self._options.borders(self._used_kinds)[-1]
         most = self._models.best.bytes - self._models.untiled_tail
         stages = patch_stages(self._schedule, most, border, self._allowed_instructions)
-        pairs = self._models.ranked(True) + self._models.ranked(False)
+        pairs = self._models.ranking(True) + self._models.ranking(False)
         ranked = sorted(pairs, key=lambda pair: pair[0].rank)
-        known = [candidate for _, candidate in ranked if candidate.order == self._order]
-        start = known[0] if known else Candidate((), False, self._order, CLIMB)
+        in_order = [candidate for _, candidate in ranked if candidate.order == self._order]
+        start = in_order[0] if in_order else Candidate((), False, self._order, CLIMB)
         work_left = self._work.remaining * self._budget.patch_share
         chosen: list[Candidate] = []
         for candidate in with_patches(start, stages):
@@ -225,7 +225,7 @@ class SegmentSearch:
     def _retry_with_unbound_views(self) -> None:
         """Evaluate the best models with bound views with unbound ones too: a plan may happen to
         need no copy, so that they need no new operator either."""
-        bound = self._models.ranked(True)[: self._budget.unbound_retries]
+        bound = self._models.ranking(True)[: self._budget.unbound_retries]
         self._models.add([replace(candidate, bind_views=False) for _, candidate in bound])
 
     def _evaluate_neighbours(self, mode: _Mode, say: Progress) -> None:
@@ -246,7 +246,7 @@ class SegmentSearch:
     def _next_start(self, mode: _Mode, done: set[tuple[Region, ...]]) -> Candidate | None:
         """The best candidate that is not done, among the two best ones and the best one without
         loops."""
-        ranked = [candidate for _, candidate in self._models.ranked(mode.bind_views)]
+        ranked = [candidate for _, candidate in self._models.ranking(mode.bind_views)]
         without_loops = [candidate for candidate in ranked if not candidate.has_loops]
         starts = [*ranked[:2], *without_loops[:1]]
         return next((start for start in starts if start.regions not in done), None)
@@ -262,10 +262,10 @@ class SegmentSearch:
         near = neighbours(start, len(self._schedule), steps)
         unknown = [candidate for candidate in near if candidate not in self._models]
         for k in range(0, len(unknown), batch):
-            wanted = unknown[k : k + batch]
-            affordable = self._models.affordable(wanted)
+            chunk = unknown[k : k + batch]
+            affordable = self._models.affordable(chunk)
             self._models.add(affordable)
-            if self._work.is_step_spent or len(affordable) < len(wanted):
+            if self._work.is_step_spent or len(affordable) < len(chunk):
                 return False
         return True
 
@@ -296,10 +296,10 @@ class SegmentSearch:
         most = int(self._options.overhead * self._untiled.instructions)
         self._work.begin_step(1.0)
         untiled = Candidate((), self._options.dialect, self._order, CLIMB, respell=most)
-        known = self._distinct_models()[: self._budget.spelled_models]
-        best = [replace(c, respell=most) for c in known[: self._budget.spelled_with_effort]]
-        at_first_sight = [replace(c, respell=most, effort=FIRST_FITS) for c in known]
-        self._models.add(self._models.affordable([untiled, *best]))
+        models = self._distinct_models()[: self._budget.spelled_models]
+        with_effort = [replace(c, respell=most) for c in models[: self._budget.spelled_with_effort]]
+        at_first_sight = [replace(c, respell=most, effort=FIRST_FITS) for c in models]
+        self._models.add(self._models.affordable([untiled, *with_effort]))
         self._models.add(self._models.affordable(at_first_sight), as_they_are=True)
         self._refine_spellings()
         if not self._is_large:
@@ -311,17 +311,17 @@ class SegmentSearch:
 
     def _refine_spellings(self) -> None:
         """Plan the best models that are spelled otherwise with more care."""
-        best = self._spelled_models()[: self._budget.finalists]
-        self._models.add([replace(c, effort=CLIMB) for c in best if c.effort < CLIMB])
+        finalists = self._spelled_models()[: self._budget.finalists]
+        self._models.add([replace(c, effort=CLIMB) for c in finalists if c.effort < CLIMB])
 
     def _spelled_models(self) -> list[Candidate]:
         """The models of which operators are spelled otherwise, the best first."""
-        return [c for _, c in self._models.ranked() if c.respell is not None]
+        return [c for _, c in self._models.ranking() if c.respell is not None]
 
     def _distinct_models(self) -> list[Candidate]:
         """The best candidate for each choice of regions and spellings, the best first."""
         best: dict[tuple[tuple[Region, ...], int | None], Candidate] = {}
-        for _, candidate in self._models.ranked():
+        for _, candidate in self._models.ranking():
             best.setdefault((candidate.regions, candidate.respell), candidate)
         return [*best.values()]
 

@@ -107,27 +107,27 @@ class Segmenter:
     def add(self, segment: Segment) -> None:
         """Add a segment; it replaces the one of the same key. A segment that is too slow by itself
         is removed instead."""
-        known = self._segments_ending_at[segment.end].get(segment.key)
+        replaced = self._segments_ending_at[segment.end].get(segment.key)
         if segment.instructions > self._allowed:
             self.remove(segment)
             return
         self._segments_ending_at[segment.end][segment.key] = segment
-        if known is None or (segment.head, segment.tail, segment.instructions) < (
-            max(segment.head, known.head),
-            max(segment.tail, known.tail),
-            max(segment.instructions, known.instructions),
+        if replaced is None or (segment.head, segment.tail, segment.instructions) < (
+            max(segment.head, replaced.head),
+            max(segment.tail, replaced.tail),
+            max(segment.instructions, replaced.instructions),
         ):  # it got better somewhere
             self._solved = {
                 key: solved
                 for key, solved in self._solved.items()
                 if key[0] < segment.head or segment.key in key[1]
             }
-        self._forget_segmentations_with(segment, known)
+        self._forget_segmentations_with(segment, replaced)
 
     def remove(self, segment: Segment) -> None:
         """Remove the segment of this key."""
-        known = self._segments_ending_at[segment.end].pop(segment.key, None)
-        self._forget_segmentations_with(segment, known)
+        removed = self._segments_ending_at[segment.end].pop(segment.key, None)
+        self._forget_segmentations_with(segment, removed)
 
     def drop_estimates(self) -> None:
         """Remove every segment that was not evaluated."""
@@ -138,15 +138,17 @@ class Segmenter:
         self._solved.clear()
         self._cached_table = None
 
-    def _forget_segmentations_with(self, segment: Segment, known: Segment | None) -> None:
+    def _forget_segmentations_with(self, segment: Segment, replaced: Segment | None) -> None:
         """A segment that got worse changes only the segmentations that it is part of."""
         self._cached_table = None
-        if known is None or not self._solved:
+        if replaced is None or not self._solved:
             return
         self._solved = {
             key: solved
             for key, solved in self._solved.items()
-            if not any(s.key == segment.key for one in solved for s in one.segments)
+            if not any(
+                s.key == segment.key for segmentation in solved for s in segmentation.segments
+            )
         }
 
     def head_caps(self) -> list[int]:

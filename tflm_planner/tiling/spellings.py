@@ -90,34 +90,38 @@ class SpellingChoice:
         *,
         rows: bool = True,
     ) -> None:
-        asked = _Kernels(model, kernels)
+        spelling_kernels = _Kernels(model, kernels)
         pointwise = _pointwise(model, timeline, problem, rows)
-        gaining = [p for p in pointwise if asked.allows(p.at_its_freest)]
-        freed = tuple(Overlap(*p.pair, asked.least(p.at_its_freest), UNBOUNDED) for p in gaining)
+        gaining = [p for p in pointwise if spelling_kernels.allows(p.at_its_freest)]
+        freed = tuple(
+            Overlap(*p.pair, spelling_kernels.least(p.at_its_freest), UNBOUNDED) for p in gaining
+        )
         self.floor = live_bound(problem.permitting((*problem.overlaps, *freed)))
         """No spelling makes a plan that is lower."""
         high = [p for p in gaining if p.need > self.floor]
-        self._operators = [_Offers(p.need, _convex(asked.offers(p))) for p in high]
+        self._operators = [_Offers(p.need, _convex(spelling_kernels.offers(p))) for p in high]
 
     @property
     def rates(self) -> list[float]:
         """The rates at which the choice changes, the lowest first."""
-        return sorted({rate for one in self._operators for rate in one.rates})
+        return sorted({rate for operator in self._operators for rate in operator.rates})
 
     @property
     def levels(self) -> list[int]:
         """The levels at which it changes, the lowest first; none where nothing is gained."""
-        needs = {one.need for one in self._operators}
+        needs = {operator.need for operator in self._operators}
         return [self.floor, *sorted(needs)[:-1]] if needs else []
 
     def at(self, rate: float, level: int) -> tuple[Spelling, ...]:
         """The spellings of the operators above a level."""
-        chosen = (one.at(rate) for one in self._operators if one.need > level)
+        chosen = (operator.at(rate) for operator in self._operators if operator.need > level)
         return tuple(o.spelling for o in chosen if o.spelling is not None)
 
     def price(self, rate: float, level: int) -> int:
         """Instructions that they take."""
-        return sum(one.at(rate).instructions for one in self._operators if one.need > level)
+        return sum(
+            operator.at(rate).instructions for operator in self._operators if operator.need > level
+        )
 
 
 def _rate(cheap: Offer, dear: Offer) -> float:
@@ -126,14 +130,14 @@ def _rate(cheap: Offer, dear: Offer) -> float:
 
 def _convex(offers: Iterable[Offer]) -> list[Offer]:
     """The offers that are best at some rate, the cheapest first."""
-    kept = list[Offer]()
+    hull = list[Offer]()
     for offer in sorted(offers, key=lambda o: (o.instructions, o.distance)):
-        if kept and offer.distance >= kept[-1].distance:
+        if hull and offer.distance >= hull[-1].distance:
             continue
-        while len(kept) > 1 and _rate(kept[-2], kept[-1]) >= _rate(kept[-1], offer):
-            kept.pop()
-        kept.append(offer)
-    return kept
+        while len(hull) > 1 and _rate(hull[-2], hull[-1]) >= _rate(hull[-1], offer):
+            hull.pop()
+        hull.append(offer)
+    return hull
 
 
 @dataclass(frozen=True)
@@ -169,25 +173,25 @@ def _pointwise(
             pixels = pixels_of(op)
         except SpellingRefusedError:
             continue
-        data, result = op.inputs[0], op.outputs[0]
-        if data is None or not _dies_with(timeline, op, data, result):
+        operand, result = op.inputs[0], op.outputs[0]
+        if operand is None or not _dies_with(timeline, op, operand, result):
             continue
-        pair = place[result], place[data]
+        pair = place[result], place[operand]
         need = live_bound(problem.moment(timeline.spans[result].first))
         divisors = [n for n in range(1, pixels // 2 + 1) if rows and pixels % n == 0]
         yield _Pointwise(op, position, divisors, pair, need)
 
 
-def _dies_with(timeline: Timeline, op: Op, data: Tensor, result: Tensor) -> bool:
+def _dies_with(timeline: Timeline, op: Op, operand: Tensor, result: Tensor) -> bool:
     calls, spans = timeline.scopes.get(op, ()), timeline.spans
     if (
         len(calls) != 1
-        or data in timeline.graph_outputs
-        or data not in spans
+        or operand in timeline.graph_outputs
+        or operand not in spans
         or result not in spans
     ):
         return False
-    return spans[data].last == calls[0][0] == spans[result].first
+    return spans[operand].last == calls[0][0] == spans[result].first
 
 
 class _Kernels:
@@ -196,16 +200,16 @@ class _Kernels:
     def __init__(self, model: Model, kernels: TargetKernels) -> None:
         self._model, self._kernels = model, kernels
 
-    def allows(self, asked: tuple[Op, Spelling]) -> bool:
+    def allows(self, respelling: tuple[Op, Spelling]) -> bool:
         """Whether the result may overlap its operand, other than as it is."""
-        op, spelling = asked
+        op, spelling = respelling
         as_it_is = [o.low for o in self._kernels.input_overlaps_of(op)]
         lows = self._lows(spelled(self._model, op, spelling))
         return bool(lows) and min(lows) < min(as_it_is, default=UNBOUNDED)
 
-    def least(self, asked: tuple[Op, Spelling]) -> int:
+    def least(self, respelling: tuple[Op, Spelling]) -> int:
         """Bytes from which on the result may lie below its operand."""
-        return min(self._lows(spelled(self._model, *asked)))
+        return min(self._lows(spelled(self._model, *respelling)))
 
     def offers(self, pointwise: _Pointwise) -> Iterator[Offer]:
         """As it is, and each spelling."""

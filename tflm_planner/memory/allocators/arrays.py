@@ -113,16 +113,19 @@ def _list_conflicts(
     low, high = move - size[j], move + size[i]
     keys = np.array([a * count + b for a, b in problem.permits], np.int64)
     permitted = np.flatnonzero(np.isin(i * count + j, keys))
-    more = [
+    permitted_entries = [
         (at, stretch[0] + int(move[at]), stretch[1] + int(move[at]))
         for at in permitted.tolist()
         for stretch in forbidden(problem, int(i[at]), int(j[at]))
     ]
-    table = np.array(more, np.int64).reshape(-1, 3)
-    left = np.ones(len(i), bool)
-    left[permitted] = False
-    at = np.concatenate((np.flatnonzero(left), table[:, 0]))
-    low, high = np.concatenate((low[left], table[:, 1])), np.concatenate((high[left], table[:, 2]))
+    table = np.array(permitted_entries, np.int64).reshape(-1, 3)
+    unpermitted = np.ones(len(i), bool)
+    unpermitted[permitted] = False
+    at = np.concatenate((np.flatnonzero(unpermitted), table[:, 0]))
+    low, high = (
+        np.concatenate((low[unpermitted], table[:, 1])),
+        np.concatenate((high[unpermitted], table[:, 2])),
+    )
     order = np.lexsort((low, seen[at]))
     at, low, high = at[order], low[order], high[order]
     first_entries, tops = np.empty(len(low), np.int64), high.copy()

@@ -27,7 +27,7 @@ def first_fit(items: Items, order: Sequence[int], stop: int | None = None) -> li
     blocked: list[tuple[int, int]] = []
     for k in order:
         blocked.clear()
-        for other, stretches in conflicts[k].items():  # as in `taken`, which takes twice as long
+        for other, stretches in conflicts[k].items():  # `blocked_intervals` takes twice as long
             base = offsets[other]
             if base >= 0:
                 for low, high in stretches:
@@ -43,12 +43,12 @@ def best_fit(items: Items, order: Sequence[int]) -> list[int]:
     """Offsets when items are placed in this order, each in the free gap of least slack."""
     offsets = [-1] * len(items)
     for k in order:
-        best, slack, bottom = 0, None, 0
-        for low, high in sorted(taken(items.conflicts[k], offsets)):
+        best_offset, slack, bottom = 0, None, 0
+        for low, high in sorted(blocked_intervals(items.conflicts[k], offsets)):
             if low >= bottom and (slack is None or low - bottom < slack):
-                best, slack = bottom, low - bottom
+                best_offset, slack = bottom, low - bottom
             bottom = max(bottom, high)
-        offsets[k] = bottom if slack is None else best
+        offsets[k] = bottom if slack is None else best_offset
     return offsets
 
 
@@ -61,7 +61,7 @@ def pendulum(items: Items, order: Sequence[int], height: int) -> list[int]:
     """
     offsets = [-1] * len(items)
     for k in order:
-        blocked = list(taken(items.conflicts[k], offsets))
+        blocked = list(blocked_intervals(items.conflicts[k], offsets))
         low = lowest_fit(blocked)
         top = height - items.heights[k]
         for bottom, upper in sorted(blocked, key=lambda i: -i[1]):
@@ -71,9 +71,9 @@ def pendulum(items: Items, order: Sequence[int], height: int) -> list[int]:
     return offsets
 
 
-def taken(conflicts: dict[int, tuple[tuple[int, int], ...]], offsets: Sequence[int]) -> Iterator[
-    tuple[int, int]
-]:  # fmt: skip
+def blocked_intervals(
+    conflicts: dict[int, tuple[tuple[int, int], ...]], offsets: Sequence[int]
+) -> Iterator[tuple[int, int]]:
     """The open intervals of offsets that placed neighbours (offset not -1) forbid to an item."""
     for other, stretches in conflicts.items():
         base = offsets[other]

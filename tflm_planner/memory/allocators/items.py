@@ -123,7 +123,7 @@ def _unite(intervals: Iterable[Interval]) -> Iterator[Interval]:
         yield stretch
 
 
-def isolated(items: Items) -> Items:
+def isolate(items: Items) -> Items:
     """The same items, with only the bound aliases and overlaps from a distance on permitted.
 
     Pairs then have a single forbidden interval, which an exact search can exhaust.

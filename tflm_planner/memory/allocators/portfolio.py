@@ -21,7 +21,7 @@ from tflm_planner.memory.allocators.items import (
     bind,
     choose_all,
     heaviest,
-    isolated,
+    isolate,
     taken_aliases,
     without_aliases,
 )
@@ -227,8 +227,8 @@ class _Portfolio:
         self.height = 1 << 62  # the stack of all buffers takes none
         self._place_greedily(_AliasChoice(bind(self.problem, self.required), self.bound))
         self._place_greedily(_AliasChoice(choose_all(self.problem, self.required), self.bound))
-        taken = bind(self.problem, (*self.required, *taken_aliases(self.problem, self.plan)))
-        self._place_greedily(_AliasChoice(taken, self.bound))
+        items = bind(self.problem, (*self.required, *taken_aliases(self.problem, self.plan)))
+        self._place_greedily(_AliasChoice(items, self.bound))
 
     def _place_by_sliding(self) -> None:
         """Slide without aliases; then with all overlaps, at heights that no pair of buffers rules
@@ -366,15 +366,15 @@ class _Portfolio:
     def _exact_choices(self) -> tuple[list[_AliasChoice], bool]:
         """The alias sets that may still win, and whether the others certainly cannot."""
         if self.required:
-            both = choose_all(self.problem, self.required), bind(self.problem, self.required)
-            return [_AliasChoice(isolated(items), self.bound) for items in both], False
+            item_sets = choose_all(self.problem, self.required), bind(self.problem, self.required)
+            return [_AliasChoice(isolate(items), self.bound) for items in item_sets], False
         if not self.aliases:
-            return [_AliasChoice(isolated(bind(self.problem, ())), self.bound)], True
+            return [_AliasChoice(isolate(bind(self.problem, ())), self.bound)], True
         sets, complete = alias_sets(self.problem, self.limits.alias_choices)
-        taken = bind(self.problem, taken_aliases(self.problem, self.plan))
+        best_items = bind(self.problem, taken_aliases(self.problem, self.plan))
         ranked: list[_AliasChoice] = []
-        for items in (taken, *sets):
-            isolated_items = isolated(items)
+        for items in (best_items, *sets):
+            isolated_items = isolate(items)
             # Loose overlaps make the heaviest section no bound: `Minimiser` has its own.
             weight = self.bound if self.loose else max(self.bound, heaviest(isolated_items))
             if weight < self.height:

@@ -173,8 +173,8 @@ def _ranks(items: Items, seed: int) -> list[list[int]]:
     noise = list(range(len(items)))
     random.Random(seed).shuffle(noise)
 
-    def ranked(values: Sequence[int]) -> list[int]:
+    def rank(values: Sequence[int]) -> list[int]:
         place = {v: r for r, v in enumerate(sorted(set(values)))}
         return [place[v] for v in values]
 
-    return [ranked(widths), ranked(items.areas), noise]
+    return [rank(widths), rank(items.areas), noise]

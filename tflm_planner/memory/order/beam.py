@@ -51,8 +51,8 @@ def beam_search(
             if clock.spent():
                 return None
             for child in _expand(board, state, keys, ceiling):
-                known = best_states.get(child.done)
-                if known is None or child.rank < known.rank:
+                rival = best_states.get(child.done)
+                if rival is None or child.rank < rival.rank:
                     best_states[child.done] = child
         front = nsmallest(width, best_states.values(), key=lambda s: s.rank)
     return _trace_blocks(front[0]) if front else None

@@ -62,10 +62,10 @@ class FusedNodes:
 
     def cost(self, pattern: int) -> tuple[int, int]:
         """(rise, change) when exactly the shared operands in `pattern` die in this block."""
-        known = self.table.get(pattern)
-        if known is None:
-            known = self.table[pattern] = self._simulate(pattern)
-        return known
+        cost = self.table.get(pattern)
+        if cost is None:
+            cost = self.table[pattern] = self._simulate(pattern)
+        return cost
 
     @property
     def every(self) -> int:

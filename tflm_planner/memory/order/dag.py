@@ -105,13 +105,13 @@ class Links:
     def of(dag: Dag) -> Links:
         """Builds the links, and checks that file order is valid and every operand exists."""
         writer = [-1] * len(dag.sizes)
-        known = set(dag.inputs)
+        existing = set(dag.inputs)
         readers: list[list[int]] = [[] for _ in dag.sizes]
         preds: list[tuple[int, ...]] = []
         succs: list[list[int]] = [[] for _ in dag.nodes]
         reads = tuple(tuple(dict.fromkeys(node.reads)) for node in dag.nodes)
         for i, node in enumerate(dag.nodes):
-            _check(dag, i, known)
+            _check(dag, i, existing)
             for t in reads[i]:
                 readers[t].append(i)
             before = {writer[t] for t in reads[i]} | set(node.after)
@@ -120,11 +120,11 @@ class Links:
             for p in preds[-1]:
                 succs[p].append(i)
             for t in dict.fromkeys(node.writes):
-                known.add(t)
+                existing.add(t)
                 writer[t] = i
         outputs = frozenset(dag.outputs)
-        if not outputs <= known:
-            raise ValueError(f"outputs {sorted(outputs - known)} are written by no node")
+        if not outputs <= existing:
+            raise ValueError(f"outputs {sorted(outputs - existing)} are written by no node")
         inputs = set(dag.inputs)
         idle = {t for t in inputs if not readers[t] and t not in outputs}
         return Links(
@@ -139,14 +139,14 @@ class Links:
         )
 
 
-def _check(dag: Dag, i: int, known: set[int]) -> None:
-    """ValueError unless node i makes sense where the tensors `known` exist."""
+def _check(dag: Dag, i: int, existing: set[int]) -> None:
+    """ValueError unless node i makes sense where the tensors `existing` exist."""
     node = dag.nodes[i]
     for t in node.reads:
-        if t not in known:
+        if t not in existing:
             raise ValueError(f"node {i} reads tensor {t}, which nothing before it writes")
     for t in node.writes:
-        if t in known:
+        if t in existing:
             raise ValueError(f"node {i} writes tensor {t}, which exists already")
     if any(not 0 <= j < i for j in node.after):
         raise ValueError(f"node {i} must run after {node.after}: file order is not valid")
@@ -174,21 +174,21 @@ def absorbed_bytes(node: Node, dead: set[int]) -> int:
 def steps(dag: Dag, order: Sequence[int]) -> Iterator[tuple[int, int]]:
     """(bytes live during, bytes live after) for each step of a valid order."""
     links, sizes = dag.links, dag.sizes
-    left = [len(r) for r in links.readers]
+    readers_left = [len(r) for r in links.readers]
     live, idle = links.start, links.unread
     for i in order:
         node = dag.nodes[i]
         dead: set[int] = set()
         for t in links.reads[i]:
-            left[t] -= 1
-            if not left[t] and t not in links.outputs:
+            readers_left[t] -= 1
+            if not readers_left[t] and t not in links.outputs:
                 dead.add(t)
         written = set(node.writes)
         live += sum(sizes[t] for t in written)
         during = live + idle + node.workspace - absorbed_bytes(node, dead)
         idle = 0
         live -= sum(sizes[t] for t in dead)
-        live -= sum(sizes[t] for t in written if not left[t] and t not in links.outputs)
+        live -= sum(sizes[t] for t in written if not readers_left[t] and t not in links.outputs)
         yield during, live
 
 

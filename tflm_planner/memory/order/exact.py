@@ -143,12 +143,12 @@ class ExactSearch:
         board, run, total = self.board, [(b, change)], change
         while len(run) < LONGEST_RUN:
             done, now = board.after(done, ready, b)
-            new = now & ~ready
+            newly_ready = now & ~ready
             ready = now
             best: tuple[int, int] | None = None
-            while new:
-                low = new & -new
-                new ^= low
+            while newly_ready:
+                low = newly_ready & -newly_ready
+                newly_ready ^= low
                 c = low.bit_length() - 1
                 rise, step = board.cost(done, c)
                 if live + total + rise <= self.level and (best is None or step < best[0]):
@@ -171,11 +171,11 @@ class ExactSearch:
         one after the other.
         """
         for readers, size in self.board.sharers[b]:
-            left = readers & ~done
-            if left & ready == left and 1 < left.bit_count() <= WIDEST_SET:
-                written = sum(change for c, change in changes.items() if left >> c & 1)
+            unfinished = readers & ~done
+            if unfinished & ready == unfinished and 1 < unfinished.bit_count() <= WIDEST_SET:
+                written = sum(change for c, change in changes.items() if unfinished >> c & 1)
                 if written <= size:
-                    run = self._order_commitment(done, live, left)
+                    run = self._order_commitment(done, live, unfinished)
                     if run:
                         return run
         return ()

@@ -157,8 +157,8 @@ class _Solver:
             self._approximate(part, board)
             search.ceiling = part.peak
         if self.method != "beam":
-            left = search.states + self.allowance.left
-            self._explore(part, search, min(self.allowance.per_segment, left))
+            most_states = search.states + self.allowance.left
+            self._explore(part, search, min(self.allowance.per_segment, most_states))
             self.allowance.left -= search.states
 
     def _explore(self, part: _OrderedSegment, search: ExactSearch, budget: int) -> bool:

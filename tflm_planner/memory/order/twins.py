@@ -46,8 +46,8 @@ def twins(
     return [
         pair
         for family in families.values()
-        for one, next_one in pairwise(family)
-        for pair in zip(one, next_one, strict=True)
+        for trunk, next_trunk in pairwise(family)
+        for pair in zip(trunk, next_trunk, strict=True)
     ]
 
 

@@ -257,8 +257,8 @@ class BackwardWalk:
                 continue
             link = next((link for link in links if link.operand == number), None)
             read = operand_ranges(operand, link, computed)
-            known = self.ranges.get(operand)
-            if known is not None and (differs := known.differs(read)).any():
+            earlier = self.ranges.get(operand)
+            if earlier is not None and (differs := earlier.differs(read)).any():
                 self.uneven[operand] = differs | self.uneven.get(operand, False)
             if not self.ranges.setdefault(operand, read).join(read):
                 return False

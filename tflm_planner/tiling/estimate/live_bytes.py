@@ -144,8 +144,8 @@ class LiveBytes:
         before = np.concatenate((start[:, :1], high[:, :-1]), axis=1)
         behind = np.concatenate((start[:, 1:], high[:, -1:]), axis=1)
         step = self._row_bytes(tensor)
-        kept = np.maximum((before - start, high - start, high - behind), 0) * step
-        return kept[0], kept[1], kept[2]
+        byte_counts = np.maximum((before - start, high - start, high - behind), 0) * step
+        return byte_counts[0], byte_counts[1], byte_counts[2]
 
     def _rows(self, tensor: Tensor) -> int:
         axis = self._walk.ranges[tensor].axis
@@ -170,9 +170,9 @@ class LiveBytes:
             while_read += walk.rows_bytes(tensor, ranges)
         if view.any():
             rows = self._rows(tensor)
-            left = tensor_bytes * (rows - first_row_still_read(ranges)) // rows
-            after = np.concatenate((left[:, 1:], np.zeros_like(left[:, :1])), axis=1)
-            while_read[view], behind[view] = left[view], after[view]
+            unread = tensor_bytes * (rows - first_row_still_read(ranges)) // rows
+            after = np.concatenate((unread[:, 1:], np.zeros_like(unread[:, :1])), axis=1)
+            while_read[view], behind[view] = unread[view], after[view]
         return while_read, behind
 
     # --- memory of operands that results reuse ---
@@ -203,7 +203,7 @@ class LiveBytes:
     def _reused_bytes(self, position: int, inputs: Entering) -> Grid:
         """Bytes that the operator's result reuses of operands that die there."""
         walk, schedule = self._walk, self._walk.schedule
-        best = np.zeros(walk.no_tile.shape, np.int64)
+        reused = np.zeros(walk.no_tile.shape, np.int64)
         result = schedule.ops[position].outputs[0]
         result_bytes = walk.part_bytes[result]
         for operand, saved in schedule.reused_bytes[position].items():
@@ -220,5 +220,5 @@ class LiveBytes:
                 next_start = np.concatenate((start[:, 1:], high[:, -1:]), axis=1)
                 dying = (next_start - start) * self._row_bytes(operand)
             smaller = min(schedule.bytes[operand], schedule.bytes[result])
-            best = np.maximum(best, np.minimum(dying, result_bytes) - (smaller - saved))
-        return best
+            reused = np.maximum(reused, np.minimum(dying, result_bytes) - (smaller - saved))
+        return reused

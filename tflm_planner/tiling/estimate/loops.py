@@ -58,7 +58,7 @@ class LoopEstimate:
     """Instructions that the loop adds."""
 
 
-def loops_allowed(options: TilingOptions, used_kinds: frozenset[str]) -> bool:
+def allows_loops(options: TilingOptions, used_kinds: frozenset[str]) -> bool:
     """Whether loops are possible at all: the target's TFLM plans their sub-graphs, and the
     operators of a loop are allowed. used_kinds: operators of the model."""
     reads_rows = any(options.allows(kind, used_kinds) for kind in ("GATHER", "SLICE"))

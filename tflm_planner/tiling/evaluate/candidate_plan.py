@@ -82,7 +82,7 @@ def _respell(
     """The best plan with operators in other spellings, or as it is."""
     target = options.kernels.target
 
-    def counted(planned: PlannedCandidate) -> Respelled[PlannedCandidate]:
+    def measure(planned: PlannedCandidate) -> Respelled[PlannedCandidate]:
         copies = RemainingCopies(planned.offsets, can(target, "skips_copies"))
         latency = latency_of(
             planned.tiled.model, target, in_place=copies.in_place, turn_bytes=copies.turn_bytes
@@ -97,7 +97,9 @@ def _respell(
     permission = SpellingPermission(instructions=most)
     return best_spellings(
         choice,
-        counted(as_it_is),
+        measure(as_it_is),
         permission,
-        lambda spellings: counted(_plan(as_it_is.tiled.respelled(spellings), candidate, options)),
+        lambda spellings: measure(
+            _plan(as_it_is.tiled.with_spellings(spellings), candidate, options)
+        ),
     ).plan

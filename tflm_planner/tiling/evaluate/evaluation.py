@@ -47,16 +47,16 @@ def evaluate_family(
     if tiled is None:
         return [None] * len(candidates)
     orders: dict[Schedule, GraphOrders] = {}
-    known: dict[tuple[GraphOrders, bool], Evaluation | None] = {}
+    by_order: dict[tuple[GraphOrders, bool], Evaluation | None] = {}
     evaluations: list[Evaluation | None] = []
     for candidate in candidates:
         own = tiled if len(candidates) == 1 else tiled.copy()
         tile_order = candidate.tile_order
         orders[tile_order] = own.reorder(tile_order, orders.get(tile_order), options)
         key = orders[tile_order], candidate.bind_views and candidate.has_views
-        if key not in known:
-            known[key] = _plan_and_count(own, candidate, options)
-        evaluations.append(known[key])
+        if key not in by_order:
+            by_order[key] = _plan_and_count(own, candidate, options)
+        evaluations.append(by_order[key])
     return evaluations
 
 

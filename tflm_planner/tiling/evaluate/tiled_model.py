@@ -63,7 +63,7 @@ class TiledModel:
         position = {new: self.position[old] for old, new in pairs if old in self.position}
         return replace(self, model=copied, position=position)
 
-    def respelled(self, spellings: Sequence[Spelling]) -> TiledModel:
+    def with_spellings(self, spellings: Sequence[Spelling]) -> TiledModel:
         """A copy with operators spelled otherwise, which keep their positions."""
         copied = self.copy()
         by_result = {op.outputs[0]: i for op, i in copied.position.items() if op.outputs}

@@ -119,9 +119,9 @@ class Workers:
             queue.is_closed = True
             self.close()
             raise
-        for lost in queue.lost():
+        for number in queue.jobs_without_result():
             self.stop.check()
-            queue.results[lost] = jobs[lost].run(self.evaluator)
+            queue.results[number] = jobs[number].run(self.evaluator)
         return [queue.results[k] for k in range(len(jobs))]
 
     def _start_children(self) -> None:
@@ -203,7 +203,7 @@ class _JobQueue(Generic[T]):
             self._next += 1
             return self._next - 1
 
-    def lost(self) -> list[int]:
+    def jobs_without_result(self) -> list[int]:
         """Jobs that have no result."""
         return [k for k in range(len(self.jobs)) if k not in self.results]
 

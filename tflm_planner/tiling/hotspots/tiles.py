@@ -213,10 +213,10 @@ class HotspotTiles:
         for parts in reversed(_part_counts(schedule.ops[first:end], schedule)):
             if parts * (end - first) > self._budget.hotspot_work:
                 continue
-            new = self.evaluate_parts(schedule, parts, order, span)
-            options += new
+            evaluated = self.evaluate_parts(schedule, parts, order, span)
+            options += evaluated
             least = min((o.head for o in options), default=0)
-            if new and min(o.head for o in new) > self._budget.hotspot_excess * least:
+            if evaluated and min(o.head for o in evaluated) > self._budget.hotspot_excess * least:
                 break
         return options
 

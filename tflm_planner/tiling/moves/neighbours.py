@@ -28,16 +28,16 @@ def neighbours(
         for changed in _changed_regions(region, count, not candidate.bind_views, steps):
             ops = {*changed.ops}
             disjoint = [r for r in others if not ops & {*r.ops}]
-            yield replace(candidate, regions=_sorted([*disjoint, changed]))
+            yield replace(candidate, regions=_sort_regions([*disjoint, changed]))
         if others:
-            yield replace(candidate, regions=_sorted([*others]))
-    for one, two in pairwise(regions):
-        if isinstance(one, LoopedRegion) or isinstance(two, LoopedRegion):
+            yield replace(candidate, regions=_sort_regions([*others]))
+    for before, behind in pairwise(regions):
+        if isinstance(before, LoopedRegion) or isinstance(behind, LoopedRegion):
             continue
-        if one.ops[-1] + 1 == two.ops[0] and one.splits == two.splits:
-            joined = replace(one, ops=(*one.ops, *two.ops))
-            rest = [r for r in regions if r is not one and r is not two]
-            yield replace(candidate, regions=_sorted([*rest, joined]))
+        if before.ops[-1] + 1 == behind.ops[0] and before.splits == behind.splits:
+            joined = replace(before, ops=(*before.ops, *behind.ops))
+            rest = [r for r in regions if r is not before and r is not behind]
+            yield replace(candidate, regions=_sort_regions([*rest, joined]))
 
 
 def _changed_regions(
@@ -76,5 +76,5 @@ def _split_otherwise(
                 yield replace(region, halo=halo)
 
 
-def _sorted(regions: list[Region]) -> tuple[Region, ...]:
+def _sort_regions(regions: list[Region]) -> tuple[Region, ...]:
     return tuple(sorted(regions, key=lambda r: r.ops))
