@@ -30,7 +30,7 @@ from tflm_planner.device.measuring import (
     MeasureOptions,
     keeps_state,
     measure,
-    predicted_for,
+    prediction_target,
 )
 from tflm_planner.device.responder import Loaded, Ran
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
@@ -325,7 +325,7 @@ def test_lean_firmware_is_measured_against_lean_predictions() -> None:
 
 def test_lean_is_not_predicted_for_other_kernels(board: VirtualBoard) -> None:
     with pytest.raises(UsageError, match="cannot be lean"):
-        predicted_for(MeasureOptions(lean=True), connect(SerialLine(board.port)).says)
+        prediction_target(MeasureOptions(lean=True), connect(SerialLine(board.port)).says)
 
 
 def test_power_of_a_meter(tmp_path: Path) -> None:

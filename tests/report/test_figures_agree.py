@@ -29,7 +29,7 @@ from tflm_planner.report.fit_text import next_line, verdict_line
 from tflm_planner.report.html import to_html
 from tflm_planner.report.inspection_text import render_inspection
 from tflm_planner.report.json_document import to_json
-from tflm_planner.report.peak import covered, parts_of, peak_parts
+from tflm_planner.report.peak import covered_bytes, parts_of, peak_parts
 from tflm_planner.report.text import limit_sentence, render_report
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tiling.budget import SearchBudget
@@ -323,9 +323,9 @@ def test_bytes_at_the_peak_are_counted_once() -> None:
         return MapBlock("b", "activation", size, offset, 0, 1)
 
     blocks = [block(0, 64), block(16, 16), block(48, 32), block(96, 16)]
-    assert covered(blocks) == 96
+    assert covered_bytes(blocks) == 96
     assert sorted(p.own for p in parts_of(blocks)) == [0, 16, 16, 64]
-    assert covered([]) == 0
+    assert covered_bytes([]) == 0
 
 
 def test_what_shares_memory_is_said_to() -> None:

@@ -181,8 +181,8 @@ def _print_report(report: Report, arguments: PlanArguments) -> None:
 
         stream = sys.stderr if arguments.writes_stdout else sys.stdout
         text = render_report(report, width=width_of(stream), encoding=stream.encoding or "utf-8")
-        verdict, rest = text.split("\n", 1)
+        verdict, details = text.split("\n", 1)
         colour = {True: typer.colors.GREEN, False: typer.colors.RED, None: None}[is_good(report)]
         if stream.isatty() and not os.environ.get("NO_COLOR"):
             verdict = typer.style(verdict, fg=colour, bold=True)
-        typer.echo(f"{verdict}\n{rest}", nl=False, err=arguments.writes_stdout)
+        typer.echo(f"{verdict}\n{details}", nl=False, err=arguments.writes_stdout)

@@ -102,14 +102,14 @@ def compare_command(arguments: CompareArguments) -> None:
         from tflm_planner.report.comparison_text import render_comparison
         from tflm_planner.report.comparison_types import comparison_to_json
 
-        found = _compared(arguments, targets)
+        comparison = _compare(arguments, targets)
         if arguments.as_json:
-            print_json(comparison_to_json(found))
+            print_json(comparison_to_json(comparison))
         else:
-            typer.echo(render_comparison(found, width_of(sys.stdout)), nl=False)
+            typer.echo(render_comparison(comparison, width_of(sys.stdout)), nl=False)
 
 
-def _compared(arguments: CompareArguments, targets: list[Target]) -> Comparison:
+def _compare(arguments: CompareArguments, targets: list[Target]) -> Comparison:
     from tflm_planner.pipeline import looking
 
     if arguments.as_is:

@@ -67,9 +67,9 @@ def export_command(
         files = {folder / file: text.encode("utf-8", "replace") for file, text in texts.items()}
         make_folder(folder)
         for path, data in files.items():
-            same = force or holds(path, data)
+            may_replace = force or holds(path, data)
             why = "it is of another model or target: give this one another --name"
-            check_writable(path, force=same, inputs=(source,), why=why)
+            check_writable(path, force=may_replace, inputs=(source,), why=why)
         write_files(files)
         for path in files:
             if not quiet:
@@ -102,5 +102,5 @@ def ports_command() -> None:
         from tflm_planner.device.line import ports
         from tflm_planner.report.text import safe_text
 
-        for name, what, known in ports():
-            typer.echo(f"{'* ' if known else '  '}{name}  {safe_text(what)}")
+        for name, description, is_board in ports():
+            typer.echo(f"{'* ' if is_board else '  '}{name}  {safe_text(description)}")

@@ -115,9 +115,9 @@ class FitArguments:
             raise UsageError("which networks? add --family NAME, or --build FILE.py:FUNCTION")
         return variants_of(self.family, self.grid())
 
-    def networks(self, found: Fits) -> dict[Path, bytes]:
+    def networks(self, fits: Fits) -> dict[Path, bytes]:
         """The files of the networks that fit, if they are to be written."""
-        best = [rung.best.variant for rung in found.rungs if rung.best is not None]
+        best = [rung.best.variant for rung in fits.rungs if rung.best is not None]
         folder = self.write
         return {} if folder is None else {folder / f"{v.name}.tflite": v.make() for v in best}
 
@@ -155,23 +155,23 @@ def fit_command(arguments: FitArguments) -> None:
         target = load_target(arguments.target)
         limits = limits_of(target, arguments.bytes(), arguments.max_slowdown, arguments.searches)
         with show_progress(arguments.as_json, arguments.verbose) as say:
-            found = fit(arguments.name, arguments.variants(target, say), limits, say)
-        files = {} if arguments.svg is None else {arguments.svg: fit_svg(found).encode()}
-        write_files(files | arguments.networks(found))
+            fits = fit(arguments.name, arguments.variants(target, say), limits, say)
+        files = {} if arguments.svg is None else {arguments.svg: fit_svg(fits).encode()}
+        write_files(files | arguments.networks(fits))
         if arguments.as_json:
-            print_json(fits_to_json(found, arguments.write))
+            print_json(fits_to_json(fits, arguments.write))
         else:
-            typer.echo(render_fits(found, width_of(sys.stdout), arguments.write), nl=False)
-        if all(rung.best is None for rung in found.rungs):
+            typer.echo(render_fits(fits, width_of(sys.stdout), arguments.write), nl=False)
+        if all(rung.best is None for rung in fits.rungs):
             raise typer.Exit(3)
 
 
 def _numbers(option: str, words: str, kind: Callable[[str], N]) -> tuple[N, ...]:
     """The numbers in "96,128"; none in "". Raises UsageError where one is none, or not above 0."""
     try:
-        found = tuple(kind(word) for word in words.split(",") if word.strip())
+        numbers = tuple(kind(word) for word in words.split(",") if word.strip())
     except ValueError as error:
         raise UsageError(f"{option} {words!r}: write numbers with commas between") from error
-    if not all(0 < number < 10_000 for number in found):
+    if not all(0 < number < 10_000 for number in numbers):
         raise UsageError(f"{option} {words!r}: numbers must be above 0 and below 10,000")
-    return found
+    return numbers

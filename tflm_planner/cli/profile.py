@@ -164,7 +164,7 @@ def _add_tiles(
     """The operators that a tile search weighs, whatever it finds."""
     from tflm_planner.pipeline import api
 
-    watched = shapes.watched(target)
+    watched = shapes.watch(target)
     for data in models:
         search = api.MemoryOptions(time_limit=seconds, kernels=api.kernels_of(watched))
         tiles = api.TilePermission(overhead=2.0, new_kinds=None, workers=1)

@@ -67,11 +67,11 @@ _DOCUMENTS: dict[str, tuple[type[Document], int, str]] = {
 
 def schemas() -> dict[str, str]:
     """The text of each schema, by the name of its file."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, (kind, version, title) in _DOCUMENTS.items():
         schema = schema_of(kind, title, f"urn:tflm-planner:{name}:{version}")
-        found[f"{name}.schema.json"] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-    return found
+        texts[f"{name}.schema.json"] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return texts
 
 
 def write(folder: Path) -> None:

@@ -176,22 +176,22 @@ def allowed_operators(firmware: Firmware, names: str) -> frozenset[str] | None:
     return frozenset(named)
 
 
-def check_reports(paths: Sequence[Path], known: Collection[str], inputs: Iterable[Path]) -> None:
-    """UsageError unless each report can be written: it ends in one of `known`, and is neither named
-    twice nor one of `inputs`."""
+def check_reports(paths: Sequence[Path], suffixes: Collection[str], inputs: Iterable[Path]) -> None:
+    """UsageError unless each report can be written: it ends in one of `suffixes`, and is neither
+    named twice nor one of `inputs`."""
     from tflm_planner.support.files import check_writable
 
     for i, path in enumerate(paths):
-        if path.suffix not in known:
-            raise UsageError(f"report {path}: choose a name ending in {', '.join(known)}")
+        if path.suffix not in suffixes:
+            raise UsageError(f"report {path}: choose a name ending in {', '.join(suffixes)}")
         check_writable(path, force=True, inputs=(*inputs, *paths[:i]))
 
 
 def render_all(
-    found: A, paths: Iterable[Path], renderers: Mapping[str, Callable[[A], str]]
+    subject: A, paths: Iterable[Path], renderers: Mapping[str, Callable[[A], str]]
 ) -> dict[Path, bytes]:
     """The reports to write at these paths, each as its suffix says."""
-    return {path: renderers[path.suffix](found).encode("utf-8", "replace") for path in paths}
+    return {path: renderers[path.suffix](subject).encode("utf-8", "replace") for path in paths}
 
 
 def refuse_silence(*, with_json: bool = True) -> None:

@@ -152,11 +152,11 @@ def stream_input_command(arguments: StreamInputArguments) -> None:
                 report_progress,
             )
         target = options.search.kernels.target
-        found = split.verdict, split.stopped, split.terms
+        proof_outcome = split.verdict, split.stopped, split.terms
         if arguments.as_json:
-            print_json(streamed_to_json(split.pair, split.before, target, *found))
+            print_json(streamed_to_json(split.pair, split.before, target, *proof_outcome))
         elif not arguments.quiet:
             files = f"{arguments.source} -> {arguments.front} + {arguments.back}"
             typer.echo(f"{files}  for {target.id}")
-            for line in render_streamed(split.pair, split.before, *found):
+            for line in render_streamed(split.pair, split.before, *proof_outcome):
                 typer.echo(line)

@@ -24,7 +24,7 @@ MOST_INPUT = 1 << 28
 """Bytes of a tensor, and entries of a log, above which an answer is taken for damage."""
 
 
-def known(value: int) -> int | None:
+def if_known(value: int) -> int | None:
     """A number, or None where the board said that it does not know."""
     return None if value == m.UNKNOWN else value
 
@@ -137,7 +137,7 @@ class BoardClient:
         """Use the model that is compiled in as number `index`; `data` is its file."""
         self._same_model(self.link.ask(m.Command.MODEL_SELECT, m.INDEX.pack(index, 0)), data)
 
-    def stored(self, data: bytes) -> int | None:
+    def stored_index(self, data: bytes) -> int | None:
         """The number of the compiled-in model that is `data`, if there is one."""
         crc = zlib.crc32(data)
         return next(
@@ -153,10 +153,10 @@ class BoardClient:
     def arena(self, size: int = 0) -> int:
         """Set the size of the arena in bytes; 0 takes as much as there is. Returns the bytes
         set."""
-        (got,) = self._unpack(m.U32, self.link.ask(m.Command.ARENA, m.U32.pack(size)))
-        if size and got != size:
-            raise self._contradiction(f"an arena of {size} bytes was asked, it gave {got}")
-        return got
+        (granted,) = self._unpack(m.U32, self.link.ask(m.Command.ARENA, m.U32.pack(size)))
+        if size and granted != size:
+            raise self._contradiction(f"an arena of {size} bytes was asked, it gave {granted}")
+        return granted
 
     def allocate(
         self, *, smallest: bool = False, lean: bool = False, step: int = 16, lowest: int = 0
@@ -173,8 +173,8 @@ class BoardClient:
         if smallest and not lowest <= least <= arena:
             raise self._contradiction(f"its smallest arena has {least} bytes, of {arena}")
         return BoardAllocation(
-            arena, used, known(head), known(tail), known(least), ticks, known(stack), inputs,
-            outputs, bool(reply_flags & 1), trials,
+            arena, used, if_known(head), if_known(tail), if_known(least), ticks, if_known(stack),
+            inputs, outputs, bool(reply_flags & 1), trials,
         )  # fmt: skip
 
     def tensor(self, output: bool, index: int) -> BoardTensor:
@@ -210,7 +210,7 @@ class BoardClient:
         if not 1 <= runs <= count or entries > MOST_INPUT:
             raise self._contradiction(f"{runs} runs of {count}, {entries} entries of the log")
         crcs = self._read(lambda p: m.words(p, outputs), payload[m.INVOKE_REPLY.size :])
-        return Invocation(runs, events, entries, known(stack), crcs)
+        return Invocation(runs, events, entries, if_known(stack), crcs)
 
     def log(self) -> list[int]:
         """All entries of the log, in ticks."""
@@ -251,7 +251,7 @@ class BoardClient:
     def memory(self) -> BoardMemory:
         """Bytes of static RAM, heap and stack."""
         fields = self._unpack(m.MEMORY_REPLY, self.link.ask(m.Command.MEMORY))
-        return BoardMemory(*map(known, fields))
+        return BoardMemory(*map(if_known, fields))
 
     # --- checking --------------------------------------------------------------------------------
 
@@ -264,9 +264,9 @@ class BoardClient:
         except m.MessageError as error:
             raise self._contradiction(str(error)) from error
 
-    def _contradiction(self, what: str) -> DeviceError:
+    def _contradiction(self, how: str) -> DeviceError:
         return DeviceError(
-            f"the board on {self.link.line.name} contradicts itself or the protocol: {what}; flash "
+            f"the board on {self.link.line.name} contradicts itself or the protocol: {how}; flash "
             "the firmware again, or report it with the firmware's version"
         )
 

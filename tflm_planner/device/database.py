@@ -187,12 +187,12 @@ WHERE excluded.measured_at > latency.measured_at
 
 def to_csv(database: ProfileDatabase) -> str:
     """All latencies, one a row, with their boards."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow((*_BOARD, *_LATENCY))
     for board in database.boards():
         writer.writerows((*astuple(board), *astuple(r)) for r in database.latencies(board))
-    return out.getvalue()
+    return text.getvalue()
 
 
 def to_json(database: ProfileDatabase) -> str:

@@ -155,10 +155,10 @@ constexpr std::size_t k{names.camel}ModelSize = {size};
 def _scales(names: _Names, side: str, tensors: Sequence[Tensor]) -> Iterator[str]:
     """Comments on what the numbers of quantised inputs or outputs stand for."""
     for number, tensor in enumerate(tensors):
-        known = single_scale(tensor)
-        if known is None or tensor.type_name == "float32":
+        quantization = single_scale(tensor)
+        if quantization is None or tensor.type_name == "float32":
             continue
-        scale, zero = known
+        scale, zero = quantization
         prefix = f"k{names.camel}{side}{number}"
         yield (
             f"\n// {side} {number}, {_escape_comment(tensor.name)}: a number q of "

@@ -21,7 +21,7 @@ def can_fill(tensor: Tensor) -> bool:
     return tensor.type_name in _TYPES
 
 
-def filled(tensor: Tensor, index: int, seed: int) -> npt.NDArray[Any]:
+def make_values(tensor: Tensor, index: int, seed: int) -> npt.NDArray[Any]:
     """The values of input number `index`, in the tensor's shape."""
     shape, dtype = tensor.shape or (), dtype_of(tensor)
     drawn = np.array(draw(int(np.prod(shape, dtype=np.int64)), index, seed), np.uint32)

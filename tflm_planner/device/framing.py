@@ -87,8 +87,8 @@ class Receiver:
         """Add bytes that have come."""
         self._pending += data
         if b"\0" in data:
-            *complete, rest = bytes(self._pending).split(b"\0")
-            self._pending = bytearray(rest)
+            *complete, unfinished = bytes(self._pending).split(b"\0")
+            self._pending = bytearray(unfinished)
             for encoded in complete:
                 self._end(encoded)
         if len(self._pending) > _LONGEST:  # no zero in sight: this can be no frame any more

@@ -43,10 +43,10 @@ class HostInterpreter:
         details = [interpreter.get_input_details(i) for i in range(inputs)]
         self._inputs = [(np.dtype(d["dtype"]), tuple(map(int, d["shape"]))) for d in details]
         results = [interpreter.get_output_details(i) for i in range(outputs)]
-        taken = allocation(interpreter)
+        sizes = allocation(interpreter)
         result_types = [(np.dtype(d["dtype"]).name, tuple(map(int, d["shape"]))) for d in results]
         return (
-            taken.get("head", 0), taken.get("tail", 0), spent,
+            sizes.get("head", 0), sizes.get("tail", 0), spent,
             [(dtype.name, shape) for dtype, shape in self._inputs], result_types,
         )  # fmt: skip
 
@@ -68,11 +68,13 @@ def main() -> None:
     host = HostInterpreter()
     while True:
         try:
-            what, *rest = read_frame(sys.stdin.buffer)
+            command, *arguments = read_frame(sys.stdin.buffer)
         except EOFError:
             return
         try:
-            write_frame(answers, host.load(*rest) if what == "load" else host.run(*rest))
+            write_frame(
+                answers, host.load(*arguments) if command == "load" else host.run(*arguments)
+            )
         except Exception as error:
             write_frame(answers, Failure(first_line(error)))
 

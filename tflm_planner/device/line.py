@@ -93,7 +93,7 @@ class SerialLine:
 
 def _reason(error: Exception) -> str:
     number = getattr(error, "errno", None)
-    known = {
+    reasons = {
         2: "there is no such port; see `tflm-plan ports`",
         13: "no permission; add yourself to the group that owns it (dialout, uucp)",
         16: "another program has it open; close its serial monitor",
@@ -101,7 +101,7 @@ def _reason(error: Exception) -> str:
     }
     if "returned no data" in str(error):  # pyserial's way to say that the port is gone
         return "the port is gone"
-    return known.get(number or 0) or " ".join(str(error).split())[:200] or type(error).__name__
+    return reasons.get(number or 0) or " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def ports() -> list[tuple[str, str, bool]]:
@@ -112,9 +112,11 @@ def ports() -> list[tuple[str, str, bool]]:
     listed_ports: list[tuple[str, str, bool]] = []
     for port in list_ports.comports():
         maker = _KNOWN_USB.get(port.vid or 0)
-        what = " ".join(str(w) for w in (port.manufacturer or maker, port.product) if w)
+        description = " ".join(str(w) for w in (port.manufacturer or maker, port.product) if w)
         usb = f" [{port.vid:04x}:{port.pid:04x}]" if port.vid is not None else ""
-        listed_ports.append((port.device, f"{what or port.description}{usb}", maker is not None))
+        listed_ports.append(
+            (port.device, f"{description or port.description}{usb}", maker is not None)
+        )
     return sorted(listed_ports, key=lambda p: (not p[2], p[0]))
 
 
@@ -123,7 +125,7 @@ def choose_port(given: str | None) -> str:
     choice."""
     if given is not None:
         return given
-    likely = [(name, what) for name, what, known in ports() if known]
+    likely = [(name, description) for name, description, is_board in ports() if is_board]
     if len(likely) == 1:
         return likely[0][0]
     if not likely:
@@ -131,7 +133,7 @@ def choose_port(given: str | None) -> str:
             "no board found: no serial port has the USB id of one. Plug it in, or name its port "
             "with --port (tflm-plan virtual-board opens one without hardware)"
         )
-    choices = ", ".join(f"{name} ({what})" for name, what in likely)
+    choices = ", ".join(f"{name} ({description})" for name, description in likely)
     raise LineError(f"several boards found: {choices}; choose one with --port")
 
 

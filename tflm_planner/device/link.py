@@ -171,10 +171,11 @@ class Link:
         """The host knows how many steps it asked for; a board that has more might never end."""
         most = steps if total == m.UNKNOWN else min(total, steps)
         if done > most or (total != m.UNKNOWN and total > steps):
-            said = "an unknown number of" if total == m.UNKNOWN else f"{total:,}"
+            total_words = "an unknown number of" if total == m.UNKNOWN else f"{total:,}"
             raise DeviceError(
-                f"the board on {self.line.name} says that it has done {done:,} of {said} steps of "
-                f"{command.name}, which has {steps:,} at most: it would never end. Reset it"
+                f"the board on {self.line.name} says that it has done {done:,} of {total_words} "
+                f"steps of {command.name}, which has {steps:,} at most: it would never end. "
+                "Reset it"
             )
 
     def _reply_timeout(self, size: int) -> float:
@@ -213,10 +214,10 @@ class Link:
             while (frame := self._receiver.take()) is not None:
                 if frame.type == request.type | m.REPLY and frame.sequence == request.sequence:
                     return frame
-            rest = deadline - time.monotonic()
-            if rest <= 0:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 raise NoAnswerError("no answer")
-            self._receiver.push(self.line.read(rest))
+            self._receiver.push(self.line.read(remaining))
 
     def _next(self, command: m.Command, payload: bytes) -> Frame:
         self._sequence = (self._sequence + 1) % (1 << 16)
@@ -231,10 +232,10 @@ class Link:
     # --- what went wrong -------------------------------------------------------------------------
 
     def _describe_lost(self, command: m.Command) -> str:
-        asked = f"no answer to {command.name}, asked {1 + self.timing.repeats} times"
+        failure = f"no answer to {command.name}, asked {1 + self.timing.repeats} times"
         if self._receiver.bad:
-            return f"{asked}; {self._receiver.bad} damaged frames came. Check cable and --baud"
-        return f"{asked}: the board hangs, or is gone. Reset it, and check plug and cable"
+            return f"{failure}; {self._receiver.bad} damaged frames came. Check cable and --baud"
+        return f"{failure}: the board hangs, or is gone. Reset it, and check plug and cable"
 
     def _describe_hanging(self, command: m.Command, seconds: float) -> str:
         hint = "--timeout allows more"
@@ -264,9 +265,9 @@ _MEANING = {
 
 
 def _refusal(command: m.Command, status: int, detail: int, text: str) -> str:
-    known = m.Error(status) if status in set(m.Error) else None
-    meaning = None if known is None else _MEANING.get(known)
-    name = f"error {status:#04x}" if known is None else known.name
+    error = m.Error(status) if status in set(m.Error) else None
+    meaning = None if error is None else _MEANING.get(error)
+    name = f"error {status:#04x}" if error is None else error.name
     words = meaning.format(detail=detail, text=text or "?") if meaning else f"{name}, {detail}"
     more = f" ({text})" if text and "{text}" not in (meaning or "") else ""
     return f"the board refuses {command.name}: {words}{more}"

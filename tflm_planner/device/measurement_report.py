@@ -104,8 +104,8 @@ def _verdict(check: OutputCheck, measurement: Measurement) -> str:
         return f"CRC {check.crc:08x}, not compared"
     if check.equal:
         return "equal to TFLM here" + (f" in {steps} Invokes in a row" if steps > 1 else "")
-    where = f", first in Invoke {(check.first_wrong or 0) + 1} of {steps}" if steps > 1 else ""
-    return f"{check.different:,} BYTES DIFFER from TFLM here{where}"
+    place = f", first in Invoke {(check.first_wrong or 0) + 1} of {steps}" if steps > 1 else ""
+    return f"{check.different:,} BYTES DIFFER from TFLM here{place}"
 
 
 def _number(value: int | None) -> str:
@@ -168,8 +168,8 @@ def _energy(energy: Energy) -> types.EnergyJson:
 
 def to_csv(measurement: Measurement) -> str:
     """One row a figure: what, predicted, measured, difference, unit; bound of what is predicted."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("what", "predicted", "measured", "difference", "unit", "bound"))
     for f in measurement.sizes:
         writer.writerow((f.name, f.predicted, f.measured, f.difference, "bytes", f.bound))
@@ -179,7 +179,7 @@ def to_csv(measurement: Measurement) -> str:
     for o in measurement.operators:
         label = f"{o.index} {o.operator} {safe_text(o.name)}"
         writer.writerow((label, o.predicted, o.measured, o.measured - o.predicted, "share", ""))
-    return out.getvalue()
+    return text.getvalue()
 
 
 def to_html(measurement: Measurement) -> str:

@@ -23,7 +23,7 @@ from tflm_planner.device.fill import can_fill
 from tflm_planner.device.host_runtime import HostEngine
 from tflm_planner.device.measurement import MeasuredSize, Measurement, OutputCheck
 from tflm_planner.device.responder import RefusedRequest
-from tflm_planner.device.timing import make_inputs, timed
+from tflm_planner.device.timing import make_inputs, time_model
 from tflm_planner.model.ir import Model, Tensor, shown
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.ops import has_side_effects
@@ -77,7 +77,7 @@ def target_of(says: m.Capabilities) -> Target:
     )
 
 
-def predicted_for(options: MeasureOptions, says: m.Capabilities) -> Target:
+def prediction_target(options: MeasureOptions, says: m.Capabilities) -> Target:
     """The target of the predictions: a lean one if the board is to use its lean library. UsageError
     when it is unknown, or cannot be lean."""
     target = options.target or target_of(says)
@@ -90,7 +90,7 @@ def measure(
     """Measure the model in `data`. DeviceError when the board cannot; ModelError when the model
     is damaged."""
     model, _ = read_any(data, to_look_at=False)
-    target = predicted_for(options, board.says)
+    target = prediction_target(options, board.says)
     predicted = arena_of(model, target, carried_plan(model))
     latency = latency_of(model, target)
     check_runs(board.says, model)
@@ -103,7 +103,7 @@ def measure(
     say("running")
     steps = options.steps or (STATEFUL_STEPS if keeps_state(model) else 1)
     checks, notes = _outputs(board, model, data, tight, replace(options, steps=steps))
-    latency_spread, times, more = timed(board, model, latency, options.seed, options.runs)
+    latency_spread, times, more = time_model(board, model, latency, options.seed, options.runs)
     return Measurement(
         name,
         hashlib.sha256(data).hexdigest(),
@@ -157,7 +157,7 @@ def check_runs(says: m.Capabilities, model: Model) -> None:
 
 def load(board: BoardClient, data: bytes, say: Progress) -> None:
     """Put the model onto the board: select it if it is compiled in, otherwise upload it."""
-    index = board.stored(data)
+    index = board.stored_index(data)
     if index is not None:
         board.select(index, data)
         return
@@ -222,14 +222,14 @@ def _outputs(
         )
     seeds = [(options.seed + step) % (m.UNKNOWN + 1) for step in range(options.steps or 1)]
     sizes = [board.tensor(True, i).size for i in range(allocation.outputs)]
-    found = [_run_there(board, model, seed, sizes) for seed in seeds]
-    wanted, notes = _run_here(model, data, seeds) if options.compare else (None, [])
+    board_outputs = [_run_there(board, model, seed, sizes) for seed in seeds]
+    host_outputs, notes = _run_here(model, data, seeds) if options.compare else (None, [])
     return tuple(
         _check(
             i,
             tensor,
-            [outputs[i] for outputs in found],
-            None if wanted is None else [outputs[i] for outputs in wanted],
+            [outputs[i] for outputs in board_outputs],
+            None if host_outputs is None else [outputs[i] for outputs in host_outputs],
         )
         for i, tensor in enumerate(graph.outputs)
     ), notes
@@ -248,13 +248,13 @@ def _run_there(
 
 
 def _check(
-    index: int, tensor: Tensor, found: Sequence[bytes], wanted: Sequence[bytes] | None
+    index: int, tensor: Tensor, board_outputs: Sequence[bytes], host_outputs: Sequence[bytes] | None
 ) -> OutputCheck:
     """An output after each step, there and here."""
-    name, size, crc = shown(tensor.name), len(found[-1]), zlib.crc32(found[-1])
-    if wanted is None:
+    name, size, crc = shown(tensor.name), len(board_outputs[-1]), zlib.crc32(board_outputs[-1])
+    if host_outputs is None:
         return OutputCheck(index, name, size, crc, None)
-    wrong = [_count_differences(*pair) for pair in zip(found, wanted, strict=True)]
+    wrong = [_count_differences(*pair) for pair in zip(board_outputs, host_outputs, strict=True)]
     first = next((step for step, count in enumerate(wrong) if count), None)
     return OutputCheck(index, name, size, crc, first is None, sum(wrong), first)
 

@@ -213,13 +213,13 @@ class _ItemFormat:
 
 def capabilities(items: Sequence[tuple[int, bytes]]) -> Capabilities:
     """What the items say. MessageError when a required one is missing."""
-    said = _ItemFormat()
+    fields = _ItemFormat()
     for tag, value in items:
-        said.add(tag, value)
+        fields.add(tag, value)
     for tag in _REQUIRED:
-        if tag not in said.texts and tag not in said.numbers:
+        if tag not in fields.texts and tag not in fields.numbers:
             raise MessageError(f"the capability report has no {tag.name}")
-    t, n = said.texts, said.numbers
+    t, n = fields.texts, fields.numbers
     if n[Tag.TICK_HZ] == 0:
         raise MessageError("the capability report says 0 ticks a second")
     return Capabilities(
@@ -227,7 +227,7 @@ def capabilities(items: Sequence[tuple[int, bytes]]) -> Capabilities:
         n[Tag.TICK_HZ], n[Tag.MODEL_ROOM], n[Tag.ARENA_ROOM], n[Tag.LOG_ROOM],
         Feature(n[Tag.FLAGS] & 63), t.get(Tag.TARGET, ""), t.get(Tag.CLOCK, ""),
         n.get(Tag.CLOCK_HZ), n.get(Tag.FREE_RAM), n.get(Tag.STATIC_RAM),
-        tuple(said.models), tuple(said.operators),
+        tuple(fields.models), tuple(fields.operators),
     )  # fmt: skip
 
 

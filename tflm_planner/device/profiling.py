@@ -70,7 +70,7 @@ class Shapes:
             self.add(op)
         return model
 
-    def watched(self, target: Target) -> Target:
+    def watch(self, target: Target) -> Target:
         """A target that adds every operator whose cost is asked for."""
         return with_source(target, Watch(self.add))
 
@@ -103,23 +103,23 @@ def profile(
     it twice, is left out and told; a board that hangs or is gone ends the run with a DeviceError
     (all until then is kept).
     """
-    here = on.run(lambda board: board.says)
-    row = board_row(here)
-    have = {r.operator for r in database.latencies(row) if not again}
-    wanted = {c: d for c, d in shapes.models.items() if operator_text(c) not in have}
-    own, known = _Own(on, runs), len(shapes.models) - len(wanted)
+    says = on.run(lambda board: board.says)
+    row = board_row(says)
+    stored = {r.operator for r in database.latencies(row) if not again}
+    missing = {c: d for c, d in shapes.models.items() if operator_text(c) not in stored}
+    own, known = _Own(on, runs), len(shapes.models) - len(missing)
     failed: list[str] = []
-    for done, (case, data) in enumerate(wanted.items()):
+    for done, (case, data) in enumerate(missing.items()):
         try:
-            say(f"measuring {done + 1} of {len(wanted)}: {case.kind} {list(case.result.shape)}")
-            database.add(row, [own.latency(here, case, data)])
+            say(f"measuring {done + 1} of {len(missing)}: {case.kind} {list(case.result.shape)}")
+            database.add(row, [own.latency(says, case, data)])
         except KeyboardInterrupt:
             return Profiled(done - len(failed), known, tuple(failed), interrupted=True)
         except (NoAnswerError, LineError):
             raise
         except DeviceError as error:
             failed.append(f"{case.kind} {list(case.result.shape)}: {error}")
-    return Profiled(len(wanted) - len(failed), known, tuple(failed))
+    return Profiled(len(missing) - len(failed), known, tuple(failed))
 
 
 class _Own:
@@ -148,8 +148,10 @@ class _Own:
         if not says.knows("RELU"):  # of which the chains are: then the whole run counts
             return [run[0] for run in runs]
         if self._run_cost is None:
-            one, many = (min(r[0] for r in self._time_runs(chain(n))) for n in (1, _CHAIN))
-            self._run_cost = max(0, one - (many - one) // (_CHAIN - 1))
+            ticks_of_one, ticks_of_many = (
+                min(r[0] for r in self._time_runs(chain(n))) for n in (1, _CHAIN)
+            )
+            self._run_cost = max(0, ticks_of_one - (ticks_of_many - ticks_of_one) // (_CHAIN - 1))
         return [max(0, run[0] - self._run_cost) for run in runs]
 
     def _time_runs(self, data: bytes) -> list[list[int]]:

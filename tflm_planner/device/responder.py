@@ -121,8 +121,8 @@ class Responder:
         """The replies to a frame, the final one last."""
         if request.type >= m.REPLY or request.status:
             return
-        asked = request.type, request.sequence, zlib.crc32(request.payload)
-        if asked == self._done and request.type != m.Command.HELLO and self._answered:
+        key = request.type, request.sequence, zlib.crc32(request.payload)
+        if key == self._done and request.type != m.Command.HELLO and self._answered:
             yield self._answered
             return
         final = Frame(request.type | m.REPLY, m.DONE, request.sequence)
@@ -135,7 +135,7 @@ class Responder:
         except RefusedRequest as no:
             payload = m.error_payload(no.detail & m.UNKNOWN, no.text)
             final = Frame(final.type, int(no.code), final.sequence, payload)
-        self._done, self._answered = asked, final
+        self._done, self._answered = key, final
         yield final
 
     def _command(self, request: Frame) -> Callable[[bytes], Iterator[bytes | tuple[int, int]]]:
@@ -255,23 +255,23 @@ class Responder:
             len(loaded.inputs), len(loaded.outputs), 0, trials,
         )  # fmt: skip
 
-    def _loaded_or_refuse(self) -> Loaded:
+    def _require_loaded(self) -> Loaded:
         if self._state.loaded is None:
             raise RefusedRequest(m.Error.BAD_STATE, m.Command.ALLOCATE)
         return self._state.loaded
 
     def _tensor(self, payload: bytes) -> Iterator[bytes]:
-        which, _, index = _read(m.TENSOR, payload)
-        loaded = self._loaded_or_refuse()
-        tensors = loaded.outputs if which else loaded.inputs
-        if which > 1 or index >= len(tensors):
+        side, _, index = _read(m.TENSOR, payload)
+        loaded = self._require_loaded()
+        tensors = loaded.outputs if side else loaded.inputs
+        if side > 1 or index >= len(tensors):
             raise RefusedRequest(m.Error.BAD_VALUE, len(tensors))
         kind, size, shape = tensors[index]
         yield m.TENSOR_REPLY.pack(kind, len(shape), 0, size) + b"".join(map(m.U32.pack, shape))
 
     def _input(self, payload: bytes) -> Iterator[bytes]:
         index, _, offset = _read(m.PART, payload)
-        data, state, loaded = payload[m.PART.size :], self._state, self._loaded_or_refuse()
+        data, state, loaded = payload[m.PART.size :], self._state, self._require_loaded()
         if index == 0 and offset == 0:
             state.inputs = [bytearray()]
         sizes = [size for _, size, _ in loaded.inputs]
@@ -290,7 +290,7 @@ class Responder:
 
     def _invoke(self, payload: bytes) -> Iterator[bytes | tuple[int, int]]:
         flags, count, seed = _read(m.INVOKE, payload)
-        state, loaded = self._state, self._loaded_or_refuse()
+        state, loaded = self._state, self._require_loaded()
         if flags & m.InvokeFlag.FILL:
             inputs = self._engine.fill(seed)
         else:
@@ -313,10 +313,10 @@ class Responder:
 
     def _take_log(self, runs: list[Ran], operators: bool) -> tuple[list[int], int]:
         """The log, and of how many runs: whole ones, as many as it has room for, but one."""
-        each = [[r.ticks, *(r.operators if operators else ())] for r in runs]
+        entries = [[r.ticks, *(r.operators if operators else ())] for r in runs]
         room = self._says.log_room
-        run_count = max(1, min(len(each), room // max(1, len(each[0]))))
-        flat = [min(ticks, m.UNKNOWN) for run in each[:run_count] for ticks in run]
+        run_count = max(1, min(len(entries), room // max(1, len(entries[0]))))
+        flat = [min(ticks, m.UNKNOWN) for run in entries[:run_count] for ticks in run]
         return flat[:room], run_count
 
     def _log(self, payload: bytes) -> Iterator[bytes]:

@@ -12,14 +12,14 @@ from tflm_planner.cost import Latency
 from tflm_planner.device import messages as m
 from tflm_planner.device.board import BoardClient
 from tflm_planner.device.events import events
-from tflm_planner.device.fill import can_fill, filled
+from tflm_planner.device.fill import can_fill, make_values
 from tflm_planner.device.measurement import OperatorTime, Spread
 from tflm_planner.model.ir import Model, Op, shown
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.verification.inputs import input_sets, supported
 
 
-def timed(
+def time_model(
     board: BoardClient, model: Model, latency: Latency, seed: int, count: int
 ) -> tuple[Spread, tuple[OperatorTime, ...], list[str]]:
     """Latency of the model and of its operators, over several runs after a warm-up."""
@@ -42,26 +42,28 @@ def time_runs(board: BoardClient, model: Model, seed: int, count: int) -> list[l
     if the board times operators."""
     operators = m.Feature.OPERATORS in board.says.features
     fill = all(map(can_fill, model.main.inputs))
-    done: list[list[int]] = []
+    run_ticks: list[list[int]] = []
     warm = True
-    while len(done) < count:
+    while len(run_ticks) < count:
         if fill:
             first = board.invoke(1, seed=seed) if warm else None
-            ran = board.invoke(count - len(done), seed=seed, log=True, operators=operators)
+            invocation = board.invoke(
+                count - len(run_ticks), seed=seed, log=True, operators=operators
+            )
         else:  # inputs that were set last for one run
             board.set_inputs(make_inputs(model, seed))
             first = board.invoke(1) if warm else None
             board.set_inputs(make_inputs(model, seed))
-            ran = board.invoke(1, log=True, operators=operators)
+            invocation = board.invoke(1, log=True, operators=operators)
         warm = warm and first is None
         log = board.log()
-        each, rest = divmod(len(log), ran.runs)
+        entries, rest = divmod(len(log), invocation.runs)
         if not log or rest:
-            raise DeviceError(f"the board logs {len(log)} entries for {ran.runs} runs")
-        done += [log[i * each : (i + 1) * each] for i in range(ran.runs)]
-    if any(ticks == m.UNKNOWN for run in done for ticks in run):
+            raise DeviceError(f"the board logs {len(log)} entries for {invocation.runs} runs")
+        run_ticks += [log[i * entries : (i + 1) * entries] for i in range(invocation.runs)]
+    if any(ticks == m.UNKNOWN for run in run_ticks for ticks in run):
         raise DeviceError("a run took longer than the board's clock can count; use a coarser one")
-    return done[:count]
+    return run_ticks[:count]
 
 
 def spread(runs: Sequence[Sequence[int]], hertz: int) -> Spread:
@@ -123,7 +125,7 @@ def make_inputs(model: Model, seed: int) -> list[bytes]:
     ones."""
     graph = model.main
     if all(map(can_fill, graph.inputs)):
-        return [filled(t, i, seed).tobytes() for i, t in enumerate(graph.inputs)]
+        return [make_values(t, i, seed).tobytes() for i, t in enumerate(graph.inputs)]
     if not supported(graph):
         raise UsageError("no values can be made for the types of the model's inputs")
     _, values = next(input_sets(graph, seed))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from tflm_planner.pipeline.inspection import Inspection
 from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.document import MemoryMap
-from tflm_planner.report.peak import covered, live_at, parts_of
+from tflm_planner.report.peak import covered_bytes, live_at, parts_of
 from tflm_planner.report.text import shorten
 from tflm_planner.tflm.arena.predict import Arena
 
@@ -42,9 +42,9 @@ def advice(inspection: Inspection) -> list[str]:
 
 def _sum(arena: Arena) -> str:
     """The parts of the arena, which add up to it."""
-    rest = arena.arena - arena.head - arena.tail
+    remainder = arena.arena - arena.head - arena.tail
     total, head = figure(arena.arena, arena.bound), figure(arena.head, arena.head_bound)
-    if 0 <= rest < 16:
+    if 0 <= remainder < 16:
         return (
             f"the arena of {total} is a head of {head} and {arena.arena - arena.head:,} B of "
             "structures and parameters of operators"
@@ -60,13 +60,17 @@ def _peak(drawn: MemoryMap) -> str:
     top = max(drawn.blocks, key=lambda b: b.offset + b.size)
     moments = [s for s in drawn.steps if top.start <= s.index < top.end] or list(drawn.steps)
     live = {s.index: live_at(drawn, s) for s in moments}
-    step = max(moments, key=lambda s: (covered(live[s.index]), -s.index))
+    step = max(moments, key=lambda s: (covered_bytes(live[s.index]), -s.index))
     parts = [part for part in parts_of(live[step.index]) if part.own]
-    said = [f"{p.own:,} B of {p.block.kind} {shorten(p.block.name, _NAME)!r}" for p in parts]
+    part_words = [f"{p.own:,} B of {p.block.kind} {shorten(p.block.name, _NAME)!r}" for p in parts]
     more = [f"{sum(p.own for p in parts[_LISTED:]):,} B more"] if len(parts) > _LISTED else []
-    taken = sum(part.own for part in parts)
-    share = f"all {taken:,} B" if taken == drawn.head else f"{taken:,} of {drawn.head:,} B"
+    live_bytes = sum(part.own for part in parts)
+    share = (
+        f"all {live_bytes:,} B"
+        if live_bytes == drawn.head
+        else f"{live_bytes:,} of {drawn.head:,} B"
+    )
     return (
         f"{share} of the head are taken while {step.operator} runs: "
-        f"{', '.join([*said[:_LISTED], *more])}"
+        f"{', '.join([*part_words[:_LISTED], *more])}"
     )

@@ -170,7 +170,7 @@ def _plan(
         options=options,
         planned=planned,
         source=name,
-        attempt=lambda other: planner.plan(other)[0],
+        attempt=lambda other_options: planner.plan(other_options)[0],
         stop=stop,
     )
     outcome = PlanOutcome(

@@ -129,13 +129,13 @@ def _in_words(faults: list[PlanFault], target_id: str) -> Iterator[str]:
         alike = [f for f in faults if f.kind == kind]
         first = _LONG_NAME.sub(r"'\1...\2'", alike[0].said)
         if kind == "collision":
-            what = (
+            complaint = (
                 f"shares memory in {len(alike)} places beyond what the kernels of {target_id} "
                 f"allow, for example: {first}. With it TFLM computes garbage"
             )
         else:
-            what = f"is wrong: {first}{f' (and {len(alike) - 1} more)' if alike[1:] else ''}"
+            complaint = f"is wrong: {first}{f' (and {len(alike) - 1} more)' if alike[1:] else ''}"
         yield (
-            f"the plan that the model carries {what}; the figures are those without it. "
+            f"the plan that the model carries {complaint}; the figures are those without it. "
             "`tflm-plan verify MODEL` says all that is wrong, and `tflm-plan IN OUT` makes another"
         )

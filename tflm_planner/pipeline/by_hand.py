@@ -132,7 +132,7 @@ def make_tiling(
     position = {op: i for i, op in enumerate(model.main.ops)}
     place = [position.get(op) for op in listed] if len(position) < len(listed) else None
     regions = tuple(
-        w.scheme(model.main) if isinstance(w, Patch) else _moved(w, place, len(listed))
+        w.scheme(model.main) if isinstance(w, Patch) else _move(w, place, len(listed))
         for w in requested
     )
     before = max(latency_of(model, kernels.target).instructions, 1)
@@ -149,7 +149,7 @@ def make_tiling(
     return Tiling(regions, 0, after / before, None, bind_views=True)
 
 
-def _moved(
+def _move(
     region: TiledRegion | LoopedRegion, place: Sequence[int | None] | None, count: int
 ) -> TiledRegion | LoopedRegion:
     """A region of a file's operators, by their positions in the normalized model. place: of each
@@ -159,9 +159,9 @@ def _moved(
     if place is None:
         return region
     ops = [place[i] for i in region.ops]
-    left = tuple(i for i in ops if i is not None)
-    if not left:
+    remaining = tuple(i for i in ops if i is not None)
+    if not remaining:
         raise UsageError(
             f"operators {region.ops[0]}-{region.ops[-1]} do nothing, and are dropped before tiling"
         )
-    return replace(region, ops=left)
+    return replace(region, ops=remaining)

@@ -100,7 +100,7 @@ class ModelPlanner:
             planned = replace(plain, notes=("no tiles were looked for", *plain.notes))
             return planned, prove(planned)
         careful = replace(self, options=replace(self.options, effort=_FINAL_EFFORT))
-        return _first_proved(_TilingJob(original, plain, permission, careful), results, prove)
+        return _first_proved_plan(_TilingJob(original, plain, permission, careful), results, prove)
 
     def _plan_respelled(
         self, original: bytes, plain: PlannedModel, permission: TilePermission, prove: ProveModel
@@ -230,7 +230,7 @@ class _Attempts:
         return (*self.given_up, more)
 
 
-def _first_proved(
+def _first_proved_plan(
     job: _TilingJob, results: PermissionResults, prove: ProveModel
 ) -> tuple[PlannedModel, Proof]:
     """The first tiling that lowers the objective and is not refused; the plan without tiles if

@@ -45,14 +45,14 @@ class Search:
 def compare(data: bytes, source: str, targets: Sequence[Target], search: Search) -> Comparison:
     """The model in `data`, whose name is `source`, on all of these targets. Raises ModelError where
     it cannot be read."""
-    known: dict[Target, tuple[Cell, ...]] = {}
+    cells_by_twin: dict[Target, tuple[Cell, ...]] = {}
     rows: list[TargetRow] = []
     for target in targets:
         twin = kernel_twin(target)
-        if twin not in known:
+        if twin not in cells_by_twin:
             search.report_progress(f"planning for {target.id}")
-            known[twin] = _cells(data, replace(target, board=None), search)
-        rows.append(TargetRow(target, known[twin]))
+            cells_by_twin[twin] = _cells(data, replace(target, board=None), search)
+        rows.append(TargetRow(target, cells_by_twin[twin]))
     notes = search.stop.notes if search.columns == AS_IS else (*search.stop.notes, _UNPROVED)
     return Comparison(source, len(data), search.columns, tuple(rows), notes)
 
@@ -67,8 +67,8 @@ def _cells(data: bytes, target: Target, search: Search) -> tuple[Cell, ...]:
         return tuple(replace(stock, kind=kind) for kind in search.columns)
     from tflm_planner.pipeline.planned_cells import PlannedCells  # the searches, and numpy
 
-    found = [stock, *PlannedCells(data, target, search).cells()]
-    by_kind = {cell.kind: cell for cell in found}
+    cells = [stock, *PlannedCells(data, target, search).cells()]
+    by_kind = {cell.kind: cell for cell in cells}
     return tuple(by_kind[kind] for kind in search.columns)
 
 

@@ -46,13 +46,13 @@ def inspect_model(model: Model, kernels: TargetKernels, *, dialect: bool = False
     offsets, faults = usable_plan(model, kernels)
     placement = placement_of(timeline, offsets)
     figures = with_faults(arena_of(model, kernels.target, offsets), faults)
-    here = arena_of(model, load_target(HOST_RUNTIME), offsets)
+    host_arena = arena_of(model, load_target(HOST_RUNTIME), offsets)
     shown = ("the model carries an offline plan; it is shown",) if offsets and not dialect else ()
     return Inspection(
         model,
         memory_map(model, timeline, placement.offsets, figures.head, figures.head_bound),
         figures,
-        HostRuntime(here),
+        HostRuntime(host_arena),
         _limits(model, timeline, dialect=dialect),
         (*figures.warnings, *shown),
     )

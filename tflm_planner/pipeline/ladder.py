@@ -242,10 +242,10 @@ def _with_same_plan_when_lean(climb: Climb) -> int:
 
 def _command(climb: Climb, *words: str) -> str:
     """The command line that was given, with more permitted."""
-    return shlex.join((*_given(climb), *words))
+    return shlex.join((*_given_command(climb), *words))
 
 
-def _given(climb: Climb) -> tuple[str, ...]:
+def _given_command(climb: Climb) -> tuple[str, ...]:
     """The command line that was given; for options that came from none, one that means them."""
     if climb.options.command:
         return climb.options.command

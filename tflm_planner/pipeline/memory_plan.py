@@ -187,11 +187,11 @@ def _required_overlaps(
 def _join_loop_variables(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:
     """A plan that is as low and has the variables of loops in one place, if possible; otherwise
     they are copied at every turn."""
-    wanted = loop_aliases(best.timeline)
-    if not wanted or options.bind_views:
+    aliases = loop_aliases(best.timeline)
+    if not aliases or options.bind_views:
         return best
     greedy = AllocatorOptions(("greedy",), seed=options.seed)
-    joined = best_of(best.problem, greedy, required=wanted)
+    joined = best_of(best.problem, greedy, required=aliases)
     head = _head_of(best.timeline, joined.plan)
     if head > best.head:
         return best

@@ -80,15 +80,15 @@ def _plan_memory(
     if by_recipe is not None and (
         by_recipe[0].is_least or len(model.main.ops) > _LARGE or stop.is_over
     ):
-        best, wanted = by_recipe
+        best, best_orders = by_recipe
     else:
         apply_orders(model, file_order)
-        best, wanted = _plan_best_order(
+        best, best_orders = _plan_best_order(
             model, options, graph_problems, notes, report_progress, stop
         )
     if by_recipe is not None and best is not by_recipe[0]:
-        best, wanted = _lower((best, wanted), by_recipe, options)
-    apply_orders(model, wanted)
+        best, best_orders = _lower((best, best_orders), by_recipe, options)
+    apply_orders(model, best_orders)
     if not (options.states or options.bind_views):
         best = _unless_tflms_own_is_lower(best, file_order, options)
     if options.spellings is not None and options.overlap:
@@ -135,24 +135,24 @@ def _plan_best_order(
     file_order = current_orders(model)
     report_progress("ordering operators")
     first = order_operators(model, options, graph_problems, stop=stop)
-    wanted = current_orders(model)
-    tried = [wanted]
+    best_orders = current_orders(model)
+    tried = [best_orders]
     best = place_buffers(model, options, first, notes, report_progress, stop)
     for rival_options in _rivals(best, options, stop):
         if _was_tried(rival_options, graph_problems, file_order in tried):
             continue
         apply_orders(model, file_order)
-        result = order_operators(model, rival_options, graph_problems, stop=stop)
-        ordered = current_orders(model)
-        if ordered in tried:
+        rival_order = order_operators(model, rival_options, graph_problems, stop=stop)
+        rival_orders = current_orders(model)
+        if rival_orders in tried:
             continue
-        tried.append(ordered)
-        rival = place_buffers(model, options, result, notes, report_progress, stop)
-        if rival.head < best.head or (rival.head == best.head and not result.changed):
-            outcome = replace(result, lower_bound=first.lower_bound, optimal=False)
+        tried.append(rival_orders)
+        rival = place_buffers(model, options, rival_order, notes, report_progress, stop)
+        if rival.head < best.head or (rival.head == best.head and not rival_order.changed):
+            outcome = replace(rival_order, lower_bound=first.lower_bound, optimal=False)
             best = replace(rival, order=outcome)
-            wanted = ordered
-    return best, wanted
+            best_orders = rival_orders
+    return best, best_orders
 
 
 def _check_states(best: MemoryPlan, options: MemoryOptions) -> MemoryPlan:

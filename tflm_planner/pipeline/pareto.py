@@ -58,7 +58,7 @@ def _without_dominated(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]
     """The points, the largest first, without those that another beats: the chosen point's final
     plan may be lower than its trial promised."""
     chosen = next(p for p in points if p.role == "chosen")
-    kept = [
+    undominated = [
         p
         for p in points
         if p is chosen
@@ -66,4 +66,4 @@ def _without_dominated(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]
         or not (chosen.size <= p.size and chosen.overhead <= p.overhead)
         or (chosen.added and not p.added)
     ]
-    return tuple(sorted(kept, key=lambda p: (-p.size, p.overhead)))
+    return tuple(sorted(undominated, key=lambda p: (-p.size, p.overhead)))

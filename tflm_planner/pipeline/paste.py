@@ -77,7 +77,7 @@ def _versions(model: Model, target: Target) -> Iterator[str]:
     if newest <= FIRST_KNOWN:
         yield f"runs on TFLM of {FIRST_KNOWN:%B %Y} and later, with OfflineMemoryAllocation"
     else:
-        why = ", ".join(sorted(what for what, day in days.items() if day == newest))
+        why = ", ".join(sorted(feature for feature, day in days.items() if day == newest))
         yield f"runs on TFLM of {newest} and later ({why})"
     if target.board is not None and target.board.name.startswith(_ARDUINO):
         yield _on_arduino(model, target, newest)

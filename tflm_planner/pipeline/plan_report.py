@@ -158,7 +158,7 @@ def _notes(outcome: PlanOutcome, target: Target) -> tuple[str, ...]:
     return (
         *outcome.stop.notes,
         *map(str, outcome.converted),
-        *_unconverted(outcome),
+        *_conversion_notes(outcome),
         *planned.refused,
         *(() if planned.exact else (_INEXACT,)),
         *planned.inspection.arena.warnings,
@@ -170,7 +170,7 @@ def _notes(outcome: PlanOutcome, target: Target) -> tuple[str, ...]:
     )
 
 
-def _unconverted(outcome: PlanOutcome) -> tuple[str, ...]:
+def _conversion_notes(outcome: PlanOutcome) -> tuple[str, ...]:
     if outcome.options.ends == "keep" or outcome.converted:
         return ()
     return ("--io int8 changed nothing: no conversion stands at an input or an output alone",)

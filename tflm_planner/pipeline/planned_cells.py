@@ -49,7 +49,7 @@ class PlannedCells:
             return
         yield cell_of("plan", planned.inspection.arena, len(planned.data))
         yield self._lean(planned)
-        yield from self._searched(planning, options)
+        yield from self._searched_cells(planning, options)
 
     def _lean(self, planned: PlannedModel) -> Cell:
         """The very plan that was made, on lean firmware."""
@@ -60,21 +60,21 @@ class PlannedCells:
         arena = arena_of(model, with_lean(self.target), carried_plan(model))
         return cell_of("lean", arena, len(write_model(model)), at_most=True)
 
-    def _searched(self, planning: Planning, plain: PlanOptions) -> Iterator[Cell]:
+    def _searched_cells(self, planning: Planning, plain: PlanOptions) -> Iterator[Cell]:
         """What searches find, as far as it could be proved here."""
         tiles = TilePermission(workers=self.search.workers)
         if "tiles" in self.search.columns:
-            yield self._found("tiles", planning, replace(plain, tiles=tiles))
+            yield self._searched_cell("tiles", planning, replace(plain, tiles=tiles))
         if "more operators" not in self.search.columns:
             return
         options = replace(plain, tiles=replace(tiles, new_kinds=None))
-        yield self._found("more operators", planning, options)
+        yield self._searched_cell("more operators", planning, options)
         if can_be_lean(self.target):
             lean = kernels_of(with_lean(self.target))
             options = replace(options, search=replace(options.search, kernels=lean))
-            yield self._found("lean", planning, options)
+            yield self._searched_cell("lean", planning, options)
 
-    def _found(self, kind: RungKind, planning: Planning, options: PlanOptions) -> Cell:
+    def _searched_cell(self, kind: RungKind, planning: Planning, options: PlanOptions) -> Cell:
         """What one search comes to."""
         kernels = options.search.kernels
         self.search.report_progress(f"searching for {kind} on {kernels.target.id}")

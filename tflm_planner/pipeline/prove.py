@@ -147,7 +147,7 @@ class Prover:
             return Proof(None, _explain_terms(planned, terms), terms)
         tolerance = None if planned.exact else options.tolerance or Tolerance()
         with_tolerance = replace(options, tolerance=tolerance)
-        verdict = self._timed(
+        verdict = self._time(
             lambda: compare_with_twin(
                 self._original, planned, with_tolerance, self._report_progress
             )
@@ -161,7 +161,7 @@ class Prover:
             return TermsProof("not run", detail="a sum is split, which is not exact")
         self._report_progress("proving it equal for every input")
         models = read_model(self._original), read_model(planned.data, dialect=True)
-        return self._timed(lambda: prove_by_terms(*models, self._kernels))
+        return self._time(lambda: prove_by_terms(*models, self._kernels))
 
     def prove_pair(self, pair: StreamedPair) -> Proof:
         """Whether both halves of a split model together compute the same as the original."""
@@ -172,7 +172,7 @@ class Prover:
         if terms.status == DIFFERENT:
             return Proof(None, Refusal(_difference_of_terms(terms)), terms)
         files = Pair(pair.front.data, pair.back.data, pair.schedule, pair.back.twin)
-        verdict = self._timed(
+        verdict = self._time(
             lambda: compare_pair(self._original, files, options, self._report_progress)
         )
         return Proof(verdict, Refusal(_difference(verdict)) if verdict.differs else None, terms)
@@ -184,14 +184,14 @@ class Prover:
         front, back = (read_model(h.data, dialect=True) for h in (pair.front, pair.back))
         halves = Halves(front, back, pair.schedule)
         original = read_model(self._original)
-        return self._timed(lambda: prove_pair_by_terms(original, halves, self._kernels))
+        return self._time(lambda: prove_pair_by_terms(original, halves, self._kernels))
 
-    def _timed(self, prove: Callable[[], Found]) -> Found:
+    def _time(self, prove: Callable[[], Found]) -> Found:
         started = time.monotonic()
         with self._stop.proving():
-            found = prove()
+            outcome = prove()
         self.seconds += time.monotonic() - started
-        return found
+        return outcome
 
 
 def _explain(planned: PlannedModel, verdict: Verdict) -> Refusal:
@@ -239,13 +239,15 @@ def check_pair_proved(pair: StreamedPair, proof: Proof, elsewhere: str) -> None:
     _check_proved(proof, "split model", advice, pair.back.twin, pair.back.inspection.model)
 
 
-def _check_proved(proof: Proof, what: str, advice: str, twin: bytes | None, model: Model) -> None:
-    """`what`: was compared, in words. `advice`: what to do if it differs. `twin`: the portable twin
-    of a file for TFLM alone. `model`: whose operators a runtime may name."""
+def _check_proved(
+    proof: Proof, subject: str, advice: str, twin: bytes | None, model: Model
+) -> None:
+    """`subject`: what was compared, in words. `advice`: what to do if it differs. `twin`: the
+    portable twin of a file for TFLM alone. `model`: whose operators a runtime may name."""
     terms, verdict = proof.terms, proof.verdict
     if terms is not None and terms.status == DIFFERENT:
         raise OutputsDifferError(
-            f"the {what} {_difference_of_terms(terms)}; nothing was written. {advice}"
+            f"the {subject} {_difference_of_terms(terms)}; nothing was written. {advice}"
         )
     is_proved = terms is not None and terms.status == EQUAL
     if is_proved and not (verdict and verdict.differs) and _terms_stand_alone(model):
@@ -254,14 +256,14 @@ def _check_proved(proof: Proof, what: str, advice: str, twin: bytes | None, mode
         return
     if verdict.differs:
         raise OutputsDifferError(
-            f"the {what} {_difference(verdict)}; nothing was written. {advice}"
+            f"the {subject} {_difference(verdict)}; nothing was written. {advice}"
         )
     if not verdict.proved:
         reasons = "; ".join(
             f"{c.runtime}: {c.status}, {explain(model, c.detail)}" for c in verdict.checks
         )
         raise ModelError(
-            f"no runtime could compare the {what} with the original ({reasons}); nothing was "
+            f"no runtime could compare the {subject} with the original ({reasons}); nothing was "
             f"written. {_PORTABLE if twin is not None else ''}{_NO_PROOF}"
         )
 

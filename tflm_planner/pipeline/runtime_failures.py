@@ -27,12 +27,12 @@ def explain(model: Model, why: str) -> str:
 
 
 def _operator_in(model: Model, why: str) -> Op | None:
-    found = _NAMED.search(why)
-    if found is None:
+    match = _NAMED.search(why)
+    if match is None:
         return None
-    kind = next(word for word in found.groups() if word).upper()
-    if found[4] is not None:
-        place = int(found[4])
+    kind = next(word for word in match.groups() if word).upper()
+    if match[4] is not None:
+        place = int(match[4])
         named = model.main.ops[place : place + 1]
         if named and named[0].kind == kind:
             return named[0]

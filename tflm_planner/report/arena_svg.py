@@ -75,9 +75,9 @@ def arena_parts(arena: Arena) -> dict[str, int]:
     """Key in `TITLES` -> bytes; they add up to the arena."""
     named = {key: n for key, n in arena.tail_parts.items() if key in TITLES and n}
     parts = {"head": arena.head, **named, "rest": arena.tail - sum(named.values())}
-    left = arena.arena - sum(parts.values())
-    key = "temporary" if left > _ALIGNMENT else "rest"
-    parts[key] = parts.get(key, 0) + left
+    unnamed = arena.arena - sum(parts.values())
+    key = "temporary" if unnamed > _ALIGNMENT else "rest"
+    parts[key] = parts.get(key, 0) + unnamed
     return {key: n for key, n in parts.items() if n > 0}
 
 

@@ -57,8 +57,8 @@ def _one_array(size: int, slack: int) -> Iterator[str]:
 def _variables(arena: Arena) -> str:
     """How many there are, and what the list of them takes."""
     number, size = arena.resource_variables, arena.tail_parts.get("resource_vars", 0)
-    made = f"tflite::MicroResourceVariables::Create(allocator, {number})"
-    return f"{made}, {size:,} of the tail; what they hold is among op prepare"
+    call = f"tflite::MicroResourceVariables::Create(allocator, {number})"
+    return f"{call}, {size:,} of the tail; what they hold is among op prepare"
 
 
 def render_split_arena(name: str, arena: Arena, apart: SplitArena, target: Target) -> str:
@@ -67,7 +67,7 @@ def render_split_arena(name: str, arena: Arena, apart: SplitArena, target: Targe
 
 
 def _split_lines(name: str, arena: Arena, apart: SplitArena, target: Target) -> Iterator[str]:
-    persistent, rest = (reserved(size, arena.uncertainties) for size in apart)
+    persistent, non_persistent = (reserved(size, arena.uncertainties) for size in apart)
     least = (long_figure(size, arena.bound) for size in apart)
     yield f"{name} on {target.id} ({target.name}), in two arenas"
     for reason in arena.cannot_run:
@@ -81,7 +81,7 @@ def _split_lines(name: str, arena: Arena, apart: SplitArena, target: Target) -> 
     yield ""
     yield from (f"// {line}" for line in margin_remarks(arena))
     yield f"constexpr int kPersistentArenaSize = {persistent};"
-    yield f"constexpr int kNonPersistentArenaSize = {rest};"
+    yield f"constexpr int kNonPersistentArenaSize = {non_persistent};"
     yield "alignas(16) uint8_t persistent_arena[kPersistentArenaSize];"
     yield "alignas(16) uint8_t non_persistent_arena[kNonPersistentArenaSize];"
     yield "tflite::MicroAllocator* allocator = tflite::MicroAllocator::Create("

@@ -54,19 +54,19 @@ class _Cell:
         self, graph: Graph, number: int, ops: Sequence[Op], position: dict[Op, int]
     ) -> None:
         self._graph, self._number, self._ops, self._position = graph, number, ops, position
-        found = [a for a in axis_graph(ops).connected() if a.sizes[:1] != (1,)]
-        names = islice(_letters(), len(found))
-        self._axes = sorted(zip(names, found, strict=True), key=lambda p: p[0])
+        axes = [a for a in axis_graph(ops).connected() if a.sizes[:1] != (1,)]
+        names = islice(_letters(), len(axes))
+        self._axes = sorted(zip(names, axes, strict=True), key=lambda p: p[0])
         self._of = {v: letter for letter, axis in self._axes for v in axis.vertices}
 
     def lines(self) -> Iterator[str]:
         """The cell, its tensors, its axes."""
         first, last = (self._position[op] for op in (self._ops[0], self._ops[-1]))
-        which = f"operator {first}" if first == last else f"operators {first} to {last}"
-        yield f"cell {self._number}: {which}"
-        made = {t for op in self._ops for t in op.outputs}
+        operators = f"operator {first}" if first == last else f"operators {first} to {last}"
+        yield f"cell {self._number}: {operators}"
+        results = {t for op in self._ops for t in op.outputs}
         entering = [
-            t for op in self._ops for t in op.operands() if not t.is_constant and t not in made
+            t for op in self._ops for t in op.operands() if not t.is_constant and t not in results
         ]
         for t in dict.fromkeys(entering):
             yield self._tensor(t)
@@ -94,11 +94,11 @@ class _Cell:
 
     def _axis(self, letter: str, axis: Axis) -> str:
         length = " ".join(map(str, axis.sizes))
-        what = f"  {letter:>4}  length {length:<12}"
+        line = f"  {letter:>4}  length {length:<12}"
         if axis.reduces:
             by = ", ".join(str(self._position[op]) for op in axis.reduces)
-            what += f"  summed up by {by}"
-        return f"{what}  {self._verdict(axis)}"
+            line += f"  summed up by {by}"
+        return f"{line}  {self._verdict(axis)}"
 
     def _verdict(self, axis: Axis) -> str:
         """Whether, and how, the operators that an axis runs through are split along it."""
@@ -118,7 +118,7 @@ class _Cell:
             return "its results have length 1"
         if not scheme.exact:
             return f"NOT exact: --split {span}:sum=N --allow-inexact"
-        return f"exact: --split {span}:{self._spelled(scheme.outputs, axis)}=N"
+        return f"exact: --split {span}:{self._axis_name(scheme.outputs, axis)}=N"
 
     def _runs_through(self, op: Op, axis: Axis) -> bool:
         touched = {v.tensor for v in axis.vertices}
@@ -128,7 +128,7 @@ class _Cell:
         ends = {v for v in axis.vertices if v.axis != REDUCE and v.tensor in outputs}
         return max(((v.tensor.shape or ())[v.axis - 1] for v in ends), default=0)
 
-    def _spelled(self, outputs: Sequence[Tensor], axis: Axis) -> str:
+    def _axis_name(self, outputs: Sequence[Tensor], axis: Axis) -> str:
         places = {v.axis - 1 for t in outputs for v in axis.vertices if v.tensor is t}
         ranks = {len(t.shape or ()) for t in outputs}
         place = min(places, default=0)

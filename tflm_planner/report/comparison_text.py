@@ -52,7 +52,7 @@ def _lines(comparison: Comparison, width: int) -> Iterator[str]:
         yield _GAP.join((start, *padded)).rstrip()
     yield ""
     yield from textwrap.wrap(_LEGEND, width)
-    for number, remark in remarks.numbered():
+    for number, remark in remarks.by_number():
         yield from textwrap.wrap(f"[{number}] {remark}", width, subsequent_indent="    ")
     for note in comparison.notes:
         yield from textwrap.wrap(safe_text(note), width)
@@ -69,7 +69,7 @@ class _Remarks:
         numbers = [self._numbers.setdefault(r, len(self._numbers) + 1) for r in remarks]
         return "".join(f"[{number}]" for number in numbers)
 
-    def numbered(self) -> Iterator[tuple[int, str]]:
+    def by_number(self) -> Iterator[tuple[int, str]]:
         """All of them, as safe text."""
         for remark, number in self._numbers.items():
             yield number, safe_text(" ".join(remark.split()))

@@ -53,12 +53,12 @@ HEADER = (
 
 def to_csv(subject: Report | MemoryMap) -> str:
     """The header row, then one row an operator: of the map, or of before and then after."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
     if isinstance(subject, MemoryMap):
         writer.writerow(HEADER)
         writer.writerows(_rows(subject))
-        return out.getvalue()
+        return text.getvalue()
     writer.writerow(("side", *HEADER, "overhead"))
     blank = ("",) * (len(HEADER) - len(("step", "index", "graph", "operator", "name")) + 1)
     for place, reason in enumerate(subject.cannot_run):
@@ -70,7 +70,7 @@ def to_csv(subject: Report | MemoryMap) -> str:
         bytes_of = ("", "", "", "", "", point.size, int(point.role == "chosen"), subject.bound)
         row = ("front", place, "", "", point.role, _cell(added), *bytes_of)
         writer.writerow((*row, f"{point.overhead:.4f}"))
-    return out.getvalue()
+    return text.getvalue()
 
 
 def _rows(memory_map: MemoryMap) -> list[tuple[int | str, ...]]:

@@ -205,7 +205,7 @@ def _tone(point: ParetoPoint) -> str:
 def _labels(plane: _FrontPlot, points: Sequence[ParetoPoint]) -> Iterator[Element]:
     """The bytes beside the points, where there is room; points with a name come first."""
     ranks = {"chosen": 0, "stock": 1, "plan": 2, "slower": 4}
-    taken: list[tuple[float, float, float]] = []
+    label_spans: list[tuple[float, float, float]] = []
     for p in sorted(points, key=lambda p: (ranks.get(p.role, 3), p.size)):
         words = f"{p.size:,} B"
         if p.role in ("stock", "plan", "chosen"):
@@ -217,16 +217,16 @@ def _labels(plane: _FrontPlot, points: Sequence[ParetoPoint]) -> Iterator[Elemen
         if x + wide > plane.right:
             x, anchor = plane.x(p.overhead) - 12, "end"
         left = x if anchor == "start" else x - wide
-        if all(abs(y - b) >= _CLEAR or left > d or left + wide < c for c, d, b in taken):
-            taken.append((left, left + wide, y))
+        if all(abs(y - b) >= _CLEAR or left > d or left + wide < c for c, d, b in label_spans):
+            label_spans.append((left, left + wide, y))
             yield svg.text(x, y, words, _TEXT_STYLE.get(p.role, "lab"), anchor)
 
 
 def _footer(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
     y = HEIGHT - 16
-    what = "bytes of arena" if front.objective == "arena" else "bytes of head"
-    what = f"{what}, at least" if front.bound == "at least" else what
-    yield svg.text(_LEFT, y, f"{what}, against instructions beside the source's", "")
+    unit = "bytes of arena" if front.objective == "arena" else "bytes of head"
+    unit = f"{unit}, at least" if front.bound == "at least" else unit
+    yield svg.text(_LEFT, y, f"{unit}, against instructions beside the source's", "")
     shown = {_tone(p) for p in front.points}
     entries = [e for e in _LEGEND if e[0] in shown]
     x = plane.right - sum(_legend_width(words) for _, words in entries) + 16

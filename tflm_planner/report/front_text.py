@@ -37,8 +37,8 @@ def shown_points(front: ParetoFront, most: int) -> list[ParetoPoint]:
     if len(others) > room:
         last = len(others) - 1
         others = [others[round(i * last / max(room - 1, 1))] for i in range(room)]
-    kept = [*named, *others]
-    return [p for p in front.points if any(p is k for k in kept)]
+    shown = [*named, *others]
+    return [p for p in front.points if any(p is k for k in shown)]
 
 
 def overhead_text(point: ParetoPoint) -> str:

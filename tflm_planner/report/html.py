@@ -84,7 +84,7 @@ def to_html(report: Report) -> str:
         paste=list(paste_lines(report)),
         ladder=_ladder(report),
         cards=list(_cards(report)),
-        done=pairs(list(_done(report))),
+        done=pairs(list(_done_rows(report))),
         front=None if report.front is None else _front(report, report.front),
         verdict=verdict_sentence(report),
         checks=pairs(list(_checks(report))),
@@ -128,11 +128,11 @@ def _cards(report: Report) -> Iterator[_Card]:
     verdict = "verified" if report.verified else "not verified"
     runs = "; ".join(f"{shorten(c.runtime, 40)}: {c.status}" for c in report.checks)
     runs = runs or "no runtime was asked"
-    known = runs if report.terms is None else f"{proved_sentence(report)}; {runs}"
-    yield _Card(verdict, known, "good" if report.verified else "hot")
+    proofs = runs if report.terms is None else f"{proved_sentence(report)}; {runs}"
+    yield _Card(verdict, proofs, "good" if report.verified else "hot")
 
 
-def _done(report: Report) -> Iterator[tuple[str, str]]:
+def _done_rows(report: Report) -> Iterator[tuple[str, str]]:
     before, after = report.before, report.after
     yield "runs on", runs_on_sentence(report)
     yield "order", order_sentence(report)
@@ -204,18 +204,18 @@ def _peaks(report: Report) -> Iterator[tuple[str, Table]]:
         peak = side.map.peak_step
         if peak is None:
             continue
-        where = f"operator {peak.index:,} {shorten(peak.operator, 40)}"
+        operator = f"operator {peak.index:,} {shorten(peak.operator, 40)}"
         live = figure(peak.live_bytes, side.map.bound)
         parts = _peak_table(peak_parts(side.map), peak.workspace_bytes)
-        yield f"{word}: {live} live at {where}", parts
+        yield f"{word}: {live} live at {operator}", parts
 
 
 def _peak_table(parts: Sequence[PeakPart], scratch: int) -> Table:
     """Tensors with two figures each: the bytes that are their own, which add up to the live bytes,
     and their sizes, which add up to more where tensors share memory."""
     rows = [(shorten(p.block.name, _NAME), p.own, f"{p.block.size:,}") for p in parts[:_LISTED]]
-    if left := parts[_LISTED:]:
-        rows.append((f"and {len(left):,} more", sum(p.own for p in left), ""))
+    if others := parts[_LISTED:]:
+        rows.append((f"and {len(others):,} more", sum(p.own for p in others), ""))
     if scratch:
         rows.append(("scratch of the kernel", scratch, f"{scratch:,}"))
     columns = Column("tensor"), Column("bytes of its own", "n"), Column("size", "n")

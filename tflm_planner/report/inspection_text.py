@@ -92,12 +92,12 @@ def _peak_lines(memory_map: MemoryMap, width: int) -> Iterator[str]:
     peak = memory_map.peak_step
     if peak is None:
         return
-    where = f"operator {peak.index:,} {shorten(peak.operator, 26)}"
+    operator = f"operator {peak.index:,} {shorten(peak.operator, 26)}"
     live = long_figure(peak.live_bytes, memory_map.bound)
     parts = peak_parts(memory_map)
     shared = any(p.own < p.block.size for p in parts)
     apart = "; tensors share memory, bytes are counted once" if shared else ""
-    yield f"Peak: {live} live at {where}{apart}"
+    yield f"Peak: {live} live at {operator}{apart}"
     for part in parts[:_PEAK_TENSORS_SHOWN]:
         share, of = percent(part.own, peak.live_bytes), ""
         if part.own < part.block.size:
@@ -105,8 +105,8 @@ def _peak_lines(memory_map: MemoryMap, width: int) -> Iterator[str]:
         name = shorten(part.block.name, width - 27 - len(of))
         yield f"  {f'{part.own:,} B':>14}  {share:>7}  {name}{of}"
     if len(parts) > _PEAK_TENSORS_SHOWN:
-        rest = sum(part.own for part in parts[_PEAK_TENSORS_SHOWN:])
-        yield f"  {f'{rest:,} B':>14}  {'':>7}  in {len(parts) - _PEAK_TENSORS_SHOWN:,} more"
+        other_bytes = sum(part.own for part in parts[_PEAK_TENSORS_SHOWN:])
+        yield f"  {f'{other_bytes:,} B':>14}  {'':>7}  in {len(parts) - _PEAK_TENSORS_SHOWN:,} more"
     if peak.workspace_bytes:
         share = percent(peak.workspace_bytes, peak.live_bytes)
         yield f"  {f'{peak.workspace_bytes:,} B':>14}  {share:>7}  scratch of the kernel"

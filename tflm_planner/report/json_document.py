@@ -38,7 +38,7 @@ def to_json(report: Report) -> JsonObject:
                 before.arena.arena, after.arena.arena, report.saved, report.bound
             ),
             head=report_types.HeadJson(before.head, after.head),
-            budget=report_types.BudgetJson(report.budget, _met(report)),
+            budget=report_types.BudgetJson(report.budget, _meets_budget(report)),
             fit=_fit(report),
             proof=report.terms,
             allocation=_allocation(report.allocation),
@@ -47,10 +47,15 @@ def to_json(report: Report) -> JsonObject:
     )
 
 
-def _allocation(found: Allocation) -> report_types.AllocationJson:
+def _allocation(allocation: Allocation) -> report_types.AllocationJson:
     """How the offsets were found; the solution's attributes among the others."""
-    solution = view(found.solution, report_types.SolutionJson)
-    return view(found, report_types.AllocationJson, **asdict(solution), trails=found.input_overlaps)
+    solution = view(allocation.solution, report_types.SolutionJson)
+    return view(
+        allocation,
+        report_types.AllocationJson,
+        **asdict(solution),
+        trails=allocation.input_overlaps,
+    )
 
 
 def _fit(report: Report) -> report_types.FitJson:
@@ -66,7 +71,7 @@ def _fit(report: Report) -> report_types.FitJson:
     )
 
 
-def _met(report: Report) -> bool | None:
+def _meets_budget(report: Report) -> bool | None:
     """None: within the budget as far as the arena is known, which is not to the end."""
     if report.budget is None:
         return True

@@ -9,7 +9,7 @@ from tflm_planner.report.document import MapBlock
 
 def shared_parts(blocks: Sequence[MapBlock], most: int) -> list[MapBlock]:
     """Where two of `blocks` lie at the same time; not more rectangles than are worth drawing."""
-    active, found = list[MapBlock](), list[MapBlock]()
+    active, shared = list[MapBlock](), list[MapBlock]()
     for block in sorted(blocks, key=lambda b: (b.start, b.offset, b.name)):
         active = [other for other in active if other.end > block.start]
         for other in active:
@@ -17,24 +17,26 @@ def shared_parts(blocks: Sequence[MapBlock], most: int) -> list[MapBlock]:
             high = min(block.offset + block.size, other.offset + other.size)
             if low < high:
                 end = min(block.end, other.end)
-                found.append(MapBlock("", "scratch", high - low, low, block.start, end))
+                shared.append(MapBlock("", "scratch", high - low, low, block.start, end))
         active.append(block)
-    return found[:most]
+    return shared[:most]
 
 
 def views_among(blocks: Sequence[MapBlock], places: Sequence[int]) -> Iterator[int]:
     """Those of `places` whose blocks lie all in an older one that is live: a tile in its parent.
     They are drawn so that the parent shows."""
     for i in places:
-        one = blocks[i]
+        block = blocks[i]
         if any(
-            _contains(blocks[j], one)
-            and (blocks[j].start, -blocks[j].size) < (one.start, -one.size)
+            _contains(blocks[j], block)
+            and (blocks[j].start, -blocks[j].size) < (block.start, -block.size)
             for j in places
         ):
             yield i
 
 
-def _contains(parent: MapBlock, one: MapBlock) -> bool:
-    inside = parent.offset <= one.offset and one.offset + one.size <= parent.offset + parent.size
-    return inside and parent.start <= one.start < parent.end
+def _contains(parent: MapBlock, block: MapBlock) -> bool:
+    inside = (
+        parent.offset <= block.offset and block.offset + block.size <= parent.offset + parent.size
+    )
+    return inside and parent.start <= block.start < parent.end

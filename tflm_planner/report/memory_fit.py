@@ -64,15 +64,15 @@ def exit_code(checks: Sequence[FitCheck], *, allow_at_least: bool = False) -> in
 def fit_check_lines(checks: Sequence[FitCheck]) -> Iterator[str]:
     """A line for each model."""
     for check in checks:
-        yield f"{check.verdict.upper():<17} {safe_text(check.source)}: {_said(check)}"
+        yield f"{check.verdict.upper():<17} {safe_text(check.source)}: {_arena_and_reason(check)}"
 
 
-def _said(check: FitCheck) -> str:
+def _arena_and_reason(check: FitCheck) -> str:
     reason = safe_text(" ".join(check.reason.split()))
     if check.arena is None or check.arena_limit is None or check.verdict == "cannot run":
         return reason
-    taken = f"arena {figure(check.arena, check.bound)} of {check.arena_limit:,} B"
-    return f"{taken}{', ' * bool(reason)}{reason}"
+    usage = f"arena {figure(check.arena, check.bound)} of {check.arena_limit:,} B"
+    return f"{usage}{', ' * bool(reason)}{reason}"
 
 
 class CheckedModel(Document):

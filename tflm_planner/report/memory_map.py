@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tflm_planner.memory.problem import Overlap
 from tflm_planner.model.ir import Model, Op, Tensor
 from tflm_planner.report.document import BlockKind, MapBlock, MapStep, MemoryMap
-from tflm_planner.report.peak import covered
+from tflm_planner.report.peak import covered_bytes
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.uncertainty import Bound
 from tflm_planner.tflm.liveness import LifeSpan, Timeline, planned_bytes
@@ -47,7 +47,7 @@ def memory_map(
                 output_bytes=outs,
                 other_bytes=sizes - ins - outs,
                 workspace_bytes=scratch.get(op, 0),
-                shared_bytes=sizes - covered(live),
+                shared_bytes=sizes - covered_bytes(live),
                 live=tuple(b.name for b in live),
             )
         )
@@ -60,7 +60,7 @@ def live_between_operators(line: Timeline, overlaps: Sequence[Overlap]) -> int:
     may share it for longer than one operator, as a view and its parent, only the larger one
     counts."""
     change: dict[int, int] = {}
-    covered_by_others = _shared_for_long(line, overlaps)
+    covered_by_others = _tensors_shared_for_long(line, overlaps)
     largest = 0
     for tensor in line.planned:
         span, size = line.span(tensor), align_up(planned_bytes(tensor))
@@ -75,17 +75,17 @@ def live_between_operators(line: Timeline, overlaps: Sequence[Overlap]) -> int:
     return max(peak, largest)
 
 
-def _shared_for_long(line: Timeline, overlaps: Sequence[Overlap]) -> set[Tensor]:
+def _tensors_shared_for_long(line: Timeline, overlaps: Sequence[Overlap]) -> set[Tensor]:
     """Tensors that may lie in a larger one while both are needed by later operators."""
-    found: set[Tensor] = set()
+    smaller: set[Tensor] = set()
     for overlap in overlaps:
         if max(overlap.first, overlap.second) >= len(line.planned):
             continue  # scratch
         pair = line.planned[overlap.first], line.planned[overlap.second]
         spans = [line.span(t) for t in pair]
         if min(s.last for s in spans) > max(s.first for s in spans):
-            found.add(min(pair, key=lambda t: line.sizes[t]))
-    return found
+            smaller.add(min(pair, key=lambda t: line.sizes[t]))
+    return smaller
 
 
 def _start(op: Op, line: Timeline) -> int:
@@ -125,8 +125,8 @@ def _live_at(blocks: Sequence[MapBlock], steps: int) -> list[list[MapBlock]]:
         if b.start < min(b.end, steps):
             starting[b.start].append(b)
     live: list[MapBlock] = []
-    found: list[list[MapBlock]] = []
+    live_by_step: list[list[MapBlock]] = []
     for i in range(steps):
         live = [b for b in live if b.end > i] + starting[i]
-        found.append(list(live))
-    return found
+        live_by_step.append(list(live))
+    return live_by_step

@@ -150,10 +150,10 @@ def before_after_svg(
     scale = max(1, before.head, after.head)
     hatch = _hatch(title)
     gap, left, top = 34.0, 58.0, 128.0
-    each = (width - left - 20 - gap) / 2
+    map_width = (width - left - 20 - gap) / 2
     tall = height - top - 66
-    first = _PlotArea(left, top, each, tall, _steps(before), scale, hatch)
-    second = _PlotArea(left + each + gap, top, each, tall, _steps(after), scale, hatch)
+    first = _PlotArea(left, top, map_width, tall, _steps(before), scale, hatch)
+    second = _PlotArea(left + map_width + gap, top, map_width, tall, _steps(after), scale, hatch)
     body = [
         svg.text(20, 32, shorten(title, int((width - 40) / 9)), "h1"),
         *_figure(first, "before", before),
@@ -282,7 +282,7 @@ def _clear_boxes(
     """Where in a block a label may stand: what is before, behind, below and above the hatched
     part, the largest first."""
     x, y, w, h = _box(frame, block)
-    hatched = [box for one in shared if _touch((x, y, w, h), box := _box(frame, one))]
+    hatched = [box for part in shared if _touch((x, y, w, h), box := _box(frame, part))]
     if not hatched:
         return [(x, y, w, h)]
     left, top = min(b[0] for b in hatched), min(b[1] for b in hatched)
@@ -301,7 +301,7 @@ def _labels(
 ) -> Iterator[Element]:
     """Name and size inside the rectangles, larger ones first; none that would cover another, or
     stand on hatching."""
-    taken: list[tuple[float, float, float, float]] = []
+    label_boxes: list[tuple[float, float, float, float]] = []
     for block in blocks:
         x, y, w, h = _clear_boxes(frame, block, shared)[0]
         room = int((w - 8) / (10 * svg.CHARACTER))
@@ -312,9 +312,9 @@ def _labels(
             lines = [shorten(block.name, room), size]
         wide, tall = 10 * svg.CHARACTER * max(map(len, lines), default=0), 12 * len(lines)
         box = (x + (w - wide) / 2, y + (h - tall) / 2, wide, tall)
-        if not lines or any(_touch(box, other) for other in taken):
+        if not lines or any(_touch(box, other) for other in label_boxes):
             continue
-        taken.append(box)
+        label_boxes.append(box)
         for i, line in enumerate(lines):
             middle = y + h / 2 + 3.5 + 12 * (i - (len(lines) - 1) / 2)
             yield svg.text(x + w / 2, middle, line, "lab", "middle")
@@ -333,8 +333,8 @@ def _hover(block: MapBlock, memory_map: MemoryMap) -> str:
     span = f"operator {first} {types[0]}"
     if last > first:
         span = f"operators {first} {types[0]} to {last} {types[1]}"
-    where = f"offset {block.offset:,} to {block.offset + block.size:,}"
-    return f"{shorten(block.name, _NAME)}\n{block.kind}, {human_size(block.size)}\n{where}\n{span}"
+    place = f"offset {block.offset:,} to {block.offset + block.size:,}"
+    return f"{shorten(block.name, _NAME)}\n{block.kind}, {human_size(block.size)}\n{place}\n{span}"
 
 
 def _tones(blocks: Sequence[MapBlock]) -> list[str]:

@@ -28,21 +28,21 @@ def parts_of(blocks: Sequence[MapBlock]) -> list[PeakPart]:
     """The blocks as parts: those with most bytes of their own first, then those that lie wholly on
     others. Of equals, the larger one comes first, then the lower one."""
     parts: list[PeakPart] = []
-    taken: list[tuple[int, int]] = []
+    covered_spans: list[tuple[int, int]] = []
     for block in sorted(blocks, key=lambda b: (-b.size, b.offset, b.name)):
         low, high = block.offset, block.offset + block.size
         own, at = 0, low
-        for start, end in taken:
+        for start, end in covered_spans:
             if end > at and start < high:
                 own += max(start - at, 0)
                 at = max(at, end)
         own += max(high - at, 0)
-        taken = _joined([*taken, (low, high)])
+        covered_spans = _join([*covered_spans, (low, high)])
         parts.append(PeakPart(block, own))
     return sorted(parts, key=lambda part: -part.own)
 
 
-def covered(blocks: Sequence[MapBlock]) -> int:
+def covered_bytes(blocks: Sequence[MapBlock]) -> int:
     """Bytes that blocks take together, those that several share counted once."""
     total = end = 0
     for b in sorted(blocks, key=lambda b: b.offset):
@@ -66,12 +66,12 @@ def live_at(memory_map: MemoryMap, step: MapStep) -> list[MapBlock]:
     return [b for b in memory_map.blocks if b.start <= time < b.end]
 
 
-def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _join(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The same bytes as spans that do not meet, in order."""
-    made: list[tuple[int, int]] = []
+    joined: list[tuple[int, int]] = []
     for low, high in sorted(spans):
-        if made and low <= made[-1][1]:
-            made[-1] = made[-1][0], max(made[-1][1], high)
+        if joined and low <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], high)
         else:
-            made.append((low, high))
-    return made
+            joined.append((low, high))
+    return joined

@@ -44,9 +44,9 @@ def _plan_lines(verdict: PlanVerdict) -> Iterator[str]:
     if any(fault.kind == "count" for fault in verdict.faults):
         yield "  plan     there is one, and TFLM refuses it"
     else:
-        left = f", {verdict.left:,} are left to TFLM" if verdict.left else ""
+        remainder = f", {verdict.left:,} are left to TFLM" if verdict.left else ""
         tensors = count(verdict.tensors, "tensor", "tensors")
-        yield f"  plan     offsets for {placed:,} of {tensors} in the arena{left}"
+        yield f"  plan     offsets for {placed:,} of {tensors} in the arena{remainder}"
     since = verdict.reads_since
     every = "every version that is known, from" if since == FIRST_KNOWN else "from"
     yield f"  TFLM     {every} {since} on reads it"
@@ -68,12 +68,12 @@ def _scratch_lines(verdict: PlanVerdict) -> Iterator[str]:
     if not verdict.scratch or any(f.kind == "count" for f in verdict.faults):
         return
     top = max(s.offset + s.size for s in verdict.scratch)
-    where = "finds room"
+    outcome = "finds room"
     if verdict.has_plan and verdict.left == 0:
         above = top - verdict.planned
-        where += " within the plan" if above <= 0 else f" only {above:,} B above the plan"
+        outcome += " within the plan" if above <= 0 else f" only {above:,} B above the plan"
     total = count(len(verdict.scratch), "buffer", "buffers")
-    yield f"  scratch  {total}, for which TFLM's first fit {where}; the largest:"
+    yield f"  scratch  {total}, for which TFLM's first fit {outcome}; the largest:"
     for use in sorted(verdict.scratch, key=lambda s: -s.size)[:_SCRATCH_SHOWN]:
         label = safe_text(use.operator)[:80]
         yield f"           {use.size:>9,} B at {use.offset:>9,}  {label}"

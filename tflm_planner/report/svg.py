@@ -16,12 +16,12 @@ CHARACTER = 0.56
 def shape(tag: str, style: str = "", hover: str = "", **attributes: str | float) -> Element:
     """An element with the style of a class. hover: text that appears under the pointer. A `_` in an
     attribute's name stands for "-"."""
-    made = Element(tag, {"class": style} if style else {})
+    element = Element(tag, {"class": style} if style else {})
     for name, value in attributes.items():
-        made.set(name.replace("_", "-"), value if isinstance(value, str) else number(value))
+        element.set(name.replace("_", "-"), value if isinstance(value, str) else number(value))
     if hover:
-        SubElement(made, "title").text = hover
-    return made
+        SubElement(element, "title").text = hover
+    return element
 
 
 def line(style: str, x1: float, y1: float, x2: float, y2: float) -> Element:
@@ -31,11 +31,11 @@ def line(style: str, x1: float, y1: float, x2: float, y2: float) -> Element:
 
 def text(x: float, y: float, words: str, style: str, anchor: str = "start") -> Element:
     """Words at a point; `anchor`: which end of them is there."""
-    made = shape("text", style, x=x, y=y)
+    element = shape("text", style, x=x, y=y)
     if anchor != "start":
-        made.set("text-anchor", anchor)
-    made.text = safe_text(words)
-    return made
+        element.set("text-anchor", anchor)
+    element.text = safe_text(words)
+    return element
 
 
 def rect(

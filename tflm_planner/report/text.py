@@ -115,9 +115,9 @@ def order_sentence(report: Report) -> str:
     """What was done to the order of the operators."""
     order = report.order
     bound = "proved best" if order.optimal else f"lower bound {order.lower_bound:,} B"
-    what = "changed" if order.changed else "kept"
+    change = "changed" if order.changed else "kept"
     shared = " before sharing" if order.peak > report.after.head else ""
-    return f"{what} ({safe_text(order.method)}), peak {order.peak:,} B{shared}, {bound}"
+    return f"{change} ({safe_text(order.method)}), peak {order.peak:,} B{shared}, {bound}"
 
 
 def plan_sentence(report: Report) -> str:
@@ -144,8 +144,8 @@ def check_sentence(check: RuntimeCheck) -> str:
 def verdict_sentence(report: Report) -> str:
     """The verdict over all runtimes."""
     if report.cannot_run:
-        where = " and ".join(c.runtime for c in report.checks if c.status == EQUAL)
-        return f"NO: the target's TFLM cannot run the model{where and f' (equal on {where})'}"
+        runtimes = " and ".join(c.runtime for c in report.checks if c.status == EQUAL)
+        return f"NO: the target's TFLM cannot run the model{runtimes and f' (equal on {runtimes})'}"
     if report.verified and not any(check.status == EQUAL for check in report.checks):
         return "yes, by the proof alone: no runtime here compared the two models"
     if report.verified:
@@ -181,16 +181,16 @@ def real_sentence(side: Side) -> str:
 
 def _against(measured: int, predicted: int) -> str:
     off = measured - predicted
-    said = "as predicted" if off == 0 else f"predicted {predicted:,} B, off by {off:+,} B"
-    return f"{measured:,} B ({said})"
+    deviation = "as predicted" if off == 0 else f"predicted {predicted:,} B, off by {off:+,} B"
+    return f"{measured:,} B ({deviation})"
 
 
 def arena_sentence(arena: Arena) -> str:
     """The arena and its parts."""
     temporary = max(arena.planning_temp, arena.prepare_temp)
     parts = f"head {arena.head:,} + tail {arena.tail:,}; temporary {temporary:,}"
-    said = "" if arena.bound == "exact" else f" ({meaning(arena.bound)})"
-    return f"{long_figure(arena.arena, arena.bound)}: {parts}{said}"
+    doubt = "" if arena.bound == "exact" else f" ({meaning(arena.bound)})"
+    return f"{long_figure(arena.arena, arena.bound)}: {parts}{doubt}"
 
 
 def saved_sentence(report: Report) -> str:
@@ -277,21 +277,23 @@ def _detail_rows(report: Report, encoding: str) -> Iterator[tuple[str, str]]:
     yield "operators", f"{before.operators:,} -> {after.operators:,}"
     yield "MACs", macs_sentence(before.macs, after.macs)
     yield from front_rows(report.front, encoding)
-    yield from _titled("notes", [" ".join(note.split()) for note in report.notes], _NOTES_SHOWN)
+    yield from _labelled_rows(
+        "notes", [" ".join(note.split()) for note in report.notes], _NOTES_SHOWN
+    )
     yield "seconds", seconds_sentence(report.seconds)
 
 
-def _titled(label: str, items: Sequence[str], shown: int) -> Iterator[tuple[str, str]]:
+def _labelled_rows(label: str, items: Sequence[str], shown: int) -> Iterator[tuple[str, str]]:
     for i, (_, text) in enumerate(_some(items, shown)):
         yield (label if i == 0 else "", text)
 
 
 def _some(items: Sequence[str], shown: int) -> Iterator[tuple[str, str]]:
-    kept = items if len(items) <= shown else items[: shown - 1]
-    for item in kept:
+    listed = items if len(items) <= shown else items[: shown - 1]
+    for item in listed:
         yield "", item
-    if len(kept) < len(items):
-        yield "", f"and {len(items) - len(kept):,} more"
+    if len(listed) < len(items):
+        yield "", f"and {len(items) - len(listed):,} more"
 
 
 def _row(label: str, text: str, width: int) -> list[str]:

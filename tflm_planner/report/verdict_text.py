@@ -36,8 +36,8 @@ def _conclusion(verdict: Verdict) -> str:
     if not verdict.exact:
         return "CLOSE: not the same bits, but within the tolerance"
     checks = [check for check in verdict.checks if check.status == EQUAL]
-    where = " and ".join(f"{check.runtime} ({_inputs(check.inputs)})" for check in checks)
-    return f"EQUAL: the same bits on {where}"
+    runtimes = " and ".join(f"{check.runtime} ({_inputs(check.inputs)})" for check in checks)
+    return f"EQUAL: the same bits on {runtimes}"
 
 
 def _inputs(number: int) -> str:

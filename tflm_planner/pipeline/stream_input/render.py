@@ -50,12 +50,12 @@ def render_streamed(
         return
     if terms is not None:
         yield f"  proved       {sentence_of_terms(terms)}"
-    yield f"  verified     {_verified(verdict, terms)}"
+    yield f"  verified     {_verdict_words(verdict, terms)}"
     for check in verdict.checks:
         yield f"               {check.runtime}: {check_sentence(check)}"
 
 
-def _verified(verdict: Verdict, terms: TermsProof | None) -> str:
+def _verdict_words(verdict: Verdict, terms: TermsProof | None) -> str:
     if verdict.proved:
         return "yes, the pair computes the same bits"
     if _stands_alone(verdict, terms):
@@ -73,9 +73,9 @@ def _lines_of_sram(pair: StreamedPair, before: int) -> Iterator[str]:
     saved = before - pair.sram
     bound = bound_of(pair.uncertainties)
     sizes = long_figure(before, bound), long_figure(pair.sram, bound)
-    known = ", as far as it is known" if bound == "at least" else ""
+    doubt = ", as far as it is known" if bound == "at least" else ""
     yield f"  SRAM         {sizes[0]} -> {sizes[1]}, both halves"
-    yield f"  saved        {saved:,} B, {100 * saved / max(before, 1):.1f} %{known}"
+    yield f"  saved        {saved:,} B, {100 * saved / max(before, 1):.1f} %{doubt}"
     if saved <= 0:
         yield "               splitting does not pay: what the front costs is more than the input"
 
@@ -126,7 +126,7 @@ def streamed_to_json(
                 pair.front_arena,
                 types.StreamedFrontJson,
                 operators=list(pair.ops),
-                reserved=front_reserved(pair),
+                reserved=front_persistent_bytes(pair),
                 arena_alone=pair.front.inspection.arena.arena,
             ),
             back=pair.back.inspection.arena,
@@ -162,7 +162,7 @@ def _doubts(pair: StreamedPair) -> list[str]:
     return [*words, f"{room}: where kernels need more, AllocateTensors of the front fails"]
 
 
-def front_reserved(pair: StreamedPair) -> int:
+def front_persistent_bytes(pair: StreamedPair) -> int:
     """Bytes to reserve for the persistent memory of the front, with a margin where it is in
     doubt."""
     return reserved(pair.front_arena.persistent, pair.front.inspection.arena.uncertainties)
@@ -179,11 +179,11 @@ def render_header(pair: StreamedPair, name: str, target: Target) -> str:
     space = _identifier(name)
     guard = f"TFLM_PLAN_{space.upper()}_H_"
     front, back = pair.front.inspection.model, pair.back.inspection.model
-    halos = [front.main.inputs[given] for given, _ in pair.schedule.states]
+    halos = [front.main.inputs[place] for place, _ in pair.schedule.states]
     fills = "\n".join(
-        f"  std::fill_n(tflite::GetTensorData<{_type(t)}>(front.input({given})), {t.elements}, "
+        f"  std::fill_n(tflite::GetTensorData<{_type(t)}>(front.input({place})), {t.elements}, "
         f"{_literal(t, value)});"
-        for (given, _), t, value in zip(
+        for (place, _), t, value in zip(
             pair.schedule.states, halos, pair.schedule.fills, strict=True
         )
     )
@@ -215,12 +215,12 @@ def _constants(pair: StreamedPair, back: Model) -> str:
         ("kResultRows", schedule.result_height, "rows of back.input(0)"),
         ("kResultRowBytes", row, ""),
         *((("kClock", schedule.clock, ""),) if schedule.clock else ()),
-        ("kFrontPersistent", front_reserved(pair), f"bytes, alignas(16){_margin(pair)}"),
+        ("kFrontPersistent", front_persistent_bytes(pair), f"bytes, alignas(16){_margin(pair)}"),
         ("kBackArena", pair.back.inspection.arena.reserved, f"bytes, alignas(16){_margin(pair)}"),
     )
     return "\n".join(
-        f"constexpr int {key} = {value};{f'  // {what}' if what else ''}"
-        for key, value, what in values
+        f"constexpr int {key} = {value};{f'  // {remark}' if remark else ''}"
+        for key, value, remark in values
     )
 
 

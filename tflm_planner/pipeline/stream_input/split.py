@@ -304,13 +304,13 @@ def _boundary_rows(model: Model, ops: tuple[int, ...], rows: int | None) -> int:
     if rows is None:
         return 1
     shape = can_split(model, ops, 1)
-    each = shape.rows[shape.source]
-    if rows % each:
+    image_rows = shape.rows[shape.source]
+    if rows % image_rows:
         raise NotStreamableError(
-            f"strips of {rows} rows: {each} rows of the image make one row behind "
-            f"{shape.ops[-1].label}; take a multiple of {each}"
+            f"strips of {rows} rows: {image_rows} rows of the image make one row behind "
+            f"{shape.ops[-1].label}; take a multiple of {image_rows}"
         )
-    return rows // each
+    return rows // image_rows
 
 
 def plan_split(
@@ -332,8 +332,10 @@ def plan_split(
     front_arena = split_arena(front.inspection.model, target, carried_plan(front.inspection.model))
     original = latency_of(model, target).instructions
     turns = halves.strips.turns * _instructions(front, target)
-    left = (options.overhead * original - turns) / latency_of(halves.back, target).instructions
-    allowed = min(max(left, 1.0), MOST_SLOWDOWN)
+    back_overhead = (options.overhead * original - turns) / latency_of(
+        halves.back, target
+    ).instructions
+    allowed = min(max(back_overhead, 1.0), MOST_SLOWDOWN)
     tiles = None if options.tiles is None else replace(options.tiles, overhead=allowed)
     add_room(halves.back, front_arena.shared)
     back = _plan_half(halves.back, search, tiles, report_progress, stop)
