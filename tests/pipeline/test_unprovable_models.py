@@ -102,5 +102,5 @@ def test_whoever_computes_for_long_was_not_refused() -> None:
 def test_no_answer_is_told_from_a_refusal() -> None:
     session = Session("TFLM", CNN, arena=1 << 22, outputs=1, time_limit=0.0)
     with session, pytest.raises(RuntimeTimeoutError, match="no answer within 0 s"):
-        session.described()
+        session.describe()
     assert why_unable(CNN.read_bytes(), "TFLM", Options(runtimes=("LiteRT",))) == "not asked"

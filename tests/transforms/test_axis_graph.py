@@ -36,14 +36,14 @@ def perceptron():
 def test_the_example_of_the_paper():
     """Linear: u@1 -- v@1 is spatial, u@2 -- v@0 the reduce axis."""
     model = perceptron()
-    names = [axis.names for axis in axis_graph(model.main.ops[:1]).connected()]
+    names = [axis.names for axis in axis_graph(model.main.ops[:1]).axes()]
     assert sorted(names) == [("x@1", "y@1"), ("x@2", f"y@{REDUCE}")]
 
 
 def test_the_two_conditions_of_a_scheme():
     model = perceptron()
     ops = model.main.ops
-    rows, reduce = sorted(axis_graph(ops).connected(), key=lambda a: a.names)
+    rows, reduce = sorted(axis_graph(ops).axes(), key=lambda a: a.names)
     assert rows.names == ("x@1", "y@1", "z@1")
     good = schemes_along(model.main, ops, rows, 2)
     assert good.faults() == [] and good.exact
@@ -56,7 +56,7 @@ def test_the_two_conditions_of_a_scheme():
 def test_axes_of_a_residual_cell():
     model = read_model(published("pretrainedResnet_quant"))
     assert [len(c) for c in cells(model.main)] == [4, 4, 4, 4]
-    axes = axis_graph(cells(model.main)[1]).connected()
+    axes = axis_graph(cells(model.main)[1]).axes()
     assert [(len(a.names), a.sizes) for a in axes[:3]] == [(5, (1,)), (5, (32, 16)), (5, (32, 16))]
     text = axes_text(model.main)
     cell = text[text.index("cell 1") : text.index("cell 2")].splitlines()

@@ -90,7 +90,7 @@ def check_model(seed: int, seen: Counter[str]) -> None:
     data = random_model(seed, steps=1 + seed % 8, kinds=SUM_KINDS if seed % 3 == 0 else RARE_KINDS)
     graph = read_model(data).main
     for ops, chosen in regions(graph, seed):
-        for axis in axis_graph(chosen).connected():
+        for axis in axis_graph(chosen).axes():
             check_axis(data, schemes_along(graph, chosen, axis, 2), ops, seen)
 
 

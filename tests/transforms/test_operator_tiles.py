@@ -13,7 +13,7 @@ from tflm_planner.ops.axis_rules import Range
 from tflm_planner.ops.resize import Resize
 from tflm_planner.transforms.tile.box_plan import HALOS
 from tflm_planner.transforms.tile.boxes import NotTileableError
-from tflm_planner.transforms.tile.resizing import resized
+from tflm_planner.transforms.tile.resizing import resize_form
 from tflm_planner.transforms.tile.tile import CHANNELS, COLUMNS, ROWS, TiledRegion
 
 
@@ -74,13 +74,13 @@ def test_ratios_that_drift_are_refused():
     ],
 )
 def test_rows_that_a_resize_reads(whole: Resize, wanted: Range, out: Range, read: Range):
-    form = resized(whole, wanted)
+    form = resize_form(whole, wanted)
     assert (form.out, form.read) == (out, read)
 
 
 def test_no_tile_of_an_uneven_ratio():
     with pytest.raises(NotTileableError, match="rows and weights"):
-        resized(Resize("bilinear", False, False, 7, 10), (2, 4))
+        resize_form(Resize("bilinear", False, False, 7, 10), (2, 4))
 
 
 def transposed(padding: int, stride: int, kernel: int, *, bias: bool, dtype: str = "int8") -> bytes:

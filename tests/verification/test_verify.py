@@ -66,7 +66,7 @@ def test_a_crash_is_the_results_fault_unless_the_original_crashes_too(
 @pytest.mark.parametrize("runtime", ["LiteRT", "TFLM"])
 def test_a_session_that_ends_well_did_not_crash(runtime: str) -> None:
     with Session(runtime, CNN, arena=1 << 22, outputs=1, time_limit=60) as session:
-        session.described()
+        session.describe()
         assert session.crash() is None
         with pytest.raises(RuntimeFailureError, match="exit code 0"):
             session.receive()

@@ -16,7 +16,7 @@ from tflm_planner.device.fill import can_fill, make_values
 from tflm_planner.device.measurement import OperatorTime, Spread
 from tflm_planner.model.ir import Model, Op, shown
 from tflm_planner.support.errors import DeviceError, UsageError
-from tflm_planner.verification.inputs import input_sets, supported
+from tflm_planner.verification.inputs import can_make_values, input_sets
 
 
 def time_model(
@@ -126,7 +126,7 @@ def make_inputs(model: Model, seed: int) -> list[bytes]:
     graph = model.main
     if all(map(can_fill, graph.inputs)):
         return [make_values(t, i, seed).tobytes() for i, t in enumerate(graph.inputs)]
-    if not supported(graph):
+    if not can_make_values(graph):
         raise UsageError("no values can be made for the types of the model's inputs")
     _, values = next(input_sets(graph, seed))
     return [value.tobytes() for value in values]

@@ -54,7 +54,7 @@ class _Cell:
         self, graph: Graph, number: int, ops: Sequence[Op], position: dict[Op, int]
     ) -> None:
         self._graph, self._number, self._ops, self._position = graph, number, ops, position
-        axes = [a for a in axis_graph(ops).connected() if a.sizes[:1] != (1,)]
+        axes = [a for a in axis_graph(ops).axes() if a.sizes[:1] != (1,)]
         names = islice(_letters(), len(axes))
         self._axes = sorted(zip(names, axes, strict=True), key=lambda p: p[0])
         self._of = {v: letter for letter, axis in self._axes for v in axis.vertices}

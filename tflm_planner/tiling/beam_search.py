@@ -146,7 +146,7 @@ class BeamSearch:
             return
         op = self._ops[bottleneck]
         touched = {*op.operands(), *op.outputs}
-        for axis in axis_graph(cell).connected():
+        for axis in axis_graph(cell).axes():
             if axis.sizes and any(v.tensor in touched for v in axis.vertices):
                 yield from self._regions_along(cell, axis, bottleneck)
 

@@ -34,7 +34,7 @@ from tflm_planner.transforms.spelling import (
     Spelling,
     SpellingRefusedError,
     pixels_of,
-    spelled,
+    spell,
 )
 
 P = TypeVar("P")
@@ -204,12 +204,12 @@ class _Kernels:
         """Whether the result may overlap its operand, other than as it is."""
         op, spelling = respelling
         as_it_is = [o.low for o in self._kernels.input_overlaps_of(op)]
-        lows = self._lows(spelled(self._model, op, spelling))
+        lows = self._lows(spell(self._model, op, spelling))
         return bool(lows) and min(lows) < min(as_it_is, default=UNBOUNDED)
 
     def least(self, respelling: tuple[Op, Spelling]) -> int:
         """Bytes from which on the result may lie below its operand."""
-        return min(self._lows(spelled(self._model, *respelling)))
+        return min(self._lows(spell(self._model, *respelling)))
 
     def offers(self, pointwise: _Pointwise) -> Iterator[Offer]:
         """As it is, and each spelling."""
@@ -217,7 +217,7 @@ class _Kernels:
         before = cost_of(pointwise.op, target).instructions
         yield Offer(None, 0, align_up(pointwise.op.outputs[0].nbytes))
         for op, spelling in pointwise.spellings():
-            drafted = spelled(self._model, op, spelling)
+            drafted = spell(self._model, op, spelling)
             lows = self._lows(drafted)
             if lows:
                 distance = min(lows) + sum(map(align_up, scratch_of(drafted)))

@@ -50,7 +50,7 @@ class AxisGraph:
     positions: dict[Tensor, int]
     edges: dict[Vertex, frozenset[Vertex]]
 
-    def connected(self) -> list[Axis]:
+    def axes(self) -> list[Axis]:
         """The axes: connected sub-graphs with more than one vertex, the largest first."""
         axes: list[Axis] = []
         seen: set[Vertex] = set()

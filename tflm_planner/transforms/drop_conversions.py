@@ -63,12 +63,12 @@ def drop_conversions(model: Model) -> list[ConvertedEnd]:
     for tensor in list(graph.inputs):
         inner = inner_input(graph, tensor)
         if inner is not None:
-            converted.append(_converted("input", tensor, inner))
+            converted.append(_converted_end("input", tensor, inner))
             _drop_input_conversion(model, graph, tensor, inner)
     for tensor in list(graph.outputs):
         inner = inner_output(graph, tensor)
         if inner is not None:
-            converted.append(_converted("output", tensor, inner))
+            converted.append(_converted_end("output", tensor, inner))
             _drop_output_conversion(model, graph, tensor, inner)
     return converted
 
@@ -127,7 +127,7 @@ def _drop_output_conversion(model: Model, graph: Graph, outer: Tensor, inner: Te
     drop_operators(model, graph, [conversion])
 
 
-def _converted(side: Side, outer: Tensor, inner: Tensor) -> ConvertedEnd:
+def _converted_end(side: Side, outer: Tensor, inner: Tensor) -> ConvertedEnd:
     inside, outside = single_scale(inner), single_scale(outer)
     assert inside is not None
     scale, zero = inside

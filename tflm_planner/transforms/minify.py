@@ -94,7 +94,7 @@ class KeepOneZeroPoint:
 
 
 def _drop_names(model: Model) -> None:
-    shown = _shown(model.graphs[:1], model)
+    shown = _visible_tensors(model.graphs[:1], model)
     for graph in model.graphs:
         rename(graph, "")
         for t in graph.tensors:
@@ -102,7 +102,7 @@ def _drop_names(model: Model) -> None:
                 rename(t, "")
 
 
-def _shown(graphs: list[Graph], model: Model) -> set[Tensor]:
+def _visible_tensors(graphs: list[Graph], model: Model) -> set[Tensor]:
     """Inputs and outputs of graphs and of signatures."""
     seen = {t for g in graphs for t in (*g.inputs, *g.outputs)}
     return seen | {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
@@ -120,17 +120,17 @@ def _without_range(quantization: Any) -> Any:
 
 def _biases(model: Model) -> set[Tensor]:
     """Constants that are nothing but biases of convolutions with integer operands."""
-    return {t for t in _only_used_as(model, 2) if t.type_name in ("int32", "int64")}
+    return {t for t in _constants_used_as(model, 2) if t.type_name in ("int32", "int64")}
 
 
 def _filters(model: Model) -> list[Tensor]:
     """Constants that are nothing but filters of such convolutions."""
-    return [t for t in _only_used_as(model, 1) if t.type_name in ("int8", "int4")]
+    return [t for t in _constants_used_as(model, 1) if t.type_name in ("int8", "int4")]
 
 
-def _only_used_as(model: Model, role: int) -> list[Tensor]:
+def _constants_used_as(model: Model, role: int) -> list[Tensor]:
     """Constants that every consumer takes in the same one role."""
-    shown = _shown(model.graphs, model)
+    shown = _visible_tensors(model.graphs, model)
     return [
         t
         for t in model.tensors()

@@ -42,7 +42,7 @@ class Reorder:
     def results(self, model: Model) -> dict[Graph, OrderResult]:
         """Order every graph; graph -> what the search found."""
         results: dict[Graph, OrderResult] = {}
-        for graph in called_first(model):
+        for graph in callees_first(model):
             peaks = {key: result.peak for key, result in results.items()}
             problem = self.problems.get(graph) or OrderProblem.of(graph, self.scratch_of)
             result = self.search(problem.dag(peaks, self.input_overlaps_of))
@@ -57,7 +57,7 @@ def order_problems(model: Model, scratch_of: ScratchModel) -> dict[Graph, OrderP
     return {graph: OrderProblem.of(graph, scratch_of) for graph in model.graphs}
 
 
-def called_first(model: Model) -> list[Graph]:
+def callees_first(model: Model) -> list[Graph]:
     """The graphs, each after all that it calls."""
     done: dict[Graph, None] = {}
 

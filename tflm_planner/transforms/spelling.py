@@ -90,12 +90,12 @@ class Respell:
         def write(spelling: Spelling, ops: list[Op]) -> str:
             (op,) = ops
             _SpellingWriter(model, model.main, op, spelling).replace()
-            return f"{op.label} spelled otherwise: {_described(spelling)}"
+            return f"{op.label} spelled otherwise: {_describe(spelling)}"
 
         return apply_regions(model, self.spellings, write, TransformRefusedError)
 
 
-def spelled(model: Model, op: Op, spelling: Spelling) -> Op:
+def spell(model: Model, op: Op, spelling: Spelling) -> Op:
     """The operator of the main graph in that spelling, with tensors of its own, to ask what its
     kernel would do. The model is not changed. Raises SpellingRefusedError."""
     return _SpellingWriter(model, model.main, op, spelling).write()
@@ -119,7 +119,7 @@ def _is_plain(window: Window) -> bool:
     return window.kernel == window.stride == window.dilation == (1, 1) and window.groups == 1
 
 
-def _described(spelling: Spelling) -> str:
+def _describe(spelling: Spelling) -> str:
     return f"in rows of {spelling.pixels} pixels" if spelling.kind == "rows" else "dilated"
 
 
@@ -142,15 +142,15 @@ class _SpellingWriter:
 
     def replace(self) -> None:
         """Put it in place of the old one, between RESHAPEs where its tensors have other shapes."""
-        spelled = self.write()
+        written = self.write()
         drafted, (data, result) = self._draft.ops, (self._op.inputs[0], self._op.outputs[0])
-        assert data is not None and spelled.inputs[0] is not None
+        assert data is not None and written.inputs[0] is not None
         drafted.clear()
-        if spelled.inputs[0] is not data:
-            self._reshape(data, spelled.inputs[0])
-        drafted.append(spelled)
-        if spelled.outputs[0] is not result:
-            self._reshape(spelled.outputs[0], result)
+        if written.inputs[0] is not data:
+            self._reshape(data, written.inputs[0])
+        drafted.append(written)
+        if written.outputs[0] is not result:
+            self._reshape(written.outputs[0], result)
         self._draft.commit([self._op])
 
     def _in_rows(self, tensor: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from tflm_planner.support import defaults
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.support.units import align_up
 from tflm_planner.verification.ends import as_original, differing_ends
-from tflm_planner.verification.inputs import Array, input_sets, supported
+from tflm_planner.verification.inputs import Array, can_make_values, input_sets
 from tflm_planner.verification.locate import Place, first_difference
 from tflm_planner.verification.session import (
     Child,
@@ -91,7 +91,7 @@ def verify(
     models = read_model(original), read_model(result, dialect=True)
     _check_comparable(*models)
     arena = options.arena or roomy_arena(original, models[0])
-    left_out = _left_out(models, options)
+    left_out = _checks_left_out(models, options)
     checks: list[RuntimeCheck] = []
     arenas: list[HostAllocation | None] = [None, None]
     with ExitStack() as stack:
@@ -113,7 +113,7 @@ def verify(
     return Verdict(tuple(checks), *arenas)
 
 
-def _left_out(models: tuple[Model, Model], options: Options) -> dict[str, RuntimeCheck]:
+def _checks_left_out(models: tuple[Model, Model], options: Options) -> dict[str, RuntimeCheck]:
     """Of the runtimes that were asked for, those that cannot compare the models, and why. models:
     original and result."""
     alone = _for_tflm_alone(models[1])
@@ -182,7 +182,7 @@ def _for_tflm_alone(model: Model) -> str:
 
 def why_unfit(model: Model, runtime: str) -> str | None:
     """Why there is no use in running the model there; None if there is."""
-    if not supported(model.main):
+    if not can_make_values(model.main):
         return "no values can be made for its inputs"
     most = min(_FREE_BYTES + _BYTES_A_BYTE * model.file_size, _MOST_BYTES)
     if (size := _activations(model)) > most:
@@ -196,10 +196,10 @@ def why_unfit(model: Model, runtime: str) -> str | None:
             f"its {work:,} multiply-accumulates are too many to be run here ({most:,} for a file "
             f"of {model.file_size:,} bytes)"
         )
-    return _unread_by_tflm(model) if runtime == "TFLM" else _wrong_on_litert(model)
+    return _why_tflm_misreads(model) if runtime == "TFLM" else _why_litert_is_wrong(model)
 
 
-def _wrong_on_litert(model: Model) -> str | None:
+def _why_litert_is_wrong(model: Model) -> str | None:
     """What LiteRT's reference kernels compute wrong, planned or not, which proves nothing: SUM of
     int16 gives -1 throughout (ai-edge-litert 2.3), where its optimised kernels add up."""
     for op in model.ops():
@@ -208,7 +208,7 @@ def _wrong_on_litert(model: Model) -> str | None:
     return None
 
 
-def _unread_by_tflm(model: Model) -> str | None:
+def _why_tflm_misreads(model: Model) -> str | None:
     """Why TFLM would load the model and compute nonsense: it ignores these features."""
     for t in model.tensors():
         if t.is_sparse:
@@ -265,7 +265,7 @@ class SideBySide:
             except RuntimeFailureError as failure:
                 self._check_answered(failure, side)
                 what = "" if status == CANNOT_RUN else "the result does not load: "
-                return self._check(status, 0, False, f"{what}{failure}", _named_in(str(failure)))
+                return self._check(status, 0, False, f"{what}{failure}", _culprit_in(str(failure)))
             if "head" in answer:
                 self.arenas[side] = HostAllocation(answer["head"], answer["tail"])
         return self._invoke_all()
@@ -290,7 +290,7 @@ class SideBySide:
                     detail = f"the runtime damages its own memory on it ({crash})"
                     return self._check(CANNOT_RUN, done, len(seen) > 1, detail)
                 detail = f"{label} input: the result fails where the original runs: {got}"
-                return self._check(DIFFERENT, done, len(seen) > 1, detail, _named_in(str(got)))
+                return self._check(DIFFERENT, done, len(seen) > 1, detail, _culprit_in(str(got)))
             done += 1
             seen.add(b"".join(a.tobytes() for a in wanted))
             wrong, why = _first_unequal(wanted, got, found)
@@ -349,7 +349,7 @@ class SideBySide:
         return RuntimeCheck(self._runtime, status, inputs, vary, detail, culprit)
 
 
-def _named_in(failure: str) -> Culprit | None:
+def _culprit_in(failure: str) -> Culprit | None:
     """The operator that a runtime's message names: "Node SLICE (number 3) ..."."""
     found = re.search(r"\bnode ([A-Z0-9_]+) \(number (\d+)\b", failure, re.IGNORECASE)
     return None if found is None else Culprit(int(found[2]), found[1], fails=True)

@@ -44,10 +44,10 @@ def as_original(
     original: Sequence[Tensor], result: Sequence[Tensor], values: Sequence[Any]
 ) -> list[Any]:
     """Values of a result's inputs or outputs in the original's types."""
-    return [_converted(a, b, v) for a, b, v in zip(original, result, values, strict=True)]
+    return [_convert(a, b, v) for a, b, v in zip(original, result, values, strict=True)]
 
 
-def _converted(original: Tensor, result: Tensor, values: Array) -> Array:
+def _convert(original: Tensor, result: Tensor, values: Array) -> Array:
     """As TFLM and LiteRT convert: DEQUANTIZE multiplies in double precision."""
     if original.type == result.type:
         return values

@@ -35,7 +35,7 @@ _NARROW = 2
 and TFLM does not check them."""
 
 
-def supported(graph: Graph) -> bool:
+def can_make_values(graph: Graph) -> bool:
     """Whether values can be made for every input."""
     return all(t.type_name in _DTYPES for t in graph.inputs)
 
@@ -48,7 +48,7 @@ def input_sets(graph: Graph, seed: int, *, count: int = 8) -> Iterator[tuple[str
         ("random", lambda t: _random(t, rng)),
         ("all minimum", lambda t: _extreme(t, highest=False)),
         ("all maximum", lambda t: _extreme(t, highest=True)),
-        ("constant", lambda t: _filled(t, 0 if _is_narrow(t) else 1)),
+        ("constant", lambda t: _fill(t, 0 if _is_narrow(t) else 1)),
         ("random", lambda t: _random(t, rng)),
         ("faint", lambda t: _faint(t, rng)),
         ("natural", lambda t: _natural(t, rng)),
@@ -140,10 +140,10 @@ def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
 def _extreme(tensor: Tensor, *, highest: bool) -> Array:
     dtype = dtype_of(tensor)
     if dtype.kind == "f":
-        return _filled(tensor, 4.0 if highest else -4.0)
+        return _fill(tensor, 4.0 if highest else -4.0)
     low, high = (0, _NARROW) if dtype.kind == "b" or _is_narrow(tensor) else _range(dtype)
-    return _filled(tensor, high - 1 if highest else low)
+    return _fill(tensor, high - 1 if highest else low)
 
 
-def _filled(tensor: Tensor, value: float) -> Array:
+def _fill(tensor: Tensor, value: float) -> Array:
     return np.full(tensor.shape or (), value, dtype_of(tensor))

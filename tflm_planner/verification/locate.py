@@ -97,6 +97,6 @@ def _run(runtime: str, data: bytes, values: list[Any], arena: int) -> list[bytes
         path.write_bytes(data)
         session = Session(runtime, path, arena=arena, outputs=outputs, time_limit=_TIME_LIMIT)
         with session:
-            session.described()
+            session.describe()
             session.send(values)
             return [a.tobytes() for a in session.receive()]

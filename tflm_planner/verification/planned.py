@@ -116,7 +116,7 @@ def verify_plan(model: Model, kernels: TargetKernels) -> PlanVerdict:
         scratch=_scratch(placement),
         reads_since=since,
         faults=faults,
-        terms=prove_by_terms(_unplanned(model), model, kernels) if can_run else None,
+        terms=prove_by_terms(_strip_plan(model), model, kernels) if can_run else None,
         notes=notes,
     )
 
@@ -134,7 +134,7 @@ def _without_plan(model: Model, kernels: TargetKernels) -> PlanVerdict:
     return PlanVerdict(False, tensors, tensors, own.head, scratch=_scratch(own))
 
 
-def _unplanned(model: Model) -> Model:
+def _strip_plan(model: Model) -> Model:
     bare = clone(model)
     remove_metadata(bare, PLAN_METADATA)
     return bare
@@ -162,16 +162,16 @@ def plan_faults(
     entries, tensors = plan_entries(model), sum(1 for _ in model.tensors())
     for entry in entries:
         if not entry.fits(tensors):
-            yield _miscounted(entry.count, len(entry.offsets), tensors)
+            yield _count_fault(entry.count, len(entry.offsets), tensors)
             return
     offsets = carried_plan(model)
     if offsets is None:
         return
-    yield from _unread(model, kernels.target)
+    yield from _version_faults(model, kernels.target)
     if timeline is None:
         timeline = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
     at = {t: offsets[t] for t in timeline.planned if t in offsets}
-    yield from _misplaced(timeline, at)
+    yield from _offset_faults(timeline, at)
     if model.has_views:
         return
     for wrong in placement_of(timeline, offsets).violations(kernels.input_overlaps_of):
@@ -179,7 +179,7 @@ def plan_faults(
             yield _collision(timeline, wrong)
 
 
-def _miscounted(count: int | None, there: int, tensors: int) -> PlanFault:
+def _count_fault(count: int | None, there: int, tensors: int) -> PlanFault:
     if count is None:
         what = "is too short to have a header of three words"
     elif count != tensors:
@@ -189,7 +189,7 @@ def _miscounted(count: int | None, there: int, tensors: int) -> PlanFault:
     return PlanFault("count", f"it {what}: TFLM takes none such")
 
 
-def _unread(model: Model, target: Target) -> Iterator[PlanFault]:
+def _version_faults(model: Model, target: Target) -> Iterator[PlanFault]:
     since = reads_since(model)
     if day_of(target) < since:
         yield PlanFault(
@@ -199,7 +199,7 @@ def _unread(model: Model, target: Target) -> Iterator[PlanFault]:
         )
 
 
-def _misplaced(timeline: Timeline, at: Mapping[Tensor, int]) -> Iterator[PlanFault]:
+def _offset_faults(timeline: Timeline, at: Mapping[Tensor, int]) -> Iterator[PlanFault]:
     """Tensors whose offset is wrong whatever lies beside them."""
     beside = sum(timeline.sizes.values()) + sum(s.size for s in timeline.scratch)
     room = max(_FAR * beside, _LEAST_FAR)

@@ -53,7 +53,7 @@ def why_unable(data: bytes, runtime: str, options: Options | None = None) -> str
         with session:
             doing = ""
             try:
-                session.described()
+                session.describe()
                 doing = f"{label} input: "
                 session.send(values)
                 session.receive()

@@ -130,11 +130,11 @@ class Session(Child):
     def __init__(
         self, runtime: str, model: Path, *, arena: int, outputs: int, time_limit: float
     ) -> None:
-        """Start loading; `described()` waits for it. `arena`: bytes for TFLM. `outputs`: how
+        """Start loading; `describe()` waits for it. `arena`: bytes for TFLM. `outputs`: how
         many the model has. `time_limit`: seconds for any answer."""
         arguments = [_WORKER, runtime, str(model), str(arena), str(outputs)]
         super().__init__(arguments, time_limit, RUNTIME_IMPORTS[runtime])
 
-    def described(self) -> dict[str, int]:
+    def describe(self) -> dict[str, int]:
         """What the runtime said on loading: for TFLM head and tail in bytes."""
         return self.receive()

@@ -59,7 +59,9 @@ class Differences:
         if wanted.dtype.kind not in "iu" or wanted.dtype.itemsize > 2:
             return f"outputs of {wanted.dtype} must be equal"
         apart = np.abs(wanted.astype(np.int64) - got.astype(np.int64))
-        self.steps.update(Counter({int(v): int(n) for v, n in zip(*_counted(apart), strict=True)}))
+        self.steps.update(
+            Counter({int(v): int(n) for v, n in zip(*_count_values(apart), strict=True)})
+        )
         limits = np.iinfo(wanted.dtype)
         most = self.tolerance.quantised * (int(limits.max) - int(limits.min)) / _EIGHT_BITS
         return f"{int(apart.max())} steps apart" if apart.max() > most else None
@@ -97,5 +99,5 @@ class Differences:
         return "; ".join(parts)
 
 
-def _counted(values: Any) -> tuple[Any, Any]:
+def _count_values(values: Any) -> tuple[Any, Any]:
     return np.unique(values, return_counts=True)

@@ -31,8 +31,8 @@ def test_sums_differences_and_products_are_those_of_integers() -> None:
 
 def test_integers_of_any_sign_are_reduced() -> None:
     values = np.array([0, -1, 1, P, -P, P - 1, 2 * P, (1 << 61) + 5, -(1 << 61) - 5])
-    assert field.reduced(values).tolist() == [int(v) % P for v in values]
-    assert field.reduced(np.array([(1 << 53) - 1.0, -(2.0**52)])).tolist() == [
+    assert field.residues_of(values).tolist() == [int(v) % P for v in values]
+    assert field.residues_of(np.array([(1 << 53) - 1.0, -(2.0**52)])).tolist() == [
         ((1 << 53) - 1) % P,
         -(1 << 52) % P,
     ]

@@ -83,13 +83,13 @@ class LoopBuilder(Turn):
         step = shape.step
         place = [shape.place(shape.peeled[0])]
         at = self._counter("at", place, -step if shape.backwards else step)
-        update = self._body.reshaped(self._region(), (step,))
+        update = self._body.reshape(self._region(), (step,))
         flat = (shape.store.size,)
-        image = self._body.reshaped(inside, flat)
+        image = self._body.reshape(inside, flat)
         updated = after if after.shape == flat else draft.tensor(image, "z", flat)
         draft.op("DYNAMIC_UPDATE_SLICE", [image, update, at.inside], [updated])
         if updated is not after:
-            self._body.reshape(updated, after)
+            self._body.reshape_into(updated, after)
         self._count()
         self._condition(at)
         self._finish_loop()
@@ -137,7 +137,7 @@ class LoopBuilder(Turn):
         first = self._unrolled.halos.get(use)
         if first is None:
             r = use.reading
-            first = self._main.filled(r.tensor, padded_shape(r, use.carried), r.value)
+            first = self._main.fill(r.tensor, padded_shape(r, use.carried), r.value)
         inside = self._body.draft.tensor(use.reading.tensor, "halo", first.shape or ())
         self._starts[inside] = first
         return inside
@@ -154,11 +154,11 @@ class LoopBuilder(Turn):
         shape, store, draft = self._shape, self._shape.store, self._main.draft
         if not store.shared:
             like = shape.result
-            seed = self._main.filled(like, (1, 1, 1, 1), None)
+            seed = self._main.fill(like, (1, 1, 1, 1), None)
             pads = [[0, 0], [0, 0], [0, 0], [0, store.size - 1]]
             room = draft.tensor(like, "room", (1, 1, 1, store.size))
             draft.op("PAD", [seed, draft.integers("pads", pads)], [room])
-            return self._main.reshaped(room, (store.size,))
+            return self._main.reshape(room, (store.size,))
         if store.rows == height(shape.source):
             return shape.source
         behind = store.rows - store.lead - height(shape.source)
@@ -185,9 +185,9 @@ class LoopBuilder(Turn):
         if store.size != size:
             row = row_elements(shape.source) if store.shared else 1
             if begin % row or size % row:
-                left, row = self._main.reshaped(left, (store.size,)), 1
+                left, row = self._main.reshape(left, (store.size,)), 1
             left = self._main.part(left, begin // row, size // row)
-        self._main.reshape(left, shape.result)
+        self._main.reshape_into(left, shape.result)
 
     # --- rows of the input ---
 
@@ -205,7 +205,7 @@ class LoopBuilder(Turn):
                 rows = self._main.rows_of(image, begin, real)
                 pads = (use.carried - real, 0)
                 above, below = pads[::-1] if shape.backwards else pads
-                halo = self._main.padded(use.reading, rows, above, below)
+                halo = self._main.pad(use.reading, rows, above, below)
                 self._unrolled.halos[use] = halo
 
     def _take_rows(self, late: int, count: int) -> Tensor:
@@ -230,7 +230,7 @@ class LoopBuilder(Turn):
             return self._body.gather(source, self._positions(rows, regular))
         assert regular, "SLICE takes consecutive rows only"
         zeros = np.zeros_like(rows[:, :1])
-        begin = self._looked_up(np.concatenate([zeros, rows[:, :1], zeros, zeros], axis=1))
+        begin = self._look_up(np.concatenate([zeros, rows[:, :1], zeros, zeros], axis=1))
         sizes = with_rows(source, rows.shape[1])
         fetched_rows = draft.tensor(source, "rows", sizes)
         draft.op("SLICE", [source, begin, draft.integers("size", sizes)], [fetched_rows])
@@ -239,5 +239,5 @@ class LoopBuilder(Turn):
     def _positions(self, rows: npt.NDArray[np.int32], regular: bool) -> Tensor:
         """The rows of each turn as a variable that grows, or from a table."""
         if not regular:
-            return self._looked_up(rows)
+            return self._look_up(rows)
         return self._counter("rows", rows[0].tolist(), int(rows[1, 0] - rows[0, 0])).inside

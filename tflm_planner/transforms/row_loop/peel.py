@@ -81,11 +81,11 @@ class Unrolled:
             if needed is None:
                 return None
             if new is None:
-                return row_ops.filled(r.tensor, padded_shape(r, needed[1] - needed[0]), r.value)
+                return row_ops.fill(r.tensor, padded_shape(r, needed[1] - needed[0]), r.value)
             above, below = max(low - needed[0], 0), max(needed[1] - high, 0)
             skip = max(needed[0] - low, 0)
             left = min(needed[1], high) - max(needed[0], low)
-            return row_ops.padded(r, row_ops.rows_of(new, skip, left), above, below)
+            return row_ops.pad(r, row_ops.rows_of(new, skip, left), above, below)
         tile = self._join_halo(use, new, (low, high), start)
         self.halos[use] = row_ops.rows_of(tile, n, use.carried)
         if needed is None:
@@ -97,23 +97,23 @@ class Unrolled:
         inside = max(needed[0], 0), min(needed[1], height(self._shape.source))
         if inside[0] >= inside[1]:
             shape = padded_shape(use.reading, needed[1] - needed[0])
-            return self._row_ops.filled(use.reading.tensor, shape, use.reading.value)
+            return self._row_ops.fill(use.reading.tensor, shape, use.reading.value)
         above, below = inside[0] - needed[0], needed[1] - inside[1]
-        return self._row_ops.padded(use.reading, self._take_rows(inside), above, below)
+        return self._row_ops.pad(use.reading, self._take_rows(inside), above, below)
 
     def _join_halo(self, use: Use, new: Tensor | None, inside: Range, start: int) -> Tensor:
         """The halo and all new rows of a turn, those outside the image as padding."""
         r, row_ops = use.reading, self._row_ops
         n, halo = self._shape.rows[r.tensor], self.halos.get(use)
         if new is None:
-            new = row_ops.filled(r.tensor, padded_shape(r, n), r.value)
+            new = row_ops.fill(r.tensor, padded_shape(r, n), r.value)
             above = 0
         else:
             above = 0 if halo is not None else use.carried
-            new = row_ops.padded(r, new, inside[0] - start + above, start + n - inside[1])
+            new = row_ops.pad(r, new, inside[0] - start + above, start + n - inside[1])
         if halo is None and not above:
-            halo = row_ops.filled(r.tensor, padded_shape(r, use.carried), r.value)
-        return new if halo is None else row_ops.joined(r, [halo, new])
+            halo = row_ops.fill(r.tensor, padded_shape(r, use.carried), r.value)
+        return new if halo is None else row_ops.join(r, [halo, new])
 
     def _rows_needed(self, use: Use, wanted: Range) -> Range | None:
         if wanted[0] >= wanted[1]:
@@ -131,9 +131,9 @@ class Unrolled:
         """Put rows of the result, from `first` on, into the store."""
         row_ops, draft, store = self._row_ops, self._row_ops.draft, self._shape.store
         shape = self.store.shape or ()
-        flat = row_ops.reshaped(self.store, (store.size,))
-        update = row_ops.reshaped(rows, (rows.elements,))
+        flat = row_ops.reshape(self.store, (store.size,))
+        update = row_ops.reshape(rows, (rows.elements,))
         place = draft.integers("at", [store.start + first * row_elements(self._shape.result)])
         updated = draft.tensor(flat, "z", (store.size,))
         draft.op("DYNAMIC_UPDATE_SLICE", [flat, update, place], [updated])
-        self.store = row_ops.reshaped(updated, shape)
+        self.store = row_ops.reshape(updated, shape)

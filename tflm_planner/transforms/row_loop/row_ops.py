@@ -48,7 +48,7 @@ class RowOps:
         self.draft.op("STRIDED_SLICE", [t, *limits], [result])
         return result
 
-    def padded(self, r: OperandRows, rows: Tensor, above: int, below: int) -> Tensor:
+    def pad(self, r: OperandRows, rows: Tensor, above: int, below: int) -> Tensor:
         """Rows padded as a reading needs them: in columns and channels, and with rows above and
         below."""
         pads = [[0, 0], [above, below], r.columns, r.channels]
@@ -60,30 +60,30 @@ class RowOps:
         if r.value is None:
             self.draft.op("PAD", [rows, paddings], [result])
         else:
-            value = self.filled(r.tensor, (), r.value)
+            value = self.fill(r.tensor, (), r.value)
             self.draft.op("PADV2", [rows, paddings, value], [result])
         return result
 
-    def joined(self, r: OperandRows, parts: Sequence[Tensor]) -> Tensor:
+    def join(self, r: OperandRows, parts: Sequence[Tensor]) -> Tensor:
         """Rows under each other."""
         count = sum(map(height, parts))
         result = self.draft.tensor(r.tensor, "tile", padded_shape(r, count))
         self.draft.op("CONCATENATION", list(parts), [result], axis=ROWS)
         return result
 
-    def reshaped(self, source: Tensor, shape: tuple[int, ...]) -> Tensor:
+    def reshape(self, source: Tensor, shape: tuple[int, ...]) -> Tensor:
         """`source` in another shape."""
         if source.shape == shape:
             return source
         result = self.draft.tensor(source, "flat", shape)
-        self.reshape(source, result)
+        self.reshape_into(source, result)
         return result
 
-    def reshape(self, source: Tensor, into: Tensor) -> None:
+    def reshape_into(self, source: Tensor, into: Tensor) -> None:
         """RESHAPE into a tensor that is there."""
         self.draft.op("RESHAPE", [source], [into], newShape=np.array(into.shape or (), np.int32))
 
-    def filled(self, like: Tensor, shape: tuple[int, ...], value: int | float | None) -> Tensor:
+    def fill(self, like: Tensor, shape: tuple[int, ...], value: int | float | None) -> Tensor:
         """A constant of one value, quantised like `like`; None: what stands for zero."""
         values = np.full(shape, _zero(like) if value is None else value, DTYPES[like.type_name])
         return self.draft.constant("filled", values, like.type_name, like, like.quantization)

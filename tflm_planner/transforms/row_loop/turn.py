@@ -88,10 +88,10 @@ class Turn(ABC):
         r = use.reading
         count, late = self._shape.rows[r.tensor], self._shape.delays[r.tensor]
         if use.again:
-            return self._body.padded(r, self._take_rows(use.halo + late, use.tile), 0, 0)
+            return self._body.pad(r, self._take_rows(use.halo + late, use.tile), 0, 0)
         from_store = r.tensor is self._shape.source
         new = self._take_rows(late, count) if from_store else self._rows[r.tensor]
-        new = self._body.padded(r, new, 0, int(use.masked and gathers(r.tensor)))
+        new = self._body.pad(r, new, 0, int(use.masked and gathers(r.tensor)))
         if use.masked:
             new = self._mask_rows(use, new, count)
         if use.carried:
@@ -115,7 +115,7 @@ class Turn(ABC):
         """The halo before the new rows; the last rows of both are the next halo."""
         r, inside = use.reading, self._halo(use)
         parts = [new, inside] if self._shape.backwards else [inside, new]
-        tile = self._body.joined(r, parts)
+        tile = self._body.join(r, parts)
         self._tiles.append((use, inside, tile))
         return tile
 
@@ -126,7 +126,7 @@ class Turn(ABC):
             self._leave(use, inside, self._edge(tile, use.carried, first=False))
         self._tiles.clear()
 
-    def _looked_up(self, values: npt.NDArray[Any], unit: Any = None) -> Tensor:
+    def _look_up(self, values: npt.NDArray[Any], unit: Any = None) -> Tensor:
         """Row `turn` of a constant table (turns, n). unit: quantisation of its values."""
         key = values.tobytes()
         if key not in self._tables:
@@ -151,9 +151,9 @@ class Turn(ABC):
             inside = inside[:, ::-1]
         if gathers(r.tensor):
             places = np.where(inside, np.arange(count)[None, :], count)
-            return self._body.gather(rows, self._looked_up(places.astype(np.int32)))
-        factors = self._looked_up(inside.astype(np.int16), unit_scale())
+            return self._body.gather(rows, self._look_up(places.astype(np.int32)))
+        factors = self._look_up(inside.astype(np.int16), unit_scale())
         masked = self._body.draft.tensor(rows, "masked", rows.shape or ())
-        column = self._body.reshaped(factors, (1, count, 1, 1))
+        column = self._body.reshape(factors, (1, count, 1, 1))
         self._body.draft.op("MUL", [rows, column], [masked])
         return masked

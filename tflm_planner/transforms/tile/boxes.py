@@ -43,7 +43,7 @@ def extents(box: Box) -> tuple[int, ...]:
     return tuple(high - low for low, high in box)
 
 
-def grown(box: Box, pads: Sequence[Range]) -> Box:
+def grow(box: Box, pads: Sequence[Range]) -> Box:
     """A box with a border around it."""
     return tuple((r[0] - p[0], r[1] + p[1]) for r, p in zip(box, pads, strict=True))
 

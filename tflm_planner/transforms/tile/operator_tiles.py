@@ -23,7 +23,7 @@ from tflm_planner.ops.constants import integers
 from tflm_planner.ops.window import window_of
 from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.tile.boxes import Box, NotTileableError, extents, full_box, is_empty
-from tflm_planner.transforms.tile.resizing import resized
+from tflm_planner.transforms.tile.resizing import resize_form
 from tflm_planner.transforms.tile.windows import (
     AHEAD,
     BORDERS,
@@ -31,7 +31,7 @@ from tflm_planner.transforms.tile.windows import (
     Border,
     Form,
     Sliding,
-    scattered,
+    scatter_form,
     window_forms,
 )
 
@@ -70,7 +70,7 @@ def operator_tile(op: Op, result: Tensor, wanted: Box, border: Border = "pad") -
     links = axis_map(op)
     for axis in cut:
         if not links.links_of(axis, index):
-            raise NotTileableError(_mixed(op, result, axis))
+            raise NotTileableError(_why_mixed(op, result, axis))
     _check_scales(op, result, wanted, cut)
     plain = OperatorTile(wanted, boxes_read(op, result, wanted))
     return form(_Wanted(op, result, links, cut, border), plain)
@@ -103,7 +103,7 @@ class _Wanted:
         return (operand.shape or ())[link.axis]
 
 
-def _mixed(op: Op, result: Tensor, axis: int) -> str:
+def _why_mixed(op: Op, result: Tensor, axis: int) -> str:
     names = {1: "rows", 2: "columns", 3: "channels"} if len(result.shape or ()) == 4 else {}
     return f"{op.label} mixes {names.get(axis, f'axis {axis}')}"
 
@@ -195,7 +195,7 @@ def _transposed_convolution(asked: _Wanted, plain: OperatorTile) -> OperatorTile
         for axis in (1, 2):
             rule = asked.rule(axis)
             assert isinstance(rule, Scatter)
-            forms.append(scattered(rule, plain.out[axis], asked.size(axis)))
+            forms.append(scatter_form(rule, plain.out[axis], asked.size(axis)))
         plain = replace(_with_forms(plain, 2, forms), options=(("padding", VALID),))
     return replace(plain, constants=((0, extents(plain.out)),))
 
@@ -207,7 +207,7 @@ def _resize(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
         if axis in asked.cut:
             rule = asked.rule(axis)
             assert isinstance(rule, Stretch)
-            forms.append(resized(rule.resize, wanted))
+            forms.append(resize_form(rule.resize, wanted))
         else:
             size = (asked.op.inputs[0].shape or ())[axis] if asked.op.inputs[0] else 0
             forms.append(Form(wanted, (0, size)))

@@ -72,7 +72,7 @@ class PartialSums:
             needs.append(wanted)
             tiler.boxes.plan_tile(k, wanted)
         self._compute(summed, ranges, boxes)
-        return tiler.finished()
+        return tiler.finish()
 
     def _compute(
         self, summed: list[Op], ranges: list[Range], boxes: dict[Tensor, list[Box]]
@@ -93,7 +93,7 @@ class PartialSums:
                 sums[op] = share if before is None else self._add(op, before, share, last=last)
         for t in tiler.results:
             if t in boxes:
-                tiler.pieces.joined(t, boxes[t], parts[t])
+                tiler.pieces.join(t, boxes[t], parts[t])
 
     def _spatial(self, tensor: Tensor) -> list[Box]:
         axes = [v.axis - 1 for v in self._axis.vertices if v.tensor is tensor]

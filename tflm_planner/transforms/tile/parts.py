@@ -74,11 +74,11 @@ class PartBuilder:
         constants.append(self._draft.integers("size", into.shape or ()))
         self._draft.op("SLICE", [source, *constants], [into])
 
-    def copied(self, source: Tensor, into: Tensor) -> None:
+    def copy(self, source: Tensor, into: Tensor) -> None:
         """A copy of `source` into the tensor `into`."""
         self._slice(source, [0] * len(into.shape or ()), into)
 
-    def padded(self, tensor: Tensor, pads: tuple[tuple[int, int], ...]) -> Tensor:
+    def pad(self, tensor: Tensor, pads: tuple[tuple[int, int], ...]) -> Tensor:
         """`tensor` with a border of zeros."""
         key = (tensor, pads)
         if key not in self._padded:
@@ -96,7 +96,7 @@ class PartBuilder:
         key = (tensor, box)
         if key in self._slices:
             return self._slices[key]
-        values = _unpacked(tensor) if tensor.type_name == "int4" else values_of(tensor)
+        values = _unpack(tensor) if tensor.type_name == "int4" else values_of(tensor)
         values = np.ascontiguousarray(values[tuple(slice(*r) for r in box)])
         scales = _cut_scales(tensor.quantization, box)
         name = box_name(tensor, box)
@@ -109,25 +109,25 @@ class PartBuilder:
         key = (tensor, box)
         if key not in self._slices:
             joined = self._draft.tensor(tensor, box_name(tensor, box, "halo"), extents(box))
-            self.concatenated(parts, joined, axis)
+            self.concatenate(parts, joined, axis)
             self._slices[key] = joined
         return self._slices[key]
 
-    def joined(self, tensor: Tensor, boxes: Sequence[Box], parts: Sequence[Tensor]) -> None:
+    def join(self, tensor: Tensor, boxes: Sequence[Box], parts: Sequence[Tensor]) -> None:
         """CONCATENATION along every axis that was cut, the innermost one first. `boxes`: of the
         pieces, in raster order."""
         starts = [(axis, len({b[axis] for b in boxes})) for axis in range(len(boxes[0]))]
         order = [(axis, count) for axis, count in starts if count > 1]
         if not order:
-            self.copied(parts[0], tensor)
+            self.copy(parts[0], tensor)
             return
         while len(order) > 1:
             axis, count = order.pop()
             groups = [parts[i : i + count] for i in range(0, len(parts), count)]
             parts = [self._group(tensor, group, axis, f"row{i}") for i, group in enumerate(groups)]
-        self.concatenated(parts, tensor, order[0][0])
+        self.concatenate(parts, tensor, order[0][0])
 
-    def concatenated(self, parts: Sequence[Tensor], into: Tensor, axis: int) -> None:
+    def concatenate(self, parts: Sequence[Tensor], into: Tensor, axis: int) -> None:
         """CONCATENATION of the parts, in several steps if there are more than TFLM takes at
         once."""
         while len(parts) > MOST_PIECES:
@@ -145,7 +145,7 @@ class PartBuilder:
         sizes = list(group[0].shape or ())
         sizes[axis] = sum((p.shape or ())[axis] for p in group)
         joined = self._draft.tensor(like, f"{like.name}/{name}", sizes)
-        self.concatenated(group, joined, axis)
+        self.concatenate(group, joined, axis)
         return joined
 
 
@@ -157,7 +157,7 @@ def values_of(tensor: Tensor) -> Any:
     return data[: tensor.nbytes].copy().view(dtype).reshape(tensor.shape or ())
 
 
-def _unpacked(tensor: Tensor) -> Any:
+def _unpack(tensor: Tensor) -> Any:
     """The values of a constant of int4, a byte each; as `values_of` for others."""
     data = tensor.buffer.data
     if data is None or tensor.is_sparse or data.size < tensor.nbytes:

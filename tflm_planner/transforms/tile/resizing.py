@@ -25,7 +25,7 @@ _STEPS = 3
 
 
 @lru_cache(maxsize=4096)
-def resized(resize: Resize, wanted: Range) -> Form:
+def resize_form(resize: Resize, wanted: Range) -> Form:
     """The smallest tile that computes the rows `wanted` as the whole does. Raises
     NotTileableError where none does."""
     best: Form | None = None

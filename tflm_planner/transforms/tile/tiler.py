@@ -25,7 +25,7 @@ from tflm_planner.transforms.tile.boxes import (
     box_name,
     extents,
     full_box,
-    grown,
+    grow,
 )
 from tflm_planner.transforms.tile.eager_order import eager_order, put_off
 from tflm_planner.transforms.tile.operator_tiles import OperatorTile
@@ -71,8 +71,8 @@ class Tiler:
         for t in self.results:
             if t not in self._written:
                 parts = [results[t, box] for box in boxes[t]]
-                self.pieces.joined(t, boxes[t], parts)
-        return self.finished()
+                self.pieces.join(t, boxes[t], parts)
+        return self.finish()
 
     def _make_shared(self, tiles: int) -> None:
         """Run operators whose results all tiles need before the first tile. These results live
@@ -85,7 +85,7 @@ class Tiler:
                 if box is not None and not others:
                     self._make(op, t, box, 0)
 
-    def finished(self) -> Draft:
+    def finish(self) -> Draft:
         """The draft, with views first. Pieces of a result that some tile needs as a whole are left
         out, because that tile makes the whole."""
         if self._how.eager:
@@ -129,7 +129,7 @@ class Tiler:
         if pads is None:
             return self.fetch(tensor, box, k)
         ahead = self._cut_from_padded(tensor, box, pads, k)
-        return ahead or self.pieces.padded(self.fetch(tensor, box, k), pads)
+        return ahead or self.pieces.pad(self.fetch(tensor, box, k), pads)
 
     def _cut_from_padded(
         self, tensor: Tensor, box: Box, pads: tuple[Range, ...], k: int
@@ -153,13 +153,13 @@ class Tiler:
             part = self._make(op, tensor, block, k)
             if any(r != full[a] for a, r in enumerate(part.actual) if a != axis):
                 return None
-            wide, padded = grown(part.actual, most), self.pieces.padded(part.tensor, most)
+            wide, padded = grow(part.actual, most), self.pieces.pad(part.tensor, most)
             rows = max(block[axis][0], box[axis][0]), min(block[axis][1], box[axis][1])
             (cut,) = along(wide, axis, [rows])
             parts.append(self.pieces.cut(TensorPart(wide, wide, padded), cut))
-        wide = grown(box, most)
+        wide = grow(box, most)
         joined = parts[0] if len(parts) == 1 else self.pieces.halo(tensor, wide, parts, axis)
-        return self.pieces.cut(TensorPart(wide, wide, joined), grown(box, pads))
+        return self.pieces.cut(TensorPart(wide, wide, joined), grow(box, pads))
 
     def _make(self, op: Op, tensor: Tensor, box: Box, k: int) -> TensorPart:
         """The part of a result of the region, made at its first use."""
@@ -192,7 +192,7 @@ class Tiler:
             moved = operands[how.moved]
             assert moved is not None, "nothing to move"
             if is_result:
-                self.pieces.copied(moved, tensor)
+                self.pieces.copy(moved, tensor)
             return tensor if is_result else moved
         result = tensor
         if not is_result:

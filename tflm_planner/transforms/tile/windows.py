@@ -69,7 +69,7 @@ def window_forms(
     return None if is_pool else (valid, VALID)
 
 
-def scattered(rule: Scatter, wanted: Range, size: int) -> Form:
+def scatter_form(rule: Scatter, wanted: Range, size: int) -> Form:
     """Rows of a transposed convolution: all to which the operand's rows add. Raises
     NotTileableError where nothing adds to what is wanted."""
     low, high = rule.needs(wanted, size)
@@ -128,5 +128,6 @@ def _same_form(slide: Slide, start: int, first: int, last: int, pad: int) -> For
 
 
 __all__ = [
-    "AHEAD", "BORDERS", "SAME", "VALID", "Border", "Form", "Sliding", "scattered", "window_forms",
+    "AHEAD", "BORDERS", "SAME", "VALID", "Border", "Form", "Sliding", "scatter_form",
+    "window_forms",
 ]  # fmt: skip

@@ -56,9 +56,9 @@ class Allowance:
 
     def _check(self) -> None:
         if min(self._left) < 0:
-            raise InexpressibleError(self._said())
+            raise InexpressibleError(self._refusal())
 
-    def _said(self) -> str:
+    def _refusal(self) -> str:
         macs_left, elements_left, _ = self._left
         what = f"{self._runs:,} operators run, turns counted"
         if macs_left < 0:

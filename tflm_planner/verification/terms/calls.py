@@ -53,7 +53,7 @@ class OpCall:
         """They as field elements."""
         return self.symbols.elements(self.values(operand))
 
-    def centred(self, operand: int) -> Residues:
+    def centred_elements(self, operand: int) -> Residues:
         """Field elements less that of the zero point: padding is then nothing."""
         zero = self.zero(self.tensor(operand))
         values = self.elements(operand)
@@ -67,7 +67,7 @@ class OpCall:
         """Whether an optional operand is there."""
         return operand < len(self.operands) and self.operands[operand] is not None
 
-    def remembered(self, name: str, make: Callable[[], Any]) -> Any:
+    def remember(self, name: str, make: Callable[[], Any]) -> Any:
         """What comes of constants alone, made once."""
         constants = (t.is_constant for t in self.op.operands()[1:])
         if self.memory is None or not all(constants):
@@ -76,11 +76,11 @@ class OpCall:
             self.memory[name] = make()
         return self.memory[name]
 
-    def mixed(self, values: Residues, *name: object) -> Values:
+    def mix(self, values: Residues, *name: object) -> Values:
         """Elements mixed by one key."""
-        return self.mixed_by(values, mixing.key(*name))
+        return self.mix_by(values, mixing.key(*name))
 
-    def mixed_by(self, values: Residues, words: Words) -> Values:
+    def mix_by(self, values: Residues, words: Words) -> Values:
         """Elements mixed by keys."""
         return Values(self.mixer.mix(values, words), False)
 

@@ -73,7 +73,7 @@ def prove_by_terms(
             raise InexpressibleError("the result carries no plan")
         return _Comparison(original, result, kernels)
 
-    return concluded(begin)
+    return conclude(begin)
 
 
 class TermsComparison(Protocol):
@@ -89,7 +89,7 @@ class TermsComparison(Protocol):
         ...
 
 
-def concluded(begin: Callable[[], TermsComparison]) -> TermsProof:
+def conclude(begin: Callable[[], TermsComparison]) -> TermsProof:
     """What a comparison comes to."""
     try:
         comparison = begin()

@@ -17,7 +17,7 @@ def inputs_of_both(
 ) -> tuple[list[Values], list[Values], dict[Op, Values]]:
     """Inputs of the original, inputs of the result, and what the original's operators make of
     converted ones: QUANTIZE finds the integers again."""
-    theirs = [symbols.named(t.shape or (), "input", i) for i, t in enumerate(result.inputs)]
+    theirs = [symbols.of_name(t.shape or (), "input", i) for i, t in enumerate(result.inputs)]
     ours: list[Values] = []
     given: dict[Op, Values] = {}
     for outer, inner, values in zip(original.inputs, result.inputs, theirs, strict=True):

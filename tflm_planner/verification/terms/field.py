@@ -29,7 +29,7 @@ _CHUNK = 1 << 14
 """Elements that are reduced at a time, in a core's cache."""
 
 
-def reduced(values: Array) -> Residues:
+def residues_of(values: Array) -> Residues:
     """Integers of less than 2^62 in size, modulo P. 2^31 is 1, so that halves are added up."""
     flat = np.ascontiguousarray(values).reshape(-1)
     result = np.empty(flat.shape, np.uint32)
@@ -65,12 +65,12 @@ def subtract(a: Residues, b: Residues) -> Residues:
 
 def multiply(a: Residues, b: Residues) -> Residues:
     """Products, element by element, broadcast."""
-    return reduced((a.astype(np.uint64) * b).view(np.int64))
+    return residues_of((a.astype(np.uint64) * b).view(np.int64))
 
 
 def total(values: Residues, axes: tuple[int, ...]) -> Residues:
     """Sums over some axes (of fewer than 2^31 elements together)."""
-    return reduced(values.sum(axis=axes, dtype=np.int64))
+    return residues_of(values.sum(axis=axes, dtype=np.int64))
 
 
 def times_integers(values: Array, integers: Array) -> Residues:
@@ -91,11 +91,11 @@ def times_integers(values: Array, integers: Array) -> Residues:
         np.copyto(some[:count], rows[start : start + count])
         if inner <= share:
             np.matmul(some[:count], weights, out=sums[:count])
-            made[start : start + count] = reduced(sums[:count])
+            made[start : start + count] = residues_of(sums[:count])
             continue
         parts = [slice(i, i + share) for i in range(0, inner, share)]
-        shares = [reduced(some[:count, p] @ weights[p]).astype(np.int64) for p in parts]
-        made[start : start + count] = reduced(np.sum(shares, axis=0))
+        shares = [residues_of(some[:count, p] @ weights[p]).astype(np.int64) for p in parts]
+        made[start : start + count] = residues_of(np.sum(shares, axis=0))
     return made.reshape(*values.shape[:-1], columns)
 
 
@@ -107,11 +107,11 @@ def times(a: Residues, b: Residues) -> Residues:
         return add(times(a[..., :half], b[..., :half, :]), times(a[..., half:], b[..., half:, :]))
     low_a, high_a = _halves(a)
     low_b, high_b = _halves(b)
-    made = reduced(low_a @ low_b).astype(np.int64)
-    made += reduced(low_a @ high_b + high_a @ low_b).astype(np.int64) << _HALF
+    made = residues_of(low_a @ low_b).astype(np.int64)
+    made += residues_of(low_a @ high_b + high_a @ low_b).astype(np.int64) << _HALF
     # 2^32 is 2 modulo P.
-    made += reduced(high_a @ high_b).astype(np.int64) << 1
-    return reduced(made)
+    made += residues_of(high_a @ high_b).astype(np.int64) << 1
+    return residues_of(made)
 
 
 def _halves(values: Residues) -> tuple[Floats, Floats]:

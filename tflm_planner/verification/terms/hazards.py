@@ -31,14 +31,14 @@ class Hazards:
         self._builds = tuple(dict.fromkeys((*kernels.builds, REFERENCE)))
         self._known: dict[tuple[Op, Tensor], Lost | None] = {}
 
-    def lost(self, op: Op, operand: Tensor) -> Lost | None:
+    def lost_bytes(self, op: Op, operand: Tensor) -> Lost | None:
         """One entry a byte of an operand in the arena; None where nothing is lost."""
         key = op, operand
         if key not in self._known:
-            self._known[key] = self._lost(op, operand)
+            self._known[key] = self._find_lost_bytes(op, operand)
         return self._known[key]
 
-    def _lost(self, op: Op, operand: Tensor) -> Lost | None:
+    def _find_lost_bytes(self, op: Op, operand: Tensor) -> Lost | None:
         size = planned_bytes(operand)
         lost = np.zeros(size, bool)
         for result in op.outputs:

@@ -27,7 +27,7 @@ from tflm_planner.verification.terms.allowance import Allowance
 from tflm_planner.verification.terms.calls import OpCall, Rule
 from tflm_planner.verification.terms.field import Residues, add
 from tflm_planner.verification.terms.stores import Store
-from tflm_planner.verification.terms.unknown import hashed
+from tflm_planner.verification.terms.unknown import hash_operands
 from tflm_planner.verification.terms.values import InexpressibleError, Values
 
 RULES: dict[str, Rule] = {
@@ -71,7 +71,7 @@ class Machine:
         self._late_copies = late_copies
         self._allowance = allowance or Allowance(model.file_size)
         self._memory: dict[Op, dict[str, Any]] = {}
-        self.state: Residues = self._symbols.named((1,), "state").data[:, 0]
+        self.state: Residues = self._symbols.of_name((1,), "state").data[:, 0]
 
     def run(self, inputs: Sequence[Values | None]) -> list[Values]:
         """The outputs of the main graph. inputs: None for one that lies in the store already."""
@@ -105,14 +105,14 @@ class Machine:
         if op in self._given:
             results = [self._given[op]]
         elif has_state:
-            results, digest = hashed(call, self.state)
+            results, digest = hash_operands(call, self.state)
             self.state = self._mixer.mix(
                 add(self.state, digest)[:, None], mixing.key("next state")
             )[:, 0]
         else:
             rule = RULES.get(op.kind)
             made = None if rule is None else rule(call)
-            results = hashed(call)[0] if made is None else made
+            results = hash_operands(call)[0] if made is None else made
         for tensor, values in zip(op.outputs, results, strict=True):
             self._store.write(tensor, values)
 
@@ -179,7 +179,7 @@ class Machine:
         element = choice.data.reshape(-1, 1)[:, 0]
         self._store.merge(element, then, op.outputs)
         states = (Values(s[:, None], False) for s in (self.state, state_then))
-        self.state = self._store.chosen(element, *states).data[:, 0]
+        self.state = self._store.choose(element, *states).data[:, 0]
 
     def _run_branch(self, op: Op, graph: Graph) -> None:
         self._copy_all(op.inputs[1:], graph.inputs)

@@ -70,7 +70,7 @@ class Cells:
         same = (self.place == other.place) & (self.width == other.width) & (self.width != _TORN)
         return same & (self.element == other.element).all(0)
 
-    def copied(self) -> Cells:
+    def copy(self) -> Cells:
         """The same, apart."""
         return Cells(self.element.copy(), *(a.copy() for a in self.tables()))
 
@@ -129,7 +129,7 @@ class ArenaStore(Store):
         at = self._place.get(tensor)
         return None if at is None else slice(at, at + planned_bytes(tensor))
 
-    def _planned(self, tensor: Tensor) -> slice:
+    def _part_in_arena(self, tensor: Tensor) -> slice:
         part = self._part(tensor)
         if part is None:
             raise InexpressibleError(f"{tensor.name!r} has no place in the arena")
@@ -137,7 +137,7 @@ class ArenaStore(Store):
 
     def room_in(self, tensor: Tensor) -> Cells:
         """The cells of a tensor, for an arena that lies in it."""
-        part = self._planned(tensor)
+        part = self._part_in_arena(tensor)
         if part.start % ALIGNMENT:
             raise InexpressibleError(f"{tensor.name!r} is no room: byte {part.start} is unaligned")
         return self._cells[part]
@@ -149,7 +149,7 @@ class ArenaStore(Store):
 
     def spoil(self, tensor: Tensor, first: int) -> None:
         """Nobody knows any more what a tensor holds from a byte on."""
-        part = self._planned(tensor)
+        part = self._part_in_arena(tensor)
         count = part.stop - part.start - first
         self._cells.put(slice(part.start + first, part.stop), self._rubbish_of(count))
 
@@ -162,14 +162,14 @@ class ArenaStore(Store):
                 raise InexpressibleError(f"{tensor.name!r} is read before anything writes it")
             return self._apart[tensor]
         cells = self._cells[part]
-        lost = None if op is None else self._hazards.lost(op, tensor)
+        lost = None if op is None else self._hazards.lost_bytes(op, tensor)
         if op is not None and lost is not None and lost.any() and not self._is_left_as_it_is(op):
-            cells = cells.copied()
+            cells = cells.copy()
             spoilt = self._rubbish_of(len(lost))
             np.copyto(cells.element, spoilt.element, where=lost)
             for mine, theirs in zip(cells.tables(), spoilt.tables(), strict=True):
                 np.copyto(mine, theirs, where=lost)
-        return self._whole(cells, tensor).reshaped(tensor.shape or ())
+        return self._whole(cells, tensor).reshape(tensor.shape or ())
 
     def _is_left_as_it_is(self, op: Op) -> bool:
         """Whether each byte that `op` writes before it is read is there already: what it copies
@@ -184,7 +184,7 @@ class ArenaStore(Store):
             (changed[part] & lost).any()
             for operand in op.operands()
             if (part := self._part(operand)) is not None
-            and (lost := self._hazards.lost(op, operand)) is not None
+            and (lost := self._hazards.lost_bytes(op, operand)) is not None
         )
 
     def _is_there(self, op: Op, result: Tensor, part: slice) -> npt.NDArray[np.bool_]:
@@ -215,10 +215,10 @@ class ArenaStore(Store):
             if cells.kind.size and (cells.kind == _KINDS[dtype]).all():
                 return Values(np.frombuffer(cells.number.tobytes(), dtype), True)
             return Values(first.copy(), False)
-        torn = self._torn(cells, width)
+        torn = self._hash_torn(cells, width)
         return Values(np.where(is_whole, first, torn).astype(np.uint32), False)
 
-    def _torn(self, cells: Cells, width: int) -> Residues:
+    def _hash_torn(self, cells: Cells, width: int) -> Residues:
         """A hash of the bytes that lie where an element should."""
         places = np.arange(len(cells.place)) % width
         words = mixing.keys(mixing.key("torn", width), places, cells.place, cells.width)
@@ -229,7 +229,7 @@ class ArenaStore(Store):
         """See `Store`."""
         part = self._part(tensor)
         if part is None:
-            self._apart[tensor] = values.reshaped(tensor.shape or ())
+            self._apart[tensor] = values.reshape(tensor.shape or ())
             return
         dtype = _dtype_of(tensor)
         if values.size * dtype.itemsize != part.stop - part.start:
@@ -238,7 +238,7 @@ class ArenaStore(Store):
 
     def write_some(self, tensor: Tensor, first: int, values: Values) -> None:
         """Let elements from one on hold values, as an application appends rows."""
-        part, dtype = self._planned(tensor), _dtype_of(tensor)
+        part, dtype = self._part_in_arena(tensor), _dtype_of(tensor)
         start = part.start + first * dtype.itemsize
         end = start + values.size * dtype.itemsize
         if end > part.stop:
@@ -296,7 +296,7 @@ class ArenaStore(Store):
 
     def snapshot(self) -> tuple[Cells, dict[Tensor, Values]]:
         """See `Store`."""
-        return self._cells.copied(), dict(self._apart)
+        return self._cells.copy(), dict(self._apart)
 
     def restore(self, snapshot: tuple[Cells, dict[Tensor, Values]]) -> None:
         """See `Store`."""
@@ -312,7 +312,7 @@ class ArenaStore(Store):
         """See `Store`."""
         mine, (cells, apart) = self._cells, other
         same = (mine.place == cells.place) & (mine.width == cells.width)
-        elements = self.chosen(choice, Values(mine.element, False), Values(cells.element, False))
+        elements = self.choose(choice, Values(mine.element, False), Values(cells.element, False))
         known = (mine.kind == cells.kind) & (mine.number == cells.number)
         self._cells.put(
             slice(None),
@@ -325,4 +325,4 @@ class ArenaStore(Store):
         )
         for tensor in results:
             if tensor in self._apart and tensor in apart:
-                self._apart[tensor] = self.chosen(choice, self._apart[tensor], apart[tensor])
+                self._apart[tensor] = self.choose(choice, self._apart[tensor], apart[tensor])

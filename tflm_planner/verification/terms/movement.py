@@ -29,15 +29,15 @@ def _numbers(call: OpCall, operand: int) -> list[int] | None:
     return [int(v) for v in values.data.reshape(-1)] if values.known else None
 
 
-def _reshaped(call: OpCall) -> list[Values]:
-    return [call.values(0).reshaped(call.shape)]
+def _reshape(call: OpCall) -> list[Values]:
+    return [call.values(0).reshape(call.shape)]
 
 
-def _transposed(call: OpCall) -> list[Values] | None:
+def _transpose(call: OpCall) -> list[Values] | None:
     order = _numbers(call, 1)
     if order is None:
         return None
-    return [call.values(0).moved(lambda a: np.transpose(a, order))]
+    return [call.values(0).move(lambda a: np.transpose(a, order))]
 
 
 def _slice(call: OpCall) -> list[Values] | None:
@@ -80,33 +80,33 @@ def _strided_slice(call: OpCall) -> list[Values] | None:
         stop = None if options.endMask >> axis & 1 else e
         index.append(slice(start, stop, step))
     taken = data.at(tuple(index))
-    return [taken.reshaped(call.shape)]
+    return [taken.reshape(call.shape)]
 
 
-def _joined(call: OpCall) -> list[Values] | None:
+def _join(call: OpCall) -> list[Values] | None:
     """CONCATENATION; operands of another quantisation are requantised by LiteRT alone."""
     kinds = {quantisation(t) for t in (*call.op.operands(), call.result)}
     if activation(call.op) or (len(kinds) > 1 and call.result.type_name == "uint8"):
         return None
     axis = int(getattr(call.op.options, "axis", 0)) % max(len(call.shape), 1)
-    return [_concatenated(call, [v for v in call.operands if v is not None], axis)]
+    return [_concatenate(call, [v for v in call.operands if v is not None], axis)]
 
 
-def _concatenated(call: OpCall, parts: list[Values], axis: int) -> Values:
+def _concatenate(call: OpCall, parts: list[Values], axis: int) -> Values:
     if all(v.known for v in parts):
-        return Values(np.concatenate([v.data for v in parts], axis), True).reshaped(call.shape)
+        return Values(np.concatenate([v.data for v in parts], axis), True).reshape(call.shape)
     lanes = [call.symbols.elements(v) for v in parts]
-    return Values(np.concatenate(lanes, axis + 1), False).reshaped(call.shape)
+    return Values(np.concatenate(lanes, axis + 1), False).reshape(call.shape)
 
 
-def _packed(call: OpCall) -> list[Values]:
+def _pack(call: OpCall) -> list[Values]:
     axis = int(getattr(call.op.options, "axis", 0)) % max(len(call.shape), 1)
     parts = [v for v in call.operands if v is not None]
-    wide = [v.reshaped((*v.shape[:axis], 1, *v.shape[axis:])) for v in parts]
-    return [_concatenated(call, wide, axis)]
+    wide = [v.reshape((*v.shape[:axis], 1, *v.shape[axis:])) for v in parts]
+    return [_concatenate(call, wide, axis)]
 
 
-def _unpacked(call: OpCall) -> list[Values]:
+def _unpack(call: OpCall) -> list[Values]:
     data = call.values(0)
     axis = int(getattr(call.op.options, "axis", 0)) % max(len(data.shape), 1)
     before = (slice(None),) * axis
@@ -127,7 +127,7 @@ def _split(call: OpCall) -> list[Values] | None:
     return parts
 
 
-def _padded(call: OpCall) -> list[Values] | None:
+def _pad(call: OpCall) -> list[Values] | None:
     pads = _numbers(call, 1)
     data = call.values(0)
     if pads is None or len(pads) != 2 * len(data.shape) or min(pads, default=0) < 0:
@@ -139,13 +139,13 @@ def _padded(call: OpCall) -> list[Values] | None:
     pairs = [(pads[i], pads[i + 1]) for i in range(0, len(pads), 2)]
     if data.known and fill.known:
         made = np.pad(data.data, pairs, constant_values=fill.data.reshape(-1)[0])
-        return [Values(made, True).reshaped(call.shape)]
+        return [Values(made, True).reshape(call.shape)]
     lanes, value = call.symbols.elements(data), call.symbols.elements(fill).reshape(-1)
     each = [np.pad(a, pairs, constant_values=v) for a, v in zip(lanes, value, strict=True)]
-    return [Values(np.stack(each), False).reshaped(call.shape)]
+    return [Values(np.stack(each), False).reshape(call.shape)]
 
 
-def _gathered(call: OpCall) -> list[Values] | None:
+def _gather(call: OpCall) -> list[Values] | None:
     places, data = call.values(1), call.values(0)
     options = call.op.options
     axis = (options.axis if options is not None else 0) % max(len(data.shape), 1)
@@ -154,10 +154,10 @@ def _gathered(call: OpCall) -> list[Values] | None:
     at = places.data.astype(np.int64)
     if at.size and not (at.min() >= 0 and at.max() < data.shape[axis]):
         raise OutsideError(f"{call.op.label} takes what its operand does not have")
-    return [data.moved(lambda a: np.take(a, at, axis)).reshaped(call.shape)]
+    return [data.move(lambda a: np.take(a, at, axis)).reshape(call.shape)]
 
 
-def _updated(call: OpCall) -> list[Values] | None:
+def _update_slice(call: OpCall) -> list[Values] | None:
     """DYNAMIC_UPDATE_SLICE: (data, update, begin)."""
     begin, data, update = _numbers(call, 2), call.values(0), call.values(1)
     if begin is None or len(begin) != len(data.shape):
@@ -174,30 +174,30 @@ def _updated(call: OpCall) -> list[Values] | None:
 
 
 def _broadcast(call: OpCall) -> list[Values]:
-    return [call.values(0).moved(lambda a: np.broadcast_to(a, call.shape))]
+    return [call.values(0).move(lambda a: np.broadcast_to(a, call.shape))]
 
 
 def _of_shape(call: OpCall) -> list[Values]:
     """SHAPE and RANK: known whatever the operand holds."""
     shape = call.tensor(0).shape or ()
     made = shape if call.op.kind == "SHAPE" else len(shape)
-    return [Values(np.array(made, DTYPES[call.result.type_name]), True).reshaped(call.shape)]
+    return [Values(np.array(made, DTYPES[call.result.type_name]), True).reshape(call.shape)]
 
 
-def _filled(call: OpCall) -> list[Values]:
-    return [call.values(1).moved(lambda a: np.broadcast_to(a, call.shape))]
+def _fill(call: OpCall) -> list[Values]:
+    return [call.values(1).move(lambda a: np.broadcast_to(a, call.shape))]
 
 
-def _reversed(call: OpCall) -> list[Values] | None:
+def _reverse(call: OpCall) -> list[Values] | None:
     axes = _numbers(call, 1)
-    return None if axes is None else [call.values(0).moved(lambda a: np.flip(a, tuple(axes)))]
+    return None if axes is None else [call.values(0).move(lambda a: np.flip(a, tuple(axes)))]
 
 
-def _mirrored(call: OpCall) -> list[Values] | None:
+def _mirror(call: OpCall) -> list[Values] | None:
     pads = _numbers(call, 1)
     if pads is None or any(pads):
         return None
-    return _reshaped(call)
+    return _reshape(call)
 
 
 def reads_shape_alone(op: Op) -> bool:
@@ -206,11 +206,11 @@ def reads_shape_alone(op: Op) -> bool:
 
 
 RULES = {
-    "RESHAPE": _reshaped, "SQUEEZE": _reshaped, "EXPAND_DIMS": _reshaped,
-    "TRANSPOSE": _transposed, "SLICE": _slice, "STRIDED_SLICE": _strided_slice,
-    "CONCATENATION": _joined, "PACK": _packed, "UNPACK": _unpacked,
-    "SPLIT": _split, "SPLIT_V": _split, "PAD": _padded, "PADV2": _padded,
-    "GATHER": _gathered, "DYNAMIC_UPDATE_SLICE": _updated, "BROADCAST_TO": _broadcast,
-    "SHAPE": _of_shape, "RANK": _of_shape, "FILL": _filled, "REVERSE_V2": _reversed,
-    "MIRROR_PAD": _mirrored,
+    "RESHAPE": _reshape, "SQUEEZE": _reshape, "EXPAND_DIMS": _reshape,
+    "TRANSPOSE": _transpose, "SLICE": _slice, "STRIDED_SLICE": _strided_slice,
+    "CONCATENATION": _join, "PACK": _pack, "UNPACK": _unpack,
+    "SPLIT": _split, "SPLIT_V": _split, "PAD": _pad, "PADV2": _pad,
+    "GATHER": _gather, "DYNAMIC_UPDATE_SLICE": _update_slice, "BROADCAST_TO": _broadcast,
+    "SHAPE": _of_shape, "RANK": _of_shape, "FILL": _fill, "REVERSE_V2": _reverse,
+    "MIRROR_PAD": _mirror,
 }  # fmt: skip

@@ -39,15 +39,15 @@ _COMPUTED: dict[str, Callable[..., Array]] = {
 
 def pointwise(call: OpCall) -> list[Values] | None:
     """Every operator of KINDS."""
-    known = _computed(call)
+    known = _compute(call)
     if known is None and call.op.kind in ("QUANTIZE", "CAST"):
-        known = _unchanged(call)
+        known = _pass_through(call)
     if known is None and call.op.kind == "MUL":
-        known = _masked(call)
-    return [_mixed(call) if known is None else known]
+        known = _mask(call)
+    return [_mix(call) if known is None else known]
 
 
-def _computed(call: OpCall) -> Values | None:
+def _compute(call: OpCall) -> Values | None:
     """Integers computed of integers that are known."""
     operands = [v for v in call.operands if v is not None]
     integers = all(t.type_name in _INTEGERS for t in (*call.op.operands(), *call.op.outputs))
@@ -60,16 +60,16 @@ def _computed(call: OpCall) -> Values | None:
     if function is None:
         return None
     made = function(*(v.data for v in operands))
-    return Values(np.asarray(made, dtype), True).reshaped(call.shape)
+    return Values(np.asarray(made, dtype), True).reshape(call.shape)
 
 
-def _unchanged(call: OpCall) -> Values | None:
+def _pass_through(call: OpCall) -> Values | None:
     """From one type and quantisation to the same."""
     same = quantisation(call.tensor(0)) == quantisation(call.result)
-    return call.values(0).reshaped(call.shape) if same else None
+    return call.values(0).reshape(call.shape) if same else None
 
 
-def _masked(call: OpCall) -> Values | None:
+def _mask(call: OpCall) -> Values | None:
     """Integers multiplied by a known mask of zeros and ones at scale one: left as they are, or
     what stands for zero."""
     for data, mask in ((0, 1), (1, 0)):
@@ -88,21 +88,21 @@ def _masked(call: OpCall) -> Values | None:
     return None
 
 
-def _mixed(call: OpCall) -> Values:
+def _mix(call: OpCall) -> Values:
     """Operands mixed one by one, each by its place, then together."""
     name = all_of(call.op, (*call.op.inputs, *call.op.outputs))
     together: Residues | None = None
     if len(call.operands) == 1:
-        return call.mixed(call.elements(0), *name).reshaped(call.shape)
+        return call.mix(call.elements(0), *name).reshape(call.shape)
     for i, values in enumerate(call.operands):
         if values is not None:
-            one = call.mixed(call.symbols.elements(values), "operand", i, *name).data
+            one = call.mix(call.symbols.elements(values), "operand", i, *name).data
             one = one.reshape(LANES, *(1 for _ in range(len(call.shape) - one.ndim + 1)),
                               *one.shape[1:])  # fmt: skip
             together = one if together is None else add(together, one)
     if together is None or not _fits(together.shape[1:], call.shape):
         raise InexpressibleError(f"{call.op.label} has operands of other shapes than its result")
-    return call.mixed(np.broadcast_to(together, (LANES, *call.shape)), *name)
+    return call.mix(np.broadcast_to(together, (LANES, *call.shape)), *name)
 
 
 def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
@@ -111,7 +111,7 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     )
 
 
-def converted(call_key: tuple[object, ...], call: OpCall) -> Values:
+def convert(call_key: tuple[object, ...], call: OpCall) -> Values:
     """What an operator with this key would make of the first operand."""
     return Values(call.mixer.mix(call.elements(0), mixing.key(*call_key)), False)
 

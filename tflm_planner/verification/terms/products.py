@@ -24,12 +24,12 @@ def fully_connected(call: OpCall) -> list[Values] | None:
     if rows * inner != call.values(0).size or rows * outputs != call.result.elements:
         return None
     words = channel_keys(call, 0, 1, 2) if call.values(1).known else None
-    data = call.centred(0).reshape(LANES, rows, inner)
+    data = call.centred_elements(0).reshape(LANES, rows, inner)
     if words is None:
         return _by_computed_weights(call, data)
     weights = factors(call, 1, 3).swapaxes(-1, -2)
     sums = field.times(data, weights) if weights.ndim == 3 else field.times_integers(data, weights)
-    return [call.mixed_by(sums, words).reshaped(call.shape)]
+    return [call.mix_by(sums, words).reshape(call.shape)]
 
 
 def _are_summed(call: OpCall) -> bool:
@@ -49,9 +49,9 @@ def _by_computed_weights(call: OpCall, data: Residues) -> list[Values] | None:
         if shift.size != call.shape[-1]:
             return None
         words = mixing.keys(words, shift)
-    weights = call.centred(1).swapaxes(-1, -2)
+    weights = call.centred_elements(1).swapaxes(-1, -2)
     sums = field.times(_in_order(call, data), weights)
-    return [call.mixed_by(sums, words).reshaped(call.shape)]
+    return [call.mix_by(sums, words).reshape(call.shape)]
 
 
 def _product_keys(call: OpCall, name: str) -> mixing.Words:
@@ -65,7 +65,7 @@ def _in_order(call: OpCall, data: Residues) -> Residues:
     """For sums of floats, whose order counts: every place of the last axis by its own factor."""
     if not is_float(call.tensor(0)):
         return data
-    places = call.symbols.named((data.shape[-1],), "place in a sum").data
+    places = call.symbols.of_name((data.shape[-1],), "place in a sum").data
     return field.multiply(data, places.reshape(LANES, *(1 for _ in data.shape[1:-1]), -1))
 
 
@@ -74,7 +74,7 @@ def batch_matmul(call: OpCall) -> list[Values] | None:
     ranks = [len(call.values(i).shape) for i in (0, 1)]
     if min(ranks) < 2 or not _are_summed(call) or len(call.shape) < max(ranks):
         return None
-    sides = [call.centred(0), call.centred(1)]
+    sides = [call.centred_elements(0), call.centred_elements(1)]
     for i, flag in enumerate(("adjX", "adjY")):
         if getattr(call.op.options, flag, False):
             sides[i] = sides[i].swapaxes(-1, -2)
@@ -85,7 +85,7 @@ def batch_matmul(call: OpCall) -> list[Values] | None:
     sums = field.times(_in_order(call, sides[0]), sides[1])
     if sums.shape[1:] != call.shape:
         return None
-    return [call.mixed_by(np.ascontiguousarray(sums), _product_keys(call, "product"))]
+    return [call.mix_by(np.ascontiguousarray(sums), _product_keys(call, "product"))]
 
 
 RULES = {"FULLY_CONNECTED": fully_connected, "BATCH_MATMUL": batch_matmul}

@@ -23,7 +23,7 @@ def reduction(call: OpCall) -> list[Values] | None:
     data = call.values(0)
     if not axes.known or not data.shape:
         return None
-    known = _computed(call)
+    known = _compute(call)
     if known is not None:
         return [known]
     over = tuple(sorted({int(a) % len(data.shape) for a in axes.data.reshape(-1)}))
@@ -31,21 +31,21 @@ def reduction(call: OpCall) -> list[Values] | None:
     if is_float(call.tensor(0)):
         elements = _by_place(call, elements, over)
     elif call.op.kind not in ("MEAN", "SUM"):
-        elements = call.mixed(elements, "of a reduction").data
+        elements = call.mix(elements, "of a reduction").data
     sums = field.total(elements, tuple(a + 1 for a in over))
     count = int(np.prod([data.shape[a] for a in over]))
     ends = quantisation(call.tensor(0)), quantisation(call.result)
-    return [call.mixed(sums, call.op.kind, count, *ends).reshaped(call.shape)]
+    return [call.mix(sums, call.op.kind, count, *ends).reshape(call.shape)]
 
 
-def _computed(call: OpCall) -> Values | None:
+def _compute(call: OpCall) -> Values | None:
     """The product of known integers: sizes of shapes."""
     data = call.values(0)
     if call.op.kind != "REDUCE_PROD" or not data.known or data.data.dtype.kind != "i":
         return None
     axes = tuple(int(a) for a in call.values(1).data.reshape(-1))
     made = np.prod(data.data, axes, dtype=data.data.dtype)
-    return Values(np.asarray(made), True).reshaped(call.shape)
+    return Values(np.asarray(made), True).reshape(call.shape)
 
 
 def _by_place(call: OpCall, elements: Residues, over: tuple[int, ...]) -> Residues:
@@ -53,7 +53,7 @@ def _by_place(call: OpCall, elements: Residues, over: tuple[int, ...]) -> Residu
     shape = [n if a in over else 1 for a, n in enumerate(elements.shape[1:])]
     places: npt.NDArray[Any] = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
     words = mixing.keys(mixing.key("place in a reduction", call.op.kind), places)
-    return call.mixed_by(elements, words).data
+    return call.mix_by(elements, words).data
 
 
 def of_rows(call: OpCall) -> list[Values] | None:
@@ -62,11 +62,11 @@ def of_rows(call: OpCall) -> list[Values] | None:
         return None
     elements = call.elements(0)
     by_place = _by_place(call, elements, (len(call.shape) - 1,))
-    rows = call.mixed(field.total(by_place, (len(call.shape),)), "row").data
-    own = call.mixed(elements, "in a row").data
+    rows = call.mix(field.total(by_place, (len(call.shape),)), "row").data
+    own = call.mix(elements, "in a row").data
     both = field.add(own, np.broadcast_to(rows[..., None], own.shape))
     name = all_of(call.op, (call.tensor(0), call.result))
-    return [call.mixed(both.reshape(LANES, *call.shape), *name)]
+    return [call.mix(both.reshape(LANES, *call.shape), *name)]
 
 
 RULES = {

@@ -18,27 +18,27 @@ from tflm_planner.verification.terms.values import Values
 _ONE = 1 << 10
 
 
-def resized(call: OpCall) -> list[Values] | None:
+def resize_image(call: OpCall) -> list[Values] | None:
     """RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR."""
     rows, columns = (resize_of(call.op, axis) for axis in (1, 2))
     if rows is None or columns is None:
         return None
     if call.op.kind == "RESIZE_NEAREST_NEIGHBOR":
-        down, across = ([lower for lower, _, _ in _known(r)] for r in (rows, columns))
-        return [call.values(0).moved(lambda a: a[:, down][:, :, across])]
+        down, across = ([lower for lower, _, _ in _taps_of(r)] for r in (rows, columns))
+        return [call.values(0).move(lambda a: a[:, down][:, :, across])]
     elements = _along(call, _along(call, call.elements(0), rows, 2), columns, 3)
     ends = quantisation(call.tensor(0)), quantisation(call.result)
-    return [call.mixed(elements, "bilinear", *ends)]
+    return [call.mix(elements, "bilinear", *ends)]
 
 
-def _known(resize: Resize) -> list[Taps]:
+def _taps_of(resize: Resize) -> list[Taps]:
     """What each row is made of; (0, 0, 0) where that is not known."""
     return [resize.taps(i) or (0, 0, Fraction(0)) for i in range(resize.out)]
 
 
 def _along(call: OpCall, elements: Residues, resize: Resize, axis: int) -> Residues:
     """Rows of the result of rows of the operand, or columns."""
-    made = _between(call, elements, _known(resize), axis)
+    made = _between(call, elements, _taps_of(resize), axis)
     for i in range(resize.out):
         if resize.taps(i) is None:
             at = (*[slice(None)] * axis, i)
@@ -68,9 +68,9 @@ def _weights(call: OpCall, weights: list[Fraction]) -> Residues:
     """Integers as they are (thousands and twenty-fourths); those of floats by name, 0 as 0."""
     if not is_float(call.tensor(0)):
         numbers = np.array([int(w * _ONE) for w in weights], np.int64)
-        return np.broadcast_to(field.reduced(numbers), (LANES, len(weights)))
+        return np.broadcast_to(field.residues_of(numbers), (LANES, len(weights)))
     named = call.symbols.of_numbers(np.array([float(w) for w in weights]))
     return np.where(np.array(weights) == 0, 0, named).astype(np.uint32)
 
 
-RULES = dict.fromkeys(("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"), resized)
+RULES = dict.fromkeys(("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"), resize_image)

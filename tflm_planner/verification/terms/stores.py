@@ -69,7 +69,7 @@ class Store(ABC):
     def merge(self, choice: Residues, other: Any, results: Sequence[Tensor]) -> None:
         """Keep what depends on an element: what is kept now, or what a snapshot has."""
 
-    def chosen(self, choice: Residues, now: Values, other: Values) -> Values:
+    def choose(self, choice: Residues, now: Values, other: Values) -> Values:
         """One of two values, as an element says; itself where both are equal."""
         if now.known and other.known and np.array_equal(now.data, other.data):
             return now
@@ -98,7 +98,7 @@ class Apart(Store):
 
     def write(self, tensor: Tensor, values: Values) -> None:
         """See `Store`."""
-        self._held[tensor] = values.reshaped(tensor.shape or ())
+        self._held[tensor] = values.reshape(tensor.shape or ())
 
     def copy(self, source: Tensor, destination: Tensor) -> int:
         """See `Store`. Values are shared."""
@@ -131,7 +131,7 @@ class Apart(Store):
     ) -> None:
         """See `Store`."""
         for tensor in results:
-            self._held[tensor] = self.chosen(choice, self._held[tensor], other[tensor])
+            self._held[tensor] = self.choose(choice, self._held[tensor], other[tensor])
 
 
 def _last_uses(model: Model) -> dict[Op, list[Tensor]]:

@@ -27,7 +27,7 @@ from tflm_planner.verification.terms.compare import (
     TermsComparison,
     TermsProof,
     check_size,
-    concluded,
+    conclude,
     first_unequal,
 )
 from tflm_planner.verification.terms.field import LANES, Residues
@@ -67,7 +67,7 @@ def prove_pair_by_terms(original: Model, halves: Halves, kernels: TargetKernels)
             raise InexpressibleError("the front has a state of its own")
         return _PairComparison(original, halves, kernels)
 
-    return concluded(begin)
+    return conclude(begin)
 
 
 class _PairComparison:
@@ -75,7 +75,7 @@ class _PairComparison:
         self._original, self._halves, self._kernels = original, halves, kernels
         self._mixer = Mixer()
         self._symbols = Symbols(self._mixer)
-        self._image = self._symbols.named(original.main.inputs[0].shape or (), "input", 0)
+        self._image = self._symbols.of_name(original.main.inputs[0].shape or (), "input", 0)
 
     @property
     def made(self) -> int:
@@ -146,31 +146,31 @@ class _PairComparison:
         machine = Machine(front, arena, late_copies=late, allowance=self._allowance())
         inputs = front.main.inputs
         for (given, _), value in zip(strips.states, strips.fills, strict=True):
-            arena.write(inputs[given], _filled(inputs[given], value))
+            arena.write(inputs[given], _fill(inputs[given], value))
         row = boundary.elements // strips.result_height
         for turn in range(strips.turns):
             arena.write(inputs[0], self._strip(inputs[0], turn))
             if strips.clock:
-                arena.write(inputs[1], _filled(inputs[1], turn * strips.clock))
+                arena.write(inputs[1], _fill(inputs[1], turn * strips.clock))
             rows = machine.run([None] * len(inputs))[0]
             back.spoil(room, arena.head)  # kernels may ask for memory above the head for a moment
             first = turn * strips.made - strips.delay
             begin, end = max(first, 0), min(first + strips.made, strips.result_height)
             if begin < end:
                 some = slice((begin - first) * row, (end - first) * row)
-                back.write_some(boundary, begin * row, rows.reshaped((rows.size,)).at((some,)))
+                back.write_some(boundary, begin * row, rows.reshape((rows.size,)).at((some,)))
 
     def _strip(self, rows: Tensor, turn: int) -> Values:
         """Rows of the image, and rubbish below it."""
         strips = self._halves.strips
         row = self._image.size // strips.height
-        below = self._symbols.named((rows.elements,), "below the image", turn).data
+        below = self._symbols.of_name((rows.elements,), "below the image", turn).data
         flat = self._image.data.reshape(LANES, -1)
         some = flat[:, turn * strips.rows * row : (turn + 1) * strips.rows * row]
         data = np.concatenate([some, below[:, some.shape[1] :]], 1)
         return Values(data.reshape(LANES, *(rows.shape or ())), False)
 
 
-def _filled(tensor: Tensor, value: float) -> Values:
+def _fill(tensor: Tensor, value: float) -> Values:
     kind: Any = DTYPES[tensor.type_name]
     return Values(np.full(tensor.shape or (), value, kind), True)

@@ -22,7 +22,7 @@ def factors(call: OpCall, operand: int, last: int) -> npt.NDArray[Any]:
 
     `last`: 3 for filters (Co, .., Ci), whose sums run over all axes but the first; 2 for
     depthwise ones (1, Kh, Kw, Co), whose sums run over all axes but the last."""
-    return call.remembered("factors", lambda: _factors(call, operand, last))
+    return call.remember("factors", lambda: _factors(call, operand, last))
 
 
 def _factors(call: OpCall, operand: int, last: int) -> npt.NDArray[Any]:
@@ -40,7 +40,7 @@ def _factors(call: OpCall, operand: int, last: int) -> npt.NDArray[Any]:
 def channel_keys(call: OpCall, data: int, weights: int, bias: int) -> Words | None:
     """How each channel's sum becomes a result: by the scales of all three, the bias and the
     activation. None where weights or bias are computed, or zero points differ by channel."""
-    return call.remembered("keys", lambda: _channel_keys(call, data, weights, bias))
+    return call.remember("keys", lambda: _channel_keys(call, data, weights, bias))
 
 
 def _channel_keys(call: OpCall, data: int, weights: int, bias: int) -> Words | None:

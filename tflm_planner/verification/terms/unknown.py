@@ -13,7 +13,7 @@ from tflm_planner.verification.terms.parameters import all_of, quantisation
 from tflm_planner.verification.terms.values import Values
 
 
-def hashed(call: OpCall, state: Residues | None = None) -> tuple[list[Values], Residues]:
+def hash_operands(call: OpCall, state: Residues | None = None) -> tuple[list[Values], Residues]:
     """The results, and a digest of what was read: LANES residues. `state`: what may be read
     besides."""
     digest = _digest(call, state)
@@ -22,7 +22,7 @@ def hashed(call: OpCall, state: Residues | None = None) -> tuple[list[Values], R
         places = mixing.positions(tensor.elements)
         words = mixing.keys(mixing.key("hashed result", i), places)
         wide = np.broadcast_to(digest[:, None], (LANES, tensor.elements))
-        results.append(Values(call.mixer.mix(wide, words), False).reshaped(tensor.shape or ()))
+        results.append(Values(call.mixer.mix(wide, words), False).reshape(tensor.shape or ()))
     return results, digest
 
 
@@ -40,4 +40,4 @@ def _digest(call: OpCall, state: Residues | None) -> Residues:
             each = call.mixer.mix(elements, places)
             read = field.add(read, field.total(each, (1,)))
     name = all_of(op, (*tensors, *op.outputs))
-    return call.mixed(read[:, None], "hashed", name, shapes, between).data[:, 0]
+    return call.mix(read[:, None], "hashed", name, shapes, between).data[:, 0]

@@ -56,13 +56,13 @@ class Values:
         """Number of elements."""
         return self.data.size if self.known else self.data.size // LANES
 
-    def reshaped(self, shape: tuple[int, ...]) -> Values:
+    def reshape(self, shape: tuple[int, ...]) -> Values:
         """The same elements in another shape. InexpressibleError if they are not as many."""
         if int(np.prod(shape, dtype=np.int64)) != self.size:
             raise InexpressibleError(f"{self.size} elements cannot have the shape {list(shape)}")
         return Values(self.data.reshape(shape if self.known else (LANES, *shape)), self.known)
 
-    def moved(self, move: Callable[[Array], Array]) -> Values:
+    def move(self, move: Callable[[Array], Array]) -> Values:
         """Elements moved by a function of arrays (it must only move), lane by lane."""
         if self.known:
             return Values(np.asarray(move(self.data)), True)
@@ -106,7 +106,7 @@ class Symbols:
         kind = np.float64 if isinstance(number, float) else np.int64
         return self.of_numbers(np.array(number, kind))
 
-    def named(self, shape: tuple[int, ...], *name: object) -> Values:
+    def of_name(self, shape: tuple[int, ...], *name: object) -> Values:
         """A symbol for each element of a tensor."""
         count = int(np.prod(shape, dtype=np.int64))
         words = mixing.keys(mixing.key(*name), mixing.positions(count))

@@ -46,7 +46,7 @@ def convolution(call: OpCall) -> list[Values] | None:
     words = channel_keys(call, 0, 1, 2)
     if words is None:
         return None
-    image = _padded(call.centred(0), window)
+    image = _pad(call.centred_elements(0), window)
     weights = factors(call, 1, 3)  # ([lanes,] Co, Kh, Kw, Ci / groups)
     outputs, inputs = (c // window.groups for c in reversed(window.channels))
     shares = [
@@ -57,7 +57,7 @@ def convolution(call: OpCall) -> list[Values] | None:
         )
         for g in range(window.groups)
     ]
-    return [call.mixed_by(np.concatenate(shares, -1), words)]
+    return [call.mix_by(np.concatenate(shares, -1), words)]
 
 
 def _is_plain(call: OpCall) -> bool:
@@ -78,7 +78,7 @@ def _product(window: Window, image: Residues, weights: npt.NDArray[Any]) -> Resi
     step = max(_MOST_BYTES // (LANES * window.batch * columns * inner * 8), 1)
     made = np.empty((LANES, window.batch, rows, columns, count), np.uint32)
     for start in range(0, rows, step):
-        taken = _laid_out(window, image, start, min(start + step, rows))
+        taken = _lay_out(window, image, start, min(start + step, rows))
         shape = taken.shape[:-1]
         some = (
             field.times(taken.reshape(LANES, -1, inner), flat)
@@ -89,13 +89,13 @@ def _product(window: Window, image: Residues, weights: npt.NDArray[Any]) -> Resi
     return made
 
 
-def _laid_out(window: Window, image: Residues, start: int, stop: int) -> Residues:
+def _lay_out(window: Window, image: Residues, start: int, stop: int) -> Residues:
     """The windows of some rows of the result, each in one line."""
     taps = [tap[:, :, start:stop] for _, tap in _taps(window, image)]
     return taps[0] if len(taps) == 1 else np.concatenate(taps, -1)
 
 
-def _padded(image: Residues, window: Window) -> Residues:
+def _pad(image: Residues, window: Window) -> Residues:
     """The image with zeros around it, as far as windows reach."""
     ends: list[tuple[int, int]] = []
     for axis in (0, 1):
@@ -132,7 +132,7 @@ def depthwise(call: OpCall) -> list[Values] | None:
     words = channel_keys(call, 0, 1, 2)
     if words is None:
         return None
-    image = _padded(call.centred(0), window)
+    image = _pad(call.centred_elements(0), window)
     times = window.channels[1] // window.channels[0]
     weights = factors(call, 1, 2)  # ([lanes,] 1, Kh, Kw, Co)
     flat = weights.reshape(*weights.shape[:-4], -1, window.channels[1])
@@ -141,11 +141,11 @@ def depthwise(call: OpCall) -> list[Values] | None:
     step = max(_CACHED // (LANES * window.batch * window.output[1] * window.channels[1]), 1)
     for start in range(0, window.output[0], step):
         rows = slice(start, min(start + step, window.output[0]))
-        sums[:, :, rows] = _weighted([t[:, :, rows] for t in taps], flat)
-    return [call.mixed_by(sums, words)]
+        sums[:, :, rows] = _weigh([t[:, :, rows] for t in taps], flat)
+    return [call.mix_by(sums, words)]
 
 
-def _weighted(taps: list[Residues], weights: npt.NDArray[Any]) -> Residues:
+def _weigh(taps: list[Residues], weights: npt.NDArray[Any]) -> Residues:
     """Sums of places of windows, each channel by its own weights."""
     made = np.zeros(taps[0].shape, np.int64)
     spare = np.empty(taps[0].shape, np.int64)
@@ -154,7 +154,7 @@ def _weighted(taps: list[Residues], weights: npt.NDArray[Any]) -> Residues:
             made += field.multiply(tap, weights[:, place].reshape(LANES, 1, 1, 1, -1))
         else:
             made += np.multiply(tap, weights[place].astype(np.int64), out=spare)
-    return field.reduced(made)
+    return field.residues_of(made)
 
 
 def average_pool(call: OpCall) -> list[Values] | None:
@@ -162,7 +162,7 @@ def average_pool(call: OpCall) -> list[Values] | None:
     window, data = sliding_window(call.op), call.tensor(0)
     if window is None:
         return None
-    image = _padded(call.elements(0), window)
+    image = _pad(call.elements(0), window)
     inside = np.pad(np.ones((1, 1, *window.input, 1), np.int64), _like(image, window))
     sums = np.zeros((LANES, window.batch, *window.output, window.channels[1]), np.int64)
     count = np.zeros((1, 1, *window.output, 1), np.int64)
@@ -170,7 +170,7 @@ def average_pool(call: OpCall) -> list[Values] | None:
         sums += tap if not is_float(data) else field.multiply(tap, _factor(call, place))
         count += there
     words = mixing.keys(mixing.key("average", *_ends(call)), count[0, 0])
-    return [call.mixed_by(field.reduced(sums), words)]
+    return [call.mix_by(field.residues_of(sums), words)]
 
 
 def _like(image: Residues, window: Window) -> list[tuple[int, int]]:
@@ -180,7 +180,7 @@ def _like(image: Residues, window: Window) -> list[tuple[int, int]]:
 
 
 def _factor(call: OpCall, place: int) -> Residues:
-    return call.symbols.named((), "place in a sum", place).data.reshape(LANES, 1, 1, 1, 1)
+    return call.symbols.of_name((), "place in a sum", place).data.reshape(LANES, 1, 1, 1, 1)
 
 
 def max_pool(call: OpCall) -> list[Values] | None:
@@ -189,13 +189,13 @@ def max_pool(call: OpCall) -> list[Values] | None:
     if window is None:
         return None
     name = "of a maximum"
-    least = call.mixed(call.symbols.of_number(_least(data)), name).data
-    each = call.mixed(call.elements(0), name).data
-    image = _padded(field.subtract(each, least.reshape(LANES, 1, 1, 1, 1)), window)
+    least = call.mix(call.symbols.of_number(_least(data)), name).data
+    each = call.mix(call.elements(0), name).data
+    image = _pad(field.subtract(each, least.reshape(LANES, 1, 1, 1, 1)), window)
     sums = np.zeros((LANES, window.batch, *window.output, window.channels[1]), np.int64)
     for _, tap in _taps(window, image):
         sums += tap
-    return [call.mixed(field.reduced(sums), "maximum", *_ends(call))]
+    return [call.mix(field.residues_of(sums), "maximum", *_ends(call))]
 
 
 def _least(tensor: Tensor) -> int | float:
@@ -208,7 +208,7 @@ def _ends(call: OpCall) -> tuple[object, ...]:
     return quantisation(call.tensor(0)), quantisation(call.result), activation(call.op)
 
 
-def transposed(call: OpCall) -> list[Values] | None:
+def transposed_convolution(call: OpCall) -> list[Values] | None:
     """TRANSPOSE_CONV: every input pixel adds to a window of the result. Operands: the result's
     shape (TFLM takes the declared one instead, also where an input says it), filter
     (Co, Kh, Kw, Ci), data, bias."""
@@ -218,7 +218,7 @@ def transposed(call: OpCall) -> list[Values] | None:
     words = channel_keys(call, 2, 1, 3)
     if kinds not in (("float32",) * 2, ("int8",) * 2, ("int16", "int8")) or words is None:
         return None
-    image = call.centred(2)
+    image = call.centred_elements(2)
     weights = factors(call, 1, 3)
     _, batch, height, width, _ = image.shape
     count, *kernel, inner = constant(call.tensor(1)).shape
@@ -234,7 +234,7 @@ def transposed(call: OpCall) -> list[Values] | None:
             columns = slice(j, j + (width - 1) * strides[1] + 1, strides[1])
             sums[:, :, rows, columns] += share.reshape(LANES, batch, height, width, count)
     cut = _cut(call, sums, kernel, strides)
-    return None if cut is None else [call.mixed_by(field.reduced(cut), words)]
+    return None if cut is None else [call.mix_by(field.residues_of(cut), words)]
 
 
 def _cut(
@@ -255,5 +255,5 @@ RULES = {
     "DEPTHWISE_CONV_2D": depthwise,
     "AVERAGE_POOL_2D": average_pool,
     "MAX_POOL_2D": max_pool,
-    "TRANSPOSE_CONV": transposed,
+    "TRANSPOSE_CONV": transposed_convolution,
 }
