@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tflm_planner.ops.window import low_paddings
-from tflm_planner.tflm.kernels.esp_nn.releases import RELEASES, Release, spelled
+from tflm_planner.tflm.kernels.esp_nn.releases import RELEASES, Release, spell
 from tflm_planner.tflm.kernels.esp_nn.scratch import (
     ConvShape,
     p4_convolution,
@@ -92,7 +92,7 @@ def _compare(name: str, function: Callable[..., int], release: Release, shapes: 
             wrong += 1
             if wrong <= 3:
                 print(f"  {g}: {theirs:,} bytes, here {ours(g, release):,}")
-    print(f"{spelled(release)}  {name:40}{shapes:>9,} shapes  {wrong:,} differ")
+    print(f"{spell(release)}  {name:40}{shapes:>9,} shapes  {wrong:,} differ")
     return wrong
 
 
@@ -113,7 +113,7 @@ def _record(path: Path, functions: dict[str, Callable[..., int]], release: Relea
             if ours not in (s3_convolution, s3_depthwise, p4_convolution):
                 continue
             for g in _geometries(random.Random(f"record {name}"), kind, _RECORDED):
-                row = spelled(release), name, *_numbers(g), _asked(function, g)
+                row = spell(release), name, *_numbers(g), _asked(function, g)
                 table.write(",".join(map(str, row)) + "\n")
 
 
@@ -184,9 +184,9 @@ def _version_in(folder: Path) -> str:
 
 def _release(text: str) -> Release:
     for release in RELEASES:
-        if spelled(release) == text:
+        if spell(release) == text:
             return release
-    known = ", ".join(map(spelled, RELEASES))
+    known = ", ".join(map(spell, RELEASES))
     raise SystemExit(f"release {text} was not read; known are {known}")
 
 

@@ -285,7 +285,7 @@ def test_models_whose_order_is_not_known() -> None:
     models = [read_model(model.make()) for model in MODELS.values()]
     assert any(events(model) is None for model in models)  # an IF
     for model in models:
-        if not any(op.called() for op in model.ops()):
+        if not any(op.called_graphs() for op in model.ops()):
             assert events(model) == model.main.ops
 
 

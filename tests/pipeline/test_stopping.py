@@ -78,12 +78,12 @@ def test_a_part_that_is_over_leaves_the_whole_alone() -> None:
 def test_presses_are_counted_once_whoever_notices_them(capfd: pytest.CaptureFixture[str]) -> None:
     stop = Stop()
     presses = Presses(stop)
-    presses.noticed(1)
-    presses.noticed(0)
+    presses.notice(1)
+    presses.notice(0)
     assert stop.reason == "interrupted" and capfd.readouterr().err.count(ACKNOWLEDGED) == 1
     with stop.proving():
-        presses.noticed(0)
-        presses.noticed(1)
+        presses.notice(0)
+        presses.notice(1)
         assert capfd.readouterr().err.count(ASKED) == 1
         with pytest.raises(KeyboardInterrupt):
             presses.handle(signal.SIGINT, None)
@@ -96,7 +96,7 @@ def test_a_press_after_the_proof_leaves_out_what_is_beyond_it(
     stop = Stop()
     presses = Presses(stop)
     stop.interrupt()  # the search was ended before
-    with pytest.raises(KeyboardInterrupt), stop.proved():
+    with pytest.raises(KeyboardInterrupt), stop.after_proof():
         presses.handle(signal.SIGINT, None)
     assert "the proved file is written" in capfd.readouterr().err
     presses.handle(signal.SIGINT, None)  # what is written then is not interrupted

@@ -17,7 +17,7 @@ from tflm_planner.device.measurement import MeasuredSize
 from tflm_planner.pipeline import api
 from tflm_planner.report.bounds_text import fits_words
 from tflm_planner.tflm.arena.predict import arena_of
-from tflm_planner.tflm.arena.uncertainty import Uncertainty, bound_of, reserved
+from tflm_planner.tflm.arena.uncertainty import Uncertainty, bound_of, bytes_to_reserve
 from tflm_planner.tflm.targets import all_targets, load_target
 
 NETWORK = chain((3, 1, 8), (3, 2, 8), (1, 1, 16), (3, 2, 8), size=32)
@@ -151,8 +151,8 @@ def test_words_and_margins() -> None:
     assert fits_words(10, 20, "at least") == "not known to fit"
     assert fits_words(30, 20, "at least") == "DOES NOT FIT"
     large, small = Uncertainty("a", 1.25), Uncertainty("b", 0.25, in_head=False)
-    assert reserved(1000, [large, small]) == 2256
-    assert reserved(1001, []) == 1001
+    assert bytes_to_reserve(1000, [large, small]) == 2256
+    assert bytes_to_reserve(1001, []) == 1001
     assert bound_of([Uncertainty("c", 0.0, bound="enough")]) == "enough"
     assert bound_of([Uncertainty("c", 0.0, bound="enough"), small]) == "at least"
 
@@ -163,7 +163,7 @@ def test_esp_nn_is_within_the_margin() -> None:
     for predicted, needed in ((100_800, 122_576), (55_068, 110_236), (27_360, 57_344),
                               (27_888, 34_096)):  # fmt: skip
         arena = arena_of(api.read_model(NETWORK), load_target("xtensa-lx7/unknown"))
-        assert reserved(predicted, arena.uncertainties) >= needed  # fmt: skip
+        assert bytes_to_reserve(predicted, arena.uncertainties) >= needed  # fmt: skip
 
 
 def test_a_plan_for_other_kernels_is_no_plan_here(tmp_path: Path, capsys) -> None:

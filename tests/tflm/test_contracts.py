@@ -31,7 +31,7 @@ from tflm_planner.tflm.kernels.contracts import (
     replay_safe,
     replays,
 )
-from tflm_planner.tflm.kernels.contracts.bounds import first_needed
+from tflm_planner.tflm.kernels.contracts.bounds import first_needed_pixels
 from tflm_planner.tflm.kernels.reference import REFERENCE
 
 
@@ -277,7 +277,7 @@ def test_the_bound_of_a_kernel_by_pixels_is_the_one_of_all_pixels() -> None:
         ends = [
             min(max(int(end * window.channels[1] - need * window.channels[0]), 0)
                 * window.element, window.output_bytes)
-            for end, need in zip(pixels + 1, first_needed(window), strict=True)
+            for end, need in zip(pixels + 1, first_needed_pixels(window), strict=True)
         ]  # fmt: skip
         found = bound(window, ELEMENTWISE)
         assert found is not None and found.least == max(ends), window

@@ -17,7 +17,7 @@ from tflm_planner.model import serde
 from tflm_planner.model.flatbuffer.read import learnt
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model
-from tflm_planner.tflm.element_types import cannot_run, newly_unsupported
+from tflm_planner.tflm.element_types import cannot_run, new_refusal
 from tflm_planner.tflm.targets import HOST_RUNTIME, Target, load_target
 from tflm_planner.tflm.versions import with_tflm
 
@@ -182,15 +182,15 @@ def test_only_what_is_new_is_held_against_what_was_made() -> None:
     joined = operator("CONCATENATION", "uint8", "uint8", "->", "uint8")
     cut = operator("SLICE", "uint8", "int32", "int32", "->", "uint8")
     both = (M4, load_target(HOST_RUNTIME))
-    assert newly_unsupported(runs, [*runs, *runs], both) is None
-    reason = newly_unsupported(runs, [*runs, cut], both)
+    assert new_refusal(runs, [*runs, *runs], both) is None
+    reason = new_refusal(runs, [*runs, cut], both)
     assert reason is not None and reason.startswith("SLICE of uint8")
     # Whoever does not run the original says nothing of what was made of it.
-    assert newly_unsupported([joined], [joined, cut], both) is None
+    assert new_refusal([joined], [joined, cut], both) is None
     old = (load_target("arduino-2023"),)
     learnt = operator("TRANSPOSE", "int16", "int32", "->", "int16")
-    assert newly_unsupported(runs, [*runs, learnt], both) is None
-    assert newly_unsupported(runs, [*runs, learnt], old) is not None
+    assert new_refusal(runs, [*runs, learnt], both) is None
+    assert new_refusal(runs, [*runs, learnt], old) is not None
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.kernels import known_libraries, library_of
 from tflm_planner.tflm.kernels.access_order import ELEMENTWISE
 from tflm_planner.tflm.kernels.conservative import UNKNOWN
-from tflm_planner.tflm.kernels.esp_nn.releases import NEWEST, RELEASES, spelled
+from tflm_planner.tflm.kernels.esp_nn.releases import NEWEST, RELEASES, spell
 from tflm_planner.tflm.kernels.esp_nn.scratch import (
     ConvShape,
     p4_convolution,
@@ -73,7 +73,7 @@ def test_sizes_are_those_of_the_library() -> None:
     with RECORDED.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {(row["release"], row["function"]) for row in rows} == {
-        (spelled(release), function) for release in RELEASES for function in FUNCTIONS
+        (spell(release), function) for release in RELEASES for function in FUNCTIONS
     }
     for row in rows:
         release = tuple(map(int, row["release"].split(".")))
@@ -170,7 +170,7 @@ def test_softmax_asks_by_its_second_dimension(chip: str) -> None:
 
 def test_every_chip_has_every_release_and_boards_name_none() -> None:
     for chip in CHIPS:
-        for release in ("esp-nn", *(f"esp-nn-{spelled(r)}" for r in RELEASES), "reference"):
+        for release in ("esp-nn", *(f"esp-nn-{spell(r)}" for r in RELEASES), "reference"):
             assert load_target(f"{chip}/{release}").id == f"{chip}/{release}"
     on_chips = [b for b in all_boards().values() if b.target.split("/")[0] in CHIPS]
     assert len(on_chips) >= 8 and all(b.target.endswith("/esp-nn") for b in on_chips)
@@ -178,7 +178,7 @@ def test_every_chip_has_every_release_and_boards_name_none() -> None:
 
 def test_a_release_that_is_not_named_is_the_newest_read_and_in_doubt() -> None:
     model = read_model(model_of(Shape("conv", 8, 8, 16, 16, 3, 3)))
-    named = arena_of(model, load_target(f"esp32s3/esp-nn-{spelled(NEWEST)}"))
+    named = arena_of(model, load_target(f"esp32s3/esp-nn-{spell(NEWEST)}"))
     open_ended = arena_of(model, load_target("esp32s3/esp-nn"))
     assert (named.bound, open_ended.bound) == ("exact", "at least")
     assert named.arena == named.reserved == open_ended.arena < open_ended.reserved
@@ -191,7 +191,7 @@ def test_a_release_that_is_not_named_is_the_newest_read_and_in_doubt() -> None:
 def test_the_margin_covers_every_release_that_was_read(name: str) -> None:
     reserved = arena(f"{name}.tflite", "esp32s3").reserved
     for release in RELEASES:
-        assert arena(f"{name}.tflite", f"esp32s3/esp-nn-{spelled(release)}").arena <= reserved
+        assert arena(f"{name}.tflite", f"esp32s3/esp-nn-{spell(release)}").arena <= reserved
 
 
 def test_sizes_that_esp_nn_misreads_are_in_doubt() -> None:

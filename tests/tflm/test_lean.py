@@ -16,7 +16,7 @@ from tflm_planner.pipeline.api import MemoryOptions, PlanOptions, VerifyOptions,
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.kernels.operator_allocations import operator_allocations
-from tflm_planner.tflm.lean.costs import lean_kept
+from tflm_planner.tflm.lean.costs import lean_kept_bytes
 from tflm_planner.tflm.lean.pool import (
     POOL_METADATA,
     Pool,
@@ -270,15 +270,15 @@ def test_the_tail_of_one_operator_is_never_too_little() -> None:
         model = pooled(random_model(seed))
         parts = predicted(model).tail_parts
         there = parts["builtin_data"] + parts["op_init"] + parts["op_prepare"]
-        summed = sum(lean_kept(op, target) for op in model.ops())
+        summed = sum(lean_kept_bytes(op, target) for op in model.ops())
         assert there <= summed + 16
         close += summed - there <= 16
         stock = load_target("cortex-m4/cmsis-nn")
         for op in model.ops():
             assert (
-                lean_kept(op, stock)
+                lean_kept_bytes(op, stock)
                 == operator_allocations(op, stock).kept
-                >= lean_kept(op, target)
+                >= lean_kept_bytes(op, target)
             )
     assert close > 10
 

@@ -56,7 +56,7 @@ def test_a_body_lives_inside_its_caller():
     model, line = line_of("while_loop")
     loop = next(op for op in model.main.ops if op.kind == "WHILE")
     ((start, end),) = line.scopes[loop]
-    for body in loop.called():
+    for body in loop.called_graphs():
         for tensor in body.tensors:
             if tensor in line.spans:
                 span = line.span(tensor)

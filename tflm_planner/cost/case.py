@@ -92,8 +92,8 @@ class Case:
     @property
     def data(self) -> Operand:
         """The operand that holds the data; the first result where there is none."""
-        at = _DATA_AT.get(self.kind, 0)
-        operand = self.inputs[at] if at < len(self.inputs) else None
+        index = _DATA_AT.get(self.kind, 0)
+        operand = self.inputs[index] if index < len(self.inputs) else None
         return operand or self.result
 
     @property
@@ -116,18 +116,18 @@ _NOTHING = Operand("int8", (0,))
 
 def case_of(op: Op) -> Case:
     """The case of an operator of a model. It never raises: what the operator lacks is left out."""
-    read = op.kind in _WITH_NUMBERS
+    has_numbers = op.kind in _WITH_NUMBERS
     fields = members(op.options) if op.options else {}
     options = [(name, fields[name]) for name in OPTIONS if name in fields]
     return Case(
         op.kind,
-        tuple(None if t is None else _operand(t, read) for t in op.inputs),
+        tuple(None if t is None else _operand(t, has_numbers) for t in op.inputs),
         tuple(_operand(t, False) for t in op.outputs),
         tuple((name, int(value)) for name, value in options if isinstance(value, bool | int)),
     )
 
 
-def _operand(tensor: Tensor, read: bool) -> Operand:
+def _operand(tensor: Tensor, has_numbers: bool) -> Operand:
     constant = tensor.is_constant
     scale: Any = None if tensor.quantization is None else tensor.quantization.scale
     return Operand(
@@ -135,7 +135,7 @@ def _operand(tensor: Tensor, read: bool) -> Operand:
         tuple(tensor.shape or ()),
         constant,
         0 if scale is None else len(scale),
-        _numbers(tensor) if read and constant else None,
+        _numbers(tensor) if has_numbers and constant else None,
     )
 
 

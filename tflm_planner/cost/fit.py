@@ -53,16 +53,16 @@ def solve(a: Vector, b: Vector) -> Vector:
 def fit_path(rows: Sequence[tuple[Mapping[str, int], float]]) -> dict[str, float]:
     """Constants of one kernel path, from (counts, executed instructions)."""
     # A path seen seldom gets few constants: the first ones, which matter most.
-    allowed = max(1, len(rows) // 2)
-    names = list(dict.fromkeys(name for counts, _ in rows for name in counts))[:allowed]
+    most_constants = max(1, len(rows) // 2)
+    names = list(dict.fromkeys(name for counts, _ in rows for name in counts))[:most_constants]
     matrix = np.array([[1.0, *(counts.get(n, 0) for n in names)] for counts, _ in rows])
     executed = np.array([float(count) for _, count in rows])
     weight = 1 / (executed + FLOOR)
     weighted = matrix * weight[:, None]
     if len(rows) < FEW:  # the fixed part cannot be told from the rest: take a usual one
-        first = matrix[:, 1] if names else np.zeros(len(rows))
+        first_counts = matrix[:, 1] if names else np.zeros(len(rows))
         fixed = min(USUAL_CALL, 0.9 * float(executed.min()))
-        slope = float(np.median((executed - fixed) / np.maximum(first, 1)))
+        slope = float(np.median((executed - fixed) / np.maximum(first_counts, 1)))
         return {CALL: round(fixed, 1), **({names[0]: float(f"{slope:.4g}")} if names else {})}
     scale = np.maximum(np.abs(weighted).max(axis=0), 1e-30)
     constants = solve(weighted / scale, executed * weight) / scale

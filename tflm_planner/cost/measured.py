@@ -88,19 +88,19 @@ def measured_of(target: Target) -> Measured | None:
     return source if isinstance(source, Measured) else None
 
 
-def fit(rows: Rows, base: Profile, counted: Counted) -> tuple[Profile, HeldOut | None]:
+def fit(rows: Rows, base: Profile, counts_of: Counted) -> tuple[Profile, HeldOut | None]:
     """Constants for all paths, fitted to measured cases, and their error on cases held out.
 
     Deterministic: folds by a hash of the case. `base`: built-in constants of the nearest core.
     """
-    profile = _fit(rows, base, counted)
+    profile = _fit(rows, base, counts_of)
     errors: list[float] = []
     if len(rows) >= FOLDS:
         for fold in range(FOLDS):
             training = [row for row in rows if _fold(row[0]) != fold]
             if training and len(training) < len(rows):
-                trained = _fit(training, base, counted)
-                errors += [_error(trained, row, counted) for row in rows if _fold(row[0]) == fold]
+                trained = _fit(training, base, counts_of)
+                errors += [_error(trained, row, counts_of) for row in rows if _fold(row[0]) == fold]
     if not errors:
         return profile, None
     errors.sort()
@@ -111,28 +111,28 @@ def _fold(case: Case) -> int:
     return zlib.crc32(repr((case.kind, case.inputs, case.outputs, case.options)).encode()) % FOLDS
 
 
-def _fit(rows: Rows, base: Profile, counted: Counted) -> Profile:
+def _fit(rows: Rows, base: Profile, counts_of: Counted) -> Profile:
     by_path: dict[str, list[tuple[Counts, float]]] = defaultdict(list)
     ratios: dict[str, list[float]] = defaultdict(list)
     for case, cycles in rows:
-        key, counts = counted(case, base.family)
+        key, counts = counts_of(case, base.family)
         if key not in base.paths:  # as `model.instructions` does
             key, counts = f"other.{case.data.type}", other(case).counts
         by_path[key].append((counts, cycles))
-        known = base.paths.get(key, base.paths["other.int8"])
-        ratios[key].append(cycles / max(1.0, predict(known, counts)))
+        constants = base.paths.get(key, base.paths["other.int8"])
+        ratios[key].append(cycles / max(1.0, predict(constants, counts)))
     usual = median([r for of_path in ratios.values() for r in of_path]) if ratios else 1.0
     paths: dict[str, Mapping[str, float]] = {}
     for key, table in base.paths.items():
         factor = median(ratios[key]) if key in ratios else usual
-        paths[key] = _scaled(table, factor)
+        paths[key] = _scale(table, factor)
         of_path = by_path.get(key, [])
         if len(of_path) >= _ENOUGH and _spread(of_path, fit_path) < _spread(
-            of_path, lambda part, t=table: _scaled(t, _ratio(part, t))
+            of_path, lambda part, t=table: _scale(t, _ratio(part, t))
         ):
             paths[key] = fit_path(of_path)
     # What was measured of an operator contains its dispatch.
-    paths[DISPATCH] = {**_scaled(base.paths[DISPATCH], usual), "operator": 0.0}
+    paths[DISPATCH] = {**_scale(base.paths[DISPATCH], usual), "operator": 0.0}
     return Profile(f"measured like {base.id}", base.family, paths)
 
 
@@ -142,8 +142,8 @@ def _spread(
 ) -> float:
     """Median relative error of rows predicted by the others."""
     errors: list[float] = []
-    for at, (counts, cycles) in enumerate(rows):
-        table = train([row for i, row in enumerate(rows) if i != at])
+    for left_out, (counts, cycles) in enumerate(rows):
+        table = train([row for i, row in enumerate(rows) if i != left_out])
         errors.append(abs(predict(table, counts) / max(1.0, cycles) - 1))
     return median(errors)
 
@@ -152,7 +152,7 @@ def _ratio(rows: Sequence[tuple[Counts, float]], table: Mapping[str, float]) -> 
     return median(cycles / max(1.0, predict(table, counts)) for counts, cycles in rows)
 
 
-def _scaled(table: Mapping[str, float], factor: float) -> dict[str, float]:
+def _scale(table: Mapping[str, float], factor: float) -> dict[str, float]:
     return {name: value * factor for name, value in table.items()}
 
 
@@ -163,9 +163,9 @@ def predict(table: Mapping[str, float], counts: Counts) -> float:
     )
 
 
-def _error(profile: Profile, row: tuple[Case, float], counted: Counted) -> float:
+def _error(profile: Profile, row: tuple[Case, float], counts_of: Counted) -> float:
     case, cycles = row
-    key, counts = counted(case, profile.family)
+    key, counts = counts_of(case, profile.family)
     if key not in profile.paths:
         key, counts = f"other.{case.data.type}", other(case).counts
     table = profile.paths.get(key, profile.paths["other.int8"])
@@ -178,12 +178,12 @@ def profile_notes(target: Target, model: Model) -> tuple[str, ...]:
     if device is None:
         return ()
     cases = [case_of(op) for op in model.ops()]
-    known = sum(device.cycles(case) is not None for case in cases)
-    other = "" if device.target == target.id else f", which is {device.target or 'no known target'}"
+    measured_count = sum(device.cycles(case) is not None for case in cases)
+    whose = "" if device.target == target.id else f", which is {device.target or 'no known target'}"
     return (
-        f"latency by the profile of {device.name}{other}: {known} of {len(cases)} operators "
-        f"measured, the others by a model fitted to {len(device.exact)} shapes"
-        f"{held_out_text(device.held_out)}",
+        f"latency by the profile of {device.name}{whose}: {measured_count} of "
+        f"{len(cases)} operators measured, the others by a model fitted to "
+        f"{len(device.exact)} shapes{held_out_text(device.held_out)}",
     )
 
 

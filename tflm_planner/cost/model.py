@@ -125,19 +125,19 @@ def cost_of_case(case: Case, target: Target, in_place: bool = False) -> Cost:
     """The cost of an operator that need not exist, such as a tile; otherwise as `cost_of`. Where
     several profiles stand for the target, the dearest counts."""
     choice = _profiles(target)
-    read = sum(t.nbytes for t in case.inputs if t is not None)
-    written = sum(t.nbytes for t in case.outputs)
+    bytes_read = sum(t.nbytes for t in case.inputs if t is not None)
+    bytes_written = sum(t.nbytes for t in case.outputs)
     device = measured_of(target)
     executed = None if device is None or in_place else device.cycles(case)
     if device is not None and executed is not None:
         macs = work_of(case, device.fitted.family).macs
-        return Cost(round(executed), macs, read, written)
-    worst, known, macs = 0.0, True, 0
+        return Cost(round(executed), macs, bytes_read, bytes_written)
+    worst, is_known, macs = 0.0, True, 0
     for profile in choice.profiles:
         work = work_of(case, profile.family)
         executed, certain = instructions(case, work, profile, in_place)
-        worst, known, macs = max(worst, executed), known and certain, max(macs, work.macs)
-    return Cost(round(worst), macs, read, written, not (known and choice.measured))
+        worst, is_known, macs = max(worst, executed), is_known and certain, max(macs, work.macs)
+    return Cost(round(worst), macs, bytes_read, bytes_written, not (is_known and choice.measured))
 
 
 def _profiles(target: Target) -> Choice:
@@ -154,11 +154,11 @@ def profile_target(
     base = profiles_of(target).profiles[0]
     exact = {canonical(case): cycles for case, cycles in rows.items()}
 
-    def counted(case: Case, family: Family) -> tuple[str, dict[str, int]]:
+    def count(case: Case, family: Family) -> tuple[str, dict[str, int]]:
         work = work_of(case, family)
         return key_of(case, work), work.counts
 
-    fitted, held_out = fit(list(exact.items()), base, counted)
+    fitted, held_out = fit(list(exact.items()), base, count)
     return with_source(target, Measured(name, measured_on, hertz, exact, fitted, held_out))
 
 
@@ -246,8 +246,8 @@ def _count(graph: Graph, times: int, target: Target, runs: dict[Graph, int]) -> 
                 for called in op.graphs.get(name, []):
                     often = (1 if count is None else count) + extra
                     unknown += _count(called, times * often, target, runs)
-        elif op.called():
-            dearest = max(op.called(), key=lambda g: _own(g, target))
+        elif op.called_graphs():
+            dearest = max(op.called_graphs(), key=lambda g: _own(g, target))
             unknown += _count(dearest, times, target, runs)
     return unknown
 
@@ -259,13 +259,13 @@ def _own(graph: Graph, target: Target) -> int:
 def _control(op: Op, target: Target, copied: float) -> Cost:
     """What control flow adds: starting its graphs, handling their variables at every turn, and
     copying `copied` bytes of them."""
-    if not op.called():
+    if not op.called_graphs():
         return NOTHING
     often = (turns(op) or 1) if op.kind == "WHILE" else 1
     moved = round(copied * (often + 1))
     ran = often * (_constant(target, "turn") + len(op.outputs) * _constant(target, "turn_variable"))
-    spent = _constant(target, "loop") + ran + moved * _constant(target, "turn_byte")
-    return Cost(round(spent), 0, moved, moved)
+    executed = _constant(target, "loop") + ran + moved * _constant(target, "turn_byte")
+    return Cost(round(executed), 0, moved, moved)
 
 
 def _constant(target: Target, name: str) -> float:

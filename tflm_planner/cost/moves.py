@@ -47,8 +47,8 @@ def pointwise(case: Case, family: Family) -> Work:
         counts = {"element": n, "four": n // 4}
         if wide:
             counts = {"lane": _up(n, 4), "element": n, "lane_16": _up(n, 16)}
-    other = case.result.type
-    return Work(f"{name}_{other}" if other != case.data.type else name, counts, 0)
+    result_type = case.result.type
+    return Work(f"{name}_{result_type}" if result_type != case.data.type else name, counts, 0)
 
 
 def softmax(case: Case) -> Work:
@@ -117,9 +117,9 @@ def concatenation(case: Case) -> Work:
 
 def split(case: Case) -> Work:
     """SPLIT, SPLIT_V, UNPACK: one copy for every part and every outer index."""
-    at = 0 if case.kind == "SPLIT" else 2
-    given = case.numbers(at)
-    axis = case.option("axis") if case.kind == "UNPACK" else (given[0] if given else 0)
+    axis_operand = 0 if case.kind == "SPLIT" else 2
+    axes = case.numbers(axis_operand)
+    axis = case.option("axis") if case.kind == "UNPACK" else (axes[0] if axes else 0)
     outer = math.prod(case.data.shape[: axis % max(1, len(case.data.shape))])
     moved = _merge(*(_copies(outer, t.nbytes // max(1, outer)) for t in case.outputs))
     elements = sum(t.elements for t in case.outputs)

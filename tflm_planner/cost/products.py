@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from tflm_planner.cost.case import Case
 from tflm_planner.cost.kinds import Counts, Family, Work
-from tflm_planner.cost.windows import WindowCounts, rows_kept, spread_inside, window_counts
+from tflm_planner.cost.windows import WindowCounts, kept_rows, spread_inside, window_counts
 
 _BLOCK = 124
 """Channels that the MVE depthwise kernel handles at a time."""
@@ -240,14 +240,14 @@ def dense(case: Case, family: Family) -> Work:
     out, column = weights.shape
     rows = case.data.elements // max(1, column)
     macs, kind = rows * out * column, case.data.type
-    many = "_channels" if weights.scales > 1 else ""
+    suffix = "_channels" if weights.scales > 1 else ""
     if family == "reference" or kind not in ("int8", "int16"):
-        return Work(f"dense{many}", {"mac": macs, "output": rows * out, "row": rows}, macs)
+        return Work(f"dense{suffix}", {"mac": macs, "output": rows * out, "row": rows}, macs)
     if kind == "int8" and len(case.result.shape) > 2 and column % 4 == 0:
         # As a convolution of 1x1; the one scale, if so, is repeated for every channel.
         spread = {"spread_scale": out} if weights.scales <= 1 else {}
         return Work("dense_rows", {**_gemm(rows, out, column, family), **spread}, macs)
-    return Work(f"dense{many}", {"row": rows, **_vector(rows, out, column, family)}, macs)
+    return Work(f"dense{suffix}", {"row": rows, **_vector(rows, out, column, family)}, macs)
 
 
 def _vector(rows: int, out: int, column: int, family: Family) -> Counts:
@@ -320,7 +320,7 @@ def _spread(case: Case, family: Family) -> Counts:
     out, kh, kw, depth = case.inputs[1].shape if case.inputs[1] is not None else (0, 0, 0, 0)
     batch, height, width, _ = case.data.shape
     stride_h, stride_w = case.option("strideH", 1), case.option("strideW", 1)
-    rows = batch * rows_kept(case, kh)
+    rows = batch * kept_rows(case, kh)
     row_elements = (width - 1) * stride_w + max(kw, stride_w)
     counts = {
         "output": case.result.elements, "pixel": batch * height * width, "row": rows * out,
@@ -346,15 +346,15 @@ def pool(case: Case, family: Family) -> Work:
     counts = {"tap": w.inside, "row": w.rows_inside, "pixel": pixels}
     if family == "mve" and case.data.type in ("int8", "int16"):
         padded_depth = _up(depth, 16)
-        more = {"tap_16": w.inside * padded_depth, "pixel_16": pixels * padded_depth,
+        loops = {"tap_16": w.inside * padded_depth, "pixel_16": pixels * padded_depth,
                 "tap_8": w.inside * _up(depth, 8), "pixel_8": pixels * _up(depth, 8),
                 "output_16": _up(case.result.elements, 16)}  # fmt: skip
-        return Work(name, {**counts, **more}, w.inside * depth)
-    more = {
+        return Work(name, {**counts, **loops}, w.inside * depth)
+    loops = {
         "tap_4": w.inside * (depth // 4), "tap_1": w.inside * (depth % 4),
         "output": pixels * depth, "tap_each": w.inside * depth, "row_each": w.rows_inside * depth,
     }  # fmt: skip
-    return Work(name, {**counts, **more}, w.inside * depth)
+    return Work(name, {**counts, **loops}, w.inside * depth)
 
 
 def _sizes(case: Case) -> Counts:

@@ -82,7 +82,9 @@ def taps_inside(size: int, out: int, kernel: int, stride: int, dilation: int, pa
     """
     if kernel < out:
         return sum(_count_inside(size, out, stride, pad - k * dilation) for k in range(kernel))
-    return sum(_count_inside(size, kernel, dilation, pad - at * stride) for at in range(out))
+    return sum(
+        _count_inside(size, kernel, dilation, pad - output * stride) for output in range(out)
+    )
 
 
 def _count_inside(size: int, count: int, step: int, before: int) -> int:
@@ -105,7 +107,7 @@ def spread_inside(
     return total
 
 
-def rows_kept(case: Case, kernel: int) -> int:
+def kept_rows(case: Case, kernel: int) -> int:
     """Kernel rows of a transposed convolution that fall into one image of the result."""
     stride = max(1, case.option("strideH", 1))
     size = case.result.shape[1]

@@ -36,7 +36,7 @@ def events(model: Model) -> list[Op] | None:
 def _list_started(graph: Graph) -> Iterator[Op]:
     for op in graph.ops:
         yield op
-        if not op.called():
+        if not op.called_graphs():
             continue
         often = turns(op) if op.kind == "WHILE" else None
         if often is None:

@@ -24,7 +24,7 @@ from tflm_planner.device.host_runtime import HostEngine
 from tflm_planner.device.measurement import MeasuredSize, Measurement, OutputCheck
 from tflm_planner.device.responder import RefusedRequest
 from tflm_planner.device.timing import make_inputs, time_model
-from tflm_planner.model.ir import Model, Tensor, shown
+from tflm_planner.model.ir import Model, Tensor, quote
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.ops import has_side_effects
 from tflm_planner.pipeline.arenas import read_any
@@ -251,7 +251,7 @@ def _check(
     index: int, tensor: Tensor, board_outputs: Sequence[bytes], host_outputs: Sequence[bytes] | None
 ) -> OutputCheck:
     """An output after each step, there and here."""
-    name, size, crc = shown(tensor.name), len(board_outputs[-1]), zlib.crc32(board_outputs[-1])
+    name, size, crc = quote(tensor.name), len(board_outputs[-1]), zlib.crc32(board_outputs[-1])
     if host_outputs is None:
         return OutputCheck(index, name, size, crc, None)
     wrong = [_count_differences(*pair) for pair in zip(board_outputs, host_outputs, strict=True)]

@@ -31,7 +31,7 @@ def can_stand_alone(op: Op) -> bool:
     return (
         op.kind not in _NEVER
         and op.code.custom is None
-        and not op.called()
+        and not op.called_graphs()
         and bool(op.outputs)
         and all(t.nbytes > 0 for t in op.outputs)
         and not any(t.is_variable or t.external_data for t in op.operands())

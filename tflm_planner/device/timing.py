@@ -14,7 +14,7 @@ from tflm_planner.device.board import BoardClient
 from tflm_planner.device.events import events
 from tflm_planner.device.fill import can_fill, make_values
 from tflm_planner.device.measurement import OperatorTime, Spread
-from tflm_planner.model.ir import Model, Op, shown
+from tflm_planner.model.ir import Model, Op, quote
 from tflm_planner.support.errors import DeviceError, UsageError
 from tflm_planner.verification.inputs import can_make_values, input_sets
 
@@ -92,7 +92,7 @@ def _operators(
         share = predicted.get(op, 0) / instructions
         rows.append(
             OperatorTime(
-                index, op.kind, shown(op.outputs[0].name) if op.outputs else "", len(at), share,
+                index, op.kind, quote(op.outputs[0].name) if op.outputs else "", len(at), share,
                 sum(map(sum, ticks)) / total, spread(ticks, hertz),
             )
         )  # fmt: skip
@@ -107,7 +107,7 @@ def _exclusive(ticks: Sequence[int], begun: list[Op]) -> list[int]:
         """(index of the event that follows the one at `at` and all events inside it, ticks of the
         one at `at`)."""
         op, following = begun[at], at + 1
-        called = {inner for graph in op.called() for inner in graph.ops}
+        called = {inner for graph in op.called_graphs() for inner in graph.ops}
         while following < len(begun) and begun[following] in called:
             following, spent = walk(following)
             own[at] -= spent

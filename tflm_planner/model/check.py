@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tflm_planner.model.ir import ETHOS_U, Graph, Model, Op, Tensor, shown
+from tflm_planner.model.ir import ETHOS_U, Graph, Model, Op, Tensor, quote
 from tflm_planner.model.schema import element_bits, own_options
 from tflm_planner.support.errors import ModelError
 
@@ -50,14 +50,14 @@ def _check_calls(model: Model) -> None:
 
     def enter(graph: Graph) -> None:
         if graph not in owned:
-            raise ModelError(f"sub-graph {shown(graph.name)} is called but not part of the model")
+            raise ModelError(f"sub-graph {quote(graph.name)} is called but not part of the model")
         if state.get(graph):
             raise ModelError(
-                f"sub-graph {shown(graph.name)} calls itself; TFLM cannot run recursion"
+                f"sub-graph {quote(graph.name)} calls itself; TFLM cannot run recursion"
             )
         if graph not in state:
             state[graph] = True
-            stack.append((graph, iter([c for op in graph.ops for c in op.called()])))
+            stack.append((graph, iter([c for op in graph.ops for c in op.called_graphs()])))
 
     for root in model.graphs:
         enter(root) if root not in state else None
@@ -74,12 +74,12 @@ def _check_calls(model: Model) -> None:
                 raise ModelError(f"control flow is nested more than {DEEPEST_CALLS} levels deep")
 
 
-def _scopes(graph: Graph, of: dict[Graph, int]) -> int:
+def _scopes(graph: Graph, scopes_of: dict[Graph, int]) -> int:
     """Operators that run in the graph, with those of the graphs it calls."""
-    scopes = len(graph.ops) + sum(1 + of[c] for op in graph.ops for c in op.called())
+    scopes = len(graph.ops) + sum(1 + scopes_of[c] for op in graph.ops for c in op.called_graphs())
     if scopes > MOST_SCOPES:
         raise ModelError(
-            f"sub-graph {shown(graph.name)} runs {scopes:,} operators when its calls are followed; "
+            f"sub-graph {quote(graph.name)} runs {scopes:,} operators when its calls are followed; "
             f"more than {MOST_SCOPES:,} cannot be planned"
         )
     return scopes
@@ -92,23 +92,23 @@ def _check_tensors(graph: Graph) -> int:
     for t in graph.tensors:
         shape = t.shape or ()
         if len(shape) > MOST_AXES:
-            raise ModelError(f"damaged model: tensor {shown(t.name)} has {len(shape)} axes")
+            raise ModelError(f"damaged model: tensor {quote(t.name)} has {len(shape)} axes")
         if shape and min(shape) < 0:
             raise ModelError(
-                f"tensor {shown(t.name)} has the dynamic or negative shape {list(t.shape or ())}; "
+                f"tensor {quote(t.name)} has the dynamic or negative shape {list(t.shape or ())}; "
                 "TFLM needs fixed shapes: export the model with a fixed input shape"
             )
         elements, bits = math.prod(shape), element_bits(t.type) or 0
         nbytes = -(-elements * bits // 8)
         if nbytes >= LARGEST_TENSOR:
             raise ModelError(
-                f"tensor {shown(t.name)} of shape {list(t.shape or ())} declares {nbytes:,} "
+                f"tensor {quote(t.name)} of shape {list(t.shape or ())} declares {nbytes:,} "
                 "bytes; the file is damaged, or not meant for a microcontroller"
             )
         data = t.buffer.data
         if data is not None and 0 < data.size < nbytes and t.raw.sparsity is None:
             raise ModelError(
-                f"damaged model: constant tensor {shown(t.name)} needs {nbytes:,} bytes, "
+                f"damaged model: constant tensor {quote(t.name)} needs {nbytes:,} bytes, "
                 f"its buffer holds {data.size:,}"
             )
         if not t.is_constant:
@@ -143,16 +143,18 @@ def _check_operators(graph: Graph) -> None:
     """Check that operators carry the options of their kind, and enough operands where their meaning
     is used."""
     for i, op in enumerate(graph.ops):
-        wanted, needed, least = _SHAPES_OF_OPERATORS.get(op.kind) or (
+        options_name, required, least = _SHAPES_OF_OPERATORS.get(op.kind) or (
             own_options(op.kind),
             False,
             0,
         )
-        if wanted is None:
+        if options_name is None:
             continue
         actual = "no options" if op.options is None else type(op.options).__name__.removesuffix("T")
-        if actual != wanted and (needed or op.options is not None):
-            raise ModelError(f"damaged model: operator {i} ({op.label}) has {actual}, not {wanted}")
+        if actual != options_name and (required or op.options is not None):
+            raise ModelError(
+                f"damaged model: operator {i} ({op.label}) has {actual}, not {options_name}"
+            )
         present = sum(t is not None for t in op.inputs[:least])
         if present < least or (least and not op.outputs):
             raise ModelError(
@@ -164,37 +166,39 @@ def _check_operators(graph: Graph) -> None:
 def _check_order(graph: Graph) -> None:
     """Check that a tensor has one producer at most, that nothing is read before it is written, and
     that links are consistent."""
-    written: dict[Tensor, int] = {}
+    writers: dict[Tensor, int] = {}
     inputs = set(graph.inputs)
     for i, op in enumerate(graph.ops):
         for t in op.outputs:
-            if t in written:
+            if t in writers:
                 raise ModelError(
-                    f"tensor {shown(t.name)} is written by operators {written[t]} and {i} "
+                    f"tensor {quote(t.name)} is written by operators {writers[t]} and {i} "
                     f"({op.label}); a tensor has one producer: export the model again"
                 )
             if t.is_constant or t in inputs:
                 what = "a constant" if t.is_constant else "a graph input"
-                raise ModelError(f"operator {i} ({op.label}) writes {shown(t.name)}, {what}")
-            written[t] = i
+                raise ModelError(f"operator {i} ({op.label}) writes {quote(t.name)}, {what}")
+            writers[t] = i
     for i, op in enumerate(graph.ops):
         for t in op.outputs:
             assert t.producer is op, f"producers of {op.label} out of step"
         for t in op.inputs:
             if t is None:
                 continue
-            at = written.get(t)
-            assert at is None or op in t.consumers, f"consumers of {shown(t.name)} are out of step"
-            if at is not None and at >= i:
+            writer = writers.get(t)
+            assert writer is None or op in t.consumers, (
+                f"consumers of {quote(t.name)} are out of step"
+            )
+            if writer is not None and writer >= i:
                 raise ModelError(
-                    f"operator {i} ({op.label}) reads {shown(t.name)}, which operator {at} writes "
-                    "only later: the graph is cyclic or its operators are out of order"
+                    f"operator {i} ({op.label}) reads {quote(t.name)}, which operator {writer} "
+                    "writes only later: the graph is cyclic or its operators are out of order"
                 )
-            if at is None and not _has_value(t, inputs):
-                raise ModelError(_unwritten(i, op, t))
+            if writer is None and not _has_value(t, inputs):
+                raise ModelError(_message_of_unwritten(i, op, t))
     for t in graph.outputs:
-        if t not in written and not _has_value(t, inputs):
-            raise ModelError(f"graph output {shown(t.name)} is written by no operator")
+        if t not in writers and not _has_value(t, inputs):
+            raise ModelError(f"graph output {quote(t.name)} is written by no operator")
     assert len(set(graph.ops)) == len(graph.ops), "an operator is listed twice"
 
 
@@ -209,9 +213,9 @@ def _has_value(tensor: Tensor, inputs: set[Tensor]) -> bool:
     )
 
 
-def _unwritten(index: int, op: Op, tensor: Tensor) -> str:
+def _message_of_unwritten(index: int, op: Op, tensor: Tensor) -> str:
     return (
-        f"operator {index} ({op.label}) reads {shown(tensor.name)}, which nothing writes; the file "
+        f"operator {index} ({op.label}) reads {quote(tensor.name)}, which nothing writes; the file "
         "is damaged, or it was rewritten for TFLM with views that lie over other tensors "
         "(then give the original model)"
     )

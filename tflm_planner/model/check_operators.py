@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from tflm_planner.model.ir import Model, Op, Tensor, shown
+from tflm_planner.model.ir import Model, Op, Tensor, quote
 from tflm_planner.model.operator_rules import (
     Fault,
     Misfit,
@@ -139,6 +139,6 @@ def _check_scales(tensor: Tensor) -> None:
     wrong = [s for s in q.scale if not (math.isfinite(s) and (s > 0 if divides else s >= 0))]
     if wrong:
         raise ModelError(
-            f"damaged model: tensor {shown(tensor.name)} of {tensor.type_name} has the scale "
+            f"damaged model: tensor {quote(tensor.name)} of {tensor.type_name} has the scale "
             f"{wrong[0]:.8g}, which is no positive number; convert the model again"
         )

@@ -68,12 +68,12 @@ class _Copier:
         return self._codes[c]
 
     def _fill(self, graph: Graph) -> None:
-        of, twin = self._tensors, self._graphs[graph]
+        copies, twin = self._tensors, self._graphs[graph]
         for t in graph.tensors:
-            of[t] = copy_of_tensor(t, self._buffer(t.buffer))
-        twin.tensors = [of[t] for t in graph.tensors]
-        twin.inputs = [of[t] for t in graph.inputs]
-        twin.outputs = [of[t] for t in graph.outputs]
+            copies[t] = copy_of_tensor(t, self._buffer(t.buffer))
+        twin.tensors = [copies[t] for t in graph.tensors]
+        twin.inputs = [copies[t] for t in graph.inputs]
+        twin.outputs = [copies[t] for t in graph.outputs]
         twin.ops = [self._op(op) for op in graph.ops]
 
     def _op(self, op: Op) -> Op:
@@ -81,12 +81,12 @@ class _Copier:
         return copy_of_operator(op, self._tensors, self._code(op.code), graphs)
 
     def _signature(self, s: Signature) -> Signature:
-        of = self._tensors
+        copies = self._tensors
         return Signature(
             s.key,
             self._graphs[s.graph],
-            [(name, of[t]) for name, t in s.inputs],
-            [(name, of[t]) for name, t in s.outputs],
+            [(name, copies[t]) for name, t in s.inputs],
+            [(name, copies[t]) for name, t in s.outputs],
             s.raw,
         )
 

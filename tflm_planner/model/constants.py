@@ -9,13 +9,13 @@ import struct
 from typing import TYPE_CHECKING
 
 from tflm_planner.model.ir import Tensor
-from tflm_planner.support.deferred import deferred
+from tflm_planner.support.deferred import defer
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 else:
-    np = deferred("numpy")
+    np = defer("numpy")
 
 
 def integers(tensor: Tensor | None) -> list[int] | None:
@@ -29,14 +29,14 @@ def integers(tensor: Tensor | None) -> list[int] | None:
     return list(struct.unpack(f"<{len(data) // struct.calcsize(f'<{form}')}{form}", data))
 
 
-def unpacked_int4(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
+def unpack_int4(data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
     """The numbers of a tensor of four bits an element, one byte each."""
     count = int(np.prod(shape, dtype=np.int64))
     halves = np.stack([data & 15, data >> 4], -1).reshape(-1)[:count].astype(np.int8)
     return np.where(halves > 7, halves - 16, halves).astype(np.int8).reshape(shape)
 
 
-def packed_int4(values: npt.NDArray[np.int8]) -> npt.NDArray[np.uint8]:
+def pack_int4(values: npt.NDArray[np.int8]) -> npt.NDArray[np.uint8]:
     """The bytes of such numbers; the last half is 0 where their count is odd."""
     flat = (values.reshape(-1) & 15).astype(np.uint8)
     even = np.append(flat, np.zeros(flat.size % 2, np.uint8))

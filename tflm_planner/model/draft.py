@@ -11,15 +11,15 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from tflm_planner.model import schema
-from tflm_planner.model.constants import packed_int4
+from tflm_planner.model.constants import pack_int4
 from tflm_planner.model.ir import DataBuffer, Graph, Model, Op, OpCode, Tensor, link
-from tflm_planner.support.deferred import deferred
+from tflm_planner.support.deferred import defer
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 else:
-    np = deferred("numpy")
+    np = defer("numpy")
 
 _TYPES = {"int32": "int32", "int64": "int64"}
 _OPTIONS = {
@@ -59,7 +59,7 @@ class Draft:
         self._tensors.append(result)
         return result
 
-    def rescaled(self, like: Tensor, name: str, type_name: str, scale: float) -> Tensor:
+    def rescaled_tensor(self, like: Tensor, name: str, type_name: str, scale: float) -> Tensor:
         """A tensor of the shape of `like`, of another type, with this scale and zero point 0."""
         result = self.tensor(like, name, like.shape or ())
         result.type = _number_of(type_name)
@@ -87,7 +87,7 @@ class Draft:
         each. `like`: a tensor whose other fields (variable, shape signature, ...) it copies."""
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
         if type_name == "int4":
-            data = packed_int4(data.view(np.int8))
+            data = pack_int4(data.view(np.int8))
         key = (type_name, values.shape, data.tobytes())
         if quantization is None and key in self._constants:
             return self._constants[key]
@@ -96,11 +96,11 @@ class Draft:
         raw = copy(like.raw) if like is not None else schema.generated.TensorT(name=b"")
         raw.shapeSignature = None
         number = _number_of(type_name)
-        made = Tensor(name, number, values.shape, buffer, quantization, False, 0, raw)
-        self._tensors.append(made)
+        tensor = Tensor(name, number, values.shape, buffer, quantization, False, 0, raw)
+        self._tensors.append(tensor)
         if quantization is None:
-            self._constants[key] = made
-        return made
+            self._constants[key] = tensor
+        return tensor
 
     def same(self, constant: Tensor) -> Tensor:
         """A constant of another graph, for this one: a tensor of its own with the same bytes."""
@@ -125,7 +125,7 @@ class Draft:
         for field, value in changed.items():
             assert hasattr(options, field), f"{op.label} has no option {field}"
             setattr(options, field, value)
-        made = Op(
+        twin = Op(
             code=op.code,
             inputs=inputs,
             outputs=outputs,
@@ -136,8 +136,8 @@ class Draft:
             custom_options_external=op.custom_options_external,
             raw=copy(op.raw),
         )
-        self.ops.append(made)
-        return made
+        self.ops.append(twin)
+        return twin
 
     def op(
         self, kind: str, inputs: Sequence[Tensor | None], outputs: list[Tensor], **fields: Any
@@ -151,9 +151,9 @@ class Draft:
             setattr(options, field, value)
         raw = generated.OperatorT()
         raw.builtinOptionsType = getattr(generated.BuiltinOptions, name)
-        made = Op(self._code(kind), list(inputs), outputs, [], options, {}, None, False, raw)
-        self.ops.append(made)
-        return made
+        new_op = Op(self._code(kind), list(inputs), outputs, [], options, {}, None, False, raw)
+        self.ops.append(new_op)
+        return new_op
 
     def _code(self, kind: str) -> OpCode:
         number = schema.operator_code(kind)
@@ -169,12 +169,12 @@ class Draft:
     def drop_unread(self, results: Collection[Tensor]) -> None:
         """Drop drafted operators whose results neither an operator that stays nor `results`
         mention. For operators that are drafted in running order."""
-        needed, kept = set(results), list[Op]()
+        needed, kept_ops = set(results), list[Op]()
         for op in reversed(self.ops):
             if any(t in needed for t in op.outputs):
                 needed.update(op.operands())
-                kept.append(op)
-        self.ops = kept[::-1]
+                kept_ops.append(op)
+        self.ops = kept_ops[::-1]
 
     def commit(self, replaced: Collection[Op]) -> None:
         """Put the drafted operators in place of `replaced`, and drop tensors and buffers that
@@ -201,19 +201,19 @@ class Draft:
         """Add the operator codes that are used, the buffers and the tensors to model and graph."""
         model, graph = self._model, self._graph
         known_codes = set(model.codes)
-        used = {op.code for op in self.ops}
-        model.codes += [c for c in self._codes if c in used - known_codes]
+        used_codes = {op.code for op in self.ops}
+        model.codes += [c for c in self._codes if c in used_codes - known_codes]
         model.buffers += self._buffers
-        known = set(graph.tensors)
-        graph.tensors += [t for t in self._tensors if t not in known]
+        known_tensors = set(graph.tensors)
+        graph.tensors += [t for t in self._tensors if t not in known_tensors]
 
 
 def scales(values: npt.NDArray[Any]) -> Any:
     """Quantisation with these scales, one or one a channel, and zero points 0."""
-    made = schema.generated.QuantizationParametersT()
-    made.scale = values.astype(np.float32)
-    made.zeroPoint = np.zeros(values.shape, np.int64)
-    return made
+    quantization = schema.generated.QuantizationParametersT()
+    quantization.scale = values.astype(np.float32)
+    quantization.zeroPoint = np.zeros(values.shape, np.int64)
+    return quantization
 
 
 def _number_of(type_name: str) -> int:
@@ -246,10 +246,12 @@ def add_input(model: Model, name: str, type_name: str, shape: Sequence[int]) -> 
 
 def drop_unused(model: Model, graph: Graph) -> None:
     """Drop the tensors of a graph that nothing mentions, and buffers that nothing uses."""
-    used = {*graph.inputs, *graph.outputs}
-    used |= {t for op in graph.ops for t in (*op.operands(), *op.outputs, *op.intermediates)}
-    used |= {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
-    graph.tensors = [t for t in graph.tensors if t in used]
+    used_tensors = {*graph.inputs, *graph.outputs}
+    used_tensors |= {
+        t for op in graph.ops for t in (*op.operands(), *op.outputs, *op.intermediates)
+    }
+    used_tensors |= {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
+    graph.tensors = [t for t in graph.tensors if t in used_tensors]
     used_buffers = set(model.buffers[:1]) | {t.buffer for t in model.tensors()}
     used_buffers |= {m.buffer for m in model.metadata} | set(model.metadata_buffers)
     model.buffers = [b for b in model.buffers if b in used_buffers]
@@ -273,8 +275,8 @@ def _insert_ops(ops: Sequence[Op], replaced: Collection[Op], new: list[Op]) -> l
     last = max((i for i, op in enumerate(ops) if op in removed), default=len(ops) - 1)
     behind = set(ops[last + 1 :])
     cut = next((i for i, op in enumerate(before) if op in behind), len(before))
-    rest = {*after, *before[cut:]}
-    return [*before[:cut], *new, *(op for op in ops if op in rest)]
+    later = {*after, *before[cut:]}
+    return [*before[:cut], *new, *(op for op in ops if op in later)]
 
 
 def new_graph(name: str) -> Graph:
@@ -284,9 +286,9 @@ def new_graph(name: str) -> Graph:
 
 def unit_scale() -> Any:
     """The quantisation of plain numbers: scale 1, zero point 0."""
-    made = schema.generated.QuantizationParametersT()
-    made.scale, made.zeroPoint = np.ones(1, np.float32), np.zeros(1, np.int64)
-    return made
+    quantization = schema.generated.QuantizationParametersT()
+    quantization.scale, quantization.zeroPoint = np.ones(1, np.float32), np.zeros(1, np.int64)
+    return quantization
 
 
 def is_convex(ops: Sequence[Op], chosen: Collection[Op]) -> bool:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from tflm_planner.model import schema
 from tflm_planner.model.draft import drop_unused
 from tflm_planner.model.ir import DataBuffer, Graph, Metadata, Model, Op, Tensor, link
-from tflm_planner.support.deferred import deferred
+from tflm_planner.support.deferred import defer
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 else:
-    np = deferred("numpy")
+    np = defer("numpy")
 
 
 def reorder(graph: Graph, ops: Sequence[Op]) -> None:
@@ -91,8 +91,8 @@ def end_after(model: Model, last: Op) -> None:
 
 def _drop_description(model: Model) -> None:
     model.signatures, model.metadata, model.metadata_buffers = [], [], []
-    used = {op.code for op in model.ops()}
-    model.codes = [c for c in model.codes if c in used]
+    used_codes = {op.code for op in model.ops()}
+    model.codes = [c for c in model.codes if c in used_codes]
     for graph in model.graphs:
         drop_unused(model, graph)
 
@@ -113,8 +113,8 @@ def remove_metadata(model: Model, name: str) -> list[Metadata]:
     """Remove every metadata entry of that name, and its buffer if nothing else uses it."""
     removed = [m for m in model.metadata if m.name == name]
     model.metadata = [m for m in model.metadata if m.name != name]
-    used = set(used_buffers(model))
-    drop_buffers(model, [m.buffer for m in removed if m.buffer not in used])
+    still_used = set(used_buffers(model))
+    drop_buffers(model, [m.buffer for m in removed if m.buffer not in still_used])
     return removed
 
 
@@ -139,11 +139,11 @@ def resize(tensor: Tensor, shape: tuple[int, ...]) -> None:
     tensor.raw.shapeSignature = None
 
 
-def rename(named: Tensor | Graph, name: str) -> None:
+def rename(owner: Tensor | Graph, name: str) -> None:
     """Give a tensor or a graph another name; an empty one takes no byte of the file."""
-    named.name = name
-    named.raw = copy(named.raw)  # clones of the model share it
-    named.raw.name = b"" if name else None
+    owner.name = name
+    owner.raw = copy(owner.raw)  # clones of the model share it
+    owner.raw.name = b"" if name else None
 
 
 def lend_names(model: Model, names: Sequence[str]) -> None:
@@ -177,8 +177,8 @@ def move_end(model: Model, graph: Graph, end: Tensor, other: Tensor) -> None:
     for ends in (graph.inputs, graph.outputs):
         ends[:] = [other if t is end else t for t in ends]
     for signature in (s for s in model.signatures if s.graph is graph):
-        for named in (signature.inputs, signature.outputs):
-            named[:] = [(name, other if t is end else t) for name, t in named]
+        for entries in (signature.inputs, signature.outputs):
+            entries[:] = [(name, other if t is end else t) for name, t in entries]
 
 
 def make_constants(model: Model, graph: Graph, values: Mapping[Op, npt.NDArray[Any]]) -> None:
@@ -249,7 +249,9 @@ def drop_views(
         for t in op.outputs:
             t.is_view = not merge
             for consumer in t.consumers if merge else ():
-                consumer.inputs = [op.inputs[0] if x is t else x for x in consumer.inputs]
+                consumer.inputs = [
+                    op.inputs[0] if operand is t else operand for operand in consumer.inputs
+                ]
     graph.ops = [op for op in graph.ops if op not in dropped]
     link([graph])
     drop_unused(model, graph)

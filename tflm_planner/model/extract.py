@@ -48,8 +48,8 @@ def extract_interval(model: Model, ops: Sequence[Op], through: Sequence[Tensor])
     graph.tensors += reader.outputs
     graph.outputs += reader.outputs
     link([graph])
-    used = {t.buffer for t in graph.tensors} | {*model.buffers[:1]}
-    buffers = [b for b in model.buffers if b in used]
+    used_buffers = {t.buffer for t in graph.tensors} | {*model.buffers[:1]}
+    buffers = [b for b in model.buffers if b in used_buffers]
     return Model([graph], [*model.codes, reader.code], buffers, [], [], [], model.raw)
 
 

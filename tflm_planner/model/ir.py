@@ -20,7 +20,7 @@ from tflm_planner.model.schema import Bytes, element_bits, operator_names, type_
 _LONGEST_SHOWN = 100
 
 
-def shown(name: str) -> str:
+def quote(name: str) -> str:
     """`name` as messages quote it: printable, on one line, shortened in the middle."""
     if len(name) > _LONGEST_SHOWN:
         half = _LONGEST_SHOWN // 2
@@ -111,10 +111,10 @@ class OpCode:
 @lru_cache(maxsize=1 << 12)
 def operator_name(builtin: int, custom: str | None) -> str:
     """The name of a builtin code, or a custom operator's own, fit to be printed."""
-    known = operator_names().get(builtin, f"BUILTIN_{builtin}")
+    builtin_name = operator_names().get(builtin, f"BUILTIN_{builtin}")
     custom = custom or ""
-    readable = custom if _is_readable(custom) else shown(custom)
-    return readable if known == "CUSTOM" else known
+    readable = custom if _is_readable(custom) else quote(custom)
+    return readable if builtin_name == "CUSTOM" else builtin_name
 
 
 @dataclass(eq=False, slots=True, repr=False)
@@ -145,13 +145,13 @@ class Op:
     @property
     def label(self) -> str:
         """Kind and name of the first output, as messages name the operator."""
-        return f"{self.kind} {shown(self.outputs[0].name)}" if self.outputs else self.kind
+        return f"{self.kind} {quote(self.outputs[0].name)}" if self.outputs else self.kind
 
     def operands(self) -> list[Tensor]:
         """The inputs that are there."""
         return [t for t in self.inputs if t is not None]
 
-    def called(self) -> list[Graph]:
+    def called_graphs(self) -> list[Graph]:
         """The sub-graphs that its options name, in the order of the option fields."""
         return [g for graphs in self.graphs.values() for g in graphs]
 
@@ -221,8 +221,8 @@ class Model:
     def has_views(self) -> bool:
         """Whether something reads a tensor that no operator writes: the model is then in the TFLM
         dialect."""
-        given = {t for graph in self.graphs for t in graph.outputs}
-        return any(t.is_view and (t.consumers or t in given) for t in self.tensors())
+        graph_outputs = {t for graph in self.graphs for t in graph.outputs}
+        return any(t.is_view and (t.consumers or t in graph_outputs) for t in self.tensors())
 
 
 ETHOS_U = "ethos-u"

@@ -29,7 +29,7 @@ def _shape(tensor: Tensor | None) -> tuple[int, ...]:
     return () if tensor is None else tensor.shape or ()
 
 
-def _said(shape: Sequence[int]) -> str:
+def _text(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape)) or "a scalar"
 
 
@@ -40,9 +40,9 @@ def at_least(operands: int) -> Rule:
     """So many operands are there, and a result."""
 
     def rule(op: Op) -> Fault:
-        there = sum(t is not None for t in op.inputs[:operands])
-        if there < operands or not op.outputs:
-            return f"has {there} of its {operands} operands, and {len(op.outputs)} results"
+        present = sum(t is not None for t in op.inputs[:operands])
+        if present < operands or not op.outputs:
+            return f"has {present} of its {operands} operands, and {len(op.outputs)} results"
         return None
 
     return rule
@@ -54,7 +54,7 @@ def ranks(rank: int, *operands: int) -> Rule:
     def rule(op: Op) -> Fault:
         for tensor in (*(op.inputs[i] for i in operands), op.outputs[0]):
             if len(_shape(tensor)) != rank:
-                return f"has a tensor of {_said(_shape(tensor))}, where {rank} axes belong"
+                return f"has a tensor of {_text(_shape(tensor))}, where {rank} axes belong"
         return None
 
     return rule
@@ -75,15 +75,15 @@ def sizes(*fields: str) -> Rule:
 
 def same_elements(op: Op) -> Fault:
     """Element by element, or moved as they are."""
-    return _made(op, _shape(op.inputs[0]))
+    return _misfit(op, _shape(op.inputs[0]))
 
 
-def _made(op: Op, shape: Sequence[int]) -> Fault:
+def _misfit(op: Op, shape: Sequence[int]) -> Fault:
     """The first result holds as many elements as are made."""
     result = op.outputs[0]
     if math.prod(shape) == result.elements:
         return None
-    return Misfit(f"makes {_said(shape)}, but its result is declared as {_said(_shape(result))}")
+    return Misfit(f"makes {_text(shape)}, but its result is declared as {_text(_shape(result))}")
 
 
 def broadcast(op: Op) -> Fault:
@@ -91,10 +91,10 @@ def broadcast(op: Op) -> Fault:
     shapes = [_shape(t) for t in op.operands()]
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(s)) + s for s in shapes]
-    made = tuple(max(sizes) if 0 not in sizes else 0 for sizes in zip(*padded, strict=True))
-    if any(n not in (1, m) for s in padded for n, m in zip(s, made, strict=True)):
-        return Misfit(f"joins operands of shapes that do not fit: {', '.join(map(_said, shapes))}")
-    return _made(op, made)
+    joined = tuple(max(sizes) if 0 not in sizes else 0 for sizes in zip(*padded, strict=True))
+    if any(n not in (1, m) for s in padded for n, m in zip(s, joined, strict=True)):
+        return Misfit(f"joins operands of shapes that do not fit: {', '.join(map(_text, shapes))}")
+    return _misfit(op, joined)
 
 
 def _bad_axis(axes: Sequence[int], rank: int) -> Fault:
@@ -121,15 +121,15 @@ def _window_sizes(op: Op, kernel: Sequence[int]) -> Fault:
     stride = (options.strideH, options.strideW)
     dilation = (getattr(options, "dilationHFactor", 1), getattr(options, "dilationWFactor", 1))
     if data[0] != out[0]:
-        return Misfit(f"makes {data[0]} images, but its result is declared as {_said(out)}")
+        return Misfit(f"makes {data[0]} images, but its result is declared as {_text(out)}")
     for axis in (0, 1):
         reach = (kernel[axis] - 1) * dilation[axis] + 1
         covered = data[1 + axis] - (reach - 1 if options.padding == _VALID else 0)
-        made = -(-covered // stride[axis])
-        if options.padding not in (_SAME, _VALID) or not 0 <= out[1 + axis] <= max(made, 0):
+        size = -(-covered // stride[axis])
+        if options.padding not in (_SAME, _VALID) or not 0 <= out[1 + axis] <= max(size, 0):
             what = ("rows", "columns")[axis]
             return Misfit(
-                f"makes {max(made, 0)} {what}, but its result is declared as {_said(out)}"
+                f"makes {max(size, 0)} {what}, but its result is declared as {_text(out)}"
             )
     return None
 
@@ -139,16 +139,16 @@ def _bias(op: Op, channels: int) -> Fault:
     bias = op.inputs[2] if len(op.inputs) > 2 else None
     if bias is None or bias.elements == channels:
         return None
-    return f"has a bias of {_said(_shape(bias))} for {channels} channels"
+    return f"has a bias of {_text(_shape(bias))} for {channels} channels"
 
 
 def convolution(op: Op) -> Fault:
     """CONV_2D: filter (Co, Kh, Kw, Ci / groups)."""
     data, kernel, out = (_shape(t) for t in (*op.inputs[:2], op.outputs[0]))
     if min(kernel) < 1 or data[3] % kernel[3] or kernel[0] % (data[3] // kernel[3] or 1):
-        return f"has a filter of shape {_said(kernel)}, which does not fit data of {_said(data)}"
+        return f"has a filter of shape {_text(kernel)}, which does not fit data of {_text(data)}"
     if kernel[0] != out[3]:
-        return f"makes {kernel[0]} channels, but its result is declared as {_said(out)}"
+        return f"makes {kernel[0]} channels, but its result is declared as {_text(out)}"
     return _bias(op, kernel[0]) or _window_sizes(op, kernel[1:3])
 
 
@@ -156,9 +156,9 @@ def depthwise(op: Op) -> Fault:
     """DEPTHWISE_CONV_2D: filter (1, Kh, Kw, Co)."""
     data, kernel, out = (_shape(t) for t in (*op.inputs[:2], op.outputs[0]))
     if min(kernel) < 1 or kernel[0] != 1 or data[3] < 1 or kernel[3] % data[3]:
-        return f"has a filter of shape {_said(kernel)}, which does not fit data of {_said(data)}"
+        return f"has a filter of shape {_text(kernel)}, which does not fit data of {_text(data)}"
     if kernel[3] != out[3]:
-        return f"makes {kernel[3]} channels, but its result is declared as {_said(out)}"
+        return f"makes {kernel[3]} channels, but its result is declared as {_text(out)}"
     return _bias(op, kernel[3]) or _window_sizes(op, kernel[1:3])
 
 
@@ -166,7 +166,7 @@ def pool(op: Op) -> Fault:
     """Pools keep their channels."""
     data, out = _shape(op.inputs[0]), _shape(op.outputs[0])
     if data[3] != out[3]:
-        return f"makes {data[3]} channels, but its result is declared as {_said(out)}"
+        return f"makes {data[3]} channels, but its result is declared as {_text(out)}"
     return _window_sizes(op, (op.options.filterHeight, op.options.filterWidth))
 
 
@@ -174,10 +174,10 @@ def fully_connected(op: Op) -> Fault:
     """Weights (Co, Ci); data are flattened to rows of Ci."""
     data, weights = op.operands()[0], _shape(op.inputs[1])
     if len(weights) != 2 or min(weights) < 1:
-        return f"has weights of shape {_said(weights)}"
+        return f"has weights of shape {_text(weights)}"
     if data.elements % weights[1]:
-        return Misfit(f"has weights of {_said(weights)} for data of {_said(_shape(data))}")
-    return _made(op, (data.elements // weights[1], weights[0]))
+        return Misfit(f"has weights of {_text(weights)} for data of {_text(_shape(data))}")
+    return _misfit(op, (data.elements // weights[1], weights[0]))
 
 
 def batch_matmul(op: Op) -> Fault:
@@ -185,10 +185,10 @@ def batch_matmul(op: Op) -> Fault:
     shapes = [_shape(t) for t in op.inputs[:2]]
     flags = (getattr(op.options, "adjX", False), getattr(op.options, "adjY", False))
     if any(len(s) < 2 for s in shapes):
-        return f"multiplies {' by '.join(map(_said, shapes))}, which are no matrices"
+        return f"multiplies {' by '.join(map(_text, shapes))}, which are no matrices"
     left, right = (s[::-1][:2] if flag else s[-2:] for s, flag in zip(shapes, flags, strict=True))
     if left[1] != right[0]:
-        return Misfit(f"multiplies {' by '.join(map(_said, shapes))}, which do not fit")
+        return Misfit(f"multiplies {' by '.join(map(_text, shapes))}, which do not fit")
     return None
 
 
@@ -196,12 +196,12 @@ def reduction(op: Op) -> Fault:
     """Axes that are there, and what is left of the others."""
     axes, shape = integers(op.inputs[1]), _shape(op.inputs[0])
     if axes is None or not shape:
-        return None if shape else _made(op, ())
+        return None if shape else _misfit(op, ())
     fault = _bad_axis(axes, len(shape))
     if fault is not None:
         return fault
     reduced = {a % len(shape) for a in axes}
-    return _made(op, [n for a, n in enumerate(shape) if a not in reduced])
+    return _misfit(op, [n for a, n in enumerate(shape) if a not in reduced])
 
 
 def transpose(op: Op) -> Fault:
@@ -216,17 +216,17 @@ def concatenation(op: Op) -> Fault:
     """Shapes alike but for one axis."""
     shapes, out = [_shape(t) for t in op.operands()], _shape(op.outputs[0])
     if {len(s) for s in shapes} != {len(out)} or not out:
-        return f"joins {', '.join(map(_said, shapes))} to {_said(out)}"
+        return f"joins {', '.join(map(_text, shapes))} to {_text(out)}"
     axis = int(getattr(op.options, "axis", 0))
     fault = _bad_axis([axis], len(out))
     if fault is not None:
         return fault
-    made = list(shapes[0])
-    made[axis] = sum(s[axis] for s in shapes)
-    alike = all(s[a] == n for s in shapes for a, n in enumerate(made) if a != axis % len(out))
+    joined = list(shapes[0])
+    joined[axis] = sum(s[axis] for s in shapes)
+    alike = all(s[a] == n for s in shapes for a, n in enumerate(joined) if a != axis % len(out))
     if not alike:
-        return Misfit(f"joins shapes that do not fit: {', '.join(map(_said, shapes))}")
-    return _made(op, made)
+        return Misfit(f"joins shapes that do not fit: {', '.join(map(_text, shapes))}")
+    return _misfit(op, joined)
 
 
 def pack(op: Op) -> Fault:
@@ -236,9 +236,11 @@ def pack(op: Op) -> Fault:
     if count != len(op.inputs):
         return f"says that it packs {count} tensors, and has {len(op.inputs)}"
     if len({*shapes}) > 1:
-        return Misfit(f"packs different shapes: {', '.join(map(_said, shapes))}")
+        return Misfit(f"packs different shapes: {', '.join(map(_text, shapes))}")
     rank = len(shapes[0]) + 1
-    return _bad_axis([int(getattr(op.options, "axis", 0))], rank) or _made(op, (count, *shapes[0]))
+    return _bad_axis([int(getattr(op.options, "axis", 0))], rank) or _misfit(
+        op, (count, *shapes[0])
+    )
 
 
 def unpack(op: Op) -> Fault:
@@ -249,7 +251,7 @@ def unpack(op: Op) -> Fault:
     if fault is not None:
         return fault
     if len(op.outputs) != shape[axis] or int(getattr(op.options, "num", 0)) != len(op.outputs):
-        return Misfit(f"unpacks {shape[axis]} parts of {_said(shape)} to {len(op.outputs)} results")
+        return Misfit(f"unpacks {shape[axis]} parts of {_text(shape)} to {len(op.outputs)} results")
     part = [n for a, n in enumerate(shape) if a != axis % len(shape)]
     return _parts(op, [part] * len(op.outputs))
 
@@ -268,7 +270,7 @@ def split_v(op: Op) -> Fault:
 def _split_parts(op: Op, data: Tensor, axes: list[int] | None, sizes: list[int] | None) -> Fault:
     shape = _shape(data)
     if any(len(_shape(t)) != len(shape) for t in op.outputs):
-        return f"splits {_said(shape)} to {', '.join(_said(_shape(t)) for t in op.outputs)}"
+        return f"splits {_text(shape)} to {', '.join(_text(_shape(t)) for t in op.outputs)}"
     if axes is None:
         return None
     fault = (
@@ -278,21 +280,21 @@ def _split_parts(op: Op, data: Tensor, axes: list[int] | None, sizes: list[int] 
         return fault
     count, size = len(op.outputs), shape[axes[0]]
     if sizes is None and size % count:
-        return Misfit(f"splits {size} of {_said(shape)} into {count} parts")
+        return Misfit(f"splits {size} of {_text(shape)} into {count} parts")
     sizes = sizes or [size // count] * count
-    rest = size - sum(n for n in sizes if n >= 0)
-    sizes = [rest if n == -1 else n for n in sizes]
+    remainder = size - sum(n for n in sizes if n >= 0)
+    sizes = [remainder if n == -1 else n for n in sizes]
     if len(sizes) != count or sum(sizes) != size or min(sizes) < 0:
-        return Misfit(f"splits {size} of {_said(shape)} into parts of {', '.join(map(str, sizes))}")
+        return Misfit(f"splits {size} of {_text(shape)} into parts of {', '.join(map(str, sizes))}")
     axis = axes[0] % len(shape)
     return _parts(op, [(*shape[:axis], n, *shape[axis + 1 :]) for n in sizes])
 
 
-def _parts(op: Op, made: Sequence[Sequence[int]]) -> Fault:
-    for shape, result in zip(made, op.outputs, strict=True):
+def _parts(op: Op, shapes: Sequence[Sequence[int]]) -> Fault:
+    for shape, result in zip(shapes, op.outputs, strict=True):
         if math.prod(shape) != result.elements:
             return Misfit(
-                f"makes {_said(shape)}, but a result is declared as {_said(_shape(result))}"
+                f"makes {_text(shape)}, but a result is declared as {_text(_shape(result))}"
             )
     return None
 
@@ -302,13 +304,13 @@ def cut(op: Op) -> Fault:
     shape, out = _shape(op.inputs[0]), _shape(op.outputs[0])
     begin, size = integers(op.inputs[1]), integers(op.inputs[2])
     if len(shape) != len(out):
-        return f"takes {_said(out)} from {_said(shape)}"
-    for what in (begin, size):
-        if what is not None and len(what) != len(shape):
-            return f"says for {len(what)} axes what to take of {_said(shape)}"
+        return f"takes {_text(out)} from {_text(shape)}"
+    for per_axis in (begin, size):
+        if per_axis is not None and len(per_axis) != len(shape):
+            return f"says for {len(per_axis)} axes what to take of {_text(shape)}"
     starts = begin or [0] * len(shape)
     if any(b < 0 or b + n > m for b, n, m in zip(starts, out, shape, strict=True)):
-        return Misfit(f"takes {_said(out)} from {_said(starts)} on of {_said(shape)}")
+        return Misfit(f"takes {_text(out)} from {_text(starts)} on of {_text(shape)}")
     return None
 
 
@@ -319,11 +321,11 @@ def strided_slice(op: Op) -> Fault:
     lengths = {len(v) for v in values if v is not None}
     new_axes = bool(getattr(op.options, "newAxisMask", 0) or getattr(op.options, "ellipsisMask", 0))
     if len(lengths) > 1 or (max(lengths, default=0) > len(shape) and not new_axes):
-        return f"says for {max(lengths)} axes what to take of {_said(shape)}"
+        return f"says for {max(lengths)} axes what to take of {_text(shape)}"
     if values[2] is not None and 0 in values[2]:
         return "has a stride of 0"
     if op.outputs[0].elements > op.operands()[0].elements:
-        return Misfit(f"takes {_said(_shape(op.outputs[0]))} of {_said(shape)}")
+        return Misfit(f"takes {_text(_shape(op.outputs[0]))} of {_text(shape)}")
     return None
 
 
@@ -333,24 +335,24 @@ def padding(op: Op) -> Fault:
     if pads is None:
         return None
     if len(pads) != 2 * len(shape) or min(pads, default=0) < 0:
-        return f"pads {_said(shape)} by {pads}"
-    return _made(op, [n + pads[2 * a] + pads[2 * a + 1] for a, n in enumerate(shape)])
+        return f"pads {_text(shape)} by {pads}"
+    return _misfit(op, [n + pads[2 * a] + pads[2 * a + 1] for a, n in enumerate(shape)])
 
 
 def gather(op: Op) -> Fault:
     """Rows that are there."""
-    shape, at = _shape(op.inputs[0]), _shape(op.inputs[1])
+    shape, indices = _shape(op.inputs[0]), _shape(op.inputs[1])
     axis, batches = (int(getattr(op.options, n, 0)) for n in ("axis", "batchDims"))
     fault = _bad_axis([axis], len(shape))
     if fault is not None:
         return fault
-    if not 0 <= batches <= min(axis % len(shape), len(at)):
-        return f"has {batches} as batchDims, of shapes {_said(shape)} and {_said(at)}"
+    if not 0 <= batches <= min(axis % len(shape), len(indices)):
+        return f"has {batches} as batchDims, of shapes {_text(shape)} and {_text(indices)}"
     rows = integers(op.inputs[1])
     if rows is not None and any(not 0 <= r < shape[axis] for r in rows):
         return f"takes rows {min(rows)} to {max(rows)} of {shape[axis]}"
     axis %= len(shape)
-    return _made(op, (*shape[:axis], *at[batches:], *shape[axis + 1 :]))
+    return _misfit(op, (*shape[:axis], *indices[batches:], *shape[axis + 1 :]))
 
 
 def resize(op: Op) -> Fault:
@@ -359,7 +361,7 @@ def resize(op: Op) -> Fault:
     if sizes is not None and (len(sizes) != 2 or min(sizes) < 1):
         return f"resizes to {sizes}"
     rows = sizes or list(out[1:3])
-    return _made(op, (shape[0], *rows, shape[3]))
+    return _misfit(op, (shape[0], *rows, shape[3]))
 
 
 def blocks(op: Op) -> Fault:
@@ -368,7 +370,7 @@ def blocks(op: Op) -> Fault:
     divided = [shape[3]] if op.kind == "DEPTH_TO_SPACE" else list(shape[1:3])
     unit = size * size if op.kind == "DEPTH_TO_SPACE" else size
     if not 1 <= size <= _MOST_SIZE or any(n % unit for n in divided):
-        return f"has blocks of {size} in {_said(shape)}"
+        return f"has blocks of {size} in {_text(shape)}"
     return same_elements(op)
 
 
@@ -388,5 +390,5 @@ def svdf(op: Op) -> Fault:
     rank = int(getattr(op.options, "rank", 0))
     shapes = [_shape(t) for t in op.inputs[:3]]
     if any(len(s) != 2 for s in shapes) or rank < 1 or shapes[1][0] % rank:
-        return f"has rank {rank} and operands of {', '.join(map(_said, shapes))}"
-    return _made(op, (shapes[0][0], shapes[1][0] // rank))
+        return f"has rank {rank} and operands of {', '.join(map(_text, shapes))}"
+    return _misfit(op, (shapes[0][0], shapes[1][0] // rank))

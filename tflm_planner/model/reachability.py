@@ -15,7 +15,7 @@ def reachable(roots: Iterable[Graph]) -> list[Graph]:
         graph = stack.pop()
         if graph not in entered:
             entered[graph] = None
-            stack += [called for op in graph.ops for called in op.called()]
+            stack += [called for op in graph.ops for called in op.called_graphs()]
     return list(entered)
 
 

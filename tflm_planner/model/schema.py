@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from tflm_planner.support.deferred import deferred
+from tflm_planner.support.deferred import defer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 else:
     Bytes = Any
 
-generated: Any = deferred("ai_edge_litert.schema_py_generated")
+generated: Any = defer("ai_edge_litert.schema_py_generated")
 """The generated module, untyped as it comes."""
 
 FILE_IDENTIFIER = b"TFL3"
 
 
-def members(thing: Any) -> dict[str, Any]:
+def members(owner: Any) -> dict[str, Any]:
     """The attributes of a generated class or object, by name."""
-    return thing.__dict__
+    return owner.__dict__
 
 
 def with_members(kind: Any, attributes: dict[str, Any]) -> Any:
     """An object of a generated class with exactly these attributes. Its constructor, which would
     set each of them first, is not called: that would take most of the time of reading a file."""
-    made = kind.__new__(kind)
-    made.__dict__ = attributes
-    return made
+    instance = kind.__new__(kind)
+    instance.__dict__ = attributes
+    return instance
 
 
 @cache

@@ -26,7 +26,7 @@ from tflm_planner.model.ir import (
     Signature,
     Tensor,
     link,
-    shown,
+    quote,
 )  # fmt: skip
 from tflm_planner.support.errors import ModelError
 
@@ -54,9 +54,9 @@ def read_model(data: bytes, *, dialect: bool = False, to_look_at: bool = False) 
 
 def write_model(model: Model) -> bytes:
     """The flatbuffer of `model`, every data buffer at a multiple of 16 bytes."""
-    from tflm_planner.model.writing import written  # brings numpy, which looking does not need
+    from tflm_planner.model.writing import serialize  # brings numpy, which looking does not need
 
-    return written(model)
+    return serialize(model)
 
 
 def _text(raw: bytes | None) -> str:
@@ -82,14 +82,14 @@ def graph_fields(options: Any) -> list[str]:
     """Fields of an options object that hold sub-graph indices."""
     if options is None:
         return []
-    known = _graph_fields.get(options.__class__)
-    if known is None:
-        known = _graph_fields[options.__class__] = [
+    fields = _graph_fields.get(options.__class__)
+    if fields is None:
+        fields = _graph_fields[options.__class__] = [
             name
             for name in schema.members(options)
             if name == "subgraph" or name.endswith(("SubgraphIndex", "SubgraphIndices"))
         ]
-    return known
+    return fields
 
 
 class _Reader:
@@ -143,7 +143,7 @@ class _Reader:
     def _fill(self, graph: Graph) -> None:
         raw = graph.raw
         graph.tensors = [self._tensor(t) for t in _read_vector(raw.tensors)]
-        where = f"sub-graph {shown(graph.name)}"
+        where = f"sub-graph {quote(graph.name)}"
         graph.inputs = [
             _at(graph.tensors, i, f"inputs of {where}") for i in _read_vector(raw.inputs)
         ]
@@ -159,7 +159,7 @@ class _Reader:
             name=name,
             type=raw.type,
             shape=None if raw.shape is None else tuple(int(d) for d in raw.shape),
-            buffer=_at(self._buffers, raw.buffer, f"tensor {shown(name)}"),
+            buffer=_at(self._buffers, raw.buffer, f"tensor {quote(name)}"),
             quantization=raw.quantization,
             is_variable=bool(raw.isVariable),
             external_data=int(raw.externalBuffer),
@@ -171,7 +171,7 @@ class _Reader:
         return tensor
 
     def _op(self, raw: Any, graph: Graph) -> Op:
-        where = f"an operator of sub-graph {shown(graph.name)}"
+        where = f"an operator of sub-graph {quote(graph.name)}"
         tensors = graph.tensors
         external = raw.largeCustomOptionsOffset > 1
         custom = raw.customOptions
@@ -211,17 +211,17 @@ class _Reader:
 
     def _metadata(self, raw: Any) -> Metadata:
         name = _text(raw.name)
-        entry = Metadata(name, _at(self._buffers, raw.buffer, f"metadata {shown(name)}"), raw)
+        entry = Metadata(name, _at(self._buffers, raw.buffer, f"metadata {quote(name)}"), raw)
         raw.name = None if raw.name is None else b""
         return entry
 
     def _signature(self, raw: Any) -> Signature:
         key = _text(raw.signatureKey)
-        graph = _at(self._graphs, raw.subgraphIndex, f"signature {shown(key)}")
+        graph = _at(self._graphs, raw.subgraphIndex, f"signature {quote(key)}")
 
         def maps(entries: Any) -> list[tuple[str, Tensor]]:
             return [
-                (_text(e.name), _at(graph.tensors, e.tensorIndex, f"signature {shown(key)}"))
+                (_text(e.name), _at(graph.tensors, e.tensorIndex, f"signature {quote(key)}"))
                 for e in _read_vector(entries)
             ]
 

@@ -17,7 +17,7 @@ from tflm_planner.support.units import ALIGNMENT, align_up
 _Item = TypeVar("_Item", bound=Hashable)
 
 
-def written(model: Model) -> bytes:
+def serialize(model: Model) -> bytes:
     """The flatbuffer of `model`, every data buffer at a multiple of 16 bytes."""
     return _ModelWriter(model).bytes()
 
@@ -136,8 +136,10 @@ class _ModelWriter:
         index = _indices(signature.graph.tensors)
 
         def maps(entries: Iterable[tuple[str, Tensor]], before: Any) -> Any:
-            made = [schema.generated.TensorMapT(_raw_text(n, b""), index[t]) for n, t in entries]
-            return _list(made, before)
+            raw_maps = [
+                schema.generated.TensorMapT(_raw_text(n, b""), index[t]) for n, t in entries
+            ]
+            return _list(raw_maps, before)
 
         raw.signatureKey = _raw_text(signature.key, raw.signatureKey)
         raw.subgraphIndex = self._graphs[signature.graph]

@@ -73,8 +73,8 @@ def _refers_to_axes(axis_links: AxisMap, op: Op) -> bool:
     and shapes contradict each other, which no runtime runs."""
     operands = [len(shape_of(t)) for t in op.inputs]
     results = [len(shape_of(t)) for t in op.outputs]
-    read = [(k.operand, k.axis) for k in (*axis_links.links, *axis_links.picks)]
-    return all(0 <= a < operands[i] for i, a in (*read, *axis_links.reduces)) and all(
+    read_axes = [(k.operand, k.axis) for k in (*axis_links.links, *axis_links.picks)]
+    return all(0 <= a < operands[i] for i, a in (*read_axes, *axis_links.reduces)) and all(
         0 <= k.out_axis < results[k.result] for k in axis_links.links
     )
 
@@ -109,8 +109,8 @@ def _from_window(op: Op) -> AxisMap:
 
 
 def _bias(op: Op, operand: int, out_axis: int) -> list[AxisLink]:
-    there = len(op.inputs) > operand and op.inputs[operand] is not None
-    return [AxisLink(operand, 0, out_axis)] if there else []
+    has_bias = len(op.inputs) > operand and op.inputs[operand] is not None
+    return [AxisLink(operand, 0, out_axis)] if has_bias else []
 
 
 def _element_wise(op: Op) -> AxisMap:
@@ -144,30 +144,30 @@ def _map_of_concatenation(op: Op) -> AxisMap:
     out = shape_of(op.outputs[0])
     axis = _option(op, "axis") % max(len(out), 1)
     links: list[AxisLink] = []
-    at = 0
+    start = 0
     for i, operand in enumerate(op.inputs):
         shape = shape_of(operand)
         if len(shape) != len(out):
             return AxisMap()
-        links += [AxisLink(i, a, a, Same(-at if a == axis else 0)) for a in range(len(shape))]
-        at += shape[axis] if shape else 0
+        links += [AxisLink(i, a, a, Same(-start if a == axis else 0)) for a in range(len(shape))]
+        start += shape[axis] if shape else 0
     return AxisMap(tuple(links))
 
 
 def _split(op: Op) -> AxisMap:
-    first = 1 if op.kind == "SPLIT" else 0
+    data_index = 1 if op.kind == "SPLIT" else 0
     axis = integers(op.inputs[0 if op.kind == "SPLIT" else 2])
-    shape = shape_of(op.inputs[first])
+    shape = shape_of(op.inputs[data_index])
     if axis is None or len(axis) != 1 or {len(shape_of(t)) for t in op.outputs} != {len(shape)}:
         return AxisMap()
     if not -len(shape) <= axis[0] < len(shape):
         return AxisMap()
-    at, links = 0, list[AxisLink]()
+    start, links = 0, list[AxisLink]()
     for r, result in enumerate(op.outputs):
         for a in range(len(shape)):
-            shift = at if a == axis[0] % len(shape) else 0
-            links.append(AxisLink(first, a, a, Same(shift), r))
-        at += shape_of(result)[axis[0]]
+            shift = start if a == axis[0] % len(shape) else 0
+            links.append(AxisLink(data_index, a, a, Same(shift), r))
+        start += shape_of(result)[axis[0]]
     return AxisMap(tuple(links))
 
 
@@ -198,12 +198,12 @@ def _map_of_slice(op: Op) -> AxisMap:
 
 def _map_of_strided_slice(op: Op) -> AxisMap:
     """Every so many indices; axes of which one index is taken may vanish."""
-    taken = strides_of(op)
-    if taken is None:
+    strides = strides_of(op)
+    if strides is None:
         return AxisMap()
     links: list[AxisLink] = []
     picks: list[Pick] = []
-    for axis, (begin, stride, vanishes) in enumerate(taken):
+    for axis, (begin, stride, vanishes) in enumerate(strides):
         if vanishes:
             picks.append(Pick(0, axis, (begin, begin + 1)))
         else:
@@ -224,12 +224,12 @@ def strides_of(op: Op) -> list[tuple[int, int, bool]] | None:
         return None
     per_axis: list[tuple[int, int, bool]] = []
     for axis, size in enumerate(shape):
-        first = 0 if _option(op, "beginMask") >> axis & 1 else begin[axis]
-        first = min(max(first + size if first < 0 else first, 0), size)
-        per_axis.append((first, strides[axis], bool(_option(op, "shrinkAxisMask") >> axis & 1)))
-    left = [t for t in per_axis if not t[2]]
+        start = 0 if _option(op, "beginMask") >> axis & 1 else begin[axis]
+        start = min(max(start + size if start < 0 else start, 0), size)
+        per_axis.append((start, strides[axis], bool(_option(op, "shrinkAxisMask") >> axis & 1)))
+    staying = [t for t in per_axis if not t[2]]
     out = shape_of(op.outputs[0])
-    if len(left) != len(out) or any(t[0] >= n for t, n in zip(per_axis, shape, strict=True)):
+    if len(staying) != len(out) or any(t[0] >= n for t, n in zip(per_axis, shape, strict=True)):
         return None
     return per_axis
 
@@ -273,14 +273,14 @@ def _batch_matmul(op: Op) -> AxisMap:
     links: list[AxisLink] = []
     reduces: list[tuple[int, int]] = []
     transposed = (_option(op, "adjX"), _option(op, "adjY"))
-    for i, own in enumerate((rank - 2, rank - 1)):
+    for i, result_axis in enumerate((rank - 2, rank - 1)):
         shape = shape_of(op.inputs[i])
         lead = rank - len(shape)
         links += [
             AxisLink(i, a, a + lead) for a in range(len(shape) - 2) if shape[a] == out[a + lead]
         ]
         outer_axis = len(shape) - (1 + i if transposed[i] else 2 - i)
-        links.append(AxisLink(i, outer_axis, own))
+        links.append(AxisLink(i, outer_axis, result_axis))
         reduces.append((i, 2 * len(shape) - 3 - outer_axis))
     return AxisMap(tuple(links), tuple(reduces))
 
@@ -291,8 +291,8 @@ def _map_of_reduction(op: Op) -> AxisMap:
         return AxisMap()
     reduced_axes = {a % len(shape) for a in axes}
     keep = bool(_option(op, "keepDims"))
-    left = [a for a in range(len(shape)) if a not in reduced_axes]
-    links = [AxisLink(0, a, a if keep else j) for j, a in enumerate(left)]
+    staying = [a for a in range(len(shape)) if a not in reduced_axes]
+    links = [AxisLink(0, a, a if keep else j) for j, a in enumerate(staying)]
     return AxisMap(tuple(links), tuple((0, a) for a in sorted(reduced_axes)))
 
 

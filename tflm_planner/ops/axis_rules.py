@@ -43,10 +43,10 @@ class Slide:
 
     def needs(self, wanted: Range, size: int) -> Range:
         """See `Same.needs`."""
-        low, high = self.unclipped(wanted)
+        low, high = self.unclipped_range(wanted)
         return max(low, 0), min(high, size)
 
-    def unclipped(self, wanted: Range) -> Range:
+    def unclipped_range(self, wanted: Range) -> Range:
         """The range with what lies in the padding."""
         low = wanted[0] * self.stride - self.pad
         return low, (wanted[1] - 1) * self.stride - self.pad + self.reach

@@ -20,7 +20,7 @@ def steady(op: Op, variable: int) -> bool:
     return bodies[0].inputs[variable] is bodies[0].outputs[variable]
 
 
-def _handed_on(op: Op) -> Iterator[Sharing]:
+def _sharings_of_loop(op: Op) -> Iterator[Sharing]:
     for i, (operand, result) in enumerate(zip(op.inputs, op.outputs, strict=False)):
         if operand is not None and not operand.is_constant and _alike(operand, result):
             yield Sharing(operand, result, 0, exclusive=False, same_bytes=steady(op, i))
@@ -30,4 +30,4 @@ def _alike(a: Tensor, b: Tensor) -> bool:
     return a.type == b.type and a.nbytes == b.nbytes
 
 
-register(OpSpec(_handed_on, many_results=True), "WHILE")
+register(OpSpec(_sharings_of_loop, many_results=True), "WHILE")

@@ -73,8 +73,8 @@ def _views_of_strided_slice(op: Op) -> Iterator[Sharing]:
         return
     if len({len(begin), len(end), len(shape)}) != 1 or min(begin, default=0) < 0:
         return
-    taken = tuple(e - b for b, e in zip(begin, end, strict=True))
-    if taken == op.outputs[0].shape and all(e <= n for e, n in zip(end, shape, strict=True)):
+    lengths = tuple(e - b for b, e in zip(begin, end, strict=True))
+    if lengths == op.outputs[0].shape and all(e <= n for e, n in zip(end, shape, strict=True)):
         yield from _part(op.operands()[0], op.outputs[0], begin)
 
 
@@ -87,36 +87,38 @@ def _views_of_slice(op: Op) -> Iterator[Sharing]:
 
 
 def _part(container: Tensor, part: Tensor, begin: list[int]) -> Iterator[Sharing]:
-    """`part` is the box of `whole` that starts at `begin`."""
-    shape, taken = container.shape or (), part.shape or ()
-    if len(begin) != len(shape) or len(taken) != len(shape):
+    """`part` is the box of `container` that starts at `begin`."""
+    shape, part_shape = container.shape or (), part.shape or ()
+    if len(begin) != len(shape) or len(part_shape) != len(shape):
         return
-    cut = [i for i in range(len(shape)) if taken[i] != shape[i]]
+    cut = [i for i in range(len(shape)) if part_shape[i] != shape[i]]
     if len(cut) > 1 or not _is_outermost(shape, cut[0] if cut else 0):
         return
-    if any(b < 0 or b + n > whole_n for b, n, whole_n in zip(begin, taken, shape, strict=True)):
+    if any(
+        b < 0 or b + n > whole_n for b, n, whole_n in zip(begin, part_shape, shape, strict=True)
+    ):
         return
     skipped = begin[cut[0]] * math.prod(shape[cut[0] + 1 :]) if cut else 0
-    element, rest = divmod(container.nbytes, max(container.elements, 1))
-    if not rest:  # not for types smaller than a byte
+    element, odd_bytes = divmod(container.nbytes, max(container.elements, 1))
+    if not odd_bytes:  # not for types smaller than a byte
         yield Sharing(container, part, distance=skipped * element, exclusive=True, same_bytes=True)
 
 
 def _parts_of(
     container: Tensor, parts: list[Tensor], *, parts_are_operands: bool
 ) -> Iterator[Sharing]:
-    """The parts lie one behind the other in `whole`."""
+    """The parts lie one behind the other in `container`."""
     if sum(p.nbytes for p in parts) != container.nbytes or any(
         p.type != container.type for p in parts
     ):
         return
-    at = 0
+    offset = 0
     for part in parts:
         if parts_are_operands and not part.is_constant:
-            yield Sharing(part, container, distance=-at, exclusive=False, same_bytes=True)
+            yield Sharing(part, container, distance=-offset, exclusive=False, same_bytes=True)
         elif not parts_are_operands:
-            yield Sharing(container, part, distance=at, exclusive=False, same_bytes=True)
-        at += part.nbytes
+            yield Sharing(container, part, distance=offset, exclusive=False, same_bytes=True)
+        offset += part.nbytes
 
 
 def consecutive_rows(op: Op) -> tuple[int, int] | None:
@@ -126,23 +128,27 @@ def consecutive_rows(op: Op) -> tuple[int, int] | None:
     if len(operands) != 2 or len(op.outputs) != 1 or op.options is None:
         return None
     container, rows = operands
-    at, shape = integers(rows), container.shape or ()
+    indices, shape = integers(rows), container.shape or ()
     axis = op.options.axis + (len(shape) if op.options.axis < 0 else 0)
-    if at is None or getattr(op.options, "batchDims", 0) or not _is_outermost(shape, axis):
+    if indices is None or getattr(op.options, "batchDims", 0) or not _is_outermost(shape, axis):
         return None
-    if not at or at != list(range(at[0], at[0] + len(at))) or len(rows.shape or ()) != 1:
+    if (
+        not indices
+        or indices != list(range(indices[0], indices[0] + len(indices)))
+        or len(rows.shape or ()) != 1
+    ):
         return None
-    taken = (*shape[:axis], len(at), *shape[axis + 1 :])
+    taken_shape = (*shape[:axis], len(indices), *shape[axis + 1 :])
     fits = (
         axis < len(shape)
-        and op.outputs[0].shape == taken
-        and at[0] >= 0
-        and at[-1] < _size(shape, axis)
+        and op.outputs[0].shape == taken_shape
+        and indices[0] >= 0
+        and indices[-1] < _size(shape, axis)
     )
-    known = (
+    holds_bytes = (
         container.type == op.outputs[0].type and not container.is_constant and container.nbytes > 0
     )
-    return (at[0], len(at)) if fits and known else None
+    return (indices[0], len(indices)) if fits and holds_bytes else None
 
 
 def _size(shape: tuple[int, ...], axis: int) -> int:

@@ -16,12 +16,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from tflm_planner.model.ir import Op
-from tflm_planner.support.deferred import deferred
+from tflm_planner.support.deferred import defer
 
 if TYPE_CHECKING:
     import numpy as np
 else:
-    np = deferred("numpy")
+    np = defer("numpy")
 
 Sampling = Literal["nearest", "bilinear", "bilinear float"]
 Taps = tuple[int, int, Fraction]
@@ -67,22 +67,22 @@ class Resize:
         return self._bilinear_float(row)
 
     def _nearest(self, row: int) -> int:
-        one = np.float32
+        float32 = np.float32
         if self.align_corners and self.out > 1:
-            scale = one(self.size - 1) / one(self.out - 1)
+            scale = float32(self.size - 1) / float32(self.out - 1)
         else:
-            scale = one(self.size) / one(self.out)
-        place = float((one(row) + one(0.5 if self.half_pixel else 0.0)) * scale)
+            scale = float32(self.size) / float32(self.out)
+        place = float((float32(row) + float32(0.5 if self.half_pixel else 0.0)) * scale)
         nearest = math.floor(place + 0.5) if self.align_corners else math.floor(place)
         return max(min(nearest, self.size - 1), 0)
 
     def _bilinear(self, row: int) -> Taps:
         """Fixed point with ten bits after the point."""
         one = 1 << 10
-        size, parts = self.size, self.out
+        size, divisor = self.size, self.out
         if self.align_corners and self.out > 1:
-            size, parts = self.size - 1, self.out - 1
-        scale = (one * size + parts // 2) // parts
+            size, divisor = self.size - 1, self.out - 1
+        scale = (one * size + divisor // 2) // divisor
         place = row * scale + (scale // 2 - one // 2 if self.half_pixel else 0)
         lower = max(place // one, 0)
         upper = min((place + one - 1) // one, self.size - 1)
@@ -91,15 +91,15 @@ class Resize:
         return lower, upper, Fraction(0) if lower == upper else weight
 
     def _bilinear_float(self, row: int) -> Taps | None:
-        one = np.float32
-        scale = one(self.ratio.numerator) / one(self.ratio.denominator)
+        float32 = np.float32
+        scale = float32(self.ratio.numerator) / float32(self.ratio.denominator)
         offset = Fraction(1, 2) if self.half_pixel else Fraction(0)
         place = (row + offset) * self.ratio - offset
-        computed = (one(row) + one(float(offset))) * scale
+        computed = (float32(row) + float32(float(offset))) * scale
         exact = Fraction(float(scale)) == self.ratio
         if not exact or Fraction(float(computed)) != (row + offset) * self.ratio:
             return None
-        if Fraction(float(one(computed - one(float(offset))))) != place:
+        if Fraction(float(float32(computed - float32(float(offset))))) != place:
             return None
         lower = max(math.floor(place), 0)
         return lower, min(math.ceil(place), self.size - 1), place - lower

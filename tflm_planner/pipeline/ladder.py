@@ -88,7 +88,7 @@ def ladder(climb: Climb) -> tuple[Rung, ...]:
     """The rungs, the original first; by Ctrl-C those found until then."""
     rungs: list[Rung] = []
     try:
-        with climb.stop.proved():
+        with climb.stop.after_proof():
             for rung in _rungs(climb):
                 rungs.append(rung)
     except KeyboardInterrupt:

@@ -25,7 +25,7 @@ from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.liveness import Timeline, planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
-from tflm_planner.tflm.sharing import replay_all, shared_in_place, taken_input_overlaps
+from tflm_planner.tflm.sharing import replay_all, sharing_texts, taken_input_overlaps
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
@@ -139,7 +139,7 @@ def check_sharing(
     UnsoundPlanError where a byte would be lost."""
     input_overlaps = list(taken_input_overlaps(timeline, offsets, kernels))
     return SharingSummary(
-        aliases=shared_in_place(timeline, offsets),
+        aliases=sharing_texts(timeline, offsets),
         input_overlaps=tuple(map(str, input_overlaps)),
         replayed=replay_all(input_overlaps, kernels),
     )

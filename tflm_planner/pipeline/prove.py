@@ -25,7 +25,7 @@ from tflm_planner.pipeline.runtime_failures import explain
 from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.support.errors import ModelError, OutputsDifferError
 from tflm_planner.support.stopping import Stop
-from tflm_planner.tflm.element_types import form_of, newly_unsupported
+from tflm_planner.tflm.element_types import form_of, new_refusal
 from tflm_planner.tflm.kernels.operator_allocations import OPERATORS
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tflm.targets import HOST_RUNTIME, load_target
@@ -292,7 +292,7 @@ def compare_with_twin(
 def _without_unable(original: bytes, twin: bytes, options: Options) -> Options:
     """The options, without TFLM where it cannot run the twin of an original that it runs."""
     ops = read_model(original).ops(), read_model(twin).ops()
-    if newly_unsupported(*ops, (load_target(HOST_RUNTIME),)) is None:
+    if new_refusal(*ops, (load_target(HOST_RUNTIME),)) is None:
         return options
     return replace(options, runtimes=tuple(r for r in options.runtimes if r != "TFLM"))
 

@@ -30,7 +30,7 @@ from tflm_planner.pipeline.planned_model import (
 from tflm_planner.pipeline.write import write_planned
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
 from tflm_planner.support.stopping import Stop
-from tflm_planner.tflm.element_types import newly_unsupported
+from tflm_planner.tflm.element_types import new_refusal
 from tflm_planner.tflm.kernels.scratch import reference_scratch
 from tflm_planner.tflm.liveness import timeline_of
 from tflm_planner.tflm.resolver_methods import resolver_method
@@ -137,7 +137,7 @@ def _write_dialect(
 
 def _check_runs(source: Model, result: Model, target: Target) -> None:
     """Raise UsageError where TFLM could not run the result, although it runs the source."""
-    why = newly_unsupported(source.ops(), result.ops(), runners(target))
+    why = new_refusal(source.ops(), result.ops(), runners(target))
     if why is not None:
         raise UsageError(f"TFLM could not run the result: {why}; leave out what has this type")
 

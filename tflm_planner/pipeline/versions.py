@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tflm_planner.model.ir import Model
 from tflm_planner.support.errors import ModelError
-from tflm_planner.tflm.declared_shapes import misdeclared
+from tflm_planner.tflm.declared_shapes import misdeclaration
 from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.kernels.operator_allocations import lacks
 from tflm_planner.tflm.targets import Target
@@ -16,7 +16,7 @@ from tflm_planner.tflm.versions import can, day_of, since
 
 def refuse_plan(model: Model, target: Target) -> None:
     """Raise ModelError where TFLM would misunderstand the plan or the model."""
-    if (wrong := misdeclared(model.ops())) is not None:
+    if (wrong := misdeclaration(model.ops())) is not None:
         raise ModelError(wrong)
     if len(model.graphs) > 1 and not can(target, "plans_of_subgraphs"):
         raise ModelError(

@@ -9,7 +9,7 @@ from tflm_planner.report.safe import safe_text
 from tflm_planner.report.text import count, percent
 from tflm_planner.support.units import human_size
 from tflm_planner.tflm.arena.predict import Arena, CommonArena, SplitArena
-from tflm_planner.tflm.arena.uncertainty import Bound, reserved
+from tflm_planner.tflm.arena.uncertainty import Bound, bytes_to_reserve
 from tflm_planner.tflm.targets import Board, Target
 
 _SCRATCH_SHOWN = 6
@@ -67,7 +67,7 @@ def render_split_arena(name: str, arena: Arena, apart: SplitArena, target: Targe
 
 
 def _split_lines(name: str, arena: Arena, apart: SplitArena, target: Target) -> Iterator[str]:
-    persistent, non_persistent = (reserved(size, arena.uncertainties) for size in apart)
+    persistent, non_persistent = (bytes_to_reserve(size, arena.uncertainties) for size in apart)
     least = (long_figure(size, arena.bound) for size in apart)
     yield f"{name} on {target.id} ({target.name}), in two arenas"
     for reason in arena.cannot_run:

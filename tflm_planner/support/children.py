@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import IO, Protocol
 
-from tflm_planner.support.forking import can_fork, forked
+from tflm_planner.support.forking import can_fork, fork_module
 
 
 class ChildProcess(Protocol):
@@ -46,13 +46,13 @@ def start_module(
     prints goes. imports: modules that take long to import; children with the same ones are copies
     of one process that has imported them, where the system can do that."""
     if imports and can_fork():
-        child = forked(arguments, errors, tuple(imports))
+        child = fork_module(arguments, errors, tuple(imports))
         if child is not None:
             return child
-    return _started(arguments, errors)
+    return _start(arguments, errors)
 
 
-def _started(arguments: Sequence[str], errors: int | IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(arguments: Sequence[str], errors: int | IO[bytes]) -> subprocess.Popen[bytes]:
     command, pipe = [sys.executable, "-m", *arguments], subprocess.PIPE
     if os.name == "posix":
         return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors, process_group=0)

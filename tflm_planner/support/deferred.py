@@ -6,7 +6,7 @@ has neither. So modules that need them for some of their functions only, say so:
     if TYPE_CHECKING:
         import numpy as np
     else:
-        np = deferred("numpy")
+        np = defer("numpy")
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class _Deferred:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(import_module(self._name), name)
-        setattr(self, name, found)
-        return found
+        attribute = getattr(import_module(self._name), name)
+        setattr(self, name, attribute)
+        return attribute
 
 
-def deferred(name: str) -> Any:
+def defer(name: str) -> Any:
     """The module of this name, imported on first use."""
     return _Deferred(name)

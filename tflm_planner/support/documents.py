@@ -2,7 +2,7 @@
 
     result --view--> Document --plain--> JSON types        what a program reads
     Document --schema_of--> schema/*.schema.json           what it may rely on
-    TOML, JSON --parsed--> Document                        what a user wrote
+    TOML, JSON --parse--> Document                         what a user wrote
 
 It must not know what documents are about.
 """
@@ -57,7 +57,7 @@ def plain(document: Document) -> dict[str, Any]:
     return json.loads(text.encode("utf-8", "replace"))
 
 
-def parsed(values: object, kind: type[_T], file: str) -> _T:
+def parse(values: object, kind: type[_T], file: str) -> _T:
     """The document in values that were read from a file. Raises UsageError, which says what is
     wrong, at which place, and what is allowed there."""
     try:
@@ -66,30 +66,30 @@ def parsed(values: object, kind: type[_T], file: str) -> _T:
         message, _, place = str(error).partition(" - at ")
         where = place.strip("`$.")
         raise UsageError(
-            f"{file}: {where}{': ' * bool(where)}{message}{_allowed(kind, where)}"
+            f"{file}: {where}{': ' * bool(where)}{message}{_choices(kind, where)}"
         ) from error
 
 
-def _allowed(kind: Any, place: str) -> str:
+def _choices(kind: Any, place: str) -> str:
     """What may stand at a place ("target.core"), as the schema of the whole says it."""
-    part = schema_of(kind, "", "")
-    parts = part["$defs"]
+    schema = schema_of(kind, "", "")
+    definitions = schema["$defs"]
     for key in re.findall(r"\w+", place):
-        part = part.get("properties", {}).get(key, {})
-        part = parts.get(part.get("$ref", "").rsplit("/", 1)[-1], part)
-    if "enum" in part:
-        return f"; choose from {', '.join(map(str, part['enum']))}"
-    return f"; its keys are {', '.join(part['properties'])}" if "properties" in part else ""
+        schema = schema.get("properties", {}).get(key, {})
+        schema = definitions.get(schema.get("$ref", "").rsplit("/", 1)[-1], schema)
+    if "enum" in schema:
+        return f"; choose from {', '.join(map(str, schema['enum']))}"
+    return f"; its keys are {', '.join(schema['properties'])}" if "properties" in schema else ""
 
 
 def schema_of(kind: type[Document], title: str, identifier: str) -> dict[str, Any]:
     """The JSON schema of a document, its parts under `$defs`, which need not say that they are
     JSON: `Rung` for the class `RungJson`."""
-    _, found = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    text = re.sub(r'("#/\$defs/\w+)Json"', r'\1"', json.dumps(found))
+    _, components = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    text = re.sub(r'("#/\$defs/\w+)Json"', r'\1"', json.dumps(components))
     parts = {name.removesuffix("Json"): part for name, part in json.loads(text).items()}
     for name, part in parts.items():
         part["title"] = name
         part["description"] = " ".join(part.get("description", "").split())
-    whole = {**parts.pop(kind.__name__.removesuffix("Json")), "title": title}
-    return {"$schema": _DRAFT, "$id": identifier, **whole, "$defs": parts}
+    root = {**parts.pop(kind.__name__.removesuffix("Json")), "title": title}
+    return {"$schema": _DRAFT, "$id": identifier, **root, "$defs": parts}

@@ -106,16 +106,16 @@ def write_files(files: Mapping[Path, bytes]) -> None:
     Each is written to a temporary file beside its path; they are renamed when all are complete.
     """
     with ExitStack() as stack:
-        made = [
+        replacements = [
             _Replacement(path, _write_temporary(path, data, stack), _keep(path, stack))
             for path, data in files.items()
         ]
         try:
-            for one in made:
-                one.make()
+            for replacement in replacements:
+                replacement.make()
         except BaseException:
-            for one in made:
-                one.undo()
+            for replacement in replacements:
+                replacement.undo()
             raise
 
 
@@ -162,14 +162,14 @@ def _write_temporary(path: Path, data: bytes, stack: ExitStack) -> Path:
 def _keep(path: Path, stack: ExitStack) -> Path | None:
     """A name under which the file at `path`, if there is one, stays when that is replaced. None
     where the file system gives no second names; then it cannot be put back."""
-    other = path.parent / f"{_TEMPORARY}{secrets.token_hex(8)}"
-    stack.callback(other.unlink, missing_ok=True)
+    second_name = path.parent / f"{_TEMPORARY}{secrets.token_hex(8)}"
+    stack.callback(second_name.unlink, missing_ok=True)
     if os.path.lexists(path):
         try:
-            os.link(path, other)
+            os.link(path, second_name)
         except OSError:
             return None
-    return other
+    return second_name
 
 
 def _file_mode() -> int:

@@ -85,9 +85,9 @@ class ForkedProcess:
         """Its exit code, once it has ended. Raises subprocess.TimeoutExpired."""
         end = None if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
-            left = None if end is None else max(end - time.monotonic(), 0.0)
+            remaining = None if end is None else max(end - time.monotonic(), 0.0)
             with contextlib.suppress(OSError, ValueError):  # closed by another thread's poll
-                select.select([self._status], [], [], left)
+                select.select([self._status], [], [], remaining)
             if end is not None and time.monotonic() >= end and self.poll() is None:
                 raise subprocess.TimeoutExpired(_MODULE, timeout or 0.0)
         return code
@@ -152,10 +152,10 @@ class _Server:
             self._tokens += 1
             token = self._tokens
         request = StartRequest(token, tuple(arguments), dict(os.environ), str(Path.cwd()))
-        sent = self.send(request, (theirs_in, theirs_out, errors, theirs_status))
+        was_sent = self.send(request, (theirs_in, theirs_out, errors, theirs_status))
         for descriptor in (theirs_in, theirs_out, theirs_status):
             os.close(descriptor)
-        if sent:
+        if was_sent:
             streams = os.fdopen(stdin, "wb"), os.fdopen(stdout, "rb")
             return ForkedProcess(self, token, *streams, status)
         for descriptor in (stdin, stdout, status):
@@ -197,14 +197,14 @@ _servers = _Servers()
 atexit.register(_servers.end)
 
 
-def forked(
+def fork_module(
     arguments: Sequence[str], errors: int | IO[bytes], modules: tuple[str, ...]
 ) -> ForkedProcess | None:
     """`python -m ARGUMENTS`, a copy of a process that has imported `modules`. None where there can
     be none. errors: where what it prints goes, or subprocess.DEVNULL."""
     if errors == subprocess.DEVNULL:
         with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (a device, not a path)
-            return forked(arguments, nowhere, modules)
+            return fork_module(arguments, nowhere, modules)
     descriptor = errors if isinstance(errors, int) else errors.fileno()
     with contextlib.suppress(OSError):  # a system may forbid what a server needs
         for _ in range(2):  # the server may have been killed

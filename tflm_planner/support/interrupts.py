@@ -44,21 +44,21 @@ def ending_in_order() -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    known: list[int] = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
-    taken = [number for number in known if signal.getsignal(number) is signal.SIG_DFL]
+    numbers: list[int] = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
+    caught = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
 
     def end(number: int, _: FrameType | None) -> None:
-        for one in taken:  # what is being closed must not be interrupted
-            signal.signal(one, signal.SIG_IGN)
+        for ending in caught:  # what is being closed must not be interrupted
+            signal.signal(ending, signal.SIG_IGN)
         _say(f"ended by {signal.Signals(number).name}; nothing was written")
         raise SystemExit(128 + number)
 
     try:
-        for number in taken:
+        for number in caught:
             signal.signal(number, end)
         yield
     finally:
-        for number in taken:
+        for number in caught:
             signal.signal(number, signal.SIG_DFL)
 
 
@@ -76,7 +76,7 @@ class Presses:
     def handle(self, _: int, __: FrameType | None) -> None:
         """As a signal handler, in the main thread. It raises once for what is left out, and once
         to end it all: what is then closed must not be interrupted."""
-        self.noticed(0)
+        self.notice(0)
         if self._leaves_out and self._stop.is_proved:
             self._leaves_out = False
             raise KeyboardInterrupt
@@ -84,21 +84,21 @@ class Presses:
             self._has_raised = True
             raise KeyboardInterrupt
 
-    def watch(self, told: socket.socket) -> None:
+    def watch(self, wakeups: socket.socket) -> None:
         """As a thread, until nobody tells any more."""
-        while byte := told.recv(1):
+        while byte := wakeups.recv(1):
             before = self._gives_up, self._leaves_out
             if byte[0] == signal.SIGINT:
-                self.noticed(1)
+                self.notice(1)
             after = self._gives_up, self._leaves_out
             if any(after) and after != before:  # the handler may have come too early to know
                 _thread.interrupt_main()
 
-    def noticed(self, by: int) -> None:
+    def notice(self, witness: int) -> None:
         """One of the two (0, 1) was told of a press; what it means is done once."""
         with self._lock:
-            self._seen[by] += 1
-            if self._seen[by] > self._done:
+            self._seen[witness] += 1
+            if self._seen[witness] > self._done:
                 self._done += 1
                 self._act()
 
@@ -133,27 +133,27 @@ def heeding(stop: Stop) -> Generator[None]:
     presses = Presses(stop)
     signal.signal(signal.SIGINT, presses.handle)
     try:
-        with _woken(presses):
+        with _waking(presses):
             yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager
-def _woken(presses: Presses) -> Generator[None]:
+def _waking(presses: Presses) -> Generator[None]:
     """A thread that notices presses also where the main one is busy in compiled code. Without it,
     where somebody else (the loop of a notebook) is woken by signals, the handler is enough."""
     inner, outer = socket.socketpair()
     inner.setblocking(False)
-    known = signal.set_wakeup_fd(inner.fileno(), warn_on_full_buffer=False)
-    if known != -1:
-        signal.set_wakeup_fd(known)
+    previous = signal.set_wakeup_fd(inner.fileno(), warn_on_full_buffer=False)
+    if previous != -1:
+        signal.set_wakeup_fd(previous)
     thread = threading.Thread(target=presses.watch, args=(outer,), daemon=True)
     thread.start()
     try:
         yield
     finally:
-        signal.set_wakeup_fd(known)
+        signal.set_wakeup_fd(previous)
         inner.close()  # ends the thread
         thread.join()
         outer.close()

@@ -83,7 +83,7 @@ class Stop:
             self.is_proving = False
 
     @contextmanager
-    def proved(self) -> Generator[None]:
+    def after_proof(self) -> Generator[None]:
         """What was found is proved, and what is done inside may be left out: Ctrl-C raises
         KeyboardInterrupt there, at once."""
         self.is_proved = True

@@ -62,7 +62,7 @@ def equal_tensors(ops: Iterable[Op]) -> Iterator[EqualPair]:
     for tensor in tensors:
         for container, offset in _containers(tensor, wholes):
             members.setdefault(container, []).append((tensor, offset))
-    seen: set[tuple[Tensor, Tensor, int]] = set()
+    yielded: set[tuple[Tensor, Tensor, int]] = set()
     for inside in members.values():
         inside.sort(key=lambda m: m[1])
         for k, (a, low) in enumerate(inside):
@@ -70,8 +70,8 @@ def equal_tensors(ops: Iterable[Op]) -> Iterator[EqualPair]:
                 if high >= low + a.nbytes:
                     break
                 key = (a, b, high - low)
-                if a is not b and key not in seen:
-                    seen |= {key, (b, a, low - high)}
+                if a is not b and key not in yielded:
+                    yielded |= {key, (b, a, low - high)}
                     yield EqualPair(a, b, high - low)
 
 
@@ -80,12 +80,12 @@ def _containers(
 ) -> list[tuple[Tensor, int]]:
     """Tensors that contain `tensor`, itself first, each with the offset of `tensor` in it."""
     containers = [(tensor, 0)]
-    seen = {(tensor, 0)}
+    reached = {(tensor, 0)}
     for inner, offset in containers:
-        for container, more in wholes.get(inner, ()):
-            if (container, offset + more) not in seen:
-                seen.add((container, offset + more))
-                containers.append((container, offset + more))
+        for container, inner_offset in wholes.get(inner, ()):
+            if (container, offset + inner_offset) not in reached:
+                reached.add((container, offset + inner_offset))
+                containers.append((container, offset + inner_offset))
     return containers
 
 
@@ -126,19 +126,19 @@ def classes_of(tensors: Sequence[tuple[Tensor, int]], views: Iterable[Sharing]) 
                 joint[root((b, start))] = root((a, start + distance))
     number: dict[_Piece, int] = {}
     sizes: list[int] = []
-    of: dict[Tensor, tuple[int, ...]] = {}
+    classes_by_tensor: dict[Tensor, tuple[int, ...]] = {}
     for t, _ in tensors:
         edges = sorted(cuts[t])
-        mine: list[int] = []
+        classes: list[int] = []
         for low, high in pairwise(edges):
             key = root((t, low))
             if key not in number:
                 number[key] = len(sizes)
                 sizes.append(high - low)
             sizes[number[key]] = min(sizes[number[key]], high - low)
-            mine.append(number[key])
-        of[t] = tuple(dict.fromkeys(mine))
-    return ByteClasses(tuple(sizes), of)
+            classes.append(number[key])
+        classes_by_tensor[t] = tuple(dict.fromkeys(classes))
+    return ByteClasses(tuple(sizes), classes_by_tensor)
 
 
 def _cuts(
@@ -151,12 +151,12 @@ def _cuts(
     for a, b, distance in links:
         near.setdefault(a, []).append((b, -distance))
         near.setdefault(b, []).append((a, distance))
-    work = [(key, at) for key in near for at in (0, size[key])]
+    work = [(key, place) for key in near for place in (0, size[key])]
     while work:
-        key, at = work.pop()
+        key, place = work.pop()
         for other, shift in near.get(key, ()):
-            there = at + shift
-            if 0 <= there <= size[other] and there not in cuts[other]:
-                cuts[other].add(there)
-                work.append((other, there))
+            other_place = place + shift
+            if 0 <= other_place <= size[other] and other_place not in cuts[other]:
+                cuts[other].add(other_place)
+                work.append((other, other_place))
     return cuts

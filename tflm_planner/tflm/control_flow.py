@@ -157,8 +157,8 @@ def if_calls(
         if op.kind != "IF" or len(scopes.get(op, ())) != 1:
             continue
         graphs = [g for name in ("then", "else") for g in op.graphs.get(f"{name}SubgraphIndex", [])]
-        known = len(graphs) == 2 and graphs[0] is not graphs[1]
-        if known and all(
+        has_two_branches = len(graphs) == 2 and graphs[0] is not graphs[1]
+        if has_two_branches and all(
             len(entered.get(g, ())) == 1
             and len(g.inputs) == len(op.inputs) - 1
             and len(g.outputs) == len(op.outputs)

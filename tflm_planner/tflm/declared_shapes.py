@@ -27,10 +27,10 @@ _ADVICE = (
 )
 
 
-def misdeclared(ops: Iterable[Op]) -> str | None:
+def misdeclaration(ops: Iterable[Op]) -> str | None:
     """The first operator whose result is declared otherwise than it is made, and what to do."""
     for op in ops:
-        elements, result = _elements_made(op), op.outputs[0] if op.outputs else None
+        elements, result = _elements_of_result(op), op.outputs[0] if op.outputs else None
         if elements is not None and result is not None and elements != result.elements:
             declared = " x ".join(map(str, result.shape or ()))
             return (
@@ -43,7 +43,7 @@ def misdeclared(ops: Iterable[Op]) -> str | None:
     return None
 
 
-def _elements_made(op: Op) -> int | None:
+def _elements_of_result(op: Op) -> int | None:
     """Elements of the result that the operator makes; None where that is not known."""
     if len(op.inputs) < 3 or None in op.inputs:
         return None

@@ -56,12 +56,10 @@ def cannot_run(ops: Iterable[Op], target: Target) -> list[str]:
     ]
 
 
-def newly_unsupported(
-    before: Iterable[Op], after: Iterable[Op], targets: Iterable[Target]
-) -> str | None:
+def new_refusal(before: Iterable[Op], after: Iterable[Op], targets: Iterable[Target]) -> str | None:
     """Why one of `targets` cannot run an operator of `after`, although it runs the model `before`
     from which that was made. None where all run."""
-    return refused_beyond(forms_of(before), forms_of(after), targets)
+    return new_refusal_of_forms(forms_of(before), forms_of(after), targets)
 
 
 def moves(kind: str, types: str, target: Target) -> bool:
@@ -77,18 +75,18 @@ def forms_of(ops: Iterable[Op]) -> frozenset[Form]:
     return frozenset(map(form_of, ops))
 
 
-def refused_beyond(
-    known: Iterable[Form], forms: Iterable[Form], targets: Iterable[Target]
+def new_refusal_of_forms(
+    known_forms: Iterable[Form], forms: Iterable[Form], targets: Iterable[Target]
 ) -> str | None:
-    """The same for forms; of several, the first in alphabetical order is reported. `known`: forms
-    that the model had. A target that refuses one of these is left out: it will not be the one to
-    run the result."""
-    known = {*known}
-    new = sorted({*forms} - known, key=str)
-    for target in targets if new else ():
-        if any(_refusal(form, target) for form in known):
+    """The same for forms; of several, the first in alphabetical order is reported. `known_forms`:
+    those that the model had. A target that refuses one of these is left out: it will not be the
+    one to run the result."""
+    known_forms = {*known_forms}
+    new_forms = sorted({*forms} - known_forms, key=str)
+    for target in targets if new_forms else ():
+        if any(_refusal(form, target) for form in known_forms):
             continue
-        for form in new:
+        for form in new_forms:
             if (reason := _refusal(form, target)) is not None:
                 return reason
     return None
@@ -105,14 +103,14 @@ def _refusal(form: Form, target: Target) -> str | None:
         return None
     if not library_of(target).is_read and kind in _replaced_types() and not _is_hybrid(operands):
         return None
-    if types not in kernel.runs or types in _refused_by(target.kernels).get(kind, ()):
+    if types not in kernel.runs or types in _refused_types(target.kernels).get(kind, ()):
         return (
             f"{kind} of {_types_in_words(kind, types)}: {_accepted_in_words(kind, kernel, target)}"
         )
     learnt = _day_learnt(f"{kind} {' '.join(types)}", target)
     if learnt is not None and day_of(target) < learnt:
-        shown = _types_in_words(kind, types)
-        return f"{kind} of {shown}: TFLM of {day_of(target)} cannot run it (since {learnt})"
+        type_words = _types_in_words(kind, types)
+        return f"{kind} of {type_words}: TFLM of {day_of(target)} cannot run it (since {learnt})"
     return None
 
 
@@ -143,7 +141,7 @@ def _types_in_words(kind: str, types: tuple[str, ...]) -> str:
 
 def _accepted_in_words(kind: str, kernel: _Kernel, target: Target) -> str:
     """The types that a kernel takes, in words."""
-    refused = _refused_by(target.kernels).get(kind, frozenset[tuple[str, ...]]())
+    refused = _refused_types(target.kernels).get(kind, frozenset[tuple[str, ...]]())
     accepted = sorted(_types_in_words(kind, types) for types in kernel.runs - refused)
     return f"TFLM's kernel takes {', '.join(accepted)} only"
 
@@ -216,7 +214,7 @@ def _pairs(joined_names: Iterable[str]) -> frozenset[tuple[str, ...]]:
 
 
 @cache
-def _refused_by(kernels: str) -> Mapping[str, frozenset[tuple[str, ...]]]:
+def _refused_types(kernels: str) -> Mapping[str, frozenset[tuple[str, ...]]]:
     table = _document("element_types_read.toml")["refuses"].get(kernels, {})
     return {kind: _pairs(names) for kind, names in table.items()}
 

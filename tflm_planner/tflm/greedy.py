@@ -40,8 +40,8 @@ def place(requests: Sequence[Request]) -> list[int]:
     # Offline buffers come first. TFLM fills the online ones in from the back and sorts them by
     # descending size with a stable bubble sort: of equal sizes the later one is placed first.
     for i in sorted(online, key=lambda i: (-requests[i].size, -i)):
-        taken = sorted((offsets[k], requests[k].size) for k in near.of(i))
-        offsets[i] = _first_gap(taken, requests[i].size)
+        neighbours = sorted((offsets[k], requests[k].size) for k in near.of(i))
+        offsets[i] = _first_gap(neighbours, requests[i].size)
         near.add(i)
     return offsets
 
@@ -74,11 +74,11 @@ def head(requests: Sequence[Request], offsets: Sequence[int]) -> int:
     return max((o + r.size for o, r in zip(offsets, requests, strict=True)), default=0)
 
 
-def _first_gap(taken: Iterable[tuple[int, int]], size: int) -> int:
+def _first_gap(neighbours: Iterable[tuple[int, int]], size: int) -> int:
     """The lowest offset at which a buffer fits between others: (offset, size), in their order."""
     floor = 0
-    for offset, other in taken:
+    for offset, other_size in neighbours:
         if offset - floor >= size:
             break
-        floor = max(floor, offset + other)
+        floor = max(floor, offset + other_size)
     return floor

@@ -174,7 +174,7 @@ def _mark(graph: Graph, scope: int, timeline: Timeline) -> int:
         scope += 1
         start = scope
         mark(op.outputs, scope, created=True)
-        for called in op.called() if op.graphs else ():
+        for called in op.called_graphs() if op.graphs else ():
             scope = _mark(called, scope + 1, timeline)
         mark(op.operands(), scope, created=False)
         mark(op.outputs, scope, created=False)
@@ -268,9 +268,9 @@ def loop_pairs(timeline: Timeline) -> Iterator[tuple[Tensor, Tensor]]:
     for choice in if_calls(timeline.ops, timeline.scopes, timeline.entered):
         pairs += choice.same_places()
     for a, b in pairs:
-        known = a is not b and a in timeline.spans and b in timeline.spans
+        both_planned = a is not b and a in timeline.spans and b in timeline.spans
         if (
-            known
+            both_planned
             and planned_bytes(a) == planned_bytes(b)
             and _spans_intersect(timeline.span(a), timeline.span(b))
         ):
@@ -314,9 +314,9 @@ def _needed_scopes(timeline: Timeline, tensor: Tensor) -> list[tuple[int, int]]:
     span = timeline.span(tensor)
     needed = [(span.first, span.last)]
     for low, high in timeline.idle.get(tensor, ()):
-        cut = [(a, min(b, low - 1)) for a, b in needed]
-        cut += [(max(a, high + 1), b) for a, b in needed]
-        needed = [(a, b) for a, b in cut if a <= b]
+        pieces = [(a, min(b, low - 1)) for a, b in needed]
+        pieces += [(max(a, high + 1), b) for a, b in needed]
+        needed = [(a, b) for a, b in pieces if a <= b]
     return needed
 
 

@@ -53,7 +53,7 @@ def taken_aliases(timeline: Timeline, offsets: dict[Tensor, int]) -> Iterator[Sh
             yield shared
 
 
-def shared_in_place(timeline: Timeline, offsets: dict[Tensor, int]) -> tuple[str, ...]:
+def sharing_texts(timeline: Timeline, offsets: dict[Tensor, int]) -> tuple[str, ...]:
     """In words, for reports: all memory that is shared because the bytes are equal or no longer
     needed, whatever the kernels do."""
     return (*map(str, taken_aliases(timeline, offsets)), *taken_variables(timeline, offsets))

@@ -110,6 +110,6 @@ class TargetFile(Document):
     board: BoardTable | UnsetType = UNSET
 
 
-def given(table: Document) -> dict[str, Any]:
+def given_keys(table: Document) -> dict[str, Any]:
     """The keys that a file gives, with their values."""
     return {k: v for k, v in msgspec.structs.asdict(table).items() if v is not UNSET}

@@ -71,15 +71,15 @@ class _ContractMemo:
     def overlaps_of(self, op: Op) -> list[FormOverlap]:
         """What all of them allow an operator."""
         form = _form(op)
-        known = self._by_form.get(form)
-        if known is None:
-            known = self._by_form[form] = [
+        overlaps = self._by_form.get(form)
+        if overlaps is None:
+            overlaps = self._by_form[form] = [
                 FormOverlap(
                     _place(op.inputs, o.operand), _place(op.outputs, o.result), o.low, o.high
                 )
                 for o in input_overlap_contract(op, *self._builds)
             ]
-        return known
+        return overlaps
 
 
 @lru_cache(maxsize=8)
@@ -100,16 +100,16 @@ def _form(op: Op) -> Hashable:
     constant or identical, and the values of constants that are no weights (for windows, only
     whether operands are constant)."""
     tensors = (*op.inputs, None, *op.outputs)
-    seen: dict[Tensor, int] = {}
+    numbers: dict[Tensor, int] = {}
     if op.kind in WINDOWS:
         forms = [
-            None if t is None else (seen.setdefault(t, len(seen)), t.type, t.shape,
+            None if t is None else (numbers.setdefault(t, len(numbers)), t.type, t.shape,
                                     t.is_constant, t.is_variable)
             for t in tensors
         ]  # fmt: skip
     else:
         forms = [
-            None if t is None else (seen.setdefault(t, len(seen)), t.type, t.shape,
+            None if t is None else (numbers.setdefault(t, len(numbers)), t.type, t.shape,
                                     _constant(t))
             for t in tensors
         ]  # fmt: skip

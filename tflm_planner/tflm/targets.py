@@ -66,9 +66,9 @@ def load_target(name_or_path: str | Path, *, lean: bool = False) -> Target:
         return replace(all_targets()[board.target], board=board)
     if name.endswith(".toml") or Path(name).is_file():
         return _user_target(Path(name))
-    known = [*all_targets(), *all_boards()]
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else f"known are {', '.join(known)}"
+    names = [*all_targets(), *all_boards()]
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+    hint = f"did you mean {', '.join(near)}?" if near else f"known are {', '.join(names)}"
     raise UsageError(f"target {name!r} is neither a target, nor a board, nor a TOML file; {hint}")
 
 
@@ -105,16 +105,16 @@ def boards_like(pattern: str, kernels: str = "") -> tuple[Target, ...]:
     `pattern` ("" for all). kernels: the library that their firmware has, as in "esp-nn-1.2.3", in
     place of what a board stands for; boards whose core has no such target are left out. Raises
     UsageError where none is left."""
-    found = [board for board in all_boards().values() if _is_like(board, pattern)]
-    ids = {board.id: f"{board.target.partition('/')[0]}/{kernels}" for board in found}
+    boards = [board for board in all_boards().values() if _is_like(board, pattern)]
+    ids = {board.id: f"{board.target.partition('/')[0]}/{kernels}" for board in boards}
     targets = tuple(
         replace(all_targets()[ids[board.id] if kernels else board.target], board=board)
-        for board in found
+        for board in boards
         if not kernels or ids[board.id] in all_targets()
     )
     if targets:
         return targets
-    if found:
+    if boards:
         raise UsageError(
             f"no such board has kernels {kernels!r}; `tflm-plan targets` lists processor cores and "
             "their kernel libraries"
@@ -127,9 +127,9 @@ def boards_like(pattern: str, kernels: str = "") -> tuple[Target, ...]:
 
 
 def _is_like(board: Board, pattern: str) -> bool:
-    wanted = pattern.casefold()
+    folded = pattern.casefold()
     words = (board.id, board.name, board.vendor, board.target)
-    return any(wanted in word.casefold() or fnmatch(word.casefold(), wanted) for word in words)
+    return any(folded in word.casefold() or fnmatch(word.casefold(), folded) for word in words)
 
 
 @cache
@@ -167,11 +167,11 @@ def _read_packaged_targets(name: str) -> dict[str, dict[str, Any]]:
 def _user_target(path: Path) -> Target:
     from msgspec import UnsetType  # the built-in ones need no checks
 
-    from tflm_planner.support.documents import parsed
-    from tflm_planner.tflm.target_file import TargetFile, given
+    from tflm_planner.support.documents import parse
+    from tflm_planner.tflm.target_file import TargetFile, given_keys
 
-    file = parsed(_read(path), TargetFile, str(path))
-    keys = given(file.target)
+    file = parse(_read(path), TargetFile, str(path))
+    keys = given_keys(file.target)
     base: str | None = keys.pop("base", None)
     if base is not None and base not in all_targets():
         raise UsageError(f"{path}: target.base: {base!r} is not a built-in target")
@@ -180,12 +180,12 @@ def _user_target(path: Path) -> Target:
         raise UsageError(f"{path}: target.{absent[0]}: missing; give it, or name a base")
     kernels = keys.get("kernels")
     if kernels is not None and kernels not in library_names():
-        named = ", ".join(library_names())
-        raise UsageError(f"{path}: target.kernels: {kernels!r} is unknown; choose from {named}")
+        libraries = ", ".join(library_names())
+        raise UsageError(f"{path}: target.kernels: {kernels!r} is unknown; choose from {libraries}")
     target = Target(**keys) if base is None else replace(all_targets()[base], **keys)
     if isinstance(file.board, UnsetType):
         return target
-    board: dict[str, Any] = {**given(file.board), "target": target.id}
+    board: dict[str, Any] = {**given_keys(file.board), "target": target.id}
     return replace(target, board=Board(**board))
 
 

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 from tflm_planner.model.edit import add_metadata, remove_metadata
 from tflm_planner.model.ir import Model, Tensor
-from tflm_planner.support.deferred import deferred
+from tflm_planner.support.deferred import defer
 from tflm_planner.support.errors import ModelError
 from tflm_planner.tflm.greedy import ONLINE
 
 if TYPE_CHECKING:
     import numpy as np
 else:
-    np = deferred("numpy")
+    np = defer("numpy")
 
 PLAN_METADATA = "OfflineMemoryAllocation"
 _VERSION = 1

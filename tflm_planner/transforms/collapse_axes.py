@@ -19,14 +19,14 @@ from tflm_planner.model.draft import Draft
 from tflm_planner.model.edit import resize
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops.constants import integers
-from tflm_planner.support.deferred import deferred
+from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels.cmsis_nn.known_faults import MAX_TRANSPOSE_AXES
 from tflm_planner.transforms.fold_transpose import is_private
 
 if TYPE_CHECKING:
     import numpy as np
 else:
-    np = deferred("numpy")
+    np = defer("numpy")
 
 
 def collapse_transpose_axes(model: Model) -> list[str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tflm_planner.model.edit import make_constants
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.ops.constants import integers
-from tflm_planner.support.deferred import deferred
+from tflm_planner.support.deferred import defer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Values = npt.NDArray[np.int64]
     Rule = Callable[[Op, Sequence[Values]], Values | None]
 else:
-    np = deferred("numpy")
+    np = defer("numpy")
 
 
 _MOST_ELEMENTS = 32

@@ -64,7 +64,7 @@ def callees_first(model: Model) -> list[Graph]:
     def visit(graph: Graph) -> None:  # as deep as control flow is nested
         if graph not in done:
             for op in graph.ops:
-                for called in op.called():
+                for called in op.called_graphs():
                     visit(called)
             done[graph] = None
 
@@ -155,7 +155,7 @@ def _body_bytes(op: Op, peaks: dict[Graph, int]) -> int:
     """Bytes that the graphs of a control-flow operator need at least beside its results. While a
     graph runs, the results of WHILE and IF hold nothing yet, nor do the operands of IF any more:
     the inputs and outputs of that graph may take their place."""
-    most = max((peaks[g] for g in op.called()), default=0)
+    most = max((peaks[g] for g in op.called_graphs()), default=0)
     around = {"WHILE": op.outputs, "IF": [*op.operands(), *op.outputs]}.get(op.kind, [])
     return max(most - sum(align_up(planned_bytes(t)) for t in around), 0)
 

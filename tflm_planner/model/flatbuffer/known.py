@@ -33,8 +33,8 @@ class Vector:
         return iter(self._numbers)
 
     def __getitem__(self, place: Any) -> Any:
-        found: Any = self._numbers[place]
-        return Vector(found) if isinstance(place, slice) else found
+        numbers: Any = self._numbers[place]
+        return Vector(numbers) if isinstance(place, slice) else numbers
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vector) and self._numbers == other._numbers

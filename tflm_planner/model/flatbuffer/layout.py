@@ -103,17 +103,17 @@ def places_of(layout: TableLayout, vtable: bytes) -> Places:
     ]
     present.sort(key=lambda p: p[0])
     loads: list[tuple[struct.Struct, tuple[str, ...]]] = []
-    left = present
-    while left:  # once, but for files whose fields lie over each other
-        form, names, end, over = "<", list[str](), 0, list[tuple[int, Field]]()
-        for at, field in left:
+    remaining = present
+    while remaining:  # once, but for files whose fields lie over each other
+        form, names, end, overlapping = "<", list[str](), 0, list[tuple[int, Field]]()
+        for at, field in remaining:
             if at < end:
-                over.append((at, field))
+                overlapping.append((at, field))
                 continue
             form += f"{at - end}x{field.form}"
             end = at + struct.calcsize(f"<{field.form}")
             names.append(field.name)
         loads.append((struct.Struct(form), tuple(names)))
-        left = over
+        remaining = overlapping
     references = tuple((f, at) for at, f in present if f.kind is not Kind.SCALAR)
     return Places(tuple(loads), references)

@@ -118,15 +118,15 @@ class _Probe:
 
 def _field(table_class: Any, name: str) -> Field:
     accessor = name[0].upper() + name[1:]
-    known = members(table_class)
+    accessors = members(table_class)
     table, probe = table_class(), _Probe()
     table._tab = probe
-    if f"{accessor}AsNumpy" in known:
+    if f"{accessor}AsNumpy" in accessors:
         getattr(table, f"{accessor}AsNumpy")()
         flags = probe.asked["GetVectorAsNumpy"]
         number_types: Any = flatbuffers.number_types
         return Field(name, probe.slot, Kind.NUMBERS, of=np.dtype(number_types.to_numpy_type(flags)))
-    is_vector = f"{accessor}Length" in known
+    is_vector = f"{accessor}Length" in accessors
     value = getattr(table, accessor)(*((0,) if is_vector else ()))
     if "String" in probe.asked:
         return Field(name, probe.slot, Kind.STRINGS if is_vector else Kind.STRING)

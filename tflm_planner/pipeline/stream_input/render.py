@@ -20,7 +20,7 @@ from tflm_planner.support.documents import plain, view
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.stopping import SAID, Reason
 from tflm_planner.support.version import __version__
-from tflm_planner.tflm.arena.uncertainty import bound_of, reserved
+from tflm_planner.tflm.arena.uncertainty import bound_of, bytes_to_reserve
 from tflm_planner.tflm.resolver_methods import resolver_method
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.row_loop.operand_rows import row_elements
@@ -165,7 +165,7 @@ def _doubts(pair: StreamedPair) -> list[str]:
 def front_persistent_bytes(pair: StreamedPair) -> int:
     """Bytes to reserve for the persistent memory of the front, with a margin where it is in
     doubt."""
-    return reserved(pair.front_arena.persistent, pair.front.inspection.arena.uncertainties)
+    return bytes_to_reserve(pair.front_arena.persistent, pair.front.inspection.arena.uncertainties)
 
 
 def _methods(model: Model) -> list[str]:

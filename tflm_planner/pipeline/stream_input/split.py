@@ -36,7 +36,7 @@ from tflm_planner.support.stopping import Stop
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.predict import SplitArena, split_arena
 from tflm_planner.tflm.arena.uncertainty import Uncertainty
-from tflm_planner.tflm.element_types import newly_unsupported
+from tflm_planner.tflm.element_types import new_refusal
 from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tflm.targets import Target
@@ -288,7 +288,7 @@ def _why_halves_cannot_run(
     """Why TFLM could not run the halves of a split, by the types of their operators."""
     halves = split_model(model, ops, rows)
     both = (*halves.front.ops(), *halves.back.ops())
-    return newly_unsupported(model.ops(), both, runners(target))
+    return new_refusal(model.ops(), both, runners(target))
 
 
 def _front_bytes(shape: LoopGeometry) -> int:

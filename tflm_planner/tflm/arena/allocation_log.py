@@ -65,11 +65,11 @@ class Log:
     def needs(self) -> list[int]:
         """Smallest arena by its size modulo 16."""
         extents = [0, *self.extents()]
-        first = [self._floor_need(f, extents[f[0]], 0) for f in self.floors]
-        later = [0] * (len(first) + 1)
-        for i in range(len(first) - 1, -1, -1):
-            later[i] = max(first[i], later[i + 1])
-        rest = Rest(extents, first, later, [f[0] for f in self.floors])
+        floor_needs = [self._floor_need(f, extents[f[0]], 0) for f in self.floors]
+        later = [0] * (len(floor_needs) + 1)
+        for i in range(len(floor_needs) - 1, -1, -1):
+            later[i] = max(floor_needs[i], later[i + 1])
+        rest = Rest(extents, floor_needs, later, [f[0] for f in self.floors])
         return [later[0], *(self._need(residue, rest) for residue in range(1, ALIGNMENT))]
 
     def _need(self, residue: int, rest: Rest) -> int:

@@ -58,7 +58,7 @@ class _Fetched(NamedTuple):
     axis: int
     top: int
 
-    def kept(self, keeps: Keeps, target: Target) -> int:
+    def kept_end(self, keeps: Keeps, target: Target) -> int:
         """The end of the bytes that must stay. For older TFLM that is all of them, because its
         sources were not read for this."""
         if keeps == "all" or target.version != "current":
@@ -106,10 +106,10 @@ class AllocationReplay:
 
     def head(self) -> tuple[int, tuple[ScratchUse, ...]]:
         """Bytes of the head, and where scratch lies in it."""
-        asked = placement_requests(self._timeline, self._offsets)
-        asked += [self._variable_request(t) for t in self.planned_variables()]
-        placed = greedy.place(asked)
-        head = max(0, greedy.head(asked, placed))
+        requests = placement_requests(self._timeline, self._offsets)
+        requests += [self._variable_request(t) for t in self.planned_variables()]
+        placed = greedy.place(requests)
+        head = max(0, greedy.head(requests, placed))
         first = len(self._timeline.planned)
         sizes = [
             s
@@ -194,15 +194,15 @@ class AllocationReplay:
         log.pieces += [(_INIT, size, ALIGNMENT) for c in self._costs for size in c.init]
         count, assigned = 0, _AssignedVariables(self._model)
         extents: list[tuple[int, int]] = []
-        for op, one, asked in zip(self._ops, self._costs, self._requests, strict=True):
+        for op, cost, scratch in zip(self._ops, self._costs, self._requests, strict=True):
             stored = assigned.bytes_of(op)
             steps = (
-                one.prepare
+                cost.prepare
                 if stored is None
-                else (*one.prepare, PersistentAllocation(stored, "dims"))
+                else (*cost.prepare, PersistentAllocation(stored, "dims"))
             )
             top = self._prepare(log, steps, self._request_bytes(count))
-            count += len(asked)
+            count += len(scratch)
             log.floors.append((len(log.pieces), self._request_bytes(count), False))
             # There must be room for the next operator's requests, too.
             extents.append((len(log.pieces), max(top, self._request_bytes(count))))
@@ -218,8 +218,8 @@ class AllocationReplay:
         for i, step in enumerate(steps):
             if isinstance(step, PersistentAllocation):
                 log.pieces.append((_PREPARE, step.size, ALIGNMENT))
-                used = fetched[: step.used]
-                kept_top = used[-1].kept(step.keeps, self._target) if used else base
+                in_use = fetched[: step.used]
+                kept_top = in_use[-1].kept_end(step.keeps, self._target) if in_use else base
                 log.floors.append((len(log.pieces), kept_top, False))
                 continue
             fetched.append(self._fetch(top, step))

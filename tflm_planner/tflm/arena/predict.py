@@ -25,8 +25,8 @@ from tflm_planner.tflm.arena.uncertainty import (
     Bound,
     Uncertainty,
     bound_of,
+    bytes_to_reserve,
     head_bound_of,
-    reserved,
 )
 from tflm_planner.tflm.element_types import cannot_run
 from tflm_planner.tflm.targets import Target
@@ -80,7 +80,7 @@ class Arena:
     @property
     def reserved(self) -> int:
         """Bytes that firmware should reserve: `arena`, plus a margin where it is in doubt."""
-        return reserved(self.arena, self.uncertainties)
+        return bytes_to_reserve(self.arena, self.uncertainties)
 
     @property
     def used(self) -> int:
@@ -154,7 +154,7 @@ class CommonArena:
     @property
     def reserved(self) -> int:
         """Bytes that firmware should reserve."""
-        return reserved(self.arena, self.uncertainties)
+        return bytes_to_reserve(self.arena, self.uncertainties)
 
 
 def common_arena(
@@ -171,10 +171,11 @@ def common_arena(
     doubts: list[Uncertainty] = []
     for place, (model, offsets) in enumerate(models):
         replay = AllocationReplay(model, target, offsets or {})
-        if kept := replay.planned_variables():
+        if placed_variables := replay.planned_variables():
             raise ModelError(
-                f"model {place + 1} keeps its variable {kept[0].name!r} in the head, as its plan "
-                "says, where the other models write: give the models arenas of their own"
+                f"model {place + 1} keeps its variable {placed_variables[0].name!r} in the "
+                "head, as its plan says, where the other models write: give the models arenas of "
+                "their own"
             )
         if not place:
             replay.begin(log)

@@ -5,8 +5,8 @@ cannot run.
     warning   the figure holds, and still something is wrong
 
 There is one mechanism for all doubts: every report asks `bound_of` for the word beside a figure,
-and everything that is pasted into firmware asks `reserved` for the bytes to write there. What the
-target's TFLM refuses to run is in `element_types`. It must not know bytes.
+and everything that is pasted into firmware asks `bytes_to_reserve` for the bytes to
+write there. What the target's TFLM refuses to run is in `element_types`. It must not know bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal
 
 from tflm_planner.model.ir import ETHOS_U, Op
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.declared_shapes import misdeclared
+from tflm_planner.tflm.declared_shapes import misdeclaration
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.kernels.custom_ops import crashing_factor
 from tflm_planner.tflm.kernels.known_faults import known_faults
@@ -66,7 +66,7 @@ def head_bound_of(uncertainties: Iterable[Uncertainty]) -> Bound:
     return bound_of(uncertainty for uncertainty in uncertainties if uncertainty.in_head)
 
 
-def reserved(arena: int, uncertainties: Iterable[Uncertainty]) -> int:
+def bytes_to_reserve(arena: int, uncertainties: Iterable[Uncertainty]) -> int:
     """Bytes to write into firmware: with a margin where the arena is no more than "at least"."""
     margin = max((uncertainty.margin for uncertainty in uncertainties), default=0.0)
     return align_up(arena + int(arena * margin)) if margin else arena
@@ -102,11 +102,11 @@ def uncertainties(
             "of the tail and its scratch are assumed: a word for each element it touches",
             _ASSUMED,
         )
-    built = day_of_version(target.version)
-    if day_of(target) != built:
+    sources_day = day_of_version(target.version)
+    if day_of(target) != sources_day:
         yield Uncertainty(
             f"operators are those of TFLM of {day_of(target)}; sizes of its structures, and so the "
-            f"tail, are those of {built}: measure the arena once",
+            f"tail, are those of {sources_day}: measure the arena once",
             _OTHER_DAY,
             in_head=False,
         )
@@ -118,7 +118,7 @@ def warnings(ops: Sequence[Op], target: Target) -> Iterator[str]:
         if (factor := crashing_factor(op)) is not None:
             yield f"{op.label}: {_CRASHES}; this one has {factor}"
     yield from known_faults(ops, target)
-    if (wrong := misdeclared(ops)) is not None:
+    if (wrong := misdeclaration(ops)) is not None:
         yield wrong
     if any(op.kind == ETHOS_U for op in ops):
         yield (
@@ -131,8 +131,8 @@ def wild_scratch(
     ops: Sequence[Op], requests: Sequence[Sequence[int]], timeline: Timeline
 ) -> Iterator[str]:
     """Warnings about scratch that TFLM never places. requests: bytes asked for by each operator."""
-    for op, asked in zip(ops, requests, strict=True):
-        if asked and op not in timeline.scopes:
+    for op, sizes in zip(ops, requests, strict=True):
+        if sizes and op not in timeline.scopes:
             yield (
                 f"{op.label} is in a sub-graph that nothing calls and requests scratch: TFLM "
                 "writes to a wild address; drop the sub-graph"

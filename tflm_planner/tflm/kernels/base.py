@@ -105,8 +105,8 @@ class KernelLibrary(ABC):
         keeps = self.kept_after_last_fetch(op)
         if keeps is None:
             return (*(PersistentAllocation(size) for size in sizes), *fetched)
-        used = 2 if op.kind == "ADD_N" else None  # it frees the further inputs at once
-        return (*fetched, *(PersistentAllocation(size, keeps, used) for size in sizes))
+        in_use = 2 if op.kind == "ADD_N" else None  # it frees the further inputs at once
+        return (*fetched, *(PersistentAllocation(size, keeps, in_use) for size in sizes))
 
     # --- builds -----------------------------------------------------------------------------
 

@@ -33,8 +33,8 @@ def flexbuffer_map(data: Bytes | None) -> dict[str, Any]:
     from flatbuffers import flexbuffers  # pyright: ignore[reportMissingTypeStubs]
 
     try:
-        value: Any = flexbuffers.GetRoot(data.tobytes())
-        return dict(value.AsMap.Value) if value.IsMap else {}
+        root: Any = flexbuffers.GetRoot(data.tobytes())
+        return dict(root.AsMap.Value) if root.IsMap else {}
     except Exception:  # the library raises whatever damaged bytes lead it to
         return {}
 
@@ -109,8 +109,8 @@ def _transform_state(op: Op, pointer: int) -> int:
 
 def _inverse_state(op: Op, pointer: int) -> int:
     """The same; for floats after the length and a pointer (irfft_float.cc)."""
-    own = 2 * pointer if _element_name(op) == "float32" else 0
-    return own + _transform_state(op, pointer)
+    own_bytes = 2 * pointer if _element_name(op) == "float32" else 0
+    return own_bytes + _transform_state(op, pointer)
 
 
 def _stacker_state(op: Op, pointer: int) -> int:
@@ -248,9 +248,11 @@ def _detection(op: Op, pointer: int) -> Iterator[int]:
     options = flexbuffer_map(op.custom_options)
     classes, detections = int(options["num_classes"]), int(options["max_detections"])
     largest, smallest = max(classes, detections), min(boxes, detections)
-    few = [boxes, 16 * boxes, 4 * boxes * scored, 4 * boxes, 4 * boxes]
-    many = [4 * boxes * n for n in (detections, detections, 1, detections, largest, smallest)]
-    yield from (*few, *many)
+    per_box = [boxes, 16 * boxes, 4 * boxes * scored, 4 * boxes, 4 * boxes]
+    per_detection = [
+        4 * boxes * n for n in (detections, detections, 1, detections, largest, smallest)
+    ]
+    yield from (*per_box, *per_detection)
 
 
 SCRATCH: dict[str, Callable[[Op, int], Iterator[int]]] = {
@@ -268,13 +270,13 @@ def crashing_factor(op: Op) -> int | None:
     if op.kind not in ("SignalRfft", "SignalIrfft"):
         return None
     try:
-        left = _number(op, 1)
+        remainder = _number(op, 1)
     except OptionsError:
         return None
     for factor in (2, 3, 5):
-        while left > 0 and left % factor == 0:
-            left //= factor
-    return left if left > 1 else None
+        while remainder > 0 and remainder % factor == 0:
+            remainder //= factor
+    return remainder if remainder > 1 else None
 
 
 def readable(op: Op) -> bool:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from tflm_planner.model.constants import integers
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.layout import consecutive_rows
-from tflm_planner.support.deferred import deferred
+from tflm_planner.support.deferred import defer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     Times = npt.NDArray[np.int64]
 else:
-    np = deferred("numpy")
+    np = defer("numpy")
 
 
 BETWEEN_TYPES = frozenset(("QUANTIZE", "DEQUANTIZE", "CAST"))
@@ -87,15 +87,17 @@ def retyping_movement(op: Op) -> Movement | None:
         return None
     if not set(types) & set(_CHARACTERS) or (data.shape or ()) != (result.shape or ()):
         return None
-    read, written = (_BYTES[t] for t in types)
+    read_bytes, written_bytes = (_BYTES[t] for t in types)
     count = data.elements
 
     def times() -> tuple[Times, Times]:
         clock = 2 * np.arange(count, dtype=np.int64)
-        return np.repeat(clock, read), np.repeat(clock + 1, written)
+        return np.repeat(clock, read_bytes), np.repeat(clock + 1, written_bytes)
 
     # When the last element is written nothing is left to be read.
-    return Movement(data, result, (count - 1) * max(written - read, 0), result.nbytes, times)
+    return Movement(
+        data, result, (count - 1) * max(written_bytes - read_bytes, 0), result.nbytes, times
+    )
 
 
 def gather_movement(op: Op) -> Movement | None:
@@ -104,16 +106,19 @@ def gather_movement(op: Op) -> Movement | None:
     if rows is None:
         return None
     data, result = op.operands()[0], op.outputs[0]
-    first, count = rows
+    first_row, count = rows
     row = result.nbytes // count
 
     def times() -> tuple[Times, Times]:
         clock = 2 * np.repeat(np.arange(count, dtype=np.int64), row)
         reads = np.full(data.nbytes, -1, np.int64)
-        reads[first * row : (first + count) * row] = clock + 2  # a copy must not overlap itself
+        # A copy must not overlap itself.
+        reads[first_row * row : (first_row + count) * row] = clock + 2
         return reads, clock + 1
 
-    return Movement(data, result, (1 - first) * row, result.nbytes, times, (first + count) * row)
+    return Movement(
+        data, result, (1 - first_row) * row, result.nbytes, times, (first_row + count) * row
+    )
 
 
 def transpose_conv_movement(op: Op) -> Movement | None:
@@ -121,10 +126,10 @@ def transpose_conv_movement(op: Op) -> Movement | None:
     if len(op.inputs) < 3 or op.inputs[2] is None:
         return None
     data, result = op.inputs[2], op.outputs[0]
-    others = (t for i, t in enumerate(op.inputs) if i != 2 and t is not None)
+    other_operands = (t for i, t in enumerate(op.inputs) if i != 2 and t is not None)
     if data.type_name != "int8" or data.type != result.type or data.is_constant:
         return None
-    if not all(t.is_constant for t in others):
+    if not all(t.is_constant for t in other_operands):
         return None
 
     def times() -> tuple[Times, Times]:
@@ -151,8 +156,8 @@ def padding_movement(op: Op, *, by_rows: bool) -> Movement | None:
     element = data.nbytes // data.elements
     run = math.prod(shape[-2:] if pads[-1] == (0, 0) else shape[-1:]) if by_rows else 0
     # The last byte that has the most padding before it counts; see the drawing.
-    last = [a + n - 1 for n, (a, _) in zip(shape, pads, strict=True)]
-    least = (_place_in(last, larger) + 1) * element - data.nbytes + run
+    last_index = [a + n - 1 for n, (a, _) in zip(shape, pads, strict=True)]
+    least = (_place_in(last_index, larger) + 1) * element - data.nbytes + run
 
     def times() -> tuple[Times, Times]:
         inside = np.zeros(larger, bool)
@@ -179,8 +184,8 @@ def _copy_times(places: Times, size: int, element: int, run: int) -> tuple[Times
 def _place_in(index: Sequence[int], shape: Sequence[int]) -> int:
     """The place of an element in the order of memory."""
     place = 0
-    for at, size in zip(index, shape, strict=True):
-        place = place * size + at
+    for position, size in zip(index, shape, strict=True):
+        place = place * size + position
     return place
 
 

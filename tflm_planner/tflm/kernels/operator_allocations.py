@@ -57,10 +57,10 @@ def operator_allocations(op: Op, target: Target) -> OperatorAllocations:
             None, custom_ops.init(op, pointer), custom_ops.prepare(op, pointer)
         )
     library = library_of(target)
-    data = library.op_data_bytes(op, target)
+    op_data = library.op_data_bytes(op, target)
     return OperatorAllocations(
         builtin_parameters_size(op, target),
-        (data,) if data else (),
+        (op_data,) if op_data else (),
         library.prepare_steps(op, target),
     )
 

@@ -25,10 +25,10 @@ def part_of(op: Op, axis: int, size: int) -> Op | None:
         operand = operands[link.operand]
         if operand is not None:
             low, high = link.rule.needs((0, size), (operand.shape or ())[link.axis])
-            operands[link.operand] = _resized(operand, link.axis, max(high - low, 1))
-    return replace(op, inputs=operands, outputs=[_resized(op.outputs[0], axis, size)])
+            operands[link.operand] = _resize(operand, link.axis, max(high - low, 1))
+    return replace(op, inputs=operands, outputs=[_resize(op.outputs[0], axis, size)])
 
 
-def _resized(tensor: Tensor, axis: int, size: int) -> Tensor:
+def _resize(tensor: Tensor, axis: int, size: int) -> Tensor:
     shape = tensor.shape or ()
     return replace(tensor, shape=(*shape[:axis], size, *shape[axis + 1 :]))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tflm_planner.model.ir import Model, Op, Tensor
-from tflm_planner.support.deferred import deferred
+from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.kernels.operator_allocations import OperatorAllocations, operator_allocations
 from tflm_planner.tflm.kernels.prepare import PersistentAllocation, Step, TempBuffer, scale_count_of
@@ -26,30 +26,30 @@ from tflm_planner.tflm.targets import Target
 if TYPE_CHECKING:
     import numpy as np
 else:
-    np = deferred("numpy")
+    np = defer("numpy")
 
 
 def lean_costs(
     model: Model,
     target: Target,
     costs: Sequence[OperatorAllocations],
-    asked: Sequence[Sequence[int]],
+    requests_by_op: Sequence[Sequence[int]],
 ) -> list[OperatorAllocations]:
-    """What each operator of the model allocates with lean firmware. `costs`, `asked`: allocations
-    and scratch requests of each operator in stock TFLM. Operators that are not wrapped stay as they
-    are; the Init of the others runs within their Prepare."""
+    """What each operator of the model allocates with lean firmware. `costs`, `requests_by_op`:
+    allocations and scratch requests of each operator in stock TFLM. Operators that are not wrapped
+    stay as they are; the Init of the others runs within their Prepare."""
     pool = lean.carried_pool(model)
     ops = list(model.ops())
-    parsed = [_drop_parameters(op, pool, one) for op, one in zip(ops, costs, strict=True)]
+    parsed = [_drop_parameters(op, pool, cost) for op, cost in zip(ops, costs, strict=True)]
     pool.rewind()
     firmware = _Firmware(target, pool)
     allocations: list[OperatorAllocations] = []
-    rest = iter(zip(ops, parsed, asked, strict=True))
+    remaining = iter(zip(ops, parsed, requests_by_op, strict=True))
     for graph in model.graphs:
         firmware.enter_graph()
-        for op, one, requests in (next(rest) for _ in graph.ops):
+        for op, cost, requests in (next(remaining) for _ in graph.ops):
             wrapped = op.kind in lean.LEAN_KINDS
-            allocations.append(firmware.prepared(op, one, requests) if wrapped else one)
+            allocations.append(firmware.prepare(op, cost, requests) if wrapped else cost)
     return allocations
 
 
@@ -57,19 +57,23 @@ def lean_form(ops: Sequence[Op], target: Target) -> Hashable:
     """A key for operators of equal kinds, options and shapes: two lists have equal keys if lean
     firmware keeps pieces of equal sizes for both, each with its own pool and also in tiles. That is
     so where the same arrays contain each other and the same operators have equal OpData."""
-    asked = [_parameters(op, target) for op in ops]
-    arrays = list(dict.fromkeys(a for pair in asked for a in pair or ()))
+    array_pairs = [_parameters(op, target) for op in ops]
+    arrays = list(dict.fromkeys(a for pair in array_pairs for a in pair or ()))
     number = {array: k for k, array in enumerate(arrays)}
-    inside = tuple(tuple(lean.lies_at(one, other) for other in arrays) for one in arrays)
+    inside = tuple(tuple(lean.lies_at(inner, outer) for outer in arrays) for inner in arrays)
     small = tuple(a if max(np.frombuffer(a, "<u4"), default=0) < _SMALL else b"" for a in arrays)
-    values: dict[Hashable, int] = {}
-    each = tuple(
+    value_numbers: dict[Hashable, int] = {}
+    op_forms = tuple(
         None
         if pair is None
-        else (number[pair[0]], number[pair[1]], values.setdefault(_values(op), len(values)))
-        for op, pair in zip(ops, asked, strict=True)
+        else (
+            number[pair[0]],
+            number[pair[1]],
+            value_numbers.setdefault(_values(op), len(value_numbers)),
+        )
+        for op, pair in zip(ops, array_pairs, strict=True)
     )
-    return each, inside, small
+    return op_forms, inside, small
 
 
 _SMALL = 1 << 16
@@ -77,25 +81,25 @@ _SMALL = 1 << 16
 words may lie inside parameters."""
 
 
-def lean_kept(op: Op, target: Target) -> int:
+def lean_kept_bytes(op: Op, target: Target) -> int:
     """Bytes that one operator by itself keeps, with the pool of the final file, which holds all but
     OpData. It is never too little: that tiles share OpData shows only in whole models."""
-    one = operator_allocations(op, target)
+    cost = operator_allocations(op, target)
     if not target.lean or op.kind not in lean.LEAN_KINDS:
-        return one.kept
+        return cost.kept
     if lean.builtin_parameters(op) is not None:
-        one = replace(one, builtin=None)
-    held = len(_arrays_held(op, _parameters(op, target) or (), target))
-    return replace(one, prepare=_drop_allocations(one.prepare, held)).kept
+        cost = replace(cost, builtin=None)
+    held_count = len(_held_arrays(op, _parameters(op, target) or (), target))
+    return replace(cost, prepare=_drop_allocations(cost.prepare, held_count)).kept
 
 
-def _drop_parameters(op: Op, pool: lean.Pool, one: OperatorAllocations) -> OperatorAllocations:
+def _drop_parameters(op: Op, pool: lean.Pool, cost: OperatorAllocations) -> OperatorAllocations:
     """Without the builtin parameters that are found in the pool."""
-    wanted = lean.builtin_parameters(op) if pool else None
-    if wanted is None or one.builtin is None:
-        return one
-    size, _ = one.builtin
-    return one if pool.find(wanted[:size]) is None else replace(one, builtin=None)
+    parameters = lean.builtin_parameters(op) if pool else None
+    if parameters is None or cost.builtin is None:
+        return cost
+    size, _ = cost.builtin
+    return cost if pool.find(parameters[:size]) is None else replace(cost, builtin=None)
 
 
 def _parameters(op: Op, target: Target) -> tuple[bytes, bytes] | None:
@@ -108,17 +112,17 @@ def _parameters(op: Op, target: Target) -> tuple[bytes, bytes] | None:
 
 def _drop_allocations(steps: Sequence[Step], count: int) -> tuple[Step, ...]:
     """The steps of Prepare but for its first few pieces: those that hold arrays."""
-    left = iter(range(count))
+    to_drop = iter(range(count))
     return tuple(
-        s for s in steps if not isinstance(s, PersistentAllocation) or next(left, None) is None
+        s for s in steps if not isinstance(s, PersistentAllocation) or next(to_drop, None) is None
     )
 
 
-def _arrays_held(op: Op, arrays: Sequence[bytes], target: Target) -> Sequence[bytes]:
+def _held_arrays(op: Op, arrays: Sequence[bytes], target: Target) -> Sequence[bytes]:
     """The arrays for which there is temporary memory. TFLM of 2023 has no temporary buffers; it
     holds an array in the zero points of its filter, if there are enough of them."""
-    known = op.inputs[1] if len(op.inputs) > 1 else None
-    if target.is_arduino_2023 and (known is None or scale_count_of(known) < lean.channels(op)):
+    weights = op.inputs[1] if len(op.inputs) > 1 else None
+    if target.is_arduino_2023 and (weights is None or scale_count_of(weights) < lean.channels(op)):
         return ()
     return arrays
 
@@ -143,78 +147,82 @@ class _Firmware:
         """Begin a sub-graph: its nodes share among themselves only."""
         self._filters, self._arrays, self._opdata = set(), {}, set()
 
-    def prepared(
-        self, op: Op, one: OperatorAllocations, requests: Sequence[int]
+    def prepare(
+        self, op: Op, cost: OperatorAllocations, requests: Sequence[int]
     ) -> OperatorAllocations:
         """What the operator's Init and Prepare take now."""
-        init = (PersistentAllocation(size, used=0) for size in one.init)
-        stock = replace(one, init=(), prepare=(*self._looked_at(op), *init, *one.prepare))
+        init = (PersistentAllocation(size, used=0) for size in cost.init)
+        stock = replace(cost, init=(), prepare=(*self._fetches(op), *init, *cost.prepare))
         arrays = _parameters(op, self.target)
         if arrays is None or not (self.pool or self._shares_tiles(op)):
             return stock
-        known = op.inputs[1]
-        assert known is not None
-        watched = not self.pool and known not in self._filters
-        self._filters.add(known)
+        weights = op.inputs[1]
+        assert weights is not None
+        watched = not self.pool and weights not in self._filters
+        self._filters.add(weights)
         if watched:
             places = [self._new_place() for _ in arrays]
             self._remember(op, arrays, places, _opdata_form(op, requests, places, self.target))
             return stock
-        return self._replace_prepare(op, one, requests, arrays)
+        return self._replace_prepare(op, cost, requests, arrays)
 
     def _shares_tiles(self, op: Op) -> bool:
         """Whether arrays of an earlier tile are looked for where there is no pool."""
         return self._shares and op.kind in lean.CONVOLUTIONS
 
-    def _looked_at(self, op: Op) -> list[Tensor]:
+    def _fetches(self, op: Op) -> list[Tensor]:
         """The tensors that the wrapper itself fetches: a filter's scales tell whether there are
         arrays at all."""
         if op.kind != "FULLY_CONNECTED" or not self.pool or self.target.is_arduino_2023:
             return []
-        data, known = op.inputs[:2]
+        data, weights = op.inputs[:2]
         quantized = data is not None and data.type_name in ("int8", "int16")
-        return [known] if quantized and known is not None and len(known.shape or ()) == 2 else []
+        return (
+            [weights] if quantized and weights is not None and len(weights.shape or ()) == 2 else []
+        )
 
     def _replace_prepare(
-        self, op: Op, one: OperatorAllocations, requests: Sequence[int], arrays: Sequence[bytes]
+        self, op: Op, cost: OperatorAllocations, requests: Sequence[int], arrays: Sequence[bytes]
     ) -> OperatorAllocations:
         """Prepare with the arrays, its first pieces, taken out. Held arrays and OpData are
         temporary instead; what is found nowhere else is copied to the tail at the end, while all of
         these are in use."""
-        held = _arrays_held(op, arrays, self.target)
+        held_arrays = _held_arrays(op, arrays, self.target)
         persistent: list[int] = []
         places: list[Hashable] = []
-        for role, array in enumerate(held):
+        for role, array in enumerate(held_arrays):
             place = self._place(op, role, array)
             if place is None:
                 place = self._new_place()
                 persistent.append(len(array))
             places.append(place)
-        places += [self._new_place() for _ in arrays[len(held) :]]
+        places += [self._new_place() for _ in arrays[len(held_arrays) :]]
         form = _opdata_form(op, requests, places, self.target)
         if not self._shares or form not in self._opdata:
-            persistent += one.init
+            persistent += cost.init
         self._remember(op, arrays, places, form)
-        taken = (*self._looked_at(op), *self._wrapper_steps(op, one, held))
+        wrapper_steps = (*self._fetches(op), *self._wrapper_steps(op, cost, held_arrays))
         steps = (
-            *taken,
-            *_drop_allocations(one.prepare, len(held)),
+            *wrapper_steps,
+            *_drop_allocations(cost.prepare, len(held_arrays)),
             *map(PersistentAllocation, persistent),
         )
-        return replace(one, init=(), prepare=steps)
+        return replace(cost, init=(), prepare=steps)
 
-    def _wrapper_steps(self, op: Op, one: OperatorAllocations, held: Sequence[bytes]) -> list[Step]:
+    def _wrapper_steps(
+        self, op: Op, cost: OperatorAllocations, held_arrays: Sequence[bytes]
+    ) -> list[Step]:
         """Temporary memory that the wrapper takes before Prepare runs."""
         if not self.target.is_arduino_2023:
-            return [*map(TempBuffer, one.init), *(TempBuffer(len(array)) for array in held)]
-        known = op.inputs[1]
-        assert known is not None
-        return [known] * max(1, len(held))  # the first is fetched to look for room
+            return [*map(TempBuffer, cost.init), *(TempBuffer(len(array)) for array in held_arrays)]
+        weights = op.inputs[1]
+        assert weights is not None
+        return [weights] * max(1, len(held_arrays))  # the first is fetched to look for room
 
     def _place(self, op: Op, role: int, array: bytes) -> Hashable | None:
-        at = self.pool.find(array)
-        if at is not None:
-            return "flash", at
+        offset = self.pool.find(array)
+        if offset is not None:
+            return "flash", offset
         return self._arrays.get((op.kind, op.inputs[1], role, array)) if self._shares else None
 
     def _new_place(self) -> Hashable:
@@ -249,10 +257,10 @@ def _opdata_form(
 
 def _values(op: Op) -> Hashable:
     """The part of OpData that follows from types and quantisation."""
-    data, known, result = op.inputs[0], op.inputs[1], op.outputs[0]
-    assert data is not None and known is not None
-    points = tuple(_zero_point(t) for t in (data, known, result))
-    return data.type_name, known.type_name, _bias_type(op), points, _activation(op)
+    data, weights, result = op.inputs[0], op.inputs[1], op.outputs[0]
+    assert data is not None and weights is not None
+    points = tuple(_zero_point(t) for t in (data, weights, result))
+    return data.type_name, weights.type_name, _bias_type(op), points, _activation(op)
 
 
 def _bias_type(op: Op) -> str:
@@ -268,9 +276,9 @@ def _zero_point(tensor: Tensor) -> int:
 def _padding(op: Op) -> tuple[int, ...]:
     """ComputePaddingHeightWidth: padding and the odd rest, of rows and of columns."""
     options: Any = op.options
-    data, known = op.inputs[0], op.inputs[1]
-    assert data is not None and known is not None
-    sizes, window = data.shape or (0,) * 4, known.shape or (0,) * 4
+    data, weights = op.inputs[0], op.inputs[1]
+    assert data is not None and weights is not None
+    sizes, window = data.shape or (0,) * 4, weights.shape or (0,) * 4
     strides = options.strideH, options.strideW
     dilations = options.dilationHFactor, options.dilationWFactor
     padding: list[int] = []
@@ -295,7 +303,7 @@ def _activation(op: Op) -> tuple[int, int]:
     if scale is None or len(scale) == 0:
         return low, high
 
-    def quantized(real: float) -> int:
+    def quantize(real: float) -> int:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = float(np.float32(real) / np.float32(scale[0]))
         if not math.isfinite(ratio):  # damaged: TFLM refuses, or computes garbage
@@ -304,5 +312,5 @@ def _activation(op: Op) -> tuple[int, int]:
 
     bounds = {1: (0.0, None), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
     below, above = bounds.get(int(options.fusedActivationFunction), (None, None))
-    low = low if below is None else max(low, quantized(below))
-    return low, high if above is None else min(high, quantized(above))
+    low = low if below is None else max(low, quantize(below))
+    return low, high if above is None else min(high, quantize(above))

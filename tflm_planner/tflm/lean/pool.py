@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING, Any
 
 from tflm_planner.model.edit import add_metadata, remove_metadata
 from tflm_planner.model.ir import Model, Op, Tensor
-from tflm_planner.support.deferred import deferred
+from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels.prepare import scale_count_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 else:
-    np = deferred("numpy")
+    np = defer("numpy")
 
 POOL_METADATA = "LEAN_PARAMS"
 CONVOLUTIONS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
@@ -53,21 +53,21 @@ def is_lean(op: Op) -> bool:
     """Whether lean firmware serves this operator's parameters; all others are stock."""
     if op.kind not in LEAN_KINDS or len(op.inputs) <= _FILTER or not op.outputs:
         return False
-    data, known, result = op.inputs[0], op.inputs[_FILTER], op.outputs[0]
-    if data is None or known is None or data.type_name not in ("int8", "int16"):
+    data, weights, result = op.inputs[0], op.inputs[_FILTER], op.outputs[0]
+    if data is None or weights is None or data.type_name not in ("int8", "int16"):
         return False
     if op.kind == "FULLY_CONNECTED":
-        return len(known.shape or ()) == 2 and scale_count_of(known) > 1
+        return len(weights.shape or ()) == 2 and scale_count_of(weights) > 1
     strides = getattr(op.options, "strideH", 0), getattr(op.options, "strideW", 0)
-    images = {len(t.shape or ()) for t in (data, known, result)} == {4}
+    images = {len(t.shape or ()) for t in (data, weights, result)} == {4}
     return images and channels(op) > 0 and min(strides) > 0
 
 
 def channels(op: Op) -> int:
     """Output channels."""
     if op.kind == "FULLY_CONNECTED":
-        known = op.inputs[_FILTER]
-        return 0 if known is None else scale_count_of(known)
+        weights = op.inputs[_FILTER]
+        return 0 if weights is None else scale_count_of(weights)
     return int((op.outputs[0].shape or (0,))[-1])
 
 
@@ -75,12 +75,14 @@ def parameter_arrays(op: Op) -> tuple[bytes, bytes] | None:
     """Multipliers and shifts as TFLM computes them; None for operators that have none."""
     if not is_lean(op):
         return None
-    data, known, result = op.inputs[0], op.inputs[_FILTER], op.outputs[0]
-    assert data is not None and known is not None
-    each = [_scales(t) for t in (data, known, result)]
-    if any(s is None or s.size == 0 for s in each):
+    data, weights, result = op.inputs[0], op.inputs[_FILTER], op.outputs[0]
+    assert data is not None and weights is not None
+    tensor_scales = [_scales(t) for t in (data, weights, result)]
+    if any(s is None or s.size == 0 for s in tensor_scales):
         return None
-    input_scale, weight_scales, result_scale = (s.astype("<f4") for s in each if s is not None)
+    input_scale, weight_scales, result_scale = (
+        s.astype("<f4") for s in tensor_scales if s is not None
+    )
     if weight_scales.size not in (1, channels(op)):
         return None
     return _multipliers_of(
@@ -96,10 +98,10 @@ def _scales(tensor: Tensor) -> NDArray[Any] | None:
 
 
 @lru_cache(maxsize=4096)
-def _multipliers_of(data: bytes, known: bytes, result: bytes) -> tuple[bytes, bytes]:
+def _multipliers_of(data: bytes, weights: bytes, result: bytes) -> tuple[bytes, bytes]:
     """Scales as float32; the product and quotient are doubles, in TFLM's order."""
     input_scale, weight_scales, result_scale = (
-        np.frombuffer(b, "<f4").astype(np.float64) for b in (data, known, result)
+        np.frombuffer(b, "<f4").astype(np.float64) for b in (data, weights, result)
     )
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         real = input_scale * weight_scales / result_scale
@@ -175,11 +177,11 @@ def pool_records(model: Model) -> Iterator[bytes]:
 
 def _lies_in_one(text: bytearray, ends: list[int], wanted: bytes) -> bool:
     """Whether one of the records that make up `text` holds all of `wanted`."""
-    at = _aligned_find(text, wanted, 0, len(text))
-    while at >= 0:
-        if at + len(wanted) <= ends[bisect_right(ends, at)]:
+    offset = _aligned_find(text, wanted, 0, len(text))
+    while offset >= 0:
+        if offset + len(wanted) <= ends[bisect_right(ends, offset)]:
             return True
-        at = _aligned_find(text, wanted, at + 1, len(text))
+        offset = _aligned_find(text, wanted, offset + 1, len(text))
     return False
 
 
@@ -223,10 +225,10 @@ class Pool:
         for step in range(count):
             index = (self._hint + step) % count
             start, end = self._records[index]
-            at = _aligned_find(self._data, wanted, start, end)
-            if at >= 0:
+            offset = _aligned_find(self._data, wanted, start, end)
+            if offset >= 0:
                 self._hint = (index + 1) % count
-                return at
+                return offset
         return None
 
 
@@ -242,14 +244,14 @@ def _parse_records(data: bytes) -> list[tuple[int, int]]:
     """Records of a well-formed pool; none of one that firmware refuses."""
     words = struct.unpack(f"<{len(data) // _WORD}I", data[: len(data) // _WORD * _WORD])
     records: list[tuple[int, int]] = []
-    at = 0
-    while at < len(words) and words[at]:
-        length = words[at]
-        if length >= len(words) - at:
+    index = 0
+    while index < len(words) and words[index]:
+        length = words[index]
+        if length >= len(words) - index:
             return []
-        records.append((_WORD * (at + 1), _WORD * (at + 1 + length)))
-        at += 1 + length
-    return records if records and at < len(words) else []
+        records.append((_WORD * (index + 1), _WORD * (index + 1 + length)))
+        index += 1 + length
+    return records if records and index < len(words) else []
 
 
 def lies_at(wanted: bytes, record: bytes) -> int:
@@ -259,7 +261,7 @@ def lies_at(wanted: bytes, record: bytes) -> int:
 
 def _aligned_find(text: bytes | bytearray, wanted: bytes, start: int, end: int) -> int:
     """First multiple of a word in [start, end) at which all of `wanted` lies; -1 if none."""
-    at = text.find(wanted, start, end)
-    while at >= 0 and at % _WORD:
-        at = text.find(wanted, at + 1, end)
-    return at
+    offset = text.find(wanted, start, end)
+    while offset >= 0 and offset % _WORD:
+        offset = text.find(wanted, offset + 1, end)
+    return offset

@@ -20,7 +20,7 @@ from tflm_planner.ops.axes import AxisLink, axis_map
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.struct_sizes import struct_sizes
 from tflm_planner.tflm.kernels.parts import part_of
-from tflm_planner.tflm.lean.costs import lean_kept
+from tflm_planner.tflm.lean.costs import lean_kept_bytes
 from tflm_planner.tflm.liveness import planned_bytes
 from tflm_planner.tiling.options import TilingOptions
 
@@ -48,7 +48,7 @@ class LinearSchedule:
         self.instructions = [cost_of(op, target).instructions for op in self.ops]
         self._kept = sizes.node + sizes.eval_tensor
         self.tail = [
-            lean_kept(op, target) + self._kept + sizes.pointer * len(scratch_of(op))
+            lean_kept_bytes(op, target) + self._kept + sizes.pointer * len(scratch_of(op))
             for op in self.ops
         ]
         self._links: dict[tuple[int, int, int], tuple[AxisLink, ...]] = {}
@@ -113,7 +113,7 @@ class LinearSchedule:
         if part is None:
             return self.tail[position]
         pointers = struct_sizes(kernels.target).pointer * len(kernels.scratch_of(part))
-        return lean_kept(part, kernels.target) + self._kept + pointers
+        return lean_kept_bytes(part, kernels.target) + self._kept + pointers
 
     @cached_property
     def bytes(self) -> dict[Tensor, int]:

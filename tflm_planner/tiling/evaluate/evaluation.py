@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from tflm_planner.cost import latency_of
 from tflm_planner.model.ir import Model
 from tflm_planner.tflm.arena.predict import arena_of
-from tflm_planner.tflm.element_types import forms_of, refused_beyond
+from tflm_planner.tflm.element_types import forms_of, new_refusal_of_forms
 from tflm_planner.tflm.kernels.known_faults import faults_of
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.sharing import RemainingCopies
@@ -79,7 +79,7 @@ def _plan_and_count(
         overlaps_of = options.input_overlaps_of
         if careful and scratch_faults(timeline, model, offsets, scratch_of, overlaps_of)[1]:
             return None
-    if refused_beyond(tiled.forms, forms_of(model.ops()), runners(target)) is not None:
+    if new_refusal_of_forms(tiled.forms, forms_of(model.ops()), runners(target)) is not None:
         return None
     if faults_of(model.ops(), target) - tiled.faults:  # of a tile, not of the operator
         return None

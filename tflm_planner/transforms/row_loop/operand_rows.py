@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tflm_planner.model.ir import Op, Tensor, shown
+from tflm_planner.model.ir import Op, Tensor, quote
 from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.axes import ELEMENT_WISE, axis_map
 from tflm_planner.ops.axis_rules import Same, Slide
@@ -121,7 +121,7 @@ def check_image(t: Tensor) -> None:
     shape = t.shape or ()
     if len(shape) != 4 or shape[0] != 1 or min(shape) < 1:
         raise NotStreamableError(
-            f"tensor {shown(t.name)} has the shape {list(shape)}; rows come of one image: "
+            f"tensor {quote(t.name)} has the shape {list(shape)}; rows come of one image: "
             "[1, rows, columns, channels]. A signal is one where it is written so, with one "
             "column: [1, samples, 1, channels]"
         )

@@ -161,7 +161,7 @@ class PartialSums:
         operands[bias_at] = self._bias(op, k)
         scale = largest_sum(op) / _LARGEST
         result = op.outputs[0]
-        share = self._draft.rescaled(result, f"{result.name}/share{k}", "int16", scale)
+        share = self._draft.rescaled_tensor(result, f"{result.name}/share{k}", "int16", scale)
         return self._emit(op, operands, share)
 
     def _narrow_mean(
@@ -175,7 +175,7 @@ class PartialSums:
         assert data is not None, "a mean of nothing"
         scale = _reach(data) / _LARGEST
         weight = (ranges[k][1] - ranges[k][0]) / ranges[-1][1]
-        mean = self._draft.rescaled(result, f"{result.name}/mean{k}", "int16", scale)
+        mean = self._draft.rescaled_tensor(result, f"{result.name}/mean{k}", "int16", scale)
         self._emit(op, [self._widen_to_int16(data), *operands[1:]], mean)
         factor = self._draft.constant(
             f"weight{k}",
@@ -184,7 +184,9 @@ class PartialSums:
             result,
             scales(np.array([weight / _LARGEST])),
         )
-        share = self._draft.rescaled(result, f"{result.name}/share{k}", "int16", scale * weight)
+        share = self._draft.rescaled_tensor(
+            result, f"{result.name}/share{k}", "int16", scale * weight
+        )
         self._draft.op("MUL", [mean, factor], [share])
         return share
 
@@ -193,7 +195,7 @@ class PartialSums:
         if tensor.type_name == "int16":
             return tensor
         if tensor not in self._wide:
-            wide = self._draft.rescaled(
+            wide = self._draft.rescaled_tensor(
                 tensor, f"{tensor.name}/int16", "int16", float(_scales(tensor)[0])
             )
             self._draft.op("QUANTIZE", [tensor], [wide])
@@ -229,7 +231,7 @@ class PartialSums:
             if scale is None:
                 into = self._draft.tensor(result, f"{b.name}/sum", result.shape or ())
             else:
-                into = self._draft.rescaled(result, f"{b.name}/sum", "int16", scale)
+                into = self._draft.rescaled_tensor(result, f"{b.name}/sum", "int16", scale)
         else:
             into = result
         fields = {"fusedActivationFunction": code, "potScaleInt16": False}

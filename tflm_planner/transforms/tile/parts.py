@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tflm_planner.model.constants import unpacked_int4
+from tflm_planner.model.constants import unpack_int4
 from tflm_planner.model.draft import Draft
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.transforms.tile.boxes import (
@@ -162,7 +162,7 @@ def _unpack(tensor: Tensor) -> Any:
     data = tensor.buffer.data
     if data is None or tensor.is_sparse or data.size < tensor.nbytes:
         return values_of(tensor)
-    return unpacked_int4(data[: tensor.nbytes], tensor.shape or ())
+    return unpack_int4(data[: tensor.nbytes], tensor.shape or ())
 
 
 def _cut_scales(quantization: Any, box: Box) -> Any:

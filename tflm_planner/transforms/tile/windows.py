@@ -83,7 +83,7 @@ def scatter_form(rule: Scatter, wanted: Range, size: int) -> Form:
 
 
 def _as_valid(axis: Sliding) -> Form:
-    low, high = axis.rule.unclipped(axis.wanted)
+    low, high = axis.rule.unclipped_range(axis.wanted)
     if low >= axis.size or high <= 0:
         raise NotTileableError("a tile would lie in the padding alone")
     read = max(low, 0), min(high, axis.size)
@@ -97,7 +97,7 @@ def _as_same(axis: Sliding) -> Form | None:
     """The tile with the fewest wasted rows for which SAME computes the wanted rows right; None
     where there is none."""
     slide, wanted, size = axis.rule, axis.wanted, axis.size
-    low, high = slide.unclipped(wanted)
+    low, high = slide.unclipped_range(wanted)
     best: Form | None = None
     for skip in range(-(-slide.reach // slide.stride) + 2):
         origin = (wanted[0] - skip) * slide.stride - slide.pad

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tflm_planner.model.constants import unpacked_int4
+from tflm_planner.model.constants import unpack_int4
 from tflm_planner.model.ir import Tensor
 from tflm_planner.verification.terms import mixing
 from tflm_planner.verification.terms.field import LANES, Residues
@@ -128,4 +128,4 @@ def constant(tensor: Tensor) -> Array:
     shape = tensor.shape or ()
     if tensor.type_name != "int4":
         return np.frombuffer(raw, np.dtype(dtype).newbyteorder("<")).reshape(shape).astype(dtype)
-    return unpacked_int4(np.frombuffer(raw, np.uint8), shape)
+    return unpack_int4(np.frombuffer(raw, np.uint8), shape)

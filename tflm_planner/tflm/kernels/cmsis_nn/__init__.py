@@ -35,8 +35,8 @@ class CmsisNn(ReferenceKernels):
 
     def op_data_bytes(self, op: Op, target: Target) -> int:
         """Larger than that of the reference for the operators that it serves."""
-        own = op_data_bytes(op.kind, target)
-        return super().op_data_bytes(op, target) if own is None else own
+        own_bytes = op_data_bytes(op.kind, target)
+        return super().op_data_bytes(op, target) if own_bytes is None else own_bytes
 
     def op_data_key(self, op: Op, target: Target) -> Hashable | None:
         """Sizes of filter and result; with row sums of the filter, where they lie too."""

@@ -169,7 +169,7 @@ def _depthwise_s8(window: _FilterWindow, target: Target) -> int:
     if mve and window.channels[0] == 1 and window.channels[1] > _MVE_SPREAD_ABOVE:
         spread = replace(window, kernel_depth=1)
         return _convolution_s8(spread, target) + window.channels[1] * taps
-    if not _optimised_depthwise(window):
+    if not _is_optimised_depthwise(window):
         return 0
     if target.extension == "mve":
         return 4 * _MVE_DEPTHWISE_CHANNELS * taps
@@ -181,13 +181,13 @@ def _depthwise_s8(window: _FilterWindow, target: Target) -> int:
 
 def _depthwise_s4(window: _FilterWindow, target: Target) -> int:
     taps = window.kernel[0] * window.kernel[1]
-    if not _optimised_depthwise(window):
+    if not _is_optimised_depthwise(window):
         return 0
     mve = target.extension == "mve"
     return (4 * _MVE_DEPTHWISE_CHANNELS if mve else 2 * window.channels[0]) * taps
 
 
-def _optimised_depthwise(window: _FilterWindow) -> bool:
+def _is_optimised_depthwise(window: _FilterWindow) -> bool:
     return window.channels[0] == window.channels[1] and window.batch == 1 and window.undilated
 
 

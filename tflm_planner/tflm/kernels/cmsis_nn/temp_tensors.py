@@ -6,7 +6,7 @@ Read from the Prepare functions of tflite-micro 90b983c, tensorflow/lite/micro/k
 from __future__ import annotations
 
 from tflm_planner.model.ir import Op, Tensor
-from tflm_planner.tflm.kernels.reference.temp_tensors import fetched, temp_tensors
+from tflm_planner.tflm.kernels.reference.temp_tensors import named_tensors, temp_tensors
 
 _CONVOLUTION = "i0 i1 o0 i0 i1 i2 o0"
 _FETCHED = {
@@ -19,4 +19,4 @@ _FETCHED = {
 def own_temp_tensors(op: Op) -> list[Tensor]:
     """The tensors that Prepare fetches, in order; one that is fetched twice is there twice."""
     sequence = _FETCHED.get(op.kind)
-    return temp_tensors(op) if sequence is None else fetched(op, sequence)
+    return temp_tensors(op) if sequence is None else named_tensors(op, sequence)

@@ -76,20 +76,20 @@ def input_overlap_contract(op: Op, *builds: KernelBuild) -> Iterator[InputOverla
     known, and where the two tensors do not overlap even at the smallest safe distance.
     """
     overlaps = [_overlap_below(op, build) for build in builds]
-    known = [t for t in overlaps if t is not None]
-    if not known or len(known) < len(overlaps):
+    known_overlaps = [t for t in overlaps if t is not None]
+    if not known_overlaps or len(known_overlaps) < len(overlaps):
         return
-    low, high = max(t.low for t in known), min(t.high for t in known)
+    low, high = max(t.low for t in known_overlaps), min(t.high for t in known_overlaps)
     if low > high:  # of two exact distances, too
         return
-    operand, result = known[0].operand, known[0].result
+    operand, result = known_overlaps[0].operand, known_overlaps[0].result
     if low < align_up(result.nbytes):
         yield InputOverlap(operand, result, low, high)
     above = [m.beyond for m in (build.movement_of(op) for build in builds) if m]
     if len(above) == len(overlaps) and all(d is not None for d in above):
-        most = align_up(max(d for d in above if d is not None))
-        if most < operand.nbytes:
-            yield InputOverlap(operand, result, -align_up(operand.nbytes), -most)
+        least_above = align_up(max(d for d in above if d is not None))
+        if least_above < operand.nbytes:
+            yield InputOverlap(operand, result, -align_up(operand.nbytes), -least_above)
 
 
 def exact_bound(op: Op, build: KernelBuild) -> Bound | None:
@@ -100,13 +100,13 @@ def exact_bound(op: Op, build: KernelBuild) -> Bound | None:
     kernels = build.access_orders(op, window)
     if not kernels:
         return None
-    met = Bound(0, 1)
+    common = Bound(0, 1)
     for order in kernels:
-        allowed = bound(window, order)
-        if allowed is None:
+        order_bound = bound(window, order)
+        if order_bound is None:
             return None
-        met = met.met_with(allowed)
-    return met
+        common = common.intersect(order_bound)
+    return common
 
 
 def _overlap_below(op: Op, build: KernelBuild) -> InputOverlap | None:
@@ -117,8 +117,8 @@ def _overlap_below(op: Op, build: KernelBuild) -> InputOverlap | None:
     if movement is not None:
         low = -(-movement.least // ALIGNMENT) * ALIGNMENT  # up to a multiple, on both sides of 0
         return InputOverlap(movement.operand, movement.result, low, UNBOUNDED)
-    allowed, data = exact_bound(op, build), op.inputs[0] if op.inputs else None
-    if allowed is None or data is None:
+    window_bound, data = exact_bound(op, build), op.inputs[0] if op.inputs else None
+    if window_bound is None or data is None:
         return None
-    low = allowed.first_aligned()
-    return InputOverlap(data, op.outputs[0], low, UNBOUNDED if allowed.step == 1 else low)
+    low = window_bound.first_aligned()
+    return InputOverlap(data, op.outputs[0], low, UNBOUNDED if window_bound.step == 1 else low)

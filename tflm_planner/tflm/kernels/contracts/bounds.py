@@ -37,7 +37,7 @@ class Bound:
         step = lcm(self.step, ALIGNMENT)
         return -(-self.least // step) * step
 
-    def met_with(self, other: Bound) -> Bound:
+    def intersect(self, other: Bound) -> Bound:
         """The distances that both allow."""
         return Bound(max(self.least, other.least), lcm(self.step, other.step))
 
@@ -89,21 +89,23 @@ def _groups(window: Window, order: AccessOrder) -> Iterable[tuple[int, int]]:
     )
 
 
-def first_needed(window: Window) -> list[int]:
+def first_needed_pixels(window: Window) -> list[int]:
     """M: for each output pixel in raster order, the lowest input pixel that it or a later one
     may read: where its own window begins, where the first one of the next row does, or where the
     next image does."""
     (height, width), (rows, columns) = window.input, window.output
     tops = [max(0, y * window.stride[0] - window.pad[0]) * width for y in range(rows)]
     lefts = [max(0, x * window.stride[1] - window.pad[1]) for x in range(columns)]
-    last = tops[-1] + max(lefts, default=0)  # nothing comes later
-    after = [*tops[1:], last]
-    one = [min(top + left, below) for top, below in zip(tops, after, strict=True) for left in lefts]
+    last_needed = tops[-1] + max(lefts, default=0)  # nothing comes later
+    after = [*tops[1:], last_needed]
+    of_image = [
+        min(top + left, below) for top, below in zip(tops, after, strict=True) for left in lefts
+    ]
     area = height * width
     return [
         image * area + (m if image + 1 == window.batch else min(m, area))
         for image in range(window.batch)
-        for m in one
+        for m in of_image
     ]
 
 
@@ -133,7 +135,7 @@ def _largest_overhang(window: Window, groups: Iterable[tuple[int, int]]) -> int:
     """The most bytes, over all groups of pixels, by which the written output reaches beyond the
     first input byte still needed."""
     ci, co = window.channels
-    needed, end_of_input = first_needed(window), window.input_bytes // window.element
+    needed, end_of_input = first_needed_pixels(window), window.input_bytes // window.element
     worst = max(
         (end * co - needed[p] * ci for p, end in groups if needed[p] * ci < end_of_input), default=0
     )
@@ -142,10 +144,10 @@ def _largest_overhang(window: Window, groups: Iterable[tuple[int, int]]) -> int:
 
 def _starts_inside(window: Window) -> bool:
     """Whether every window begins inside the image, as all do that TFLM computes."""
-    last = [
+    last_starts = [
         (n - 1) * s - p for n, s, p in zip(window.output, window.stride, window.pad, strict=True)
     ]
-    return last[0] < window.input[0] and last[1] < window.input[1]
+    return last_starts[0] < window.input[0] and last_starts[1] < window.input[1]
 
 
 def _least_by_pixels(window: Window) -> int:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from tflm_planner.model.ir import Op
 from tflm_planner.ops.window import Window, window_of
-from tflm_planner.support.deferred import deferred
+from tflm_planner.support.deferred import defer
 from tflm_planner.tflm.kernels.access_order import AccessOrder, Restart
 from tflm_planner.tflm.kernels.base import KernelBuild
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Times = npt.NDArray[np.int64]
     Clock = Callable[[Times, Times], Times]
 else:
-    np = deferred("numpy")
+    np = defer("numpy")
 
 NEVER = -1
 
@@ -65,9 +65,9 @@ class AccessReplay:
         """The largest distance that is not safe; -1 when every one from 0 on is."""
         # The last byte written at or before a time, from the earliest write of all bytes above.
         earliest = np.minimum.accumulate(self.first_write[::-1])[::-1]
-        read = np.flatnonzero(self.last_read >= 0)
-        below = np.searchsorted(earliest, self.last_read[read], side="right") - 1
-        return max(int((below - read)[below >= 0].max(initial=-1)), -1)
+        read_places = np.flatnonzero(self.last_read >= 0)
+        below = np.searchsorted(earliest, self.last_read[read_places], side="right") - 1
+        return max(int((below - read_places)[below >= 0].max(initial=-1)), -1)
 
 
 def replay_safe(op: Op, build: KernelBuild, distance: int) -> bool:
@@ -112,16 +112,16 @@ def replay_of(window: Window, order: AccessOrder) -> AccessReplay:
 
 def _last_readers(window: Window) -> Times:
     """For each input pixel the last output pixel whose window covers it, NEVER without one."""
-    last: list[Times] = []
+    last_by_axis: list[Times] = []
     for axis in (0, 1):
-        at = np.full(window.input[axis], NEVER)
+        last_outputs = np.full(window.input[axis], NEVER)
         for k in range(window.kernel[axis]):
             outputs = np.arange(window.output[axis])
             inputs = outputs * window.stride[axis] - window.pad[axis] + k * window.dilation[axis]
             inside = (inputs >= 0) & (inputs < window.input[axis])
-            np.maximum.at(at, inputs[inside], outputs[inside])
-        last.append(at)
-    rows, columns = last[0][:, None], last[1][None, :]
+            np.maximum.at(last_outputs, inputs[inside], outputs[inside])
+        last_by_axis.append(last_outputs)
+    rows, columns = last_by_axis[0][:, None], last_by_axis[1][None, :]
     image = np.where((rows < 0) | (columns < 0), NEVER, rows * window.output[1] + columns).ravel()
     area = window.output[0] * window.output[1]
     starts = np.arange(window.batch)[:, None] * area
@@ -138,11 +138,11 @@ def _last_users(window: Window) -> Times:
 def _reads_first(window: Window, readers: Times) -> npt.NDArray[np.bool_]:
     """Whether an input pixel is the first one of the window of its last reader."""
     area, size = window.output[0] * window.output[1], window.input[0] * window.input[1]
-    here = np.arange(len(readers))
+    pixels = np.arange(len(readers))
     output = readers % area
     rows = np.maximum(0, output // window.output[1] * window.stride[0] - window.pad[0])
     columns = np.maximum(0, output % window.output[1] * window.stride[1] - window.pad[1])
-    return here % size == rows * window.input[1] + columns
+    return pixels % size == rows * window.input[1] + columns
 
 
 def _clock(window: Window, order: AccessOrder) -> Clock:
@@ -168,12 +168,13 @@ def _clock(window: Window, order: AccessOrder) -> Clock:
         return np.where(ahead[pixel], 0, times)
 
     def when(pixel: Times, channel: Times) -> Times:
-        now = channel // width
-        first = start[pixel]
+        pass_number = channel // width
+        group_start = start[pixel]
         if order.passes is not None and window.groups == 1 and co % width:
-            first = np.where(now == passes - 1, pixel, first)  # the odd channel goes alone
-        time = unit[pixel] * passes + now
-        return (time * (len(start) + 1) + first) * (co + 1) + chunk(pixel, channel)
+            # The odd channel goes alone.
+            group_start = np.where(pass_number == passes - 1, pixel, group_start)
+        time = unit[pixel] * passes + pass_number
+        return (time * (len(start) + 1) + group_start) * (co + 1) + chunk(pixel, channel)
 
     return when
 

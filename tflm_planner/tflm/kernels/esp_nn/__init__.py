@@ -15,7 +15,7 @@ from tflm_planner.model.ir import Op
 from tflm_planner.tflm.kernels.base import KernelBuild
 from tflm_planner.tflm.kernels.esp_nn.access_orders import EspNnBuild
 from tflm_planner.tflm.kernels.esp_nn.known_faults import assertion_of, fault_of
-from tflm_planner.tflm.kernels.esp_nn.releases import NEWEST, RELEASES, Release, spelled
+from tflm_planner.tflm.kernels.esp_nn.releases import NEWEST, RELEASES, Release, spell
 from tflm_planner.tflm.kernels.esp_nn.scratch import own_scratch_requests, part_scratch_requests
 from tflm_planner.tflm.kernels.operands import element_type
 from tflm_planner.tflm.kernels.reference import REFERENCE, ReferenceKernels
@@ -57,13 +57,13 @@ class EspNn(PlainEspNn):
 
     def __init__(self, release: Release | None) -> None:
         self.release = release or NEWEST
-        self.name = _NAME if release is None else f"{_NAME}-{spelled(release)}"
-        self.title = f"ESP-NN {spelled(release)}" if release else "ESP-NN, any release"
+        self.name = _NAME if release is None else f"{_NAME}-{spell(release)}"
+        self.title = f"ESP-NN {spell(release)}" if release else "ESP-NN, any release"
         if release is None:
             self.doubt = (
-                f"the release of ESP-NN is not named: the figures are those of {spelled(NEWEST)}, "
+                f"the release of ESP-NN is not named: the figures are those of {spell(NEWEST)}, "
                 "the newest that was read, and scratch changes between releases; pin that release "
-                f"in idf_component.yml and name it (esp32s3/esp-nn-{spelled(NEWEST)}, say), or "
+                f"in idf_component.yml and name it (esp32s3/esp-nn-{spell(NEWEST)}, say), or "
                 "measure the arena on the board"
             )
 
@@ -80,7 +80,7 @@ class EspNn(PlainEspNn):
         """One; generic C goes element by element, as the reference does."""
         if target.extension == "none":
             return (REFERENCE,)
-        name = f"{_NAME}-{spelled(self.release)} ({target.extension})"
+        name = f"{_NAME}-{spell(self.release)} ({target.extension})"
         return (EspNnBuild(name, target.extension, self.release),)
 
     def fault_of(self, op: Op, target: Target) -> str | None:

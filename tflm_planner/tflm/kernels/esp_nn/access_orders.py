@@ -60,22 +60,22 @@ class EspNnBuild(KernelBuild):
 
 def _convolution_reads_ahead(g: ConvShape, release: Release) -> bool:
     """Whether all of the input, or the whole window of a pixel, is in scratch before a store."""
-    first = release < S3_COUNTS_ALIGNED_COPIES
+    is_early = release < S3_COUNTS_ALIGNED_COPIES
     if g.pointwise:  # copied to fill vectors, until 1.2.3 got another kernel for that
         return g.depth % 8 != 0 and release < RUNS_GROUPS
-    if copies_windows(g) and not first:
+    if copies_windows(g) and not is_early:
         return True
-    return any(g.pad) or (not first and max(g.beyond) > 0)
+    return any(g.pad) or (not is_early and max(g.beyond) > 0)
 
 
 def _depthwise_reads_ahead(g: ConvShape, release: Release) -> bool:
     """Whether all of the input, or the rows of a row of the result, is in scratch before a
     store."""
-    first = release < S3_COUNTS_ALIGNED_COPIES
+    is_early = release < S3_COUNTS_ALIGNED_COPIES
     if g.multiplier != 1 or (g.depth % 8 and g.depth <= 3):
-        return g.multiplier % 4 == 0 or not first  # as int16, or by the generic C kernel
+        return g.multiplier % 4 == 0 or not is_early  # as int16, or by the generic C kernel
     if g.depth % 8 or g.kernel != (3, 3):
-        return not first
+        return not is_early
     if g.depth % 16 == 0 and g.pad == (0, 0):
         return any(g.beyond)
     return True

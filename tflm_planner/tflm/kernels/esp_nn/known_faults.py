@@ -26,7 +26,7 @@ from tflm_planner.tflm.kernels.esp_nn.releases import (
     RUNS_GROUPS,
     S3_COUNTS_ALIGNED_COPIES,
     Release,
-    spelled,
+    spell,
 )
 from tflm_planner.tflm.kernels.esp_nn.scratch import (
     ConvShape,
@@ -78,7 +78,7 @@ def _softmax_fault(op: Op, release: Release) -> str | None:
     if op.outputs[0].type_name != "int8" or dimension(data, -1) <= softmax_width(op):
         return None
     return (
-        f"ESP-NN {spelled(release)} asks for scratch by the second dimension and writes it by the "
+        f"ESP-NN {spell(release)} asks for scratch by the second dimension and writes it by the "
         "last one, which is larger: it overwrites what lies behind; reshape it to two dimensions"
     )
 
@@ -89,7 +89,7 @@ def _fully_connected_fault(op: Op, release: Release) -> str | None:
     if length % 16 == 0 or result.elements == dimension(result, -1):
         return None
     return (
-        f"ESP-NN {spelled(release)} sums rows that do not start at a multiple of 16 bytes wrong on "
+        f"ESP-NN {spell(release)} sums rows that do not start at a multiple of 16 bytes wrong on "
         "the ESP32-S3 (esp-nn issue 34, mended in 1.2.6), planned or not; make their length a "
         "multiple of 16"
     )
@@ -99,9 +99,7 @@ def _grouped_fault(g: ConvShape, target: Target, release: Release) -> str | None
     pointwise = target.extension == "none" and g.kernel == (1, 1)
     if release >= RUNS_GROUPS and not pointwise:
         return _ASSERTED
-    return (
-        f"ESP-NN {spelled(release)} knows no groups here and reads beyond the filter, {_ELSEWHERE}"
-    )
+    return f"ESP-NN {spell(release)} knows no groups here and reads beyond the filter, {_ELSEWHERE}"
 
 
 def _depthwise_fault(g: ConvShape, release: Release) -> str | None:
@@ -109,7 +107,7 @@ def _depthwise_fault(g: ConvShape, release: Release) -> str | None:
     if not narrow or g.pad in ((0, 0), (1, 1)):
         return None
     return (
-        f"ESP-NN {spelled(release)} writes beyond the scratch that it asks for where a 3x3 "
+        f"ESP-NN {spell(release)} writes beyond the scratch that it asks for where a 3x3 "
         f"depthwise convolution is padded on one axis only (esp-nn issue 30), {_ELSEWHERE}"
     )
 
@@ -129,7 +127,7 @@ def _convolution_fault(g: ConvShape, release: Release) -> str | None:
     if not any(reach):
         return None
     return (
-        f"ESP-NN {spelled(release)} pads as much below and at the right as above and at the left, "
+        f"ESP-NN {spell(release)} pads as much below and at the right as above and at the left, "
         "where this one needs more: its last row or column is wrong (esp-nn issue 31), "
         f"{_ELSEWHERE}"
     )

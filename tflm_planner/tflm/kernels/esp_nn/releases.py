@@ -25,6 +25,6 @@ RUNS_GROUPS: Release = (1, 2, 3)
 """From here on a convolution in groups goes to a kernel that knows groups."""
 
 
-def spelled(release: Release) -> str:
+def spell(release: Release) -> str:
     """ "1.2.3"."""
     return ".".join(map(str, release))

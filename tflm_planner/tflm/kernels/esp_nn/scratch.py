@@ -79,7 +79,7 @@ class ConvShape:
         ]
         return reach[0], reach[1]
 
-    def padded(self, margins: Pair, channels: int) -> int:
+    def elements_with(self, margins: Pair, channels: int) -> int:
         """Elements of the image with so many more rows and columns."""
         return (self.image[0] + margins[0]) * (self.image[1] + margins[1]) * channels
 
@@ -172,12 +172,12 @@ def s3_convolution(g: ConvShape, release: Release) -> int:
         window = align_up(g.taps * g.depth, _LANES)
         return 4 * g.channels + _LANES + g.channels * window + _LANES + window + margin
     filters = g.taps * align_up(g.depth, _LANES) * g.channels
-    total = _padded_on_both_sides(g) + filters + margin + 4 * g.channels
+    total = _padded_input(g) + filters + margin + 4 * g.channels
     if release < S3_COUNTS_ALIGNED_COPIES:
         return total
     total += align_up(g.kernel[1] * g.depth, _LANES) * g.kernel[0] * g.channels
     beyond = max(g.beyond[0], 0), max(g.beyond[1], 0)
-    return total + (g.padded(beyond, g.depth) if any(beyond) else 0)
+    return total + (g.elements_with(beyond, g.depth) if any(beyond) else 0)
 
 
 def copies_windows(g: ConvShape) -> bool:
@@ -196,26 +196,26 @@ def _pointwise(g: ConvShape) -> int:
     )
 
 
-def _padded_on_both_sides(g: ConvShape) -> int:
+def _padded_input(g: ConvShape) -> int:
     """Elements of the input with its leading padding on both sides; 0 without padding."""
-    return g.padded((2 * g.pad[0], 2 * g.pad[1]), g.depth) if any(g.pad) else 0
+    return g.elements_with((2 * g.pad[0], 2 * g.pad[1]), g.depth) if any(g.pad) else 0
 
 
 def s3_depthwise(g: ConvShape, release: Release) -> int:
     """esp_nn_get_depthwise_conv_scratch_size_esp32s3."""
-    first = release < S3_COUNTS_ALIGNED_COPIES
+    is_early = release < S3_COUNTS_ALIGNED_COPIES
     filters = g.taps * g.depth * g.multiplier
     margin = 32 if release >= WIDER_S16_MARGIN else 16
     as_s16 = 2 * (filters + g.pixels * g.depth) + margin
-    if g.multiplier == 1 and g.depth % 8 == 0 and (g.kernel == (3, 3) or not first):
+    if g.multiplier == 1 and g.depth % 8 == 0 and (g.kernel == (3, 3) or not is_early):
         if g.kernel != (3, 3):
             rows = 2 * g.image[1] * g.kernel[0] * g.depth
             return as_s16 if as_s16 - margin <= _S16_LIMIT else 2 * filters + rows + margin
         if g.depth % _LANES == 0:
-            return filters + _s3_padded_input(g, whole=first) + _LANES
-        return _s3_widened_3x3(g) if g.depth >= 12 and not first else as_s16
-    if g.multiplier == 1 and g.depth > 3 and not first:
-        return _s3_staged(g)
+            return filters + _s3_padded_input(g, whole=is_early) + _LANES
+        return _s3_wide_3x3(g) if g.depth >= 12 and not is_early else as_s16
+    if g.multiplier == 1 and g.depth > 3 and not is_early:
+        return _s3_stages(g)
     return as_s16 if g.multiplier % 4 == 0 else 32
 
 
@@ -224,20 +224,20 @@ def _s3_padded_input(g: ConvShape, *, whole: bool) -> int:
     margins = (2 * g.pad[0], 2 * g.pad[1]) if any(g.pad) else g.beyond
     if not any(margins):
         return 0
-    size = g.padded(margins, g.depth)
+    size = g.elements_with(margins, g.depth)
     if whole or size <= _PADDED_LIMIT:
         return size
     return (g.image[1] + margins[1]) * g.kernel[0] * g.depth
 
 
-def _s3_widened_3x3(g: ConvShape) -> int:
+def _s3_wide_3x3(g: ConvShape) -> int:
     """Filter, padded input and result with as many channels as fill whole vectors."""
     depth = align_up(g.depth, _LANES)
     margins = 2 * g.pad[0] + max(g.beyond[0], 0), 2 * g.pad[1] + max(g.beyond[1], 0)
-    return 9 * depth + g.padded(margins, depth) + g.output[0] * g.output[1] * depth + 64
+    return 9 * depth + g.elements_with(margins, depth) + g.output[0] * g.output[1] * depth + 64
 
 
-def _s3_staged(g: ConvShape) -> int:
+def _s3_stages(g: ConvShape) -> int:
     """Filter, input (both as int16), result, biases, shifts and multipliers with channels rounded
     up to 8, one behind the other."""
     depth = align_up(g.depth, 8)
@@ -255,7 +255,7 @@ def p4_convolution(g: ConvShape, release: Release) -> int:
         return sums + _LANES * g.channels + 32 + 32 if narrow else _pointwise(g) + 32
     filters = g.taps * align_up(g.depth, _LANES) * g.channels
     if release < P4_HAS_OWN_PATHS:
-        return _padded_on_both_sides(g) + filters + 32 + sums
+        return _padded_input(g) + filters + 32 + sums
     padded = any(g.pad)
     if not padded and g.kernel[1] * g.depth >= _LANES:
         return filters + 32 + sums
@@ -264,8 +264,8 @@ def p4_convolution(g: ConvShape, release: Release) -> int:
     if not padded:
         depth = _p4_tile_depth(g)
         return sums + g.taps * depth * g.channels + g.pixels * depth + 32
-    whole = _padded_on_both_sides(g)
-    return (_p4_tile(g) if whole + sums > _P4_CACHE else whole + filters) + 32 + sums
+    padded_input = _padded_input(g)
+    return (_p4_tile(g) if padded_input + sums > _P4_CACHE else padded_input + filters) + 32 + sums
 
 
 def _p4_tile_depth(g: ConvShape) -> int:
@@ -280,8 +280,8 @@ def _p4_tile(g: ConvShape) -> int:
         depth = _p4_tile_depth(g)
         filters = g.taps * depth * g.channels
     row = (g.image[1] + 2 * g.pad[1]) * depth
-    left = _P4_CACHE - 4 * g.channels - filters - g.kernel[0] * row
-    rows = min(left // (g.stride[0] * row) + 1, g.output[0]) if left >= 0 else 1
+    spare = _P4_CACHE - 4 * g.channels - filters - g.kernel[0] * row
+    rows = min(spare // (g.stride[0] * row) + 1, g.output[0]) if spare >= 0 else 1
     return ((rows - 1) * g.stride[0] + g.kernel[0] + 2 * g.pad[0]) * row + filters
 
 

@@ -64,14 +64,14 @@ def batch_matmul_parts(op: Op, target: Target) -> tuple[list[int], list[int], li
     eval_tensor = 24 if target.pointer == 8 else 12
     left, right = op.operands()[:2]
 
-    def transposed(tensor: Tensor) -> list[int]:
+    def transposition(tensor: Tensor) -> list[int]:
         data = tensor.elements * (element_bits(tensor.type) or 8) // 8
         return [eval_tensor, dims_bytes(tensor), data]
 
     quantized = [28] if left.type_name in ("int8", "int16") else []
-    copies = transposed(left) if getattr(op.options, "adjX", False) else []
+    copies = transposition(left) if getattr(op.options, "adjX", False) else []
     if not getattr(op.options, "adjY", False):
-        copies += transposed(right)
+        copies += transposition(right)
     return quantized, copies, [dims_bytes(op.outputs[0])]
 
 
@@ -84,8 +84,8 @@ def _if_type(types: tuple[str, ...], small: int, large: int = 0, times: int = 1,
     """Allocations of a fixed size, for some element types only."""
 
     def rule(op: Op, target: Target) -> list[int]:
-        seen = op.outputs[0].type_name if at_output else element_type(op)
-        return times * [large if large and target.pointer == 8 else small] if seen in types else []
+        kind = op.outputs[0].type_name if at_output else element_type(op)
+        return times * [large if large and target.pointer == 8 else small] if kind in types else []
 
     return rule
 

@@ -77,19 +77,19 @@ def temp_tensors(op: Op) -> list[Tensor]:
         return [*op.operands(), *op.outputs]
     if kind == "TRANSPOSE_CONV":  # inputs: shape, filter, data, bias
         floats = element_type(op, 2) == "float32"
-        return fetched(op, "o0 i2 i1" if floats else "o0 i2 i1 i2 i1 i3 o0")
-    return fetched(op, _FETCHED.get(kind, ""))
+        return named_tensors(op, "o0 i2 i1" if floats else "o0 i2 i1 i2 i1 i3 o0")
+    return named_tensors(op, _FETCHED.get(kind, ""))
 
 
-def fetched(op: Op, sequence: str) -> list[Tensor]:
+def named_tensors(op: Op, sequence: str) -> list[Tensor]:
     """The tensors that a sequence such as "i0 i1 o0" names, without those that are omitted."""
-    named: list[Tensor] = []
+    present: list[Tensor] = []
     for word in sequence.split():
-        at = int(word[1:])
+        index = int(word[1:])
         if word[0] == "q" and element_type(op) != "int8":
             continue
         tensors = op.inputs if word[0] == "i" else op.outputs
-        tensor = tensors[at] if at < len(tensors) else None
+        tensor = tensors[index] if index < len(tensors) else None
         if tensor is not None:
-            named.append(tensor)
-    return named
+            present.append(tensor)
+    return present
