@@ -66,15 +66,15 @@ class PlanEntry:
 
 def plan_entries(model: Model) -> list[PlanEntry]:
     """Every plan in the file, in its order. TFLM looks at all of them and takes the last."""
-    found: list[PlanEntry] = []
+    entries: list[PlanEntry] = []
     for metadata in model.metadata:
         if metadata.name == PLAN_METADATA:
             data = metadata.buffer.data
             raw = b"" if data is None else data.tobytes()
             words = struct.unpack(f"<{len(raw) // 4}i", raw[: len(raw) // 4 * 4])
             count = words[_COUNT_AT] if len(words) > _COUNT_AT else None
-            found.append(PlanEntry(count, words[_COUNT_AT + 1 :]))
-    return found
+            entries.append(PlanEntry(count, words[_COUNT_AT + 1 :]))
+    return entries
 
 
 def carried_plan(model: Model) -> dict[Tensor, int] | None:

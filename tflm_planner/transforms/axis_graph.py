@@ -101,12 +101,12 @@ def axis_graph(ops: Iterable[Op]) -> AxisGraph:
             positions.setdefault(t, len(positions))
             for axis in range(len(t.shape or ())):
                 edges.setdefault(Vertex(t, axis + 1), set())
-        known = axis_map(op)
-        for link in known.links:
+        axes = axis_map(op)
+        for link in axes.links:
             operand, result = op.inputs[link.operand], op.outputs[link.result]
             if operand is not None and not operand.is_constant:
                 join(Vertex(operand, link.axis + 1), Vertex(result, link.out_axis + 1))
-        for operand_index, axis in known.reduces:
+        for operand_index, axis in axes.reduces:
             operand = op.inputs[operand_index]
             if operand is not None and not operand.is_constant:
                 join(Vertex(operand, axis + 1), Vertex(op.outputs[0], REDUCE))

@@ -74,15 +74,15 @@ def apply_regions(
     effects."""
     ops_before = list(model.main.ops)
     results: list[RegionResult[R]] = []
-    taken: set[Op] = set()
+    rewritten: set[Op] = set()
     for region, ops in [(r, [ops_before[i] for i in sorted(set(r.ops))]) for r in regions]:
         try:
-            if any(op in taken for op in ops):
+            if any(op in rewritten for op in ops):
                 raise refused("regions share an operator")
             if _reorders_effects(model.main.ops, ops):
                 raise refused("operators with side effects among it would change their order")
             results.append(RegionResult(region, rewrite(region, ops)))
-            taken |= set(ops)
+            rewritten |= set(ops)
         except TransformRefusedError as error:
             results.append(RegionResult(region, f"{error.prefix}: {error}", error))
     return results

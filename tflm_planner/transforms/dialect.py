@@ -105,9 +105,9 @@ def copies_onto_itself(op: Op, offsets: Mapping[Tensor, int]) -> bool:
     operands = [t for t in op.operands() if not t.is_constant]
     pairs = {(s.operand, s.result, s.distance) for s in moved}
     complete = len(moved) == (len(operands) if op.kind == "CONCATENATION" else len(op.outputs))
-    known = all(a in offsets and b in offsets for a, b, _ in pairs)
+    all_placed = all(a in offsets and b in offsets for a, b, _ in pairs)
     constants = op.kind == "CONCATENATION" and len(operands) < len(op.operands())
-    return complete and known and not constants and all(
+    return complete and all_placed and not constants and all(
         offsets[b] - offsets[a] == distance for a, b, distance in pairs
     )  # fmt: skip
 
@@ -146,10 +146,10 @@ def _rows_read(op: Op, model: Model) -> int | None:
     for consumer in result.consumers:
         if consumer.kind != "SLICE":
             return None
-        begin, taken = integers(consumer.inputs[1]), consumer.outputs[0].shape or ()
-        if begin is None or len(begin) != 4 or len(taken) != 4:
+        begin, sizes = integers(consumer.inputs[1]), consumer.outputs[0].shape or ()
+        if begin is None or len(begin) != 4 or len(sizes) != 4:
             return None
-        last = max(last, begin[1] + taken[1])
+        last = max(last, begin[1] + sizes[1])
     return last if last < (result.shape or (0, 0))[1] else None
 
 

@@ -104,8 +104,8 @@ def _drop_names(model: Model) -> None:
 
 def _visible_tensors(graphs: list[Graph], model: Model) -> set[Tensor]:
     """Inputs and outputs of graphs and of signatures."""
-    seen = {t for g in graphs for t in (*g.inputs, *g.outputs)}
-    return seen | {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
+    ends = {t for g in graphs for t in (*g.inputs, *g.outputs)}
+    return ends | {t for s in model.signatures for _, t in (*s.inputs, *s.outputs)}
 
 
 def _without_range(quantization: Any) -> Any:

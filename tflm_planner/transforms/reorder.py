@@ -59,18 +59,18 @@ def order_problems(model: Model, scratch_of: ScratchModel) -> dict[Graph, OrderP
 
 def callees_first(model: Model) -> list[Graph]:
     """The graphs, each after all that it calls."""
-    done: dict[Graph, None] = {}
+    ordered: dict[Graph, None] = {}
 
     def visit(graph: Graph) -> None:  # as deep as control flow is nested
-        if graph not in done:
+        if graph not in ordered:
             for op in graph.ops:
                 for called in op.called_graphs():
                     visit(called)
-            done[graph] = None
+            ordered[graph] = None
 
     for graph in model.graphs:
         visit(graph)
-    return list(done)
+    return list(ordered)
 
 
 @dataclass(frozen=True)

@@ -162,5 +162,7 @@ class _SpellingWriter:
 
     def _reshape(self, data: Tensor, result: Tensor) -> None:
         shape = result.shape or ()
-        told = self._draft.integers("shape", shape)
-        self._draft.op("RESHAPE", [data, told], [result], newShape=np.array(shape, np.int32))
+        shape_operand = self._draft.integers("shape", shape)
+        self._draft.op(
+            "RESHAPE", [data, shape_operand], [result], newShape=np.array(shape, np.int32)
+        )

@@ -117,14 +117,14 @@ def _checks_left_out(models: tuple[Model, Model], options: Options) -> dict[str,
     """Of the runtimes that were asked for, those that cannot compare the models, and why. models:
     original and result."""
     alone = _for_tflm_alone(models[1])
-    found: dict[str, RuntimeCheck] = {}
+    checks: dict[str, RuntimeCheck] = {}
     for name in (n for n in PACKAGES if n in options.runtimes):
         if importlib.util.find_spec(PACKAGES[name]) is None or (alone and name == "LiteRT"):
             reason = alone or "not installed here"
-            found[name] = RuntimeCheck(name, NOT_AVAILABLE, 0, False, reason)
+            checks[name] = RuntimeCheck(name, NOT_AVAILABLE, 0, False, reason)
         elif (why := why_unfit(models[0], name)) is not None:
-            found[name] = RuntimeCheck(name, CANNOT_RUN, 0, False, why)
-    return found
+            checks[name] = RuntimeCheck(name, CANNOT_RUN, 0, False, why)
+    return checks
 
 
 def _sessions(
@@ -173,8 +173,8 @@ def _for_tflm_alone(model: Model) -> str:
     """Why LiteRT cannot run the result of a planner, though TFLM can; empty if it may."""
     if model.has_views:  # it would take views for tensors without a value
         return "the result is in the TFLM dialect"
-    known = [t.quantization for t in model.tensors() if t.quantization is not None]
-    sizes = [[0 if v is None else len(v) for v in (q.scale, q.zeroPoint)] for q in known]
+    quantizations = [t.quantization for t in model.tensors() if t.quantization is not None]
+    sizes = [[0 if v is None else len(v) for v in (q.scale, q.zeroPoint)] for q in quantizations]
     if any(points == 1 < scales for scales, points in sizes):
         return "the result is stripped for TFLM: filters with one zero point for all channels"
     return ""
@@ -271,47 +271,51 @@ class SideBySide:
         return self._invoke_all()
 
     def _invoke_all(self) -> RuntimeCheck:
-        seen: set[bytes] = set()
-        done = 0
-        found = Differences(self._options.tolerance)
+        answers: set[bytes] = set()
+        compared = 0
+        differences = Differences(self._options.tolerance)
         sets = input_sets(self._result, self._options.seed, count=self._count())
         for label, values in sets:
             try:
-                wanted, got = self._invoke(values)
+                expected, actual = self._invoke(values)
             except RuntimeFailureError as failure:
-                if done == 0:
+                if compared == 0:
                     return self._check(CANNOT_RUN, 0, False, f"{label} input: {failure}")
                 reason = f"stopped at {label} input: {failure}"
-                return self._check(CLOSE if found.any else EQUAL, done, len(seen) > 1, reason)
-            if isinstance(got, RuntimeFailureError):
-                self._check_answered(got, 1)
+                return self._check(
+                    CLOSE if differences.any else EQUAL, compared, len(answers) > 1, reason
+                )
+            if isinstance(actual, RuntimeFailureError):
+                self._check_answered(actual, 1)
                 crash = self._sessions[0].crash()
                 if crash is not None:
                     detail = f"the runtime damages its own memory on it ({crash})"
-                    return self._check(CANNOT_RUN, done, len(seen) > 1, detail)
-                detail = f"{label} input: the result fails where the original runs: {got}"
-                return self._check(DIFFERENT, done, len(seen) > 1, detail, _culprit_in(str(got)))
-            done += 1
-            seen.add(b"".join(a.tobytes() for a in wanted))
-            wrong, why = _first_unequal(wanted, got, found)
+                    return self._check(CANNOT_RUN, compared, len(answers) > 1, detail)
+                detail = f"{label} input: the result fails where the original runs: {actual}"
+                return self._check(
+                    DIFFERENT, compared, len(answers) > 1, detail, _culprit_in(str(actual))
+                )
+            compared += 1
+            answers.add(b"".join(a.tobytes() for a in expected))
+            wrong, why = _first_unequal(expected, actual, differences)
             if wrong is not None:
                 name = self._model.main.outputs[wrong].name
                 detail = f"{label} input: output {wrong} ({name!r}) differs{why}"
                 place = self._where(values)
                 detail += place.said
-                return self._check(DIFFERENT, done, len(seen) > 1, detail, place.culprit)
-        detail = str(found) or self._why_fewer(done)
-        return self._check(CLOSE if found.any else EQUAL, done, len(seen) > 1, detail)
+                return self._check(DIFFERENT, compared, len(answers) > 1, detail, place.culprit)
+        detail = str(differences) or self._why_fewer(compared)
+        return self._check(CLOSE if differences.any else EQUAL, compared, len(answers) > 1, detail)
 
-    def _why_fewer(self, done: int) -> str:
+    def _why_fewer(self, compared: int) -> str:
         """Why fewer inputs were compared than were asked for; empty where none were left out."""
-        asked = self._options.inputs
-        if done >= asked:
+        requested = self._options.inputs
+        if compared >= requested:
             return ""
         macs = total_macs(self._model.ops())
         size = _activations(self._model)
         work = f"{macs:,} multiply-accumulates and {size:,} bytes of activations"
-        return f"not on {asked}, as each takes {work}"
+        return f"not on {requested}, as each takes {work}"
 
     def _check_answered(self, failure: RuntimeFailureError, side: int) -> None:
         """Raise ModelError where the result did not answer in time: it may hang, or the machine may
@@ -336,12 +340,12 @@ class SideBySide:
             result.send(values)
         except RuntimeFailureError as failure:
             return original.receive(), failure
-        wanted = original.receive()
+        expected = original.receive()
         try:
-            got = result.receive()
-            return wanted, as_original(self._model.main.outputs, self._result.outputs, got)
+            actual = result.receive()
+            return expected, as_original(self._model.main.outputs, self._result.outputs, actual)
         except RuntimeFailureError as failure:
-            return wanted, failure
+            return expected, failure
 
     def _check(
         self, status: str, inputs: int, vary: bool, detail: str, culprit: Culprit | None = None
@@ -351,14 +355,16 @@ class SideBySide:
 
 def _culprit_in(failure: str) -> Culprit | None:
     """The operator that a runtime's message names: "Node SLICE (number 3) ..."."""
-    found = re.search(r"\bnode ([A-Z0-9_]+) \(number (\d+)\b", failure, re.IGNORECASE)
-    return None if found is None else Culprit(int(found[2]), found[1], fails=True)
+    match = re.search(r"\bnode ([A-Z0-9_]+) \(number (\d+)\b", failure, re.IGNORECASE)
+    return None if match is None else Culprit(int(match[2]), match[1], fails=True)
 
 
-def _first_unequal(wanted: list[Any], got: list[Any], found: Differences) -> tuple[int | None, str]:
+def _first_unequal(
+    expected: list[Any], actual: list[Any], differences: Differences
+) -> tuple[int | None, str]:
     """The first output that differs by more than is tolerated, and by how much."""
-    for i, (a, b) in enumerate(zip(wanted, got, strict=True)):
-        why = found.add(a, b)
+    for i, (a, b) in enumerate(zip(expected, actual, strict=True)):
+        why = differences.add(a, b)
         if why is not None:
             return i, f": {why}" if why else ""
     return None, ""

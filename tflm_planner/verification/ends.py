@@ -51,9 +51,11 @@ def _convert(original: Tensor, result: Tensor, values: Array) -> Array:
     """As TFLM and LiteRT convert: DEQUANTIZE multiplies in double precision."""
     if original.type == result.type:
         return values
-    known, wanted = single_scale(result), single_scale(original)
-    assert known is not None
+    result_scale, original_scale = single_scale(result), single_scale(original)
+    assert result_scale is not None
     if original.type_name == "float32":
-        return (known[0] * (values.astype(np.float64) - known[1])).astype(np.float32)
-    assert wanted is not None
-    return (values.astype(np.int16) + (wanted[1] - known[1])).astype(dtype_of(original))
+        return (result_scale[0] * (values.astype(np.float64) - result_scale[1])).astype(np.float32)
+    assert original_scale is not None
+    return (values.astype(np.int16) + (original_scale[1] - result_scale[1])).astype(
+        dtype_of(original)
+    )

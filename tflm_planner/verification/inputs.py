@@ -126,9 +126,9 @@ def _around_zero(tensor: Tensor, values: Array, size: float, steps: float) -> Ar
     dtype = dtype_of(tensor)
     if dtype.kind == "f":
         return np.asarray(size * values, dtype)
-    known = single_scale(tensor)
+    scale = single_scale(tensor)
     low, high = _range(dtype)
-    zero = known[1] if known is not None else 0
+    zero = scale[1] if scale is not None else 0
     return np.clip(np.round(steps * values) + zero, low, high - 1).astype(dtype)
 
 

@@ -37,30 +37,31 @@ def first_difference(
     inputs = as_original(graphs[0].inputs, graphs[1].inputs, values), values
     ops = graphs[1].ops
     partner = _partners(graphs[0], ops)
-    known = [k for k, op in enumerate(ops) if k in partner and op.outputs]
+    comparable = [k for k, op in enumerate(ops) if k in partner and op.outputs]
 
     def differs(k: int) -> bool | None:
         cuts = cut_after(original, partner[k]), cut_after(result, k)
         try:
-            wanted, got = (
-                _run(runtime, data, given, arena) for data, given in zip(cuts, inputs, strict=True)
+            expected, actual = (
+                _run(runtime, data, arrays, arena)
+                for data, arrays in zip(cuts, inputs, strict=True)
             )
         except RuntimeFailureError:
             return None
-        return wanted != got
+        return expected != actual
 
-    low, high = 0, len(known) - 1
-    if high < 0 or not differs(known[high]):
+    low, high = 0, len(comparable) - 1
+    if high < 0 or not differs(comparable[high]):
         return Place()
     while low < high:
         middle = (low + high) // 2
-        if differs(known[middle]):
+        if differs(comparable[middle]):
             high = middle
         else:
             low = middle + 1
-    first = ops[known[low]]
-    said = f", first at operator {known[low]} of the result ({first.label})"
-    return Place(said, Culprit(known[low], first.kind, fails=False))
+    first = ops[comparable[low]]
+    said = f", first at operator {comparable[low]} of the result ({first.label})"
+    return Place(said, Culprit(comparable[low], first.kind, fails=False))
 
 
 def cut_after(data: bytes, last: int) -> bytes:

@@ -23,36 +23,36 @@ from tflm_planner.verification.worker import LOADERS, Invoke, first_line
 class Application:
     """Front and back as one model."""
 
-    def __init__(self, front: Invoke, back: Invoke, told: dict[str, Any], keeps: bool) -> None:
+    def __init__(self, front: Invoke, back: Invoke, schedule: dict[str, Any], keeps: bool) -> None:
         """`keeps`: whether halos stay in the interpreter between invokes."""
-        self._front, self._back, self._told, self._keeps = front, back, told, keeps
+        self._front, self._back, self._schedule, self._keeps = front, back, schedule, keeps
         self._noise = np.random.default_rng(0)
 
     def invoke(self, values: list[Any]) -> list[Any]:
         """One image."""
-        (image,), told = values, self._told
+        (image,), schedule = values, self._schedule
         halos: list[Any] = [
             np.full(shape, value, kind)
             for shape, value, kind in zip(
-                told["halo_shapes"], told["fills"], told["halo_types"], strict=True
+                schedule["halo_shapes"], schedule["fills"], schedule["halo_types"], strict=True
             )
         ]
-        boundary: Any = np.zeros(told["boundary_shape"], told["boundary_type"])
-        for turn in range(told["turns"]):
-            given: list[Any] = [self._strip(image, turn)]
-            if told["clock"]:
-                given.append(np.array([turn * told["clock"]], np.int32))
-            given += halos if turn == 0 or not self._keeps else [None] * len(halos)
-            rows, *halos = self._front(given)
-            first = turn * told["made"] - told["delay"]
-            begin, end = max(first, 0), min(first + told["made"], told["result_height"])
+        boundary: Any = np.zeros(schedule["boundary_shape"], schedule["boundary_type"])
+        for turn in range(schedule["turns"]):
+            front_inputs: list[Any] = [self._strip(image, turn)]
+            if schedule["clock"]:
+                front_inputs.append(np.array([turn * schedule["clock"]], np.int32))
+            front_inputs += halos if turn == 0 or not self._keeps else [None] * len(halos)
+            rows, *halos = self._front(front_inputs)
+            first = turn * schedule["made"] - schedule["delay"]
+            begin, end = max(first, 0), min(first + schedule["made"], schedule["result_height"])
             if begin < end:
                 boundary[:, begin:end] = rows[:, begin - first : end - first]
-        room = np.frombuffer(self._noise.bytes(int(told["room"])), np.uint8)
+        room = np.frombuffer(self._noise.bytes(int(schedule["room"])), np.uint8)
         return self._back([boundary, room])
 
     def _strip(self, image: Any, turn: int) -> Any:
-        rows = self._told["rows"]
+        rows = self._schedule["rows"]
         shape = (image.shape[0], rows, *image.shape[2:])
         noise = self._noise.integers(-100, 100, shape).astype(image.dtype)
         real = image[:, turn * rows : (turn + 1) * rows]
@@ -65,14 +65,14 @@ def main() -> None:
     name, front, back, arena, outputs, strips = sys.argv[1:7]
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    told = json.loads(strips)
+    schedule = json.loads(strips)
     try:
-        about_front, run_front = LOADERS[name](front, int(arena), 1 + len(told["fills"]))
+        about_front, run_front = LOADERS[name](front, int(arena), 1 + len(schedule["fills"]))
         about_back, run_back = LOADERS[name](back, int(arena), int(outputs))
     except Exception as error:
         write_frame(answers, Failure(first_line(error)))
         return
-    application = Application(run_front, run_back, told, keeps=name == "TFLM")
+    application = Application(run_front, run_back, schedule, keeps=name == "TFLM")
     halves = (("front", about_front), ("back", about_back))
     write_frame(answers, {f"{half}_{k}": v for half, about in halves for k, v in about.items()})
     while True:

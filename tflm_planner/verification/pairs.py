@@ -81,7 +81,7 @@ def verify_pair(
 def describe_pair(pair: Pair) -> dict[str, Any]:
     """What an application must know of a pair: the fields of `StripSchedule`, shapes and types."""
     front, back = read_model(pair.front).main, read_model(pair.back, dialect=True).main
-    halos = [front.inputs[given] for given, _ in pair.strips.states]
+    halos = [front.inputs[index] for index, _ in pair.strips.states]
     boundary, room = back.inputs
     return {
         **asdict(pair.strips),

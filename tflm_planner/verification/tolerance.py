@@ -44,36 +44,37 @@ class Differences:
         """Whether anything differed."""
         return self.relative > 0 or any(self.steps)
 
-    def add(self, wanted: Any, got: Any) -> str | None:
+    def add(self, expected: Any, actual: Any) -> str | None:
         """Count the differences of one output; why they are too large, None when they are not."""
-        if wanted.shape != got.shape or wanted.dtype != got.dtype:
-            return f"{got.dtype}{list(got.shape)} in place of {wanted.dtype}{list(wanted.shape)}"
-        self.values += wanted.size
-        if wanted.tobytes() == got.tobytes():
-            self.steps[0] += wanted.size
+        if expected.shape != actual.shape or expected.dtype != actual.dtype:
+            actual_form, expected_form = (f"{a.dtype}{list(a.shape)}" for a in (actual, expected))
+            return f"{actual_form} in place of {expected_form}"
+        self.values += expected.size
+        if expected.tobytes() == actual.tobytes():
+            self.steps[0] += expected.size
             return None
         if self.tolerance is None:
             return ""
-        if wanted.dtype.kind == "f":
-            return self._add_floats(wanted, got, self.tolerance.relative)
-        if wanted.dtype.kind not in "iu" or wanted.dtype.itemsize > 2:
-            return f"outputs of {wanted.dtype} must be equal"
-        apart = np.abs(wanted.astype(np.int64) - got.astype(np.int64))
+        if expected.dtype.kind == "f":
+            return self._add_floats(expected, actual, self.tolerance.relative)
+        if expected.dtype.kind not in "iu" or expected.dtype.itemsize > 2:
+            return f"outputs of {expected.dtype} must be equal"
+        apart = np.abs(expected.astype(np.int64) - actual.astype(np.int64))
         self.steps.update(
             Counter({int(v): int(n) for v, n in zip(*_count_values(apart), strict=True)})
         )
-        limits = np.iinfo(wanted.dtype)
+        limits = np.iinfo(expected.dtype)
         most = self.tolerance.quantised * (int(limits.max) - int(limits.min)) / _EIGHT_BITS
         return f"{int(apart.max())} steps apart" if apart.max() > most else None
 
-    def _add_floats(self, wanted: Any, got: Any, most: float) -> str | None:
-        finite = np.isfinite(wanted)
-        if not np.array_equal(wanted[~finite], got[~finite], equal_nan=True):
+    def _add_floats(self, expected: Any, actual: Any, most: float) -> str | None:
+        finite = np.isfinite(expected)
+        if not np.array_equal(expected[~finite], actual[~finite], equal_nan=True):
             return "values that are not finite differ"
-        if not np.isfinite(got).all():
+        if not np.isfinite(actual).all():
             return "a value became infinite, or no number"
-        largest = float(np.abs(wanted[finite]).max(initial=0.0))
-        apart = float(np.abs(wanted[finite] - got[finite]).max(initial=0.0))
+        largest = float(np.abs(expected[finite]).max(initial=0.0))
+        apart = float(np.abs(expected[finite] - actual[finite]).max(initial=0.0))
         relative = apart / largest if largest else float("inf") if apart else 0.0
         self.relative = max(self.relative, relative)
         return f"{relative:.1e} of the largest value apart" if relative > most else None

@@ -45,7 +45,7 @@ def load_tflm(path: str, arena: int, output_count: int) -> tuple[dict[str, int],
     from tflite_micro import runtime
 
     interpreter: Any = runtime.Interpreter.from_file(path, arena_size=arena)
-    taken = allocation(interpreter)
+    sizes = allocation(interpreter)
 
     def invoke(values: list[Any]) -> list[Any]:
         for index, value in enumerate(values):
@@ -54,7 +54,7 @@ def load_tflm(path: str, arena: int, output_count: int) -> tuple[dict[str, int],
         interpreter.invoke()
         return [interpreter.get_output(i).copy() for i in range(output_count)]
 
-    return taken, invoke
+    return sizes, invoke
 
 
 LOADERS = {"LiteRT": load_litert, "TFLM": load_tflm}
@@ -82,11 +82,11 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:
-        described, invoke = LOADERS[name](path, int(arena), int(output_count))
+        about, invoke = LOADERS[name](path, int(arena), int(output_count))
     except Exception as error:
         write_frame(answers, Failure(first_line(error)))
         return
-    write_frame(answers, described)
+    write_frame(answers, about)
     while True:
         try:
             values = read_frame(sys.stdin.buffer)

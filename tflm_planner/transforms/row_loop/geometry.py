@@ -360,7 +360,7 @@ def _latest_lag(source: Tensor, delays: dict[Tensor, int], uses: Sequence[Use]) 
 
 def _check(g: LoopGeometry) -> None:
     """Check what the module's drawing says by counting rows turn by turn."""
-    store, taken = g.store, g.rows[g.source]
+    store, turn_rows = g.store, g.rows[g.source]
     assert store.rows >= store.lead + height(g.source), "the input does not fit its store"
     step = g.step
     late = _latest_lag(g.source, g.delays, g.uses)
@@ -368,7 +368,7 @@ def _check(g: LoopGeometry) -> None:
     for turn in range(g.turns):
         at = max(store.first + turn * step, 0)
         assert at + step <= store.size, "a turn writes behind the store"
-        following = (turn + 1) * taken - late
+        following = (turn + 1) * turn_rows - late
         if store.shared and turn < g.turns - 1 and following < height(g.source):
             read_from = (store.lead + max(following, 0)) * row_elements(g.source)
             assert at + step <= read_from, "a turn overwrites rows that are still read"

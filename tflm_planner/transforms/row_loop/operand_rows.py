@@ -179,8 +179,8 @@ def _of_pad(op: Op) -> OperandRows:
 
 
 def _scalar(op: Op) -> int | float:
-    given = op.inputs[2] if len(op.inputs) > 2 else None
-    dtype = DTYPES.get(given.type_name) if given is not None else None
-    if given is None or dtype is None or given.buffer.data is None or given.elements != 1:
+    fill = op.inputs[2] if len(op.inputs) > 2 else None
+    dtype = DTYPES.get(fill.type_name) if fill is not None else None
+    if fill is None or dtype is None or fill.buffer.data is None or fill.elements != 1:
         raise NotStreamableError(f"{op.label} pads with a value that is not known")
-    return np.frombuffer(given.buffer.data[: given.nbytes].tobytes(), dtype)[0].item()
+    return np.frombuffer(fill.buffer.data[: fill.nbytes].tobytes(), dtype)[0].item()

@@ -121,24 +121,24 @@ class BoxPlan:
     def early_padding(self, tensor: Tensor) -> tuple[Range, ...] | None:
         """The padding that blocks of a tensor get before they are joined: the most that any reader
         wants or, where nothing may be kept twice, the padding that all readers want alike."""
-        wanted = self._blocks.pads.get(tensor, set())
-        if not wanted or (self._how.border == "ahead" and len(wanted) > 1):
+        borders = self._blocks.pads.get(tensor, set())
+        if not borders or (self._how.border == "ahead" and len(borders) > 1):
             return None
-        sides = [zip(*(pads[a] for pads in wanted), strict=True) for a in range(len(min(wanted)))]
+        sides = [zip(*(pads[a] for pads in borders), strict=True) for a in range(len(min(borders)))]
         return tuple((max(low), max(high)) for low, high in sides)
 
     def _plan(self, needs: dict[Tensor, list[Box]]) -> dict[Tensor, Box]:
         """The box of every tensor of the region. First only the boxes that are used are found, then
         those that must be computed for them."""
-        wanted: dict[Tensor, Box] = {}
+        boxes: dict[Tensor, Box] = {}
         for op in reversed(self._ops):
             for t in op.outputs:
                 if t in needs:
                     box = hull(needs[t])
                     wide = self._widen_box(op, t, box)
-                    wanted[t] = box if self._used is None else wide
+                    boxes[t] = box if self._used is None else wide
                     self._demand(op, t, wide, needs)
-        return wanted
+        return boxes
 
     def _widen_box(self, op: Op, tensor: Tensor, box: Box) -> Box:
         """`box`, with an axis taken whole where the operator cannot compute it in parts, and the
@@ -170,8 +170,8 @@ class BoxPlan:
         for i, (t, box) in enumerate(zip(op.inputs, how.reads, strict=True)):
             if t is not None and box is not None:
                 axis = self._blocks.axes.get(t, len(box))
-                wanted = how.pads if i == 0 and how.pads is not None else ((0, 0),) * len(box)
-                pads = tuple((0, 0) if a == axis else p for a, p in enumerate(wanted))
+                borders = how.pads if i == 0 and how.pads is not None else ((0, 0),) * len(box)
+                pads = tuple((0, 0) if a == axis else p for a, p in enumerate(borders))
                 self._blocks.pads.setdefault(t, set()).add(pads)
 
     def lay_blocks(self, boxes: dict[Tensor, list[Box]]) -> None:

@@ -162,8 +162,8 @@ def _window(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     _check_single_rows(asked.op, forms, padding)
     tile = _with_forms(plain, 0, forms)
     pads = ((0, 0), forms[0].pads, forms[1].pads, (0, 0))
-    some = any(p != (0, 0) for p in pads)
-    return replace(tile, options=(("padding", padding),), pads=pads if some else None)
+    has_pads = any(p != (0, 0) for p in pads)
+    return replace(tile, options=(("padding", padding),), pads=pads if has_pads else None)
 
 
 def _check_single_rows(op: Op, forms: list[Form], padding: int) -> None:
@@ -239,9 +239,9 @@ def _tile_of_slice(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
 
 
 def _tile_of_strided_slice(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
-    taken, box = strides_of(asked.op), plain.reads[0]
-    assert taken is not None and box is not None
-    plainly = all(stride == 1 and not vanishes for _, stride, vanishes in taken)
+    strides, box = strides_of(asked.op), plain.reads[0]
+    assert strides is not None and box is not None
+    plainly = all(stride == 1 and not vanishes for _, stride, vanishes in strides)
     if plainly and _same_values(asked.op.inputs[0], asked.result):
         return replace(plain, moved=0)
     changed = ((1, (0,) * len(box)), (2, extents(box)))
@@ -284,8 +284,8 @@ def _tile_of_reshape(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
 def _tile_of_squeeze(asked: _Wanted, plain: OperatorTile) -> OperatorTile:
     """Name the axes that vanish, because axes that are of length 1 only in the tile must stay."""
     data, options = asked.op.inputs[0], asked.op.options
-    given = getattr(options, "squeezeDims", None)
-    if data is None or (given is not None and len(given)):
+    named_axes = getattr(options, "squeezeDims", None)
+    if data is None or (named_axes is not None and len(named_axes)):
         return plain
     if options is None:
         raise NotTileableError(f"{asked.op.label} does not say which axes vanish")

@@ -64,13 +64,13 @@ class PartialSums:
         }  # results that the axis merely runs through
         needs: list[dict[Tensor, list[Box]]] = []
         for k in range(len(ranges)):
-            wanted = {key: [b[k]] for key, b in boxes.items() if k < len(b)}
+            tile_needs = {key: [b[k]] for key, b in boxes.items() if k < len(b)}
             for op in summed:
                 for operand, read in zip(op.inputs, _reads(op, ranges[k]), strict=True):
                     if operand is not None and read is not None:
-                        wanted.setdefault(operand, []).append(read)
-            needs.append(wanted)
-            tiler.boxes.plan_tile(k, wanted)
+                        tile_needs.setdefault(operand, []).append(read)
+            needs.append(tile_needs)
+            tiler.boxes.plan_tile(k, tile_needs)
         self._compute(summed, ranges, boxes)
         return tiler.finish()
 

@@ -109,8 +109,8 @@ class Tiler:
             full = full_box(tensor)
             return self.pieces.cut(TensorPart(full, full, tensor), box, of_outside=True)
         if self._how.halo == "recompute":
-            made = self._make(op, tensor, self.boxes.box_in_tile(tensor, k), k)
-            return self.pieces.cut(made, box)
+            whole = self._make(op, tensor, self.boxes.box_in_tile(tensor, k), k)
+            return self.pieces.cut(whole, box)
         blocks, axis = self.boxes.blocks_of(tensor), self.boxes.block_axis(tensor)
         if axis is None or axis >= len(box) or blocks == [full_box(tensor)]:
             return self.pieces.cut(self._make(op, tensor, blocks[0], k), box)

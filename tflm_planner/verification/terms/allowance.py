@@ -41,10 +41,10 @@ class Allowance:
     def spend(self, op: Op, times: int = 1) -> None:
         """Take off what an operator computes. InexpressibleError if too little is left."""
         if op not in self._costs:
-            made = sum(t.elements for t in op.outputs)
-            read = sum(t.elements for t in op.operands())
+            elements_made = sum(t.elements for t in op.outputs)
+            elements_read = sum(t.elements for t in op.operands())
             weight = 1 if op.kind in movement.RULES else _MOVED
-            self._costs[op] = macs(op), weight * made + read, 1
+            self._costs[op] = macs(op), weight * elements_made + elements_read, 1
         for i, cost in enumerate(self._costs[op]):
             self._left[i] -= times * cost
         self._check()

@@ -105,10 +105,10 @@ def conclude(begin: Callable[[], TermsComparison]) -> TermsProof:
     return TermsProof("equal", error)
 
 
-def error_log2(made: int) -> float:
+def error_log2(elements: int) -> float:
     """The logarithm of the chance that of so many elements two that stand for different terms are
     equal: for every pair, all lanes must be."""
-    pairs = 2 * math.log2(max(made, 2)) - 1
+    pairs = 2 * math.log2(max(elements, 2)) - 1
     return pairs + LANES * math.log2(_DEGREE * _LIKELIEST)
 
 
@@ -121,9 +121,9 @@ def check_size(model: Model, file_size: int, times: int = 1) -> None:
         allowance.spend(op, times)
 
 
-def first_unequal(wanted: Values, got: Values, symbols: Symbols) -> int | None:
+def first_unequal(expected: Values, actual: Values, symbols: Symbols) -> int | None:
     """The first element that differs; None where all are equal."""
-    a, b = (symbols.elements(v).reshape(LANES, -1) for v in (wanted, got))
+    a, b = (symbols.elements(v).reshape(LANES, -1) for v in (expected, actual))
     if a.shape != b.shape:
         return 0
     unequal = np.flatnonzero((a != b).any(0))
@@ -160,23 +160,23 @@ class _Comparison:
 
     def difference(self) -> Difference | None:
         """What differs; None where all outputs and the state are equal."""
-        wanted = self._run_original()
-        wrong = self._difference_from(*wanted)
+        expected = self._run_original()
+        wrong = self._difference_from(*expected)
         if wrong is not None or self._kernels is None:
             return wrong
         if any(op.kind == "WHILE" for op in self._result.ops()):
             self._late_copies = True  # in an arena the order of copies counts
-            wrong = self._difference_from(*wanted)
+            wrong = self._difference_from(*expected)
         if wrong is None and not self._result.has_views:
             self._kernels = None
-            wrong = self._difference_from(*wanted)
+            wrong = self._difference_from(*expected)
             said = "where no plan is taken notice of: "
             wrong = None if wrong is None else replace(wrong, said=said + wrong.said)
         return wrong
 
-    def _difference_from(self, wanted: list[Values], state: Any) -> Difference | None:
+    def _difference_from(self, expected: list[Values], state: Any) -> Difference | None:
         try:
-            got, their_state = self._run_result()
+            actual, their_state = self._run_result()
         except OutsideError as wrong:
             return Difference(str(wrong))
         except UndecidedError as lost:
@@ -187,8 +187,8 @@ class _Comparison:
         for i, (outer, inner) in enumerate(
             zip(self._original.main.outputs, self._result.main.outputs, strict=True)
         ):
-            values = output_as_original(outer, inner, got[i], self._symbols, self._mixer)
-            where = first_unequal(wanted[i], values, self._symbols)
+            values = output_as_original(outer, inner, actual[i], self._symbols, self._mixer)
+            where = first_unequal(expected[i], values, self._symbols)
             if where is not None:
                 place = self._place(inner)
                 said = f"output {i} ({outer.name!r}) differs at element {where}"
@@ -221,15 +221,16 @@ class _Comparison:
         are there, and only lie elsewhere, the one that makes an output that differs."""
         bytes_of_padding = self._symbols.of_numbers(np.arange(-128, 128, dtype=np.int8))
         padding = [Values(bytes_of_padding, False), Values(self._symbols.of_number(0.0), False)]
-        seen: list[npt.NDArray[np.uint64]] = [self._names(self._ours), self._names(padding)]
-        self._run_original(lambda _, results: seen.append(self._names(results)))
-        known = np.unique(np.concatenate(seen))  # sorted once, and searched for every operator
+        names_seen: list[npt.NDArray[np.uint64]] = [self._names(self._ours), self._names(padding)]
+        self._run_original(lambda _, results: names_seen.append(self._names(results)))
+        # Sorted once, and searched for every operator.
+        known_names = np.unique(np.concatenate(names_seen))
         strange: list[tuple[Op, int]] = []
 
         def look(op: Op, results: list[Values]) -> None:
             if not strange:
                 names = self._names(results)
-                missing = known[np.searchsorted(known[:-1], names)] != names
+                missing = known_names[np.searchsorted(known_names[:-1], names)] != names
                 if missing.any():
                     strange.append((op, int(np.flatnonzero(missing)[0])))
 
@@ -249,5 +250,5 @@ class _Comparison:
     def _names(self, results: Iterable[Values]) -> npt.NDArray[np.uint64]:
         """Elements as numbers that tell them apart, most likely; those of known values left out."""
         lanes = [v.data.reshape(LANES, -1)[:2].astype(np.uint64) for v in results if not v.known]
-        made = [a[0] << np.uint64(32) | a[1] for a in lanes]
-        return np.concatenate(made) if made else np.zeros(0, np.uint64)
+        names = [a[0] << np.uint64(32) | a[1] for a in lanes]
+        return np.concatenate(names) if names else np.zeros(0, np.uint64)

@@ -17,19 +17,21 @@ def inputs_of_both(
 ) -> tuple[list[Values], list[Values], dict[Op, Values]]:
     """Inputs of the original, inputs of the result, and what the original's operators make of
     converted ones: QUANTIZE finds the integers again."""
-    theirs = [symbols.of_name(t.shape or (), "input", i) for i, t in enumerate(result.inputs)]
-    ours: list[Values] = []
-    given: dict[Op, Values] = {}
-    for outer, inner, values in zip(original.inputs, result.inputs, theirs, strict=True):
+    result_inputs = [
+        symbols.of_name(t.shape or (), "input", i) for i, t in enumerate(result.inputs)
+    ]
+    original_inputs: list[Values] = []
+    requantised: dict[Op, Values] = {}
+    for outer, inner, values in zip(original.inputs, result.inputs, result_inputs, strict=True):
         if outer.type == inner.type:
-            ours.append(values)
+            original_inputs.append(values)
             continue
         name = ("stands for", quantisation(inner), quantisation(outer))
-        ours.append(Values(mixer.mix(values.data, mixing.key(*name)), False))
+        original_inputs.append(Values(mixer.mix(values.data, mixing.key(*name)), False))
         for op in outer.consumers:
             if op.kind == "QUANTIZE" and quantisation(op.outputs[0]) == quantisation(inner):
-                given[op] = values
-    return ours, theirs, given
+                requantised[op] = values
+    return original_inputs, result_inputs, requantised
 
 
 def output_as_original(

@@ -35,9 +35,9 @@ def residues_of(values: Array) -> Residues:
     result = np.empty(flat.shape, np.uint32)
     spare = np.empty((2, min(_CHUNK, flat.size)), np.int64)
     for start in range(0, flat.size, _CHUNK):
-        some = flat[start : start + _CHUNK]
-        whole, high = spare[:, : some.size]
-        np.copyto(whole, some, casting="unsafe")
+        chunk = flat[start : start + _CHUNK]
+        whole, high = spare[:, : chunk.size]
+        np.copyto(whole, chunk, casting="unsafe")
         for _ in range(2):
             np.right_shift(whole, BITS, out=high)
             whole &= P
@@ -51,16 +51,16 @@ def residues_of(values: Array) -> Residues:
 
 def add(a: Residues, b: Residues) -> Residues:
     """Sums, element by element, broadcast. Two residues fit into 32 bits."""
-    made = a + b
-    made -= (made >= P).astype(np.uint32) * np.uint32(P)
-    return made
+    sums = a + b
+    sums -= (sums >= P).astype(np.uint32) * np.uint32(P)
+    return sums
 
 
 def subtract(a: Residues, b: Residues) -> Residues:
     """Differences, element by element, broadcast."""
-    made = a - b
-    made += (a < b).astype(np.uint32) * np.uint32(P)
-    return made
+    differences = a - b
+    differences += (a < b).astype(np.uint32) * np.uint32(P)
+    return differences
 
 
 def multiply(a: Residues, b: Residues) -> Residues:
@@ -83,20 +83,20 @@ def times_integers(values: Array, integers: Array) -> Residues:
     weights = integers.astype(np.float64)
     inner, columns = weights.shape
     rows = values.reshape(-1, inner)
-    made = np.empty((len(rows), columns), np.uint32)
+    products = np.empty((len(rows), columns), np.uint32)
     step = min(max(_CACHED // (inner + columns), 1), len(rows))
-    some, sums = np.empty((step, inner)), np.empty((step, columns))
+    chunk, sums = np.empty((step, inner)), np.empty((step, columns))
     for start in range(0, len(rows), step):
         count = min(step, len(rows) - start)
-        np.copyto(some[:count], rows[start : start + count])
+        np.copyto(chunk[:count], rows[start : start + count])
         if inner <= share:
-            np.matmul(some[:count], weights, out=sums[:count])
-            made[start : start + count] = residues_of(sums[:count])
+            np.matmul(chunk[:count], weights, out=sums[:count])
+            products[start : start + count] = residues_of(sums[:count])
             continue
         parts = [slice(i, i + share) for i in range(0, inner, share)]
-        shares = [residues_of(some[:count, p] @ weights[p]).astype(np.int64) for p in parts]
-        made[start : start + count] = residues_of(np.sum(shares, axis=0))
-    return made.reshape(*values.shape[:-1], columns)
+        shares = [residues_of(chunk[:count, p] @ weights[p]).astype(np.int64) for p in parts]
+        products[start : start + count] = residues_of(np.sum(shares, axis=0))
+    return products.reshape(*values.shape[:-1], columns)
 
 
 def times(a: Residues, b: Residues) -> Residues:
@@ -107,11 +107,11 @@ def times(a: Residues, b: Residues) -> Residues:
         return add(times(a[..., :half], b[..., :half, :]), times(a[..., half:], b[..., half:, :]))
     low_a, high_a = _halves(a)
     low_b, high_b = _halves(b)
-    made = residues_of(low_a @ low_b).astype(np.int64)
-    made += residues_of(low_a @ high_b + high_a @ low_b).astype(np.int64) << _HALF
+    products = residues_of(low_a @ low_b).astype(np.int64)
+    products += residues_of(low_a @ high_b + high_a @ low_b).astype(np.int64) << _HALF
     # 2^32 is 2 modulo P.
-    made += residues_of(high_a @ high_b).astype(np.int64) << 1
-    return residues_of(made)
+    products += residues_of(high_a @ high_b).astype(np.int64) << 1
+    return residues_of(products)
 
 
 def _halves(values: Residues) -> tuple[Floats, Floats]:

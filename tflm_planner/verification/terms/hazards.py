@@ -47,8 +47,8 @@ class Hazards:
             above = self._place[result] - self._place[operand]
             low, high = max(above, 0), min(above + planned_bytes(result), size)
             if low < high and not self._is_shared(op, operand, result):
-                found = self._by_order(op, operand, result, -above, low, high)
-                lost[low:high] |= found & ~self._stay(op, operand, result)[low:high]
+                overwritten = self._by_order(op, operand, result, -above, low, high)
+                lost[low:high] |= overwritten & ~self._stay(op, operand, result)[low:high]
         return lost if lost.any() else None
 
     def _stay(self, op: Op, operand: Tensor, result: Tensor) -> Lost:
@@ -90,10 +90,10 @@ class Hazards:
                 return everything
         lost = np.zeros(high - low, bool)
         for build in self._builds:
-            found = replays(op, build)
-            if not found:
+            orders = replays(op, build)
+            if not orders:
                 return everything
-            for replay in found:
+            for replay in orders:
                 written = replay.first_write[low + below : high + below]
                 lost |= written <= replay.last_read[low:high]
         return lost

@@ -111,8 +111,8 @@ class Machine:
             )[:, 0]
         else:
             rule = RULES.get(op.kind)
-            made = None if rule is None else rule(call)
-            results = hash_operands(call)[0] if made is None else made
+            terms = None if rule is None else rule(call)
+            results = hash_operands(call)[0] if terms is None else terms
         for tensor, values in zip(op.outputs, results, strict=True):
             self._store.write(tensor, values)
 

@@ -313,14 +313,14 @@ class ArenaStore(Store):
         mine, (cells, apart) = self._cells, other
         same = (mine.place == cells.place) & (mine.width == cells.width)
         elements = self.choose(choice, Values(mine.element, False), Values(cells.element, False))
-        known = (mine.kind == cells.kind) & (mine.number == cells.number)
+        same_number = (mine.kind == cells.kind) & (mine.number == cells.number)
         self._cells.put(
             slice(None),
             replace(
                 mine,
                 element=elements.data,
                 width=np.where(same, mine.width, _TORN).astype(np.uint8),
-                kind=np.where(known, mine.kind, 0).astype(np.uint8),
+                kind=np.where(same_number, mine.kind, 0).astype(np.uint8),
             ),
         )
         for tensor in results:

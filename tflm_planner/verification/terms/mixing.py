@@ -44,11 +44,11 @@ def key_of_bytes(data: bytes) -> Words:
 def keys(base: Words, *columns: npt.NDArray[Any]) -> Words:
     """Keys for every row of a table of integers or floats (columns of one shape)."""
     shape = np.broadcast_shapes(*(c.shape for c in columns))
-    made = np.broadcast_to(base.reshape(-1, *(1 for _ in shape)), (WORDS, *shape)).copy()
+    words = np.broadcast_to(base.reshape(-1, *(1 for _ in shape)), (WORDS, *shape)).copy()
     for column in columns:
-        made[0] ^= np.broadcast_to(bits_of(column), shape)
-        _permute(made.reshape(WORDS, -1))
-    return made
+        words[0] ^= np.broadcast_to(bits_of(column), shape)
+        _permute(words.reshape(WORDS, -1))
+    return words
 
 
 def bits_of(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:

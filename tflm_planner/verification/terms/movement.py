@@ -50,9 +50,9 @@ def _slice(call: OpCall) -> list[Values] | None:
 
 
 def _check_inside(
-    call: OpCall, begin: list[int], taken: tuple[int, ...], shape: tuple[int, ...]
+    call: OpCall, begin: list[int], sizes: tuple[int, ...], shape: tuple[int, ...]
 ) -> None:
-    inside = all(b >= 0 and b + n <= m for b, n, m in zip(begin, taken, shape, strict=True))
+    inside = all(b >= 0 and b + n <= m for b, n, m in zip(begin, sizes, shape, strict=True))
     if not inside:
         raise OutsideError(f"{call.op.label} reads outside of its operand")
 
@@ -79,8 +79,8 @@ def _strided_slice(call: OpCall) -> list[Values] | None:
         start = None if options.beginMask >> axis & 1 else b
         stop = None if options.endMask >> axis & 1 else e
         index.append(slice(start, stop, step))
-    taken = data.at(tuple(index))
-    return [taken.reshape(call.shape)]
+    part = data.at(tuple(index))
+    return [part.reshape(call.shape)]
 
 
 def _join(call: OpCall) -> list[Values] | None:
@@ -138,8 +138,8 @@ def _pad(call: OpCall) -> list[Values] | None:
         return None
     pairs = [(pads[i], pads[i + 1]) for i in range(0, len(pads), 2)]
     if data.known and fill.known:
-        made = np.pad(data.data, pairs, constant_values=fill.data.reshape(-1)[0])
-        return [Values(made, True).reshape(call.shape)]
+        padded = np.pad(data.data, pairs, constant_values=fill.data.reshape(-1)[0])
+        return [Values(padded, True).reshape(call.shape)]
     lanes, value = call.symbols.elements(data), call.symbols.elements(fill).reshape(-1)
     each = [np.pad(a, pairs, constant_values=v) for a, v in zip(lanes, value, strict=True)]
     return [Values(np.stack(each), False).reshape(call.shape)]
@@ -167,10 +167,10 @@ def _update_slice(call: OpCall) -> list[Values] | None:
         for b, n, m in zip(begin, data.shape, update.shape, strict=True)
     )
     known = data.known and update.known
-    made = (data.data if known else call.symbols.elements(data)).copy()
+    updated = (data.data if known else call.symbols.elements(data)).copy()
     place = index if known else (slice(None), *index)
-    made[place] = update.data if known else call.symbols.elements(update)
-    return [Values(made, known)]
+    updated[place] = update.data if known else call.symbols.elements(update)
+    return [Values(updated, known)]
 
 
 def _broadcast(call: OpCall) -> list[Values]:
@@ -180,8 +180,8 @@ def _broadcast(call: OpCall) -> list[Values]:
 def _of_shape(call: OpCall) -> list[Values]:
     """SHAPE and RANK: known whatever the operand holds."""
     shape = call.tensor(0).shape or ()
-    made = shape if call.op.kind == "SHAPE" else len(shape)
-    return [Values(np.array(made, DTYPES[call.result.type_name]), True).reshape(call.shape)]
+    numbers = shape if call.op.kind == "SHAPE" else len(shape)
+    return [Values(np.array(numbers, DTYPES[call.result.type_name]), True).reshape(call.shape)]
 
 
 def _fill(call: OpCall) -> list[Values]:

@@ -43,8 +43,8 @@ def activation(op: Op) -> int:
 
 def options(op: Op, *left_out: str) -> tuple[tuple[str, Any], ...]:
     """All options that are not at their default, by name."""
-    given = {} if op.options is None else members(op.options)
-    plain = {name: _plain(value) for name, value in given.items() if name not in left_out}
+    fields = {} if op.options is None else members(op.options)
+    plain = {name: _plain(value) for name, value in fields.items() if name not in left_out}
     return tuple(sorted((name, value) for name, value in plain.items() if value))
 
 

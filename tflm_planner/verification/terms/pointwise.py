@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from tflm_planner.model.quantization import single_scale
 from tflm_planner.ops.axes import ELEMENT_WISE
-from tflm_planner.verification.terms import mixing
 from tflm_planner.verification.terms.calls import OpCall
 from tflm_planner.verification.terms.field import LANES, Residues, add
 from tflm_planner.verification.terms.parameters import activation, all_of, quantisation
@@ -39,12 +38,12 @@ _COMPUTED: dict[str, Callable[..., Array]] = {
 
 def pointwise(call: OpCall) -> list[Values] | None:
     """Every operator of KINDS."""
-    known = _compute(call)
-    if known is None and call.op.kind in ("QUANTIZE", "CAST"):
-        known = _pass_through(call)
-    if known is None and call.op.kind == "MUL":
-        known = _mask(call)
-    return [_mix(call) if known is None else known]
+    values = _compute(call)
+    if values is None and call.op.kind in ("QUANTIZE", "CAST"):
+        values = _pass_through(call)
+    if values is None and call.op.kind == "MUL":
+        values = _mask(call)
+    return [_mix(call) if values is None else values]
 
 
 def _compute(call: OpCall) -> Values | None:
@@ -59,8 +58,8 @@ def _compute(call: OpCall) -> Values | None:
     function = _COMPUTED.get(call.op.kind)
     if function is None:
         return None
-    made = function(*(v.data for v in operands))
-    return Values(np.asarray(made, dtype), True).reshape(call.shape)
+    numbers = function(*(v.data for v in operands))
+    return Values(np.asarray(numbers, dtype), True).reshape(call.shape)
 
 
 def _pass_through(call: OpCall) -> Values | None:
@@ -81,10 +80,10 @@ def _mask(call: OpCall) -> Values | None:
             continue
         if call.result.type_name == "float32" or not np.isin(ones.data, (0, 1)).all():
             continue
-        there = np.broadcast_to(ones.data != 0, call.shape)
+        is_kept = np.broadcast_to(ones.data != 0, call.shape)
         whole = np.broadcast_to(call.elements(data), (LANES, *call.shape))
         zero = call.zero(call.result).reshape(LANES, *(1 for _ in call.shape))
-        return Values(np.where(there, whole, zero).astype(np.uint32), False)
+        return Values(np.where(is_kept, whole, zero).astype(np.uint32), False)
     return None
 
 
@@ -96,24 +95,19 @@ def _mix(call: OpCall) -> Values:
         return call.mix(call.elements(0), *name).reshape(call.shape)
     for i, values in enumerate(call.operands):
         if values is not None:
-            one = call.mix(call.symbols.elements(values), "operand", i, *name).data
-            one = one.reshape(LANES, *(1 for _ in range(len(call.shape) - one.ndim + 1)),
-                              *one.shape[1:])  # fmt: skip
-            together = one if together is None else add(together, one)
+            mixed = call.mix(call.symbols.elements(values), "operand", i, *name).data
+            mixed = mixed.reshape(LANES, *(1 for _ in range(len(call.shape) - mixed.ndim + 1)),
+                                  *mixed.shape[1:])  # fmt: skip
+            together = mixed if together is None else add(together, mixed)
     if together is None or not _fits(together.shape[1:], call.shape):
         raise InexpressibleError(f"{call.op.label} has operands of other shapes than its result")
     return call.mix(np.broadcast_to(together, (LANES, *call.shape)), *name)
 
 
-def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    return len(shape) == len(wanted) and all(
-        a in (1, b) for a, b in zip(shape, wanted, strict=True)
+def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    return len(shape) == len(target) and all(
+        a in (1, b) for a, b in zip(shape, target, strict=True)
     )
-
-
-def convert(call_key: tuple[object, ...], call: OpCall) -> Values:
-    """What an operator with this key would make of the first operand."""
-    return Values(call.mixer.mix(call.elements(0), mixing.key(*call_key)), False)
 
 
 RULES = dict.fromkeys(KINDS, pointwise)

@@ -23,9 +23,9 @@ def reduction(call: OpCall) -> list[Values] | None:
     data = call.values(0)
     if not axes.known or not data.shape:
         return None
-    known = _compute(call)
-    if known is not None:
-        return [known]
+    product = _compute(call)
+    if product is not None:
+        return [product]
     over = tuple(sorted({int(a) % len(data.shape) for a in axes.data.reshape(-1)}))
     elements = call.elements(0)
     if is_float(call.tensor(0)):
@@ -44,8 +44,8 @@ def _compute(call: OpCall) -> Values | None:
     if call.op.kind != "REDUCE_PROD" or not data.known or data.data.dtype.kind != "i":
         return None
     axes = tuple(int(a) for a in call.values(1).data.reshape(-1))
-    made = np.prod(data.data, axes, dtype=data.data.dtype)
-    return Values(np.asarray(made), True).reshape(call.shape)
+    product = np.prod(data.data, axes, dtype=data.data.dtype)
+    return Values(np.asarray(product), True).reshape(call.shape)
 
 
 def _by_place(call: OpCall, elements: Residues, over: tuple[int, ...]) -> Residues:

@@ -38,12 +38,12 @@ def _taps_of(resize: Resize) -> list[Taps]:
 
 def _along(call: OpCall, elements: Residues, resize: Resize, axis: int) -> Residues:
     """Rows of the result of rows of the operand, or columns."""
-    made = _between(call, elements, _taps_of(resize), axis)
+    result = _between(call, elements, _taps_of(resize), axis)
     for i in range(resize.out):
         if resize.taps(i) is None:
             at = (*[slice(None)] * axis, i)
-            made[at] = _of_all(call, elements, resize, axis, i)
-    return made
+            result[at] = _of_all(call, elements, resize, axis, i)
+    return result
 
 
 def _of_all(call: OpCall, elements: Residues, resize: Resize, axis: int, row: int) -> Residues:

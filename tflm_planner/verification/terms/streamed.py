@@ -98,19 +98,19 @@ class _PairComparison:
 
     def _difference(self, late: bool) -> Difference | None:
         halves = self._halves
-        wanted, at_boundary, state = self._run_original()
+        expected, at_boundary, state = self._run_original()
         arena = ArenaStore(halves.back, self._kernels, self._mixer, self._symbols)
         back = Machine(halves.back, arena, late_copies=late, allowance=self._allowance())
         try:
             self._run_front(arena, late)
-            made = arena.read(halves.back.main.inputs[0])
-            got = back.run([None] * len(halves.back.main.inputs))
+            boundary = arena.read(halves.back.main.inputs[0])
+            actual = back.run([None] * len(halves.back.main.inputs))
         except OutsideError as wrong:
             return Difference(str(wrong))
-        for i, (ours, theirs) in enumerate(zip(wanted, got, strict=True)):
+        for i, (ours, theirs) in enumerate(zip(expected, actual, strict=True)):
             where = first_unequal(ours, theirs, self._symbols)
             if where is not None:
-                half = self._half_at_fault(at_boundary, made)
+                half = self._half_at_fault(at_boundary, boundary)
                 return Difference(f"output {i} differs at element {where}{half}")
         return None if np.array_equal(state, back.state) else Difference("the state differs")
 
@@ -118,20 +118,22 @@ class _PairComparison:
         """Its outputs, what it has where the front ends (if that is a tensor of its own), and the
         state that it leaves."""
         name = self._halves.back.main.inputs[0].name
-        found: list[Values] = []
+        at_boundary: list[Values] = []
 
         def look(op: Op, results: list[Values]) -> None:
-            found.extend(v for t, v in zip(op.outputs, results, strict=True) if t.name == name)
+            at_boundary.extend(
+                v for t, v in zip(op.outputs, results, strict=True) if t.name == name
+            )
 
         store = Apart(self._original, self._mixer, self._symbols)
         machine = Machine(self._original, store, look)
         outputs = machine.run([self._image])
-        return outputs, found[0] if len(found) == 1 else None, machine.state
+        return outputs, at_boundary[0] if len(at_boundary) == 1 else None, machine.state
 
-    def _half_at_fault(self, wanted: Values | None, made: Values) -> str:
-        if wanted is None:
+    def _half_at_fault(self, expected: Values | None, boundary: Values) -> str:
+        if expected is None:
             return ""
-        where = first_unequal(wanted, made, self._symbols)
+        where = first_unequal(expected, boundary, self._symbols)
         if where is None:
             return "; what the front makes is right, the back is wrong"
         return f"; element {where} of what the front makes is wrong before the back begins"
@@ -145,8 +147,8 @@ class _PairComparison:
         arena = ArenaStore(front, self._kernels, self._mixer, self._symbols, back.room_in(room))
         machine = Machine(front, arena, late_copies=late, allowance=self._allowance())
         inputs = front.main.inputs
-        for (given, _), value in zip(strips.states, strips.fills, strict=True):
-            arena.write(inputs[given], _fill(inputs[given], value))
+        for (index, _), value in zip(strips.states, strips.fills, strict=True):
+            arena.write(inputs[index], _fill(inputs[index], value))
         row = boundary.elements // strips.result_height
         for turn in range(strips.turns):
             arena.write(inputs[0], self._strip(inputs[0], turn))
@@ -157,8 +159,8 @@ class _PairComparison:
             first = turn * strips.made - strips.delay
             begin, end = max(first, 0), min(first + strips.made, strips.result_height)
             if begin < end:
-                some = slice((begin - first) * row, (end - first) * row)
-                back.write_some(boundary, begin * row, rows.reshape((rows.size,)).at((some,)))
+                elements = slice((begin - first) * row, (end - first) * row)
+                back.write_some(boundary, begin * row, rows.reshape((rows.size,)).at((elements,)))
 
     def _strip(self, rows: Tensor, turn: int) -> Values:
         """Rows of the image, and rubbish below it."""
@@ -166,8 +168,8 @@ class _PairComparison:
         row = self._image.size // strips.height
         below = self._symbols.of_name((rows.elements,), "below the image", turn).data
         flat = self._image.data.reshape(LANES, -1)
-        some = flat[:, turn * strips.rows * row : (turn + 1) * strips.rows * row]
-        data = np.concatenate([some, below[:, some.shape[1] :]], 1)
+        image_rows = flat[:, turn * strips.rows * row : (turn + 1) * strips.rows * row]
+        data = np.concatenate([image_rows, below[:, image_rows.shape[1] :]], 1)
         return Values(data.reshape(LANES, *(rows.shape or ())), False)
 
 

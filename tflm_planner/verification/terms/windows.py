@@ -76,17 +76,17 @@ def _product(window: Window, image: Residues, weights: npt.NDArray[Any]) -> Resi
     rows, columns = window.output
     inner = flat.shape[-2]
     step = max(_MOST_BYTES // (LANES * window.batch * columns * inner * 8), 1)
-    made = np.empty((LANES, window.batch, rows, columns, count), np.uint32)
+    sums = np.empty((LANES, window.batch, rows, columns, count), np.uint32)
     for start in range(0, rows, step):
-        taken = _lay_out(window, image, start, min(start + step, rows))
-        shape = taken.shape[:-1]
-        some = (
-            field.times(taken.reshape(LANES, -1, inner), flat)
+        lines = _lay_out(window, image, start, min(start + step, rows))
+        shape = lines.shape[:-1]
+        products = (
+            field.times(lines.reshape(LANES, -1, inner), flat)
             if per_lane
-            else field.times_integers(taken.reshape(-1, inner), flat)
+            else field.times_integers(lines.reshape(-1, inner), flat)
         )
-        made[:, :, start : start + step] = some.reshape(*shape, count)
-    return made
+        sums[:, :, start : start + step] = products.reshape(*shape, count)
+    return sums
 
 
 def _lay_out(window: Window, image: Residues, start: int, stop: int) -> Residues:
@@ -147,14 +147,14 @@ def depthwise(call: OpCall) -> list[Values] | None:
 
 def _weigh(taps: list[Residues], weights: npt.NDArray[Any]) -> Residues:
     """Sums of places of windows, each channel by its own weights."""
-    made = np.zeros(taps[0].shape, np.int64)
+    sums = np.zeros(taps[0].shape, np.int64)
     spare = np.empty(taps[0].shape, np.int64)
     for place, tap in enumerate(taps):
         if weights.ndim == 3:
-            made += field.multiply(tap, weights[:, place].reshape(LANES, 1, 1, 1, -1))
+            sums += field.multiply(tap, weights[:, place].reshape(LANES, 1, 1, 1, -1))
         else:
-            made += np.multiply(tap, weights[place].astype(np.int64), out=spare)
-    return field.residues_of(made)
+            sums += np.multiply(tap, weights[place].astype(np.int64), out=spare)
+    return field.residues_of(sums)
 
 
 def average_pool(call: OpCall) -> list[Values] | None:
@@ -241,13 +241,13 @@ def _cut(
     call: OpCall, sums: npt.NDArray[np.int64], kernel: list[int], strides: tuple[int, int]
 ) -> npt.NDArray[np.int64] | None:
     """The part of all sums that the result declares: behind the padding, zeros beyond."""
-    wanted, lows = call.shape[1:3], list[int]()
-    for size, k, stride in zip(wanted, kernel, strides, strict=True):
+    sizes, lows = call.shape[1:3], list[int]()
+    for size, k, stride in zip(sizes, kernel, strides, strict=True):
         covered = size if call.op.options.padding == 0 else size - k + 1
         lows.append(max((-(-covered // stride) - 1) * stride + k - size, 0) // 2)
-    taken = sums[:, :, lows[0] : lows[0] + wanted[0], lows[1] : lows[1] + wanted[1]]
-    missing = [n - have for n, have in zip(wanted, taken.shape[2:4], strict=True)]
-    return np.pad(taken, [(0, 0), (0, 0), *((0, m) for m in missing), (0, 0)])
+    part = sums[:, :, lows[0] : lows[0] + sizes[0], lows[1] : lows[1] + sizes[1]]
+    missing = [n - have for n, have in zip(sizes, part.shape[2:4], strict=True)]
+    return np.pad(part, [(0, 0), (0, 0), *((0, m) for m in missing), (0, 0)])
 
 
 RULES = {
