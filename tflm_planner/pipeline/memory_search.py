@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tflm_planner.memory.allocators.packing import ROUNDS
 from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Graph, Model, Op
 from tflm_planner.model.reachability import entry_graphs
@@ -92,7 +93,15 @@ def _plan_memory(
     if not (options.states or options.bind_views):
         best = _unless_tflms_own_is_lower(best, file_order, options)
     if options.spellings is not None and options.overlap:
+        unspelled_orders = current_orders(model)
         best = _try_spellings(best, options, options.spellings, report_progress, stop)
+        if options.recipe is not None:
+            best_rank = rank(best, options)
+            apply_orders(model, file_order)
+            as_evaluated = _spell_as_evaluated(model, options, graph_problems, notes, stop)
+            if as_evaluated is not None and rank(as_evaluated, options) < best_rank:
+                best = as_evaluated
+            apply_orders(model, unspelled_orders)
     return _check_states(best, options) if options.states else best
 
 
@@ -232,6 +241,28 @@ def _try_spellings(
     if rank(careful, options) < rank(spelled, options):
         return careful
     return replace(spelled, order=order)
+
+
+def _spell_as_evaluated(
+    model: Model,
+    options: MemoryOptions,
+    graph_problems: dict[Graph, OrderProblem],
+    notes: tuple[str, ...],
+    stop: Stop,
+) -> MemoryPlan | None:
+    """The plan with the spellings that the search chose when it evaluated the recipe: from a quick
+    plan in the recipe's order, not from the best plan, whose order may be another. None if none of
+    them lowers the arena. Leaves the model in the recipe's order."""
+    recipe, permission = options.recipe, options.spellings
+    assert recipe is not None
+    assert permission is not None
+    quick = replace(options, recipe=replace(recipe, rounds=min(recipe.rounds, ROUNDS)))
+    start, _ = _plan_by_recipe(model, quick, graph_problems, notes)
+    spelled = _try_spellings(start, quick, permission, silent, stop)
+    if spelled is start:
+        return None
+    careful = plan_quickly(spelled.model, options, spelled.order, spelled.notes, recipe.rounds)
+    return min((spelled, careful), key=lambda plan: rank(plan, options))
 
 
 def _with_figures(memory_plan: MemoryPlan, options: MemoryOptions) -> Respelled[MemoryPlan]:
