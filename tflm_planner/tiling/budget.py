@@ -163,8 +163,8 @@ class SearchBudget:
     careful_work: int = 12_000
     """Work of planning with care, after the first model. 1,200 with 4 finalists, and no model of
     more than 600: darts all +2.4 %, densenet121 all +0.9 %, the same bytes on V, P,
-    MobileNetV2 0.35@96, FBNet-A, ResNet50 and cnn_int8; 0.9 to 1.04 of the seconds on those timed
-    side by side (V, P, MobileNetV2, FBNet-A)."""
+    MobileNetV2 0.35@96, FBNet-A, ResNet50 and cnn_int8; 70 s in place of 71 on V, P, MobileNetV2
+    and FBNet-A together."""
     careful_model: int = 1_500
     """The largest model planned with care: see `careful_work`. darts_cifar, the largest so far,
     comes to the same bytes either way."""
