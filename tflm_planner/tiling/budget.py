@@ -182,8 +182,8 @@ class SearchBudget:
     attempts_without_gain: int = 2
     """Orders around hotspots without gain that end the step. Halved: nothing on C."""
 
-    # --- hotspots of irregular graphs: without any, nothing is lost on C, D and R, so that "nothing
-    # on C" (or R) says little of networks like NASNet, for which they were made ---
+    # --- hotspots of irregular graphs: C, D and R lose nothing without any, so "nothing on C" (or R)
+    # says little of networks like NASNet, for which they were made (see `hotspot_orders`) ---
 
     hotspot_caps: tuple[Fraction, ...] = tuple(Fraction(n, 16) for n in (12, 8, 6, 5, 4, 3, 2))
     """Heads to aim at, relative to the present one. Every second, or the first three alone: nothing
@@ -199,9 +199,11 @@ class SearchBudget:
     on C."""
     hotspot_halo_share: int = 4
     """Halos may come to one part in so many of the assumed bytes at best. Halved: nothing on C."""
-    hotspot_orders: int = 6
-    """Most promising orders whose hotspots are evaluated in tiles. 0: nothing on C, D and R,
-    0.87 of the seconds on D, 0.95 on R. 4: nasnet_cifar all +3.7 % on x86-64; 8: like 6 there."""
+    hotspot_orders: int = 12
+    """Most promising orders whose hotspots are evaluated in tiles. 0: nasnet_mobile all +13 %
+    (x86-64 +12 %), nasnet_cifar all +9 % (x86-64 +8 %), darts_imagenet all +2 %, darts_cifar all +2
+    %, nothing on D, R, yolov5n and densenet121, for 0.9 of the seconds. 6: nasnet_cifar all +9 %,
+    darts_imagenet all +2 %, darts_cifar all +2 %, nasnet_mobile all +1 %."""
     hotspot_work: int = 12_000
     """Work of one hotspot in all its part counts; and of all hotspots, after which no further
     order is looked at. Halved: nothing on C."""
