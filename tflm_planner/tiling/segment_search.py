@@ -316,17 +316,18 @@ class SegmentSearch:
 
     def _spelled_models(self) -> list[Candidate]:
         """The models of which operators are spelled otherwise, the best first."""
-        return [candidate for candidate in self._distinct_models() if candidate.respell is not None]
+        return [c for _, c in self._models.ranking() if c.respell is not None]
 
     def _distinct_models(self) -> list[Candidate]:
-        """The best candidate for each choice of regions and spellings, the best first. A candidate
-        that may spell operators otherwise, and takes just the instructions of one that may not, has
-        left them as they are: it is none of its own."""
+        """The best candidate for each choice of regions and spellings, the best first. One that may
+        spell operators otherwise, and takes just the instructions of one that may not, has left
+        them as they are: it is none of its own, unless it was seen at first sight only."""
         ranking = self._models.ranking()
-        as_they_are = {(c.regions, t.overhead) for t, c in ranking if c.respell is None}
+        unspelled = {(c.regions, t.overhead) for t, c in ranking if c.respell is None}
         best: dict[tuple[tuple[Region, ...], int | None], Candidate] = {}
         for tiling, candidate in ranking:
-            if candidate.respell is None or (candidate.regions, tiling.overhead) not in as_they_are:
+            is_twin = (candidate.regions, tiling.overhead) in unspelled
+            if candidate.respell is None or candidate.effort < CLIMB or not is_twin:
                 best.setdefault((candidate.regions, candidate.respell), candidate)
         return [*best.values()]
 
