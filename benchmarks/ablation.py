@@ -55,6 +55,7 @@ OFF: dict[str, dict[str, Any]] = {
     "backward_part_counts": {"no backward tiles": ()},
     "least_neighbours": {"no neighbours": NEVER},
     "hotspot_orders": {"no hotspots": 0},
+    "spelled_models": {"tiled models as they are": 0},
     "finalists": {"no careful planning": 0},
     "large_model": {"every model is small": NEVER, "every model is large": 0},
     "segmentation_share": {"0": 0.0, "1": 1.0},

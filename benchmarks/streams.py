@@ -18,7 +18,6 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.tflm.arena.predict import arena_of
-from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop import ApplyLoops, Edge, LoopedRegion
@@ -64,10 +63,7 @@ def main() -> None:
         run(model, Normalize(), ApplyLoops(tuple(loops)))
         found = plan_memory(model, MemoryOptions(kernels=on, time_limit=given.seconds))
         arena = arena_of(model, on.target, found.offsets)
-        copying = RemainingCopies(found.offsets)
-        after = latency_of(
-            model, on.target, in_place=copying.in_place, turn_bytes=copying.turn_bytes
-        ).instructions
+        after = latency_of(model, on.target, found.offsets).instructions
         regions = ", ".join(f"{o.ops[0]}-{o.ops[-1]} {o.border} {o.rows}" for o in loops)
         print(
             f"{name:24} {arena.head:9,} + {arena.tail:8,} = {arena.arena:9,}  "

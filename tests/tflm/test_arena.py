@@ -8,7 +8,7 @@ from tests.conftest import published
 from tests.models import handmade  # noqa: F401  (fills the registry)
 from tests.models.build import Net
 from tests.models.generator import random_model
-from tests.models.registry import MODELS as HANDMADE
+from tests.models.handmade import MODELS as HANDMADE
 from tests.tflm.custom_models import MODELS as OPERATORS
 from tests.tflm.recorded_arenas import TARGETS, records
 from tests.tflm.registered import BUILTIN, CUSTOM

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import CNN, DATA, TRUTH, published, shared_models
 from tests.fuzz.random_models import model_of
 from tests.models import handmade  # noqa: F401  (fills the registry)
-from tests.models.registry import MODELS as HANDMADE
+from tests.models.handmade import MODELS as HANDMADE
 from tests.tflm.custom_models import MODELS as OPERATORS
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 
 from tests.models import handmade  # noqa: F401  (fills the registry)
-from tests.models.registry import MODELS as HANDMADE
+from tests.models.handmade import MODELS as HANDMADE
 from tests.tflm.custom_models import MODELS as OPERATORS
 from tflm_planner.model.ir import Op
 from tflm_planner.model.serde import read_model

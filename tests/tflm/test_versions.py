@@ -6,8 +6,9 @@ from datetime import date
 
 import pytest
 
-from tests.models.registry import MODELS
-from tests.models.small import swapping
+from tests.models.handmade import MODELS
+from tests.models.small import One, swapping
+from tflm_planner.cost import latency_of
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.versions import refuse_plan, version_notes
@@ -67,20 +68,23 @@ def test_the_search_uses_no_operator_that_the_version_lacks() -> None:
     assert old.allows("DYNAMIC_UPDATE_SLICE", used | {"DYNAMIC_UPDATE_SLICE"})
 
 
-def test_a_model_that_needs_a_newer_operator_is_told() -> None:
-    data = next(m.make() for n, m in MODELS.items() if n == "while_loop" or "while" in n)
-    model = read_model(data)
+def test_the_tail_of_a_graph_is_uncertain_where_the_version_is_another() -> None:
+    model = read_model(MODELS["while_loop"].make())
     assert version_notes(model, load_target("arduino-2023")) == []
     assert arena_of(model, load_target("arduino-2023")).uncertainties == ()
     (uncertainty,) = arena_of(model, of("2024-01")).uncertainties
     assert "measure" in uncertainty.words and not uncertainty.in_head
-    from tests.tflm.custom_models import MODELS as OPERATORS
 
-    needy = read_model(OPERATORS["batch_matmul"]() if "batch_matmul" in OPERATORS else data)
-    for op in needy.ops():
-        if op.kind == "BATCH_MATMUL":
-            (note,) = version_notes(needy, load_target("arduino-2023"))
-            assert "BATCH_MATMUL" in note and "2023-09-06" in note
+
+def test_a_model_that_needs_a_newer_operator_is_told() -> None:
+    one, shape = One((1, 2, 6, 6)), (1, 2, 6, 6)
+    product = one.tensor(shape)
+    fields = {"adjX": False, "adjY": False, "asymmetricQuantizeInputs": False}
+    one.graph.op("BATCH_MATMUL", [one.x, one.x], [product], "BatchMatMulOptions", **fields)
+    model = read_model(one.finish((product, shape)))
+    (note,) = version_notes(model, load_target("arduino-2023"))
+    assert "BATCH_MATMUL" in note and "2023-09-06" in note
+    assert version_notes(model, load_target("cortex-m4/cmsis-nn")) == []
 
 
 def test_plans_of_several_graphs_need_march_2023() -> None:
@@ -99,7 +103,15 @@ def test_copies_onto_themselves_cost_time_before_july_2026() -> None:
     (loop,) = (op for op in model.ops() if op.kind == "WHILE")
     offsets = dict.fromkeys(model.tensors(), 0)
     assert can(of("2026-08"), "skips_copies") and not can(of("2026-01"), "skips_copies")
-    assert RemainingCopies(offsets).turn_bytes(loop) == 0
+    assert RemainingCopies(offsets, skips=True).turn_bytes(loop) == 0
     assert RemainingCopies(offsets, skips=False).turn_bytes(loop) == sum(
         t.nbytes for t in loop.outputs
     )
+
+
+def test_copies_of_a_loop_cost_instructions_where_a_version_makes_them() -> None:
+    """Wherever a plan is weighed, in the search and for the final ranks."""
+    model = read_model(swapping(swapped=False))
+    offsets = dict.fromkeys(model.tensors(), 0)
+    older, newer = (latency_of(model, of(day), offsets) for day in ("2026-01", "2026-08"))
+    assert older.instructions > newer.instructions

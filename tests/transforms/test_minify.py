@@ -11,7 +11,8 @@ from tests.conftest import CNN, needs_tflm
 from tests.models import handmade  # noqa: F401  (fills the registry)
 from tests.models.build import Net
 from tests.models.generator import random_model
-from tests.models.registry import MODELS, conv, noise
+from tests.models.handmade import MODELS
+from tests.models.registry import conv, noise
 from tests.tflm.wheel import Wheel
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.serde import read_model, write_model

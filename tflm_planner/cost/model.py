@@ -10,7 +10,7 @@ measured, or fitted to such (see `measured`). This module must not know passes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -29,8 +29,10 @@ from tflm_planner.cost.measured import (
 from tflm_planner.cost.moves import MOVES, other
 from tflm_planner.cost.products import PRODUCTS
 from tflm_planner.cost.profiles import DISPATCH, Choice, Profile, profiles_of
-from tflm_planner.model.ir import Graph, Model, Op
+from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.versions import can
 
 CACHED = 1 << 16
 """Cases whose cost is remembered."""
@@ -200,29 +202,27 @@ def _sum(table: Mapping[str, float], work: Work) -> float:
 def latency_of(
     model: Model,
     target: Target,
-    *,
-    in_place: Callable[[Op], bool] | None = None,
-    turn_bytes: Callable[[Op], float] | None = None,
+    offsets: Mapping[Tensor, int] | None = None,
 ) -> Latency:
     """One inference of `model`: every operator as often as it runs.
 
     A WHILE runs its body as often as its counter says (see `loops`), an IF its dearer branch.
-    `in_place` tells, for an operator in IN_PLACE and for an IF, whether the plan puts its results
-    on its operands. `turn_bytes` tells, for a WHILE, how many bytes of its variables a turn copies
-    between caller, condition and body; without it, `in_place` tells whether that is none or all.
-    Without either, everything is copied. `tflm.sharing.RemainingCopies` answers both for a plan.
+    offsets: where a plan puts each tensor, in bytes. Results on their operands save the copies of
+    operators in IN_PLACE, of an IF, and of a WHILE where the target's TFLM leaves them out. None:
+    everything is copied.
     """
     runs: dict[Graph, int] = {}
     unknown = _count(model.main, 1, target, runs)
     rows: list[OpCost] = []
     total = NOTHING
+    copies = RemainingCopies(offsets or {}, can(target, "skips_copies"))
     for graph in model.graphs:
         times = runs.get(graph, 0)
         for op in graph.ops if times else ():
-            stays = in_place is not None and in_place(op)
+            stays = copies.in_place(op)
             moved = 0.0 if stays else float(sum(t.nbytes for t in op.outputs))
-            if op.kind == "WHILE" and turn_bytes is not None:
-                moved = turn_bytes(op)
+            if op.kind == "WHILE":
+                moved = copies.turn_bytes(op)
             each = cost_of(op, target, in_place=stays) + _control(op, target, moved)
             rows.append(OpCost(op, times, each))
             total += each.times(times)

@@ -91,8 +91,9 @@ def measure(
     is damaged."""
     model, _ = read_any(data, to_look_at=False)
     target = prediction_target(options, board.says)
-    predicted = arena_of(model, target, carried_plan(model))
-    latency = latency_of(model, target)
+    plan = carried_plan(model)
+    predicted = arena_of(model, target, plan)
+    latency = latency_of(model, target, plan)
     check_runs(board.says, model)
     load(board, data, say)
     say("looking for the smallest arena")

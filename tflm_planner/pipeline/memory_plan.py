@@ -29,7 +29,6 @@ from tflm_planner.tflm.liveness import (
     with_input_overlaps,
 )
 from tflm_planner.tflm.placement import placement_of
-from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Dialect
@@ -208,10 +207,7 @@ def _head_of(timeline: Timeline, plan: Plan) -> int:
 
 def count_instructions(memory_plan: MemoryPlan, target: Target) -> int:
     """Instructions of one inference, with what the plan saves in copies."""
-    copies = RemainingCopies(memory_plan.offsets)
-    return latency_of(
-        memory_plan.model, target, in_place=copies.in_place, turn_bytes=copies.turn_bytes
-    ).instructions
+    return latency_of(memory_plan.model, target, memory_plan.offsets).instructions
 
 
 def rank(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[int, int]:

@@ -109,11 +109,11 @@ def _overlap_of(operand: Tensor, result: Tensor, offsets: dict[Tensor, int]) -> 
 
 @dataclass(frozen=True, slots=True)
 class RemainingCopies:
-    """The copies that a plan leaves to be made, for `cost.latency_of`. offsets: tensor -> bytes.
-    skips: whether a WHILE leaves out copies of a tensor onto itself."""
+    """The copies that a plan leaves to be made. offsets: tensor -> bytes. skips: whether a WHILE of
+    the target's TFLM leaves out copies of a tensor onto itself (`versions`: "skips_copies")."""
 
     offsets: Mapping[Tensor, int]
-    skips: bool = True
+    skips: bool
 
     def in_place(self, op: Op) -> bool:
         """Whether the first result lies on the first operand, so that a kernel that only copies

@@ -182,8 +182,8 @@ class SearchBudget:
     attempts_without_gain: int = 2
     """Orders around hotspots without gain that end the step. Halved: nothing on C."""
 
-    # --- hotspots of irregular graphs: C, D and R lose nothing without any, so "nothing on C" (or R)
-    # says little of networks like NASNet, for which they were made (see `hotspot_orders`) ---
+    # --- hotspots of irregular graphs: C, D and R lose nothing without any, so "nothing on C" says
+    # little of networks like NASNet, for which they were made (see `hotspot_orders`) ---
 
     hotspot_caps: tuple[Fraction, ...] = tuple(Fraction(n, 16) for n in (12, 8, 6, 5, 4, 3, 2))
     """Heads to aim at, relative to the present one. Every second, or the first three alone: nothing

@@ -37,7 +37,6 @@ from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.predict import SplitArena, split_arena
 from tflm_planner.tflm.arena.uncertainty import Uncertainty
 from tflm_planner.tflm.element_types import new_refusal
-from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.attach_plan import carried_plan
@@ -345,10 +344,7 @@ def plan_split(
 
 def _instructions(planned: PlannedModel, target: Target) -> int:
     model = planned.inspection.model
-    copying = RemainingCopies(carried_plan(model) or {})
-    return latency_of(
-        model, target, in_place=copying.in_place, turn_bytes=copying.turn_bytes
-    ).instructions
+    return latency_of(model, target, carried_plan(model)).instructions
 
 
 def _plan_half(

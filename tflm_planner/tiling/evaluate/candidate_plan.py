@@ -16,8 +16,6 @@ from tflm_planner.tflm.liveness import (
     view_aliases,
 )
 from tflm_planner.tflm.placement import placement_of
-from tflm_planner.tflm.sharing import RemainingCopies
-from tflm_planner.tflm.versions import can
 from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
 from tflm_planner.tiling.evaluate.tiled_model import TiledModel
 from tflm_planner.tiling.options import TilingOptions
@@ -83,10 +81,7 @@ def _respell(
     target = options.kernels.target
 
     def measure(planned: PlannedCandidate) -> Respelled[PlannedCandidate]:
-        copies = RemainingCopies(planned.offsets, can(target, "skips_copies"))
-        latency = latency_of(
-            planned.tiled.model, target, in_place=copies.in_place, turn_bytes=copies.turn_bytes
-        )
+        latency = latency_of(planned.tiled.model, target, planned.offsets)
         head = placement_of(planned.timeline, planned.offsets).head
         return Respelled(planned, head, head, latency.instructions)
 

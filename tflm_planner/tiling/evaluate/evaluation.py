@@ -16,9 +16,7 @@ from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.element_types import forms_of, new_refusal_of_forms
 from tflm_planner.tflm.kernels.known_faults import faults_of
 from tflm_planner.tflm.lean.pool import WritePool
-from tflm_planner.tflm.sharing import RemainingCopies
 from tflm_planner.tflm.target_kernels import runners
-from tflm_planner.tflm.versions import can
 from tflm_planner.tiling.evaluate.bottleneck import bottleneck_of
 from tflm_planner.tiling.evaluate.candidate import CAREFUL, Candidate, Evaluation
 from tflm_planner.tiling.evaluate.candidate_plan import plan_candidate
@@ -72,7 +70,6 @@ def _plan_and_count(
     tiled, timeline, offsets = planned.tiled, planned.timeline, planned.offsets
     model = tiled.model
     bottleneck = bottleneck_of(tiled, timeline, offsets, candidate.regions)
-    copies = RemainingCopies(offsets, can(target, "skips_copies"))
     if dialect:
         Dialect(offsets).apply(model)
         careful = candidate.effort >= CAREFUL
@@ -87,12 +84,11 @@ def _plan_and_count(
     if target.lean:
         run(model, WritePool())
     arena = arena_of(model, target, offsets)
-    latency = latency_of(model, target, in_place=copies.in_place, turn_bytes=copies.turn_bytes)
     return Evaluation(
         arena.head,
         arena.tail,
         arena.arena,
-        latency.instructions,
+        latency_of(model, target, offsets).instructions,
         bottleneck,
         new_kinds,
     )
