@@ -35,8 +35,8 @@ from tflm_planner.device.measuring import (
 from tflm_planner.device.responder import Loaded, Ran
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.memory_plan import silent
 from tflm_planner.support.errors import UsageError
+from tflm_planner.support.progress import silent
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.targets import load_target

@@ -35,8 +35,8 @@ from tflm_planner.device.station import Station
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import silent
 from tflm_planner.support.errors import UsageError
+from tflm_planner.support.progress import silent
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.tiling.budget import SearchBudget
 

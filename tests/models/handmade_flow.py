@@ -51,7 +51,7 @@ def one_subgraph_called_twice() -> bytes:
     return net.finish()
 
 
-def _loop(net: Net, graph: Graph, counter: int, x: int, rounds: int, tag: str = "") -> int:
+def repeated_conv(net: Net, graph: Graph, counter: int, x: int, rounds: int, tag: str = "") -> int:
     """Append WHILE(i < rounds): x = conv(x), i += 1; return the final x."""
     condition, body = net.graph(f"{tag}condition"), net.graph(f"{tag}body")
     i = condition.input("i", (1,), "int32")
@@ -79,7 +79,7 @@ def while_loop() -> bytes:
     net, graph, x = start()
     y = conv(graph, x, IMAGE, "before")
     counter = graph.constant("zero", [0])
-    graph.outputs(relu(graph, _loop(net, graph, counter, y, 3), IMAGE))
+    graph.outputs(relu(graph, repeated_conv(net, graph, counter, y, 3), IMAGE))
     return net.finish()
 
 
@@ -91,7 +91,7 @@ def while_in_if() -> bytes:
     then = net.graph("then")
     inner = then.input("then/x", IMAGE, scale=SCALE, zero=2)
     start_value = conv(then, inner, IMAGE, "then/before")
-    then.outputs(_loop(net, then, then.constant("zero", [0]), start_value, 2, "then/"))
+    then.outputs(repeated_conv(net, then, then.constant("zero", [0]), start_value, 2, "then/"))
     other = _branch(net, "else")
     y = _if(net, graph, flag, relu(graph, x, IMAGE), then, other)
     graph.outputs(add(graph, y, x, IMAGE))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
@@ -92,7 +93,8 @@ def test_every_operator_of_every_shape_has_a_cost(kind: str) -> None:
         outputs = tuple(operand() for _ in range(rng.randrange(3)))
         options = tuple((n, rng.randrange(-2, 3)) for n in names if rng.random() < 0.5)
         for family in ("reference", "plain", "dsp", "mve"):
-            work_of(Case(kind, inputs, outputs, options), family)
+            work = work_of(Case(kind, inputs, outputs, options), family)
+            assert all(math.isfinite(n) for n in (work.macs, *work.counts.values()))
 
 
 # --- operators that contradict themselves -----------------------------------------------------

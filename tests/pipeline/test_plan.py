@@ -18,7 +18,7 @@ from tflm_planner.memory.problem import Plan
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.memory_plan import MemoryPlan, rank, silent
+from tflm_planner.pipeline.memory_plan import MemoryPlan, rank
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.planned_model import check_sharing, write_and_check
 from tflm_planner.pipeline.write import write_planned
@@ -28,6 +28,7 @@ from tflm_planner.support.errors import (
     UnsoundPlanError,
     UsageError,
 )
+from tflm_planner.support.progress import silent
 from tflm_planner.support.stopping import Stop
 from tflm_planner.transforms.attach_plan import PLAN_METADATA, carried_plan
 from tflm_planner.verification.verdict import DIFFERENT, EQUAL

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.conftest import needs_tflm
-from tests.models.handmade_flow import _loop
+from tests.models.handmade_flow import repeated_conv
 from tests.models.registry import IMAGE, relu, start
 from tests.models.small import Chain, bottleneck, one_operator, small_network
 from tests.transforms.row_loops import chain
@@ -81,7 +81,7 @@ def test_loops_of_the_model_itself(given: bool) -> None:
     """Where an input decides how often they turn, nothing is said of every input."""
     net, graph, x = start()
     counter = graph.input("n", (1,), "int32") if given else graph.constant("n", [1])
-    graph.outputs(relu(graph, _loop(net, graph, counter, relu(graph, x, IMAGE), 3), IMAGE))
+    graph.outputs(relu(graph, repeated_conv(net, graph, counter, relu(graph, x, IMAGE), 3), IMAGE))
     report = api.plan(net.finish()).report
     assert report.terms is not None and report.verified
     assert report.terms.status == ("not run" if given else "equal")

@@ -18,6 +18,7 @@ from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.tiled_model import plan_tiling
+from tflm_planner.support.progress import silent
 from tflm_planner.tiling.budget import SearchBudget, WorkBudget
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.workers import Workers
@@ -36,7 +37,7 @@ from tflm_planner.tiling.hotspots.orders import (
 )
 from tflm_planner.tiling.hotspots.tiles import HotspotOption, HotspotTiles, pads_are_dear
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
-from tflm_planner.tiling.options import Tiling, TilingOptions, silent
+from tflm_planner.tiling.options import Tiling, TilingOptions
 from tflm_planner.tiling.search import search_tiles
 from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
 from tflm_planner.transforms.tile.windows import VALID, Sliding, window_forms

@@ -120,7 +120,7 @@ def fail(message: str, code: int) -> None:
 @contextmanager
 def show_progress(quiet: bool, verbose: bool) -> Generator[Any]:
     """A listener: lines on stderr when verbose; a spinner there from the first second on."""
-    from tflm_planner.pipeline.memory_plan import silent
+    from tflm_planner.support.progress import silent
 
     if quiet or (not verbose and not sys.stderr.isatty()):
         yield silent

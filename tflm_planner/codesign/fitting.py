@@ -16,7 +16,7 @@ are not trained, and plans are not run. It must not know how results are shown.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from tflm_planner.codesign.variants import Limits, Variant
@@ -30,6 +30,7 @@ from tflm_planner.pipeline.planning import Planning
 from tflm_planner.report.document import RungKind
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.support.interrupts import heeding
+from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.arena.uncertainty import Bound
@@ -40,7 +41,6 @@ from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
 
 KINDS: tuple[RungKind, ...] = ("stock", "plan", "tiles", "more operators", "lean")
-Progress = Callable[[str], None]
 _TOO_HEAVY = (
     "the parameters of every variant exceed the flash; much of them may be the classifier: "
     "--classes says how many classes yours has, --widths what else to try"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.cost import Latency, latency_of
@@ -29,6 +29,7 @@ from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.ops import has_side_effects
 from tflm_planner.pipeline.arenas import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
+from tflm_planner.support.progress import Progress
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.arena.uncertainty import bound_of, head_bound_of
 from tflm_planner.tflm.targets import (
@@ -41,7 +42,6 @@ from tflm_planner.tflm.targets import (
 )
 from tflm_planner.transforms.attach_plan import carried_plan
 
-Progress = Callable[[str], None]
 _ROOM = 64 << 10
 """Bytes of arena on top of what the wheel is predicted to need."""
 STATEFUL_STEPS = 8

@@ -27,10 +27,10 @@ from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.arenas import read_any
 from tflm_planner.support.errors import DeviceError, UsageError
+from tflm_planner.support.progress import Progress
 from tflm_planner.tflm.targets import Target
 
 T = TypeVar("T")
-Progress = Callable[[str], None]
 
 
 class Runner(Protocol):

@@ -37,7 +37,6 @@ from tflm_planner.pipeline.inspection import (
 )
 from tflm_planner.pipeline.ladder import Climb, ladder, smaller_file
 from tflm_planner.pipeline.looking import inspect
-from tflm_planner.pipeline.memory_plan import silent
 from tflm_planner.pipeline.options import (
     MemoryOptions,
     PlanOptions,
@@ -57,6 +56,7 @@ from tflm_planner.support import defaults
 from tflm_planner.support.errors import ModelError, OutputsDifferError, UsageError
 from tflm_planner.support.files import check_writable, write_files
 from tflm_planner.support.interrupts import heeding
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Reason, Stop
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.liveness import planning_problem, timeline_of
@@ -103,7 +103,6 @@ __all__ = [
     "with_tflm",
 ]  # fmt: skip
 
-Progress = Callable[[str], None]
 WriteBeside = Callable[[Report], Mapping[Path, bytes]]
 """Report -> files, by their paths."""
 

@@ -19,7 +19,7 @@ from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.advice import advice
 from tflm_planner.pipeline.by_hand import make_tiling
-from tflm_planner.pipeline.memory_plan import Progress, count_instructions, silent
+from tflm_planner.pipeline.memory_plan import count_instructions
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.pareto import pareto_front
@@ -29,6 +29,7 @@ from tflm_planner.pipeline.tiled_model import new_kinds, plan_tiling, slowdown_n
 from tflm_planner.pipeline.versions import refuse_plan
 from tflm_planner.report.document import ParetoFront
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop, StoppedError
 from tflm_planner.tiling.permissions import PermissionResults, search_by_permission
 from tflm_planner.tiling.search import Tiling

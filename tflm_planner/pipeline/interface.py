@@ -11,7 +11,7 @@ options there are and serves the command line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -24,6 +24,7 @@ from tflm_planner.report.document import Report
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import UsageError
 from tflm_planner.support.files import check_writable, write_file, write_files
+from tflm_planner.support.progress import Progress
 from tflm_planner.support.units import parse_size
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.targets import Target
@@ -31,8 +32,6 @@ from tflm_planner.verification import Verdict
 
 ModelSource = str | Path | bytes
 """A .tflite model: its path, or its bytes."""
-ProgressListener = Callable[[str], None]
-"""Is told, in a few words, what is being done."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ def plan(
     prove: bool = True,
     inputs: int = defaults.INPUTS,
     seed: int = defaults.SEED,
-    on_progress: ProgressListener | None = None,
+    on_progress: Progress | None = None,
 ) -> Planned:
     """Plan a model for a target: the same bits in less memory, proved on the runtimes here.
 
@@ -213,7 +212,7 @@ def stream_input(
     end: int | None = None,
     tile: Tile | None = None,
     prove: bool = True,
-    on_progress: ProgressListener | None = None,
+    on_progress: Progress | None = None,
 ) -> StreamedInput:
     """Split a model in two so that its input comes a few rows at a time and is never in memory
     whole. rows: of the image at a time (None: the fewest). end: the front's last operator, by its

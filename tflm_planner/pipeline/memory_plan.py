@@ -6,7 +6,6 @@ or quickly, and count what TFLM really takes, its own placement of scratch inclu
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of
@@ -19,6 +18,7 @@ from tflm_planner.model.edit import Snapshot, reorder
 from tflm_planner.model.ir import Graph, Model, Op, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.liveness import (
     Timeline,
@@ -39,8 +39,6 @@ from tflm_planner.transforms.reorder import (
     Reorder,
 )
 from tflm_planner.transforms.schedules import quick_order
-
-Progress = Callable[[str], None]
 
 _STATES = 20_000
 """States of the search for an order of a model that was planned before. 60,000 took 4 of the 23 s
@@ -68,10 +66,6 @@ class MemoryPlan:
     def offsets(self) -> dict[Tensor, int]:
         """Tensor -> bytes from the head's start; scratch is TFLM's own to place."""
         return dict(zip(self.timeline.planned, self.solution.plan.offsets, strict=False))
-
-
-def silent(_: str) -> None:
-    """A listener to progress that does nothing."""
 
 
 def current_orders(model: Model) -> dict[Graph, list[Op]]:

@@ -16,7 +16,6 @@ from tflm_planner.model.ir import Graph, Model, Op
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.pipeline.memory_plan import (
     MemoryPlan,
-    Progress,
     apply_orders,
     count_instructions,
     current_orders,
@@ -24,11 +23,11 @@ from tflm_planner.pipeline.memory_plan import (
     place_buffers,
     plan_quickly,
     rank,
-    silent,
 )
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.support.garbage import no_collection
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.arena.predict import arena_of
 from tflm_planner.tflm.liveness import (

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.candidates import ModelPlanner, ProveModel, leave_unproved
-from tflm_planner.pipeline.memory_plan import Progress
 from tflm_planner.pipeline.options import PlanOptions
 from tflm_planner.pipeline.planned_model import PlannedModel, add_lean_pool
 from tflm_planner.pipeline.refusals import Proof
+from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.transforms.drop_conversions import ConvertedEnd, drop_conversions
 

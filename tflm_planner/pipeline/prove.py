@@ -17,13 +17,13 @@ from typing import TypeVar
 
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
-from tflm_planner.pipeline.memory_plan import Progress
 from tflm_planner.pipeline.options import TilePermission
 from tflm_planner.pipeline.planned_model import PlannedModel
 from tflm_planner.pipeline.refusals import Proof, Refusal
 from tflm_planner.pipeline.runtime_failures import explain
 from tflm_planner.pipeline.stream_input.split import StreamedPair
 from tflm_planner.support.errors import ModelError, OutputsDifferError
+from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.element_types import form_of, new_refusal
 from tflm_planner.tflm.kernels.operator_allocations import OPERATORS

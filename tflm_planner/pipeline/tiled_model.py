@@ -18,7 +18,7 @@ from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.inspection import inspect_model
-from tflm_planner.pipeline.memory_plan import MemoryPlan, Progress
+from tflm_planner.pipeline.memory_plan import MemoryPlan
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.planned_model import (
@@ -29,6 +29,7 @@ from tflm_planner.pipeline.planned_model import (
 )
 from tflm_planner.pipeline.write import write_planned
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
+from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.element_types import new_refusal
 from tflm_planner.tflm.kernels.scratch import reference_scratch

@@ -1,11 +1,20 @@
-"""A spinner on stderr that shows up only when something takes longer than a second."""
+"""Who hears what is being done: `Progress` is told in a few words, `Spinner` shows them on stderr
+once something takes longer than a second."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
+Progress = Callable[[str], None]
+"""Is told, in a few words, what is being done."""
+
 _PATIENCE = 1.0
+
+
+def silent(_: str) -> None:
+    """Progress that nobody hears."""
 
 
 class Spinner:

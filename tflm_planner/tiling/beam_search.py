@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tflm_planner.model.ir import Op
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.tiling.evaluate.candidate import (
     CAREFUL,
     FIRST_FITS,
@@ -27,13 +28,11 @@ from tflm_planner.tiling.evaluate.candidate import (
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import (
-    Progress,
     Tiling,
     TilingOptions,
     TilingResult,
     best_tiling,
     pareto_fronts,
-    silent,
     slower_front,
 )
 from tflm_planner.tiling.segments import TILE_ORDERS, added_work

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -24,7 +24,6 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 Region = TiledRegion | LoopedRegion
 """Operators that run in tiles, or a few rows at a time in a loop."""
-Progress = Callable[[str], None]
 MAX_REPORTED_SLOWDOWN = 1.5
 """Slower tilings, in instructions relative to the original, are not reported."""
 
@@ -199,7 +198,3 @@ def pareto_front(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
         if not front or tiling.overhead < front[-1].overhead:
             front.append(tiling)
     return tuple(front)
-
-
-def silent(_: str) -> None:
-    """A listener to progress that does nothing."""

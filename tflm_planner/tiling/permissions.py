@@ -17,18 +17,17 @@ from dataclasses import dataclass, replace
 from tflm_planner.memory.allocators import compiling
 from tflm_planner.report.bounds_text import figure
 from tflm_planner.report.text import count
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import PartOfStop, Stop, StoppedError
 from tflm_planner.tflm.arena.uncertainty import Bound
 from tflm_planner.tiling.options import best_tiling
 from tflm_planner.tiling.search import (
-    Progress,
     Tiling,
     TilingOptions,
     TilingResult,
     Workers,
     pareto_fronts,
     search_tiles,
-    silent,
     slower_front,
 )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop, StoppedError
 from tflm_planner.tiling.beam_search import BeamSearch
 from tflm_planner.tiling.evaluate.workers import Workers
@@ -20,13 +21,11 @@ from tflm_planner.tiling.options import (
     OBJECTIVES,
     Method,
     Objective,
-    Progress,
     Tiling,
     TilingOptions,
     TilingResult,
     check_choices,
     pareto_fronts,
-    silent,
     slower_front,
 )
 from tflm_planner.tiling.segment_search import SegmentSearch
@@ -36,7 +35,6 @@ __all__ = [
     "OBJECTIVES",
     "Method",
     "Objective",
-    "Progress",
     "Tiling",
     "TilingOptions",
     "TilingResult",
@@ -44,7 +42,6 @@ __all__ = [
     "check_choices",
     "pareto_fronts",
     "search_tiles",
-    "silent",
     "slower_front",
 ]  # fmt: skip
 

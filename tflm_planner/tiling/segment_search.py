@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.tiling.budget import EarlyStop, WorkBudget
 from tflm_planner.tiling.candidates import PromisingSegmentations
 from tflm_planner.tiling.estimate.loops import allows_loops
@@ -30,12 +31,10 @@ from tflm_planner.tiling.moves.backward_tiles import backward_candidates, with_b
 from tflm_planner.tiling.moves.neighbours import neighbours
 from tflm_planner.tiling.moves.patches import patch_stages, with_patches
 from tflm_planner.tiling.options import (
-    Progress,
     Region,
     TilingOptions,
     TilingResult,
     pareto_fronts,
-    silent,
     slower_front,
 )
 from tflm_planner.tiling.segment_evaluations import SegmentEvaluations

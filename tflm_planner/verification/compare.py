@@ -20,6 +20,7 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.ops.macs import total_macs
 from tflm_planner.support import defaults
 from tflm_planner.support.errors import ModelError, UsageError
+from tflm_planner.support.progress import Progress
 from tflm_planner.support.units import align_up
 from tflm_planner.verification.ends import as_original, differing_ends
 from tflm_planner.verification.inputs import Array, can_make_values, input_sets
@@ -57,7 +58,6 @@ _RUN_MACS_A_BYTE = 2048
 of few weights and large images, as those that enlarge or segment, more."""
 _FREE_MACS = 1 << 28
 """Of all inputs together, for any file: some two seconds."""
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,17 @@ from tflm_planner.memory.allocators.portfolio import (
     NAMES,
     AllocatorOptions,
     Listener,
-    Progress,
+    PlanProgress,
     Solution,
     best_of,
 )
 
-__all__ = ["DEFAULT", "NAMES", "AllocatorOptions", "Listener", "Progress", "Solution", "best_of"]
+__all__ = [
+    "DEFAULT",
+    "NAMES",
+    "AllocatorOptions",
+    "Listener",
+    "PlanProgress",
+    "Solution",
+    "best_of",
+]

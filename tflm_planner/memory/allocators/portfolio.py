@@ -35,7 +35,7 @@ from tflm_planner.support.stopping import Stop
 if TYPE_CHECKING:
     from tflm_planner.memory.allocators.exact import Minimiser
 
-Progress = Callable[[str, int, int], None]
+PlanProgress = Callable[[str, int, int], None]
 """Called with (allocator, height, lower bound) at each improvement."""
 
 DEFAULT = ("greedy", "local", "exact")
@@ -83,7 +83,7 @@ class Listener:
     """Who hears of a search. on_progress: each better plan. say: that the search waits for kernels
     to be compiled."""
 
-    on_progress: Progress = _hear_nothing
+    on_progress: PlanProgress = _hear_nothing
     say: Callable[[str], None] = _hear_nothing
 
 

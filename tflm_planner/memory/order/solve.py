@@ -22,7 +22,7 @@ from tflm_planner.memory.order.segments import bound_of, live_at_boundaries, seg
 from tflm_planner.support.stopping import Stop
 
 Method = Literal["best", "file", "rpo", "beam", "exact"]
-Progress = Callable[[int, int], None]
+OrderProgress = Callable[[int, int], None]
 """Called with (smallest peak so far, lower bound), both in bytes of the whole graph."""
 
 
@@ -46,7 +46,7 @@ def best_order(
     stop: Stop | None = None,
     seed: int = 0,
     budget: OrderBudget = DEFAULT_ORDER_BUDGET,
-    on_progress: Progress | None = None,
+    on_progress: OrderProgress | None = None,
 ) -> OrderResult:
     """The order of operators with the smallest peak of live bytes that the method finds.
 
@@ -108,7 +108,7 @@ class _Solver:
         seed: int,
         allowance: _Allowance,
         clock: Clock,
-        on_progress: Progress | None = None,
+        on_progress: OrderProgress | None = None,
     ) -> None:
         self.dag, self.method, self.seed, self.allowance = dag, method, seed, allowance
         self.clock, self.on_progress = clock, on_progress

@@ -22,7 +22,6 @@ from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.candidates import REFUSED, ModelPlanner, leave_unproved
-from tflm_planner.pipeline.memory_plan import Progress, silent
 from tflm_planner.pipeline.options import (
     MOST_SLOWDOWN,
     MemoryOptions,
@@ -32,6 +31,7 @@ from tflm_planner.pipeline.options import (
 from tflm_planner.pipeline.planned_model import PlannedModel, add_lean_pool
 from tflm_planner.pipeline.refusals import MOST_REFUSED, Proof
 from tflm_planner.support.errors import ModelError, UnsoundPlanError, UsageError
+from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop
 from tflm_planner.support.units import align_up
 from tflm_planner.tflm.arena.predict import SplitArena, split_arena
