@@ -143,6 +143,8 @@ def _accepted_in_words(kind: str, kernel: _Kernel, target: Target) -> str:
     """The types that a kernel takes, in words."""
     refused = _refused_types(target.kernels).get(kind, frozenset[tuple[str, ...]]())
     accepted = sorted(_types_in_words(kind, types) for types in kernel.runs - refused)
+    if not accepted:
+        return "TFLM's kernel is not known to take any types"
     return f"TFLM's kernel takes {', '.join(accepted)} only"
 
 
