@@ -51,9 +51,8 @@ NEVER = 1 << 40
 OFF: dict[str, dict[str, Any]] = {
     "branches": {"no branches": 0},
     "patch_stages": {"no patch stages": 0},
-    "unbound_retries": {"no retries": 0},
     "backward_part_counts": {"no backward tiles": ()},
-    "least_neighbours": {"no neighbours": NEVER},
+    "neighboured_models": {"no neighbours": 0},
     "hotspot_orders": {"no hotspots": 0},
     "spelled_models": {"tiled models as they are": 0},
     "finalists": {"no careful planning": 0},

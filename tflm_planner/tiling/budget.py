@@ -56,8 +56,8 @@ class SearchBudget:
     """Bound and unbound tiles where no copy is allowed: one can only hope that a plan makes all
     unbound views free, so that mode gets little. Halved or doubled: nothing on I and K."""
     segmentation_share: float = 0.75
-    """Share of a mode's work for segmentations; the rest is for neighbours. 0: I own +560 %, V own
-    +42 %, K all +6 %; halved, or 1: nothing on I and K."""
+    """Share of a mode's work for evaluating segments; the rest is for whole models. 0: I own +560
+    %, V own +42 %, K all +6 %; halved, or 1: nothing on I and K."""
     patch_share: float = 0.1
     """Share of the work that is left for patch stages: they seldom win. Halved or doubled: nothing
     on I and K."""
@@ -124,15 +124,13 @@ class SearchBudget:
     # --- whole models ---
 
     several_orders_model: int = 800
-    """A larger tiled model is evaluated in one order, and its neighbours are not. 0: P own +1.6 %,
-    K all +1.4 %, nothing on I, V and D, for 0.4 to 0.6 of the seconds on all but D."""
-    unbound_retries: int = 4
-    """Best models with bound views that are evaluated with unbound ones too. 0: K all +0.4 %,
-    nothing on I, V, P and D; 2 or 8: nothing on I."""
-    least_neighbours: int = 6
-    """With work for fewer neighbours than this, none is evaluated: one in dozens helps. Without any
-    neighbours: P own +1.4 %, K all +1.4 %, nothing on I, V and D, for 0.4 to 0.6 of the seconds on
-    all but D."""
+    """A larger tiled model is evaluated in one order. 0: inception_v1 own +5.2 %, P own +1.6 %,
+    squeezenet_11 all +0.9 %, for 0.7 of the operators planned."""
+    neighboured_models: int = 2
+    """Best models of which one region is changed at a time, before operators are spelled otherwise.
+    0: P own +1.2 % (x86-64), nothing on the networks and targets of docs/tiers.md otherwise, and
+    mobilenet_v2_035_96 own -0.5 %. Changes around every better model in turn, in each mode, gained
+    nothing beside that on 13 networks."""
     neighbour_steps: tuple[int, ...] = (-2, -1, 1, 2)
     """By how much a neighbour's ends, part counts and rows differ. Only -2 and -1, only 1 and 2,
     only -2 and 1: nothing on I, for 0.6 to 0.9 of the seconds."""
@@ -176,9 +174,6 @@ class SearchBudget:
     segmentations_without_gain: int = 8
     """Segmentations in a row without gain that end a mode. Halved: nothing on I; never: nothing on
     I and V, 1.26 of the seconds on V all."""
-    starts_without_gain: int = 1
-    """Models whose neighbours all bring no gain that end the step. 2: nothing on I, V, P,
-    cnn_int8, MobileNetV2 and MCUNet own, for up to 0.1 of the seconds."""
     attempts_without_gain: int = 2
     """Orders around hotspots without gain that end the step. Halved: nothing on C."""
 
@@ -256,7 +251,7 @@ class WorkBudget:
     remaining: int
     total: int = 0
     _step_floor: int = 0
-    """`remaining` at which the step has spent what it was given so far."""
+    """`remaining` at which the step has spent its first part."""
     _step_end: int = 0
     """`remaining` at which the step has spent its whole share."""
 
@@ -269,15 +264,11 @@ class WorkBudget:
         return min(1 - self.remaining / max(self.total, 1), 1.0)
 
     def begin_step(self, share: float, first_part: float = 1.0) -> None:
-        """Begin a step that may spend `share` of the work that is left. Until `release_rest` is
-        called it may spend only `first_part` of that."""
+        """Begin a step that may spend `share` of the work that is left; it is spent, as far as
+        `is_step_spent` says, after `first_part` of that."""
         step_work = int(self.remaining * share)
         self._step_end = self.remaining - step_work
         self._step_floor = self.remaining - int(step_work * first_part)
-
-    def release_rest(self) -> None:
-        """Let the step spend the rest of its share."""
-        self._step_floor = self._step_end
 
     def spend(self, work: int) -> None:
         """Count operators that were planned."""
@@ -290,7 +281,7 @@ class WorkBudget:
 
     @property
     def is_step_spent(self) -> bool:
-        """Whether the step has spent what it was given so far."""
+        """Whether the step has spent its first part."""
         return self.remaining <= self._step_floor
 
     @property

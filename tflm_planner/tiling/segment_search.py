@@ -5,7 +5,8 @@ models.
     segmentation    the best split for every cap           exact, by dynamic programming
     candidates      segments of the best segmentations     evaluated: cut out, tiled, planned
     models          segmentations that are all evaluated   evaluated as whole models
-    moves           around the best models                 backward tiles, patches, neighbours
+    moves           around the best models                 backward tiles, patches, hotspots
+    refinements     of the best models                     neighbours, spellings, plans with care
 
 Segments affect each other at their borders, which sums over segments do not show; so whole models
 decide. Budgets are counts: the same model and options give the same tiling, however many processes
@@ -15,28 +16,26 @@ work, unless the search is stopped (`workers.stop`). docs/search.md describes th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from tflm_planner.support.progress import Progress, silent
 from tflm_planner.tiling.budget import EarlyStop, WorkBudget
 from tflm_planner.tiling.candidates import PromisingSegmentations
 from tflm_planner.tiling.estimate.loops import allows_loops
-from tflm_planner.tiling.evaluate.candidate import CAREFUL, CLIMB, FIRST_FITS, Candidate
+from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.hotspots.tiles import HotspotTiles
 from tflm_planner.tiling.intervals import IntervalLimits, Intervals
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.moves.backward_tiles import backward_candidates, with_backward_tiles
-from tflm_planner.tiling.moves.neighbours import neighbours
 from tflm_planner.tiling.moves.patches import patch_stages, with_patches
 from tflm_planner.tiling.options import (
-    Region,
     TilingOptions,
     TilingResult,
     pareto_fronts,
     slower_front,
 )
+from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
 from tflm_planner.tiling.segmentation import Segment, Segmentation, Segmenter
 from tflm_planner.tiling.segments import TILE_ORDERS
@@ -94,15 +93,12 @@ class SegmentSearch:
             )
             self._evaluate_backward_tiles(mode)
             self._evaluate_patches(mode)
-            self._work.release_rest()
-            if not all(mode.bind_views for mode in modes):
-                self._retry_with_unbound_views()
-            if mode.bind_views or self._allows_copies:
-                self._evaluate_neighbours(mode, say)
             if mode == modes[0]:
                 self._evaluate_hotspots(say)
-        self._evaluate_spellings(say)
-        self._plan_with_care(say)
+        refinements = Refinements(self._models, self._options, self._order)
+        for step, done in refinements.steps():
+            step()
+            self._tell(say, done)
 
     # --- modes, and the work of each ---
 
@@ -221,53 +217,6 @@ class SegmentSearch:
             chosen.append(candidate)
         self._models.add(chosen)
 
-    def _retry_with_unbound_views(self) -> None:
-        """Evaluate the best models with bound views with unbound ones too: a plan may happen to
-        need no copy, so that they need no new operator either."""
-        bound = self._models.ranking(True)[: self._budget.unbound_retries]
-        self._models.add([replace(candidate, bind_views=False) for _, candidate in bound])
-
-    def _evaluate_neighbours(self, mode: _Mode, say: Progress) -> None:
-        """Change one region of the best whole models at a time, while that gains."""
-        done: set[tuple[Region, ...]] = set()
-        budget = self._budget
-        stop = EarlyStop(budget.starts_without_gain, budget.least_gain, self._models.best.bytes)
-        while not (self._work.is_step_spent or stop.is_due):
-            start = self._next_start(mode, done)
-            if start is None or not self._can_afford_neighbours(start):
-                return
-            done.add(start.regions)
-            if not self._evaluate_all_neighbours(start):
-                return
-            stop.record(self._models.best.bytes)
-            self._tell(say, f"{self._models.count} tiled models planned")
-
-    def _next_start(self, mode: _Mode, done: set[tuple[Region, ...]]) -> Candidate | None:
-        """The best candidate that is not done, among the two best ones and the best one without
-        loops."""
-        ranked = [candidate for _, candidate in self._models.ranking(mode.bind_views)]
-        without_loops = [candidate for candidate in ranked if not candidate.has_loops]
-        starts = [*ranked[:2], *without_loops[:1]]
-        return next((start for start in starts if start.regions not in done), None)
-
-    def _can_afford_neighbours(self, start: Candidate) -> bool:
-        work = self._models.work_of(start)
-        least = self._budget.least_neighbours * len(TILE_ORDERS) * work
-        return work <= self._budget.several_orders_model and least <= self._work.step_remaining
-
-    def _evaluate_all_neighbours(self, start: Candidate) -> bool:
-        """Returns whether all of them were evaluated within the work."""
-        steps, batch = self._budget.neighbour_steps, self._budget.batch
-        near = neighbours(start, len(self._schedule), steps)
-        unknown = [candidate for candidate in near if candidate not in self._models]
-        for k in range(0, len(unknown), batch):
-            chunk = unknown[k : k + batch]
-            affordable = self._models.affordable(chunk)
-            self._models.add(affordable)
-            if self._work.is_step_spent or len(affordable) < len(chunk):
-                return False
-        return True
-
     def _evaluate_hotspots(self, say: Progress) -> None:
         """In a large model, where not every interval is estimated: tile the largest operators and
         those around them, in orders made for that."""
@@ -286,58 +235,3 @@ class SegmentSearch:
             self._tell(say, f"{hotspots.evaluated} hotspots tried")
             if stop.is_due:
                 return
-
-    def _evaluate_spellings(self, say: Progress) -> None:
-        """Spell operators otherwise, with what is left of the instructions that are allowed: in the
-        best models, planned as they were; at first sight in many more, as what a model gains does
-        not show before; then in the best of these, planned as they were, and in their
-        neighbours."""
-        most = int(self._options.overhead * self._untiled.instructions)
-        self._work.begin_step(1.0)
-        untiled = Candidate((), self._options.dialect, self._order, CLIMB, respell=most)
-        models = self._distinct_models()[: self._budget.spelled_models]
-        with_effort = [replace(c, respell=most) for c in models[: self._budget.spelled_with_effort]]
-        at_first_sight = [replace(c, respell=most, effort=FIRST_FITS) for c in models]
-        self._models.add(self._models.affordable([untiled, *with_effort]))
-        self._models.add(self._models.affordable(at_first_sight), as_they_are=True)
-        self._refine_spellings()
-        if not self._is_large:
-            best_spelled = self._spelled_models()[:1]
-            near = [n for c in best_spelled for n in neighbours(c, len(self._schedule))]
-            self._models.add(self._models.affordable(near[: self._budget.batch]))
-            self._refine_spellings()
-        self._tell(say, "operators spelled otherwise")
-
-    def _refine_spellings(self) -> None:
-        """Plan the best models that are spelled otherwise with more care."""
-        finalists = self._spelled_models()[: self._budget.finalists]
-        self._models.add([replace(c, effort=CLIMB) for c in finalists if c.effort < CLIMB])
-
-    def _spelled_models(self) -> list[Candidate]:
-        """The models of which operators are spelled otherwise, the best first."""
-        return [c for _, c in self._models.ranking() if c.respell is not None]
-
-    def _distinct_models(self) -> list[Candidate]:
-        """The best candidate for each choice of regions and spellings, the best first. One that may
-        spell operators otherwise, and takes just the instructions of one that may not, has left
-        them as they are: it is none of its own, unless it was seen at first sight only."""
-        ranking = self._models.ranking()
-        unspelled = {(c.regions, t.overhead) for t, c in ranking if c.respell is None}
-        best: dict[tuple[tuple[Region, ...], int | None], Candidate] = {}
-        for tiling, candidate in ranking:
-            is_twin = (candidate.regions, tiling.overhead) in unspelled
-            if candidate.respell is None or candidate.effort < CLIMB or not is_twin:
-                best.setdefault((candidate.regions, candidate.respell), candidate)
-        return [*best.values()]
-
-    def _plan_with_care(self, say: Progress) -> None:
-        """Plan the best few models with care, as far as they are not too large."""
-        work_left = self._budget.careful_work
-        chosen: list[Candidate] = []
-        for candidate in self._distinct_models()[: self._budget.finalists]:
-            work = self._models.work_of(candidate)
-            if work_left >= 0 and work <= self._budget.careful_model:
-                work_left -= len(TILE_ORDERS) * work
-                chosen.append(replace(candidate, effort=CAREFUL))
-        self._models.add(chosen)
-        self._tell(say, "the best planned with care")

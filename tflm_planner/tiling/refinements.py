@@ -1,0 +1,101 @@
+"""The last steps of a search, around the best of the models that it has evaluated.
+
+    neighbours    one region of a model changed, left out, or joined with the next
+    spellings     operators written so that another kernel runs (`spellings`)
+    care          the best few models planned again with more effort
+
+This module must not know how the models were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tflm_planner.tiling.evaluate.candidate import CAREFUL, CLIMB, FIRST_FITS, Candidate
+from tflm_planner.tiling.model_evaluations import ModelEvaluations
+from tflm_planner.tiling.moves.neighbours import neighbours
+from tflm_planner.tiling.options import Region, TilingOptions
+from tflm_planner.tiling.segments import TILE_ORDERS
+
+
+@dataclass(frozen=True)
+class Refinements:
+    """The last steps of one search. order: operators of the untiled model in running order."""
+
+    models: ModelEvaluations
+    options: TilingOptions
+    order: tuple[int, ...]
+
+    def steps(self) -> Iterator[tuple[Callable[[], None], str]]:
+        """The steps in their order, each with what it has done, in words."""
+        yield self.evaluate_neighbours, "regions changed one at a time"
+        yield self.evaluate_spellings, "operators spelled otherwise"
+        yield self.plan_with_care, "the best planned with care"
+
+    def evaluate_neighbours(self) -> None:
+        """Change one region at a time in the best models."""
+        self._add_neighbours(
+            self.distinct_models()[: self.options.search_budget.neighboured_models]
+        )
+
+    def evaluate_spellings(self) -> None:
+        """Spell operators otherwise, with what is left of the instructions that are allowed: in the
+        best models, planned as they were; at first sight in many more, as what a model gains does
+        not show before; then in the best of these, planned as they were, and in the neighbours of
+        the best."""
+        budget = self.options.search_budget
+        most = int(self.options.overhead * self.models.untiled.instructions)
+        self.models.work.begin_step(1.0)
+        untiled = Candidate((), self.options.dialect, self.order, CLIMB, respell=most)
+        models = self.distinct_models()[: budget.spelled_models]
+        with_effort = [replace(c, respell=most) for c in models[: budget.spelled_with_effort]]
+        at_first_sight = [replace(c, respell=most, effort=FIRST_FITS) for c in models]
+        self.models.add(self.models.affordable([untiled, *with_effort]))
+        self.models.add(self.models.affordable(at_first_sight), as_they_are=True)
+        self._plan_spelled_models()
+        self._add_neighbours(self._spelled_models()[:1])
+        self._plan_spelled_models()
+
+    def plan_with_care(self) -> None:
+        """Plan the best few models with care, as far as they are not too large."""
+        budget = self.options.search_budget
+        work_left = budget.careful_work
+        chosen: list[Candidate] = []
+        for candidate in self.distinct_models()[: budget.finalists]:
+            work = self.models.work_of(candidate)
+            if work_left >= 0 and work <= budget.careful_model:
+                work_left -= len(TILE_ORDERS) * work
+                chosen.append(replace(candidate, effort=CAREFUL))
+        self.models.add(chosen)
+
+    def distinct_models(self) -> list[Candidate]:
+        """The best candidate for each choice of regions and spellings, the best first. One that may
+        spell operators otherwise, and takes just the instructions of one that may not, has left
+        them as they are: it is none of its own, unless it was seen at first sight only."""
+        ranking = self.models.ranking()
+        unspelled = {(c.regions, t.overhead) for t, c in ranking if c.respell is None}
+        best: dict[tuple[tuple[Region, ...], int | None], Candidate] = {}
+        for tiling, candidate in ranking:
+            is_as_it_was = (candidate.regions, tiling.overhead) in unspelled
+            if candidate.respell is None or candidate.effort < CLIMB or not is_as_it_was:
+                best.setdefault((candidate.regions, candidate.respell), candidate)
+        return [*best.values()]
+
+    def _add_neighbours(self, models: Sequence[Candidate]) -> None:
+        """Change one region of each of these models at a time. In a large model, where evaluations
+        take long, nothing is changed."""
+        budget, count = self.options.search_budget, len(self.order)
+        for candidate in models if count <= budget.large_model else ():
+            self.models.work.begin_step(1.0)
+            near = [*neighbours(candidate, count, budget.neighbour_steps)]
+            self.models.add(self.models.affordable(near[: budget.batch]))
+
+    def _plan_spelled_models(self) -> None:
+        """Plan the best models that are spelled otherwise with more care."""
+        finalists = self._spelled_models()[: self.options.search_budget.finalists]
+        self.models.add([replace(c, effort=CLIMB) for c in finalists if c.effort < CLIMB])
+
+    def _spelled_models(self) -> list[Candidate]:
+        """The models of which operators are spelled otherwise, the best first."""
+        return [c for _, c in self.models.ranking() if c.respell is not None]
