@@ -127,10 +127,10 @@ class SearchBudget:
     """A larger tiled model is evaluated in one order. 0: inception_v1 own +5.2 %, P own +1.6 %,
     squeezenet_11 all +0.9 %, for 0.7 of the operators planned."""
     neighboured_models: int = 2
-    """Best models of which one region is changed at a time, before operators are spelled otherwise.
-    0: P own +1.2 % (x86-64), nothing on the networks and targets of docs/tiers.md otherwise, and
-    mobilenet_v2_035_96 own -0.5 %. Changes around every better model in turn, in each mode, gained
-    nothing beside that on 13 networks."""
+    """Best models of which one region is changed at a time, once operators are spelled otherwise. 0
+    or 1: P own +1.2 % (x86-64), and mobilenet_v2_035_96 own -0.5 or +0.1 %. Before spellings, where
+    near models take the places of others: mobilenet_v2_030_80 own +1.9 %. Around every better model
+    in turn, in each mode: nothing more on 13 networks."""
     neighbour_steps: tuple[int, ...] = (-2, -1, 1, 2)
     """By how much a neighbour's ends, part counts and rows differ. Only -2 and -1, only 1 and 2,
     only -2 and 1: nothing on I, for 0.6 to 0.9 of the seconds."""

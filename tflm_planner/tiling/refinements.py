@@ -1,7 +1,7 @@
 """The last steps of a search, around the best of the models that it has evaluated.
 
-    neighbours    one region of a model changed, left out, or joined with the next
     spellings     operators written so that another kernel runs (`spellings`)
+    neighbours    one region of a model changed, left out, or joined with the next
     care          the best few models planned again with more effort
 
 This module must not know how the models were found.
@@ -9,7 +9,7 @@ This module must not know how the models were found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from tflm_planner.tiling.evaluate.candidate import CAREFUL, CLIMB, FIRST_FITS, Candidate
@@ -29,21 +29,14 @@ class Refinements:
 
     def steps(self) -> Iterator[tuple[Callable[[], None], str]]:
         """The steps in their order, each with what it has done, in words."""
-        yield self.evaluate_neighbours, "regions changed one at a time"
         yield self.evaluate_spellings, "operators spelled otherwise"
+        yield self.evaluate_neighbours, "regions changed one at a time"
         yield self.plan_with_care, "the best planned with care"
-
-    def evaluate_neighbours(self) -> None:
-        """Change one region at a time in the best models."""
-        self._add_neighbours(
-            self.distinct_models()[: self.options.search_budget.neighboured_models]
-        )
 
     def evaluate_spellings(self) -> None:
         """Spell operators otherwise, with what is left of the instructions that are allowed: in the
         best models, planned as they were; at first sight in many more, as what a model gains does
-        not show before; then in the best of these, planned as they were, and in the neighbours of
-        the best."""
+        not show before; then in the best of these, planned as they were."""
         budget = self.options.search_budget
         most = int(self.options.overhead * self.models.untiled.instructions)
         self.models.work.begin_step(1.0)
@@ -54,7 +47,17 @@ class Refinements:
         self.models.add(self.models.affordable([untiled, *with_effort]))
         self.models.add(self.models.affordable(at_first_sight), as_they_are=True)
         self._plan_spelled_models()
-        self._add_neighbours(self._spelled_models()[:1])
+
+    def evaluate_neighbours(self) -> None:
+        """Change one region at a time in the best models. In a large model, where evaluations take
+        long, nothing is changed."""
+        budget, count = self.options.search_budget, len(self.order)
+        if count > budget.large_model:
+            return
+        for candidate in self.distinct_models()[: budget.neighboured_models]:
+            self.models.work.begin_step(1.0)
+            near = [*neighbours(candidate, count, budget.neighbour_steps)]
+            self.models.add(self.models.affordable(near[: budget.batch]))
         self._plan_spelled_models()
 
     def plan_with_care(self) -> None:
@@ -81,15 +84,6 @@ class Refinements:
             if candidate.respell is None or candidate.effort < CLIMB or not is_as_it_was:
                 best.setdefault((candidate.regions, candidate.respell), candidate)
         return [*best.values()]
-
-    def _add_neighbours(self, models: Sequence[Candidate]) -> None:
-        """Change one region of each of these models at a time. In a large model, where evaluations
-        take long, nothing is changed."""
-        budget, count = self.options.search_budget, len(self.order)
-        for candidate in models if count <= budget.large_model else ():
-            self.models.work.begin_step(1.0)
-            near = [*neighbours(candidate, count, budget.neighbour_steps)]
-            self.models.add(self.models.affordable(near[: budget.batch]))
 
     def _plan_spelled_models(self) -> None:
         """Plan the best models that are spelled otherwise with more care."""

@@ -6,7 +6,7 @@ models.
     candidates      segments of the best segmentations     evaluated: cut out, tiled, planned
     models          segmentations that are all evaluated   evaluated as whole models
     moves           around the best models                 backward tiles, patches, hotspots
-    refinements     of the best models                     neighbours, spellings, plans with care
+    refinements     of the best models                     spellings, neighbours, plans with care
 
 Segments affect each other at their borders, which sums over segments do not show; so whole models
 decide. Budgets are counts: the same model and options give the same tiling, however many processes
