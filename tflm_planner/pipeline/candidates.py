@@ -25,7 +25,7 @@ from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.pareto import pareto_front
 from tflm_planner.pipeline.planned_model import PlannedModel, never_larger, write_and_check
 from tflm_planner.pipeline.refusals import Proof, Refusal, RefusalCauses
-from tflm_planner.pipeline.tiled_model import new_kinds, plan_tiling, slowdown_note
+from tflm_planner.pipeline.tiled_model import new_kinds, plan_tiling
 from tflm_planner.pipeline.versions import refuse_plan
 from tflm_planner.report.document import ParetoFront
 from tflm_planner.support.errors import UnsoundPlanError, UsageError
@@ -121,13 +121,7 @@ class ModelPlanner:
         if job.objective_bytes(spelled) >= job.objective_bytes(plain):
             return plain, prove(plain)
         slowdown = count_instructions(spelled.memory_plan, target) / plain_instructions
-        notes = [n for n in spelled.notes if n != slowdown_note(tiling.overhead)]
-        spelled = replace(
-            spelled,
-            notes=(*notes, slowdown_note(slowdown)),
-            slowdown=slowdown,
-            plain=plain.plain,
-        )
+        spelled = replace(spelled, slowdown=slowdown, plain=plain.plain)
         proof = prove(spelled)
         return (spelled, proof) if proof.refusal is None else (plain, prove(plain))
 

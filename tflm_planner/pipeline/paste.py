@@ -32,7 +32,6 @@ from tflm_planner.tflm.versions import (
 from tflm_planner.transforms.attach_plan import carried_plan
 
 _ARDUINO_LIBRARY = "arduino-2023"
-_ARDUINO = "Arduino"
 """What the names of boards begin with whose library manager has a library of its own."""
 
 
@@ -79,7 +78,7 @@ def _versions(model: Model, target: Target) -> Iterator[str]:
     else:
         why = ", ".join(sorted(feature for feature, day in days.items() if day == newest))
         yield f"runs on TFLM of {newest} and later ({why})"
-    if target.board is not None and target.board.name.startswith(_ARDUINO):
+    if target.board is not None and target.board.vendor == "Arduino":
         yield _on_arduino(model, target, newest)
 
 

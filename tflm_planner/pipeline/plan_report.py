@@ -166,8 +166,15 @@ def _notes(outcome: PlanOutcome, target: Target) -> tuple[str, ...]:
         *profile_notes(target, model),
         *_loop_notes(model, target),
         *planned.memory_plan.notes,
+        *_slowdown_notes(planned),
         *planned.notes,
     )
+
+
+def _slowdown_notes(planned: PlannedModel) -> Iterator[str]:
+    """How much slower the model is than the original, by its instructions."""
+    if planned.slowdown != 1:
+        yield f"predicted instructions: {100 * (planned.slowdown - 1):+.1f} %"
 
 
 def _conversion_notes(outcome: PlanOutcome) -> tuple[str, ...]:

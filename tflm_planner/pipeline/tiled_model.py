@@ -90,7 +90,7 @@ def plan_tiling(
         planned = write_and_check(plan_memory(twin, search, report_progress, stop), options)
         result = planned.memory_plan.model
     more = new_kinds(source, result)
-    notes = [*notes, slowdown_note(tiling.overhead), *registration_notes(more), *planned.notes]
+    notes = [*notes, *registration_notes(more), *planned.notes]
     return replace(
         planned, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions),
         slowdown=tiling.overhead,
@@ -104,11 +104,6 @@ def _search_options(options: MemoryOptions, tiling: Tiling, *, rows: bool) -> Me
     if tiling.respell is None:
         return search
     return replace(search, spellings=SpellingPermission(1.0, tiling.respell, rows))
-
-
-def slowdown_note(overhead: float) -> str:
-    """How much slower a model is, by its instructions relative to the original."""
-    return f"predicted instructions: {100 * (overhead - 1):+.1f} %"
 
 
 def _write_dialect(
