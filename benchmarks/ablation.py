@@ -220,7 +220,7 @@ def searched(path: Path, change: Change, budget: SearchBudget, memory: Memory) -
         best = result.best
         seconds = round(seconds, 2)
         yield Row(
-            path.stem, mode, change, best.arena, round(best.overhead - 1, 4), result.evaluated,
+            path.stem, mode, change, best.arena, round(best.slowdown - 1, 4), result.evaluated,
             operators, seconds, memory.plain_seconds.setdefault(mode, seconds),
         )  # fmt: skip
 

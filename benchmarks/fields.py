@@ -70,7 +70,7 @@ def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
 def everything(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Report:
     """Our search, and its proof."""
     tiles = api.TilePermission(
-        overhead=given.max_slowdown, new_kinds=None, objective="head", workers=given.workers
+        max_slowdown=given.max_slowdown, new_kinds=None, objective="head", workers=given.workers
     )
     search = api.MemoryOptions(kernels=on, time_limit=given.time_limit)
     options = api.PlanOptions(search, tiles=tiles, verify=api.VerifyOptions(inputs=2))
@@ -89,10 +89,10 @@ def row(path: Path, on: TargetKernels, given: argparse.Namespace) -> tuple[list[
     real = host.measured_head == host.predicted_head and report.verified
     heads = [stock, order, patches, report.after.head]
     assert report.front is not None
-    overhead = next(p.overhead for p in report.front.points if p.role == "chosen")
+    slowdown = next(p.slowdown for p in report.front.points if p.role == "chosen")
     macs = report.after.macs / max(report.before.macs, 1)
     cells = [path.stem, *(f"{h:,}" for h in heads), f"{heads[-1] / KIB:.0f}"]
-    cells += [f"{100 * (ratio - 1):+.1f} %" for ratio in (overhead, macs)]
+    cells += [f"{100 * (ratio - 1):+.1f} %" for ratio in (slowdown, macs)]
     cells += ["yes" if real else "NO", f"{time.monotonic() - started:.0f}"]
     return heads, f"| {' | '.join(cells)} |"
 

@@ -62,7 +62,7 @@ def hypervolume(points: Iterable[tuple[int, float]], arena: int, slowdown: float
 
 def points_of(result: TilingResult) -> list[tuple[int, float]]:
     """(bytes, slowdown) of what a search offers."""
-    return [(t.arena, t.overhead) for t in (result.best, *result.front)]
+    return [(t.arena, t.slowdown) for t in (result.best, *result.front)]
 
 
 def enlarged(times: int) -> SearchBudget:
@@ -92,7 +92,7 @@ def compare_budgets(path: Path, target: str, times: int, *, own: bool) -> float:
     """Prints a row; the share of the hypervolume."""
     data = path.read_bytes()
     plain = options_for(target, SearchBudget(), own=own)
-    corner = untiled_arena(data, plain), plain.overhead
+    corner = untiled_arena(data, plain), plain.max_slowdown
     fronts = [
         points_of(search_by_permission(data, options).result)
         for options in (plain, options_for(target, enlarged(times), own=own))
@@ -111,7 +111,7 @@ def replayed(data: bytes, tilings: Sequence[Tiling], options: TilingOptions) -> 
     workers = Workers(data, options)
     try:
         models = models_of(workers, options)
-        limit = int(options.overhead * models.untiled.instructions)
+        limit = int(options.max_slowdown * models.untiled.instructions)
         for tiling in tilings:
             respell = None if tiling.respell is None else limit
             models.add([

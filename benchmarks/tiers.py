@@ -113,7 +113,7 @@ def streamed(data: bytes, on: TargetKernels) -> int:
 def tiled(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Report:
     """The model in tiles and loops, proved."""
     tiles = api.TilePermission(
-        overhead=given.max_slowdown, new_kinds=None, objective=given.objective,
+        max_slowdown=given.max_slowdown, new_kinds=None, objective=given.objective,
         method=given.search, workers=given.workers,
     )  # fmt: skip
     search = api.MemoryOptions(kernels=on, time_limit=given.time_limit)
@@ -143,8 +143,8 @@ def row(path: Path, on: TargetKernels, given: argparse.Namespace) -> str:
     firmware_limit = floor + stock.arena.tail
     cells = [
         path.stem, f"{len(stock.model.main.ops)}", _bytes(stock.arena), _bytes(plain),
-        _bytes(overlap), f"{own.size:,}", _more(own.overhead), _bytes(after.arena),
-        _more(chosen.overhead), _more(after.macs / max(report.before.macs, 1)),
+        _bytes(overlap), f"{own.size:,}", _more(own.slowdown), _bytes(after.arena),
+        _more(chosen.slowdown), _more(after.macs / max(report.before.macs, 1)),
         *(f"{n or 0:,}" for n in (*limits, firmware_limit)),
         f"{100 * (least / max(firmware_limit, 1) - 1):+.0f} %",
         "=" if same and report.verified else "NO", f"{report.seconds['plan']:.0f}",

@@ -80,7 +80,7 @@ def test_the_proof_s_cause_ends_the_tilings_that_share_it(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(proving, "compare_with_twin", proof)
     budget = SearchBudget(search_work=2_500, beam_steps=1)
-    tiles = api.TilePermission(overhead=1.3, workers=1, search_budget=budget)
+    tiles = api.TilePermission(max_slowdown=1.3, workers=1, search_budget=budget)
     report = api.plan(narrow_rows(), None, api.PlanOptions(tiles=tiles)).report
     (refused,) = (n for n in report.notes if n.startswith("REFUSED"))
     assert "CONV_2D" in refused and len(files) == 2

@@ -46,7 +46,7 @@ class Proof:
 
 def planned(tmp_path=None, budget=None, **permission) -> api.PlanResult:
     """A model in tiles of its own operators, proved by whatever the proof is."""
-    tiles = api.TilePermission(overhead=1.3, workers=1, search_budget=SMALL, **permission)
+    tiles = api.TilePermission(max_slowdown=1.3, workers=1, search_budget=SMALL, **permission)
     options = api.PlanOptions(tiles=tiles, budget=budget)
     return api.plan(narrow_rows(), tmp_path and tmp_path / "out.tflite", options)
 
@@ -220,8 +220,8 @@ def test_the_next_best_split_is_made_where_the_best_is_not_equal(tmp_path, monke
 
 @pytest.mark.slow
 def test_a_split_that_was_asked_for_is_made_without_tiles_or_not_at_all(tmp_path, monkeypatch):
-    tiles = api.TilePermission(overhead=1.5, workers=1, new_kinds=None, search_budget=SMALL)
-    wanted = {"layers": FAT, "tiles": tiles, "end": 0, "overhead": 3.0}
+    tiles = api.TilePermission(max_slowdown=1.5, workers=1, new_kinds=None, search_budget=SMALL)
+    wanted = {"layers": FAT, "tiles": tiles, "end": 0, "max_slowdown": 3.0}
     PairProof(monkeypatch, 0)
     best = streamed(**wanted).pair
     assert best.back.tiled

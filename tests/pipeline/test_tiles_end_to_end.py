@@ -27,7 +27,7 @@ def tiled(data: bytes, **permission) -> api.PlanResult:
 def test_a_tiled_model_is_proved(cnn, dialect):
     plain = api.plan(cnn).report
     few = SearchBudget(search_work=1_500, beam_steps=1)
-    result = tiled(cnn, dialect=dialect, new_kinds=None, overhead=1.2, search_budget=few)
+    result = tiled(cnn, dialect=dialect, new_kinds=None, max_slowdown=1.2, search_budget=few)
     report = result.report
     assert report.verified and all(c.status == "equal" for c in report.checks)
     assert report.after.arena.arena <= plain.after.arena.arena
@@ -80,7 +80,7 @@ def test_the_dialect_is_understood_by_every_command(tmp_path):
 def test_random_models_survive_tiling(seed):
     data = random_model(seed, steps=8)
     plain = api.plan(data, options=api.PlanOptions(verify=None)).report
-    report = tiled(data, new_kinds=None, overhead=2.0).report
+    report = tiled(data, new_kinds=None, max_slowdown=2.0).report
     assert report.verified
     assert report.after.arena.arena <= plain.after.arena.arena
 
@@ -90,6 +90,6 @@ def test_without_permission_nothing_is_tiled():
     assert report.after.operators == report.before.operators
 
 
-def test_an_overhead_below_one_is_no_permission():
+def test_a_slowdown_below_one_is_no_permission():
     with pytest.raises(UsageError, match="is below 1"):
-        api.TilePermission(overhead=0.9)
+        api.TilePermission(max_slowdown=0.9)

@@ -82,9 +82,9 @@ def stream(data: bytes, proof: api.VerifyOptions | None) -> None:
 @pytest.mark.slow
 def test_operators_that_tflm_does_not_know_are_tiled_as_litert_can_prove() -> None:
     """They may be the firmware's own."""
-    data, tiles = one_operator("SIGN"), api.TilePermission(overhead=1.3)
+    data, tiles = one_operator("SIGN"), api.TilePermission(max_slowdown=1.3)
     found = proving.check_provable(data, read_model(data), tiles, Options(), lambda _: None)
-    assert found == api.TilePermission(overhead=1.3, dialect=False)
+    assert found == api.TilePermission(max_slowdown=1.3, dialect=False)
     assert proving.check_provable(data, read_model(data), None, Options(), lambda _: None) is None
 
 

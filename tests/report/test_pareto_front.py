@@ -32,9 +32,9 @@ pytestmark = pytest.mark.slow
 SCHEMA = json.loads((Path(__file__).parents[2] / "schema" / "report.schema.json").read_text())
 
 
-def tiling(size: int, overhead: float, *added: str) -> Tiling:
+def tiling(size: int, slowdown: float, *added: str) -> Tiling:
     return Tiling(
-        (TiledRegion((0,), ((1, size),)),), size, overhead, None, bind_views=True, new_kinds=added
+        (TiledRegion((0,), ((1, size),)),), size, slowdown, None, bind_views=True, new_kinds=added
     )
 
 
@@ -79,7 +79,7 @@ def test_the_final_plan_beats_trials_that_it_is_better_than() -> None:
 def test_without_tiles_the_plan_is_what_was_chosen() -> None:
     found = TilingResult(tiling(90, 1.0), (), 3)
     (only,) = pareto_front(found, "head", 1.1, 82, None, 82).points
-    assert (only.role, only.size, only.overhead) == ("chosen", 82, 1.0)
+    assert (only.role, only.size, only.slowdown) == ("chosen", 82, 1.0)
 
 
 def test_a_search_fills_it_in() -> None:
@@ -94,8 +94,8 @@ def test_a_search_fills_it_in() -> None:
     assert by_role["chosen"].size == report.after.arena.arena
     assert [p.size for p in points] == sorted((p.size for p in points), reverse=True)
     for p in points:
-        assert (p.overhead > 1.10) == (p.role == "slower")
-        assert (p.tiles + p.loops > 0) == (p.role in ("tiled", "slower") or p.overhead > 1)
+        assert (p.slowdown > 1.10) == (p.role == "slower")
+        assert (p.tiles + p.loops > 0) == (p.role in ("tiled", "slower") or p.slowdown > 1)
     jsonschema.Draft202012Validator(SCHEMA).validate(to_json(report))
 
 

@@ -87,7 +87,7 @@ def test_every_second_region_runs_backward():
 def test_the_search_finds_backward_tiles_and_the_file_is_proved():
     data = chain()
     search = api.MemoryOptions(kernels=api.kernels_of(api.load_target("x86-64/reference")))
-    tiles = api.TilePermission(objective="head", overhead=1.3)
+    tiles = api.TilePermission(objective="head", max_slowdown=1.3)
     report = api.plan(data, options=api.PlanOptions(search, tiles=tiles)).report
     plain = api.plan(data, options=api.PlanOptions(search)).report
     assert report.verified

@@ -129,7 +129,7 @@ def test_tiles_go_through_operators_with_several_results():
     chain.x = y
     chain.conv(4, 1)
     tiles = api.TilePermission(
-        overhead=2.0, new_kinds=ALL_BUT_LOOPS, objective="head", workers=1, search_budget=SMALL
+        max_slowdown=2.0, new_kinds=ALL_BUT_LOOPS, objective="head", workers=1, search_budget=SMALL
     )
     options = api.PlanOptions(api.MemoryOptions(time_limit=120.0), tiles=tiles)
     report = api.plan(chain.finish(), options=options).report

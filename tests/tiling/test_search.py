@@ -23,13 +23,13 @@ from tflm_planner.tiling.search import search_tiles
 @pytest.mark.slow
 def test_searches_lower_the_arena(cnn, method):
     found = search(cnn, method=method)
-    plain = search(cnn, method=method, overhead=1.0).best
+    plain = search(cnn, method=method, max_slowdown=1.0).best
     assert found.evaluated > 10 and found.best.arena <= plain.arena
-    assert found.best.overhead <= 1.1
+    assert found.best.slowdown <= 1.1
     assert method == "motes" or found.best.arena < 80_000
     rising = [t.bytes for t in found.front]
     assert rising == sorted(rising)
-    assert all(a.overhead > b.overhead for a, b in itertools.pairwise(found.front))
+    assert all(a.slowdown > b.slowdown for a, b in itertools.pairwise(found.front))
 
 
 @pytest.mark.slow
@@ -40,7 +40,7 @@ def test_the_whole_arena_counts_by_default():
     chain.conv(64, 3)
     chain.conv(4, 1)
     data = chain.finish()
-    arena, head = (search(data, objective=o, overhead=2.0).best for o in ("arena", "head"))
+    arena, head = (search(data, objective=o, max_slowdown=2.0).best for o in ("arena", "head"))
     assert arena.arena < head.arena and head.head < arena.head
 
 
@@ -48,7 +48,7 @@ def test_parts_of_the_input_are_views_where_they_can_be():
     """With the firmware's own operators: 15 tiles of four rows each, though the list of usual
     numbers does not hold 15."""
     assert 15 not in SMALL.part_counts
-    own = search(narrow_rows(), new_kinds=frozenset(), overhead=1.2).best
+    own = search(narrow_rows(), new_kinds=frozenset(), max_slowdown=1.2).best
     assert own.regions and own.regions[0].splits == ((1, 15),) and not own.new_kinds
 
 
@@ -77,7 +77,7 @@ def test_a_budget_takes_the_fastest_that_fits(cnn):
     budget = smallest.front[1].bytes  # a point that the search is known to reach
     found = search(cnn, budget=budget).best
     assert found.bytes <= budget
-    assert found.overhead < smallest.best.overhead
+    assert found.slowdown < smallest.best.slowdown
 
 
 def test_an_interrupt_keeps_the_best_so_far():
@@ -89,7 +89,7 @@ def test_an_interrupt_keeps_the_best_so_far():
         if re.search(r" B so far, .* parts of the model tried", message):
             stop.interrupt()
 
-    asked = options(new_kinds=frozenset(), overhead=1.2)
+    asked = options(new_kinds=frozenset(), max_slowdown=1.2)
     assert search_tiles(narrow_rows(), asked, interrupt, stop=stop).best.regions
     assert stop.is_over and not any("planned" in message for message in said)
 
@@ -112,7 +112,7 @@ def test_unknown_choices_are_refused(wrong):
 def test_the_best_tiling_is_proved(seed, dialect):
     data = random_model(seed + 40, steps=8)
     tiles = api.TilePermission(
-        overhead=2.0,
+        max_slowdown=2.0,
         dialect=dialect,
         new_kinds=ALL_BUT_LOOPS,
         objective="head",

@@ -30,7 +30,7 @@ SMALL = SearchBudget(search_work=600, beam_steps=1)
 
 
 def planned(data: bytes, **permission) -> api.PlanResult:
-    tiles = api.TilePermission(overhead=1.2, workers=1, search_budget=SMALL, **permission)
+    tiles = api.TilePermission(max_slowdown=1.2, workers=1, search_budget=SMALL, **permission)
     return api.plan(data, None, api.PlanOptions(tiles=tiles))
 
 

@@ -23,7 +23,7 @@ AT_ONCE = replace(SMALL, jobs_before_processes=0, child_poll_seconds=60, search_
 
 
 def test_the_number_of_processes_changes_nothing():
-    asked = {"overhead": 1.2, "new_kinds": frozenset(), "search_budget": AT_ONCE}
+    asked = {"max_slowdown": 1.2, "new_kinds": frozenset(), "search_budget": AT_ONCE}
     results = [search(narrow_rows(), workers=n, **asked) for n in (1, 2)]
     assert results[0].best.regions and results[0] == results[1]
 

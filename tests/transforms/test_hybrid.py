@@ -54,6 +54,6 @@ def test_hybrid_operators_are_not_split(kind: str) -> None:
 
 @pytest.mark.slow
 def test_a_search_finds_no_tiles_of_them() -> None:
-    tiles = api.TilePermission(dialect=False, new_kinds=None, overhead=2.0)
+    tiles = api.TilePermission(dialect=False, new_kinds=None, max_slowdown=2.0)
     report = api.plan(hybrid("CONV_2D"), None, api.PlanOptions(tiles=tiles, verify=None)).report
     assert report.after.operators == report.before.operators

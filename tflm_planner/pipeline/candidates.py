@@ -110,7 +110,7 @@ class ModelPlanner:
         nothing or is refused."""
         target = self.options.kernels.target
         plain_instructions = count_instructions(plain.memory_plan, target)
-        most = int(permission.overhead * plain_instructions)
+        most = int(permission.max_slowdown * plain_instructions)
         tiling = Tiling((), 0, 1.0, None, True, objective=permission.objective, respell=most)
         job = _TilingJob(original, plain, permission, self)
         try:
@@ -316,7 +316,7 @@ def _pareto_front(
     return pareto_front(
         attempts.results.result,
         job.permission.objective,
-        job.permission.overhead,
+        job.permission.max_slowdown,
         job.objective_bytes(job.plain),
         tiling,
         job.objective_bytes(planned),

@@ -54,7 +54,7 @@ class Tile:
     def permission(self) -> api.TilePermission:
         """The same, as the pipeline takes it. Raises UsageError for a slowdown below 1."""
         return api.TilePermission(
-            overhead=self.max_slowdown,
+            max_slowdown=self.max_slowdown,
             dialect=not self.portable,
             new_kinds=self._new_kinds(),
             objective=self.objective,
@@ -224,7 +224,7 @@ def stream_input(
         tiles=None if tile is None else tile.permission(),
         rows=rows,
         end=end,
-        overhead=max_slowdown,
+        max_slowdown=max_slowdown,
     )
     result = api.stream_input(
         model, None, options, api.VerifyOptions() if prove else None, on_progress=on_progress

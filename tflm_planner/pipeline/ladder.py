@@ -137,7 +137,7 @@ def _within(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
     elif climb.fits(plain):
         yield Rung("tiles", remark="not needed: it fits without")
     else:
-        most = 100 * (permission.overhead - 1)
+        most = 100 * (permission.max_slowdown - 1)
         yield Rung("tiles", plain, 1.0, remark=f"none lowers the arena within +{most:.3g} %")
 
 
@@ -149,7 +149,7 @@ def _own_tiles(planned: PlannedModel) -> Iterator[Rung]:
     own = [p for p in front.points if p.role == "tiled" and not p.added]
     if own:
         least = min(own, key=lambda point: point.size)
-        yield Rung("tiles", least.size, least.overhead)
+        yield Rung("tiles", least.size, least.slowdown)
 
 
 def _beyond(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
@@ -212,7 +212,7 @@ def _attempt(climb: Climb, step: _Step) -> Rung:
             return replace(step.rung, remark=f"cannot fit: the inputs alone take {inputs:,} B")
         if isinstance(step.options, StreamOptions):
             pair: StreamedPair = split_for_rows(climb.data, step.options, stop=climb.stop)[0]
-            return replace(step.rung, arena=pair.sram, slowdown=pair.overhead, at_most=True)
+            return replace(step.rung, arena=pair.sram, slowdown=pair.slowdown, at_most=True)
         planned = climb.attempt(step.options)
     except PlannerError as error:
         return replace(step.rung, arena=None, remark=f"tried, and refused: {error}")

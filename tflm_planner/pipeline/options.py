@@ -100,7 +100,7 @@ def _check_slowdown(slowdown: float) -> None:
 
 @dataclass(frozen=True)
 class TilePermission:
-    """What tiling may do. overhead: instructions allowed, relative to the original. dialect:
+    """What tiling may do. max_slowdown: instructions allowed, relative to the original. dialect:
     views that cost no operator, which only TFLM understands. new_kinds: operators that the
     firmware may have to register in addition; None for all. method, objective: how the search
     goes, and the bytes that it lowers (`tiling.search`). workers: processes that it uses. by_hand:
@@ -108,7 +108,7 @@ class TilePermission:
     bits. search_budget: the tuning constants of the search. tiles: whether there may be tiles and
     loops; operators may be spelled otherwise in any case (`tiling.spellings`)."""
 
-    overhead: float = defaults.SLOWDOWN
+    max_slowdown: float = defaults.SLOWDOWN
     dialect: bool = True
     new_kinds: frozenset[str] | None = frozenset()
     method: Method = "regions"
@@ -120,7 +120,7 @@ class TilePermission:
     tiles: bool = True
 
     def __post_init__(self) -> None:
-        _check_slowdown(self.overhead)
+        _check_slowdown(self.max_slowdown)
         check_choices(self.method, self.objective)
 
     def allows(self, kind: str, source: Model) -> bool:
@@ -134,7 +134,7 @@ class TilePermission:
         return TilingOptions(
             search.kernels,
             search.input_overlaps_of,
-            overhead=self.overhead,
+            max_slowdown=self.max_slowdown,
             method=self.method,
             objective=self.objective,
             budget=budget,
@@ -176,17 +176,17 @@ class PlanOptions:
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """search: of both halves. tiles: what tiling may do in the back (None: nothing); its overhead
-    is that of the pair. rows: of the image that the front takes at a time (None: the fewest). end:
-    the front's last operator, by its position in the file (None: where the least SRAM is needed).
-    overhead: instructions of the pair, relative to the original, as far as a split keeps to
-    them."""
+    """search: of both halves. tiles: what tiling may do in the back (None: nothing); the back may
+    get as slow as the pair allows. rows: of the image that the front takes at a time
+    (None: the fewest). end: the front's last operator, by its position in the file (None: where the
+    least SRAM is needed). max_slowdown: instructions of the pair, relative to the original, as far
+    as a split keeps to them."""
 
     search: MemoryOptions = field(default_factory=MemoryOptions)
     tiles: TilePermission | None = None
     rows: int | None = None
     end: int | None = None
-    overhead: float = defaults.STREAM_SLOWDOWN
+    max_slowdown: float = defaults.STREAM_SLOWDOWN
 
     def __post_init__(self) -> None:
-        _check_slowdown(self.overhead)
+        _check_slowdown(self.max_slowdown)

@@ -51,7 +51,7 @@ def with_stock(front: ParetoFront, stock: int, bound: Bound) -> ParetoFront:
 def _point(role: Role, tiling: Tiling, size: int) -> ParetoPoint:
     loops = sum(isinstance(s, LoopedRegion) for s in tiling.regions)
     tiles = len(tiling.regions) - loops
-    return ParetoPoint(role, size, tiling.overhead, tiling.new_kinds, tiles, loops)
+    return ParetoPoint(role, size, tiling.slowdown, tiling.new_kinds, tiles, loops)
 
 
 def _without_dominated(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:
@@ -63,7 +63,7 @@ def _without_dominated(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]
         for p in points
         if p is chosen
         or p.role == "plan"
-        or not (chosen.size <= p.size and chosen.overhead <= p.overhead)
+        or not (chosen.size <= p.size and chosen.slowdown <= p.slowdown)
         or (chosen.added and not p.added)
     ]
-    return tuple(sorted(undominated, key=lambda p: (-p.size, p.overhead)))
+    return tuple(sorted(undominated, key=lambda p: (-p.size, p.slowdown)))

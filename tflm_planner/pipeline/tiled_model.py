@@ -93,7 +93,7 @@ def plan_tiling(
     notes = [*notes, *registration_notes(more), *planned.notes]
     return replace(
         planned, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions),
-        slowdown=tiling.overhead,
+        slowdown=tiling.slowdown,
     )  # fmt: skip
 
 

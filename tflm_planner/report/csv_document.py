@@ -69,7 +69,7 @@ def to_csv(subject: Report | MemoryMap) -> str:
         added = " ".join(point.added)
         bytes_of = ("", "", "", "", "", point.size, int(point.role == "chosen"), subject.bound)
         row = ("front", place, "", "", point.role, _cell(added), *bytes_of)
-        writer.writerow((*row, f"{point.overhead:.4f}"))
+        writer.writerow((*row, f"{point.slowdown:.4f}"))
     return text.getvalue()
 
 

@@ -164,13 +164,13 @@ class ParetoPoint:
     """A way to run the model. role: the source; order and plan alone; with regions in tiles or in
     loops; the one that was written; one that needs more instructions than allowed.
 
-    size: bytes. overhead: instructions relative to the source. added: operators that the firmware
+    size: bytes. slowdown: instructions relative to the source. added: operators that the firmware
     must register for it. tiles, loops: regions that run so.
     """
 
     role: Role
     size: int
-    overhead: float
+    slowdown: float
     added: tuple[str, ...] = ()
     tiles: int = 0
     loops: int = 0

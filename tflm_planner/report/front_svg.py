@@ -23,7 +23,7 @@ from xml.etree.ElementTree import Element
 from tflm_planner.report import svg
 from tflm_planner.report.bounds_text import long_figure
 from tflm_planner.report.document import ParetoFront, ParetoPoint
-from tflm_planner.report.front_text import overhead_text, point_words
+from tflm_planner.report.front_text import point_words, slowdown_text
 from tflm_planner.report.text import shorten
 
 WIDTH, HEIGHT = 1000, 420
@@ -73,14 +73,14 @@ _TEXT_STYLE = {"stock": "was", "chosen": "now", "slower": "far"}
 
 @dataclass(frozen=True, slots=True)
 class _FrontPlot:
-    """Pixels of the plot, the bytes of its height, the overheads of its width."""
+    """Pixels of the plot, the bytes of its height, the slowdowns of its width."""
 
     bytes: int
     low: float
     high: float
 
-    def x(self, overhead: float) -> float:
-        return _LEFT + (WIDTH - _LEFT - _RIGHT) * (overhead - self.low) / (self.high - self.low)
+    def x(self, slowdown: float) -> float:
+        return _LEFT + (WIDTH - _LEFT - _RIGHT) * (slowdown - self.low) / (self.high - self.low)
 
     def y(self, size: float) -> float:
         return self.bottom - (self.bottom - _TOP) * size / self.bytes
@@ -116,9 +116,9 @@ def front_svg(front: ParetoFront, *, inputs: int, budget: int | None, title: str
 
 def _plane(front: ParetoFront, budget: int | None) -> _FrontPlot:
     sizes = [p.size for p in front.points]
-    overheads = [p.overhead for p in front.points]
-    high = max(*overheads, min(front.allowed, 1.5), 1.05)
-    low = min(*overheads, 1.0)
+    slowdowns = [p.slowdown for p in front.points]
+    high = max(*slowdowns, min(front.allowed, 1.5), 1.05)
+    low = min(*slowdowns, 1.0)
     margin = 0.04 * (high - low)
     return _FrontPlot(int(1.06 * max(*sizes, budget or 0, 1)), low - margin, high + 3 * margin)
 
@@ -167,7 +167,7 @@ def _stairs(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
     is, one with more operators added. It never rises, because a slower way that is no smaller is
     left out."""
     ways = [p for p in front.points if p.role not in ("stock", "slower")]
-    ways.sort(key=lambda p: (p.overhead, p.size))
+    ways.sort(key=lambda p: (p.slowdown, p.size))
     end = svg.number(plane.x(min(front.allowed, plane.high)))
     if any(p.added for p in ways):
         yield svg.path("added", f"{_path(plane, ways)}H{end}")
@@ -177,7 +177,7 @@ def _stairs(plane: _FrontPlot, front: ParetoFront) -> Iterator[Element]:
 
 def _path(plane: _FrontPlot, ways: Sequence[ParetoPoint]) -> str:
     least = ways[0]
-    path = f"M{svg.number(plane.x(least.overhead))} {svg.number(plane.y(least.size))}"
+    path = f"M{svg.number(plane.x(least.slowdown))} {svg.number(plane.y(least.size))}"
     for p in ways[1:]:
         if p.size < least.size:
             path, least = path + _step(plane, p), p
@@ -185,16 +185,16 @@ def _path(plane: _FrontPlot, ways: Sequence[ParetoPoint]) -> str:
 
 
 def _step(plane: _FrontPlot, point: ParetoPoint) -> str:
-    return f"H{svg.number(plane.x(point.overhead))}V{svg.number(plane.y(point.size))}"
+    return f"H{svg.number(plane.x(point.slowdown))}V{svg.number(plane.y(point.size))}"
 
 
 def _dot(plane: _FrontPlot, point: ParetoPoint, front: ParetoFront) -> Element:
     radius = 8 if point.role == "chosen" else 5
     added = shorten(f"registers {', '.join(point.added) or 'nothing'}", 300)
-    speed = overhead_text(point) or "0 %"
+    speed = slowdown_text(point) or "0 %"
     size = long_figure(point.size, front.bound)
     hover = f"{size}\n{speed} instructions\n{point_words(point)}\n{added}"
-    x, y = plane.x(point.overhead), plane.y(point.size)
+    x, y = plane.x(point.slowdown), plane.y(point.size)
     return svg.circle(_tone(point), x, y, radius, hover)
 
 
@@ -211,11 +211,11 @@ def _labels(plane: _FrontPlot, points: Sequence[ParetoPoint]) -> Iterator[Elemen
         if p.role in ("stock", "plan", "chosen"):
             words += f"  {point_words(p)}"
         if p.role == "chosen":
-            words = f"{p.size:,} B  this file, {overhead_text(p)}"
+            words = f"{p.size:,} B  this file, {slowdown_text(p)}"
         wide = len(words) * _CHARACTER
-        x, y, anchor = plane.x(p.overhead) + 12, plane.y(p.size) - 7, "start"
+        x, y, anchor = plane.x(p.slowdown) + 12, plane.y(p.size) - 7, "start"
         if x + wide > plane.right:
-            x, anchor = plane.x(p.overhead) - 12, "end"
+            x, anchor = plane.x(p.slowdown) - 12, "end"
         left = x if anchor == "start" else x - wide
         if all(abs(y - b) >= _CLEAR or left > d or left + wide < c for c, d, b in label_spans):
             label_spans.append((left, left + wide, y))

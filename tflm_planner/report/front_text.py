@@ -25,7 +25,7 @@ def front_rows(front: ParetoFront | None, encoding: str) -> Iterator[tuple[str, 
     width = max([12, *(len(figure(p.size, front.bound)) for p in points)])
     for i, p in enumerate(points):
         label = _TITLES[i] if i < len(_TITLES) else ""
-        figures = f"{figure(p.size, front.bound):>{width}} {overhead_text(p):>8}"
+        figures = f"{figure(p.size, front.bound):>{width}} {slowdown_text(p):>8}"
         yield label, f"{figures}  {bar(p.size, most):<{CELLS}}  {point_words(p)}".rstrip()
 
 
@@ -41,9 +41,9 @@ def shown_points(front: ParetoFront, most: int) -> list[ParetoPoint]:
     return [p for p in front.points if any(p is k for k in shown)]
 
 
-def overhead_text(point: ParetoPoint) -> str:
+def slowdown_text(point: ParetoPoint) -> str:
     """Instructions beside those of the source."""
-    return "" if point.role == "stock" else f"{100 * (point.overhead - 1):+.1f} %"
+    return "" if point.role == "stock" else f"{100 * (point.slowdown - 1):+.1f} %"
 
 
 def point_words(point: ParetoPoint) -> str:

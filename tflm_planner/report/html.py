@@ -23,7 +23,7 @@ from tflm_planner.report.fit_text import (
     verdict_line,
 )
 from tflm_planner.report.front_svg import front_svg
-from tflm_planner.report.front_text import overhead_text, point_words
+from tflm_planner.report.front_text import point_words, slowdown_text
 from tflm_planner.report.memory_map_svg import before_after_svg, memory_map_svg
 from tflm_planner.report.page import Column, Name, Row, Table, pairs, render
 from tflm_planner.report.peak import PeakPart, peak_parts
@@ -172,7 +172,7 @@ def _front(report: Report, front: ParetoFront) -> dict[str, object]:
         Row(
             (
                 f"{point.size:,}",
-                overhead_text(point) or "0 %",
+                slowdown_text(point) or "0 %",
                 point_words(point),
                 ", ".join(point.added) or "nothing",
             ),

@@ -183,9 +183,9 @@ class PointJson(Document):
     size: Annotated[Count, says("Bytes of arena, or of head, as the objective says.")] = (
         msgspec.field(name="bytes")
     )
-    overhead: Annotated[
+    slowdown: Annotated[
         float, says("Instructions relative to the source (a ratio), by the model of latency.", ge=0)
-    ]
+    ] = msgspec.field(name="overhead")
     added: Annotated[list[str], says("Operators that the firmware must register in addition.")] = (
         msgspec.field(name="added_operators")
     )

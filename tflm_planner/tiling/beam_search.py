@@ -73,7 +73,7 @@ class BeamSearch:
     def result(self) -> TilingResult:
         """The tilings so far."""
         tilings = [s.tiling for s in self._states]
-        allowed = [t for t in tilings if t.overhead <= self._options.overhead]
+        allowed = [t for t in tilings if t.slowdown <= self._options.max_slowdown]
         smallest = min(allowed, key=lambda t: t.rank)
         best = best_tiling([smallest, *allowed], self._options.budget)
         front = pareto_fronts(allowed)
@@ -88,7 +88,7 @@ class BeamSearch:
                 break
             best = self.result().best
             say(f"MOTES: {best.bytes:,} B, {len(self._seen)} states scheduled")
-        ranked = sorted(self._states, key=lambda s: _less_than(s, self._options.overhead))
+        ranked = sorted(self._states, key=lambda s: _less_than(s, self._options.max_slowdown))
         careful = [
             (replace(s.candidate, effort=CAREFUL, tile_order=tile_order), s.unsplit_cells)
             for s in ranked[: self._options.width]
@@ -113,7 +113,7 @@ class BeamSearch:
                     moves.append((candidate, state.unsplit_cells - {cell}))
         reached = self._evaluate(moves)
         self._states += reached
-        reached.sort(key=lambda s: _less_than(s, self._options.overhead))
+        reached.sort(key=lambda s: _less_than(s, self._options.max_slowdown))
         return reached[: self._options.width]
 
     def _evaluate(self, moves: Sequence[tuple[Candidate, frozenset[int]]]) -> list[_TilingState]:
@@ -172,12 +172,12 @@ class BeamSearch:
                         yield TiledRegion(positions, ((index, parts),), "merge", border)
 
 
-def _less_than(state: _TilingState, allowed_overhead: float) -> tuple[float, ...]:
+def _less_than(state: _TilingState, max_slowdown: float) -> tuple[float, ...]:
     """LessThen as a sort key: bytes first where the latency is kept, else latency first."""
     tiling = state.tiling
-    if tiling.overhead <= allowed_overhead:
-        return (0, tiling.bytes, tiling.overhead)
-    return (1, tiling.overhead, tiling.bytes)
+    if tiling.slowdown <= max_slowdown:
+        return (0, tiling.bytes, tiling.slowdown)
+    return (1, tiling.slowdown, tiling.bytes)
 
 
 def _divisors(size: int) -> list[int]:

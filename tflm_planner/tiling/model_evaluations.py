@@ -97,7 +97,7 @@ class ModelEvaluations:
         if evaluation is None:
             return None
         tiling = tiling_of(candidate, evaluation, self._options, self.untiled.instructions)
-        if tiling.overhead > self._options.overhead:
+        if tiling.slowdown > self._options.max_slowdown:
             self.slower.append(tiling)
             return None
         self.tilings.append(tiling)

@@ -45,7 +45,7 @@ class TilingOptions:
     """The target, with the kernel library that runs on it."""
     input_overlaps_of: InputOverlapRule
     """For an operator, where its result may lie in the memory of a dying operand."""
-    overhead: float = SLOWDOWN
+    max_slowdown: float = SLOWDOWN
     """Instructions that a tiling may take, relative to the original model."""
     method: Method = "regions"
     """The search of segments, or the beam search of MOTES."""
@@ -95,7 +95,7 @@ class Tiling:
     """Operators by their positions in the file, once the model is normalized."""
     arena: int
     """Bytes of the arena, by the plan that was made."""
-    overhead: float
+    slowdown: float
     """Instructions relative to the original."""
     bottleneck: int | None
     """Position of the operator of the original that runs at the peak; None if there is none."""
@@ -134,13 +134,13 @@ class Tiling:
     def rank(self) -> tuple[int, float, int]:
         """Smaller is better. Of equal bytes the faster tiling is better, then the one with fewer
         regions."""
-        return self.bytes, self.overhead, len(self.regions)
+        return self.bytes, self.slowdown, len(self.regions)
 
     def beats(self, other: Tiling, budget: int | None) -> bool:
         """Whether this tiling is better: the faster one if both keep the budget, else the smaller
         one."""
         if budget is not None and max(self.bytes, other.bytes) <= budget:
-            return (self.overhead, self.bytes) < (other.overhead, other.bytes)
+            return (self.slowdown, self.bytes) < (other.slowdown, other.bytes)
         return self.rank < other.rank
 
 
@@ -187,7 +187,7 @@ def slower_front(front: tuple[Tiling, ...], tilings: Iterable[Tiling]) -> tuple[
     `MAX_REPORTED_SLOWDOWN`."""
     least = min((t.bytes for t in front), default=0)
     return pareto_front(
-        t for t in tilings if t.bytes < least and t.overhead <= MAX_REPORTED_SLOWDOWN
+        t for t in tilings if t.bytes < least and t.slowdown <= MAX_REPORTED_SLOWDOWN
     )
 
 
@@ -195,6 +195,6 @@ def pareto_front(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
     """The tilings of which none is both smaller and faster than another, the smallest first."""
     front: list[Tiling] = []
     for tiling in sorted(tilings, key=lambda t: t.rank):
-        if not front or tiling.overhead < front[-1].overhead:
+        if not front or tiling.slowdown < front[-1].slowdown:
             front.append(tiling)
     return tuple(front)

@@ -38,7 +38,7 @@ class Refinements:
         best models, planned as they were; at first sight in many more, as what a model gains does
         not show before; then in the best of these, planned as they were."""
         budget = self.options.search_budget
-        most = int(self.options.overhead * self.models.untiled.instructions)
+        most = int(self.options.max_slowdown * self.models.untiled.instructions)
         self.models.work.begin_step(1.0)
         untiled = Candidate((), self.options.dialect, self.order, CLIMB, respell=most)
         models = self.distinct_models()[: budget.spelled_models]
@@ -49,12 +49,11 @@ class Refinements:
         self._plan_spelled_models()
 
     def evaluate_neighbours(self) -> None:
-        """Change one region at a time in the best models. In a large model, where evaluations take
-        long, nothing is changed."""
+        """Change one region at a time in the best models, as far as they are not too large."""
         budget, count = self.options.search_budget, len(self.order)
-        if count > budget.large_model:
-            return
         for candidate in self.distinct_models()[: budget.neighboured_models]:
+            if self.models.work_of(candidate) > budget.several_orders_model:
+                continue
             self.models.work.begin_step(1.0)
             near = [*neighbours(candidate, count, budget.neighbour_steps)]
             self.models.add(self.models.affordable(near[: budget.batch]))
@@ -77,10 +76,10 @@ class Refinements:
         spell operators otherwise, and takes just the instructions of one that may not, has left
         them as they are: it is none of its own, unless it was seen at first sight only."""
         ranking = self.models.ranking()
-        unspelled = {(c.regions, t.overhead) for t, c in ranking if c.respell is None}
+        unspelled = {(c.regions, t.slowdown) for t, c in ranking if c.respell is None}
         best: dict[tuple[tuple[Region, ...], int | None], Candidate] = {}
         for tiling, candidate in ranking:
-            is_as_it_was = (candidate.regions, tiling.overhead) in unspelled
+            is_as_it_was = (candidate.regions, tiling.slowdown) in unspelled
             if candidate.respell is None or candidate.effort < CLIMB or not is_as_it_was:
                 best.setdefault((candidate.regions, candidate.respell), candidate)
         return [*best.values()]

@@ -65,7 +65,7 @@ class SegmentSearch:
         self._hotspots_evaluated = 0
         self._models.add([Candidate((), False, self._order, CLIMB)])
         untiled = self._untiled = self._models.untiled
-        self._allowed_instructions = int((options.overhead - 1) * untiled.instructions)
+        self._allowed_instructions = int((options.max_slowdown - 1) * untiled.instructions)
         limits = IntervalLimits(
             self._order, untiled.arena, untiled.tail, self._allowed_instructions
         )

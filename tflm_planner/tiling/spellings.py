@@ -229,17 +229,17 @@ class _Kernels:
 
 @dataclass(frozen=True)
 class SpellingPermission:
-    """How much slower other spellings may make a model. overhead: instructions relative to the
+    """How much slower other spellings may make a model. max_slowdown: instructions relative to the
     model as it is spelled. instructions: of one inference; if given, it takes the place of
-    `overhead`. rows: whether there may be RESHAPEs for rows."""
+    `max_slowdown`. rows: whether there may be RESHAPEs for rows."""
 
-    overhead: float = 1.10
+    max_slowdown: float = 1.10
     instructions: int | None = None
     rows: bool = True
 
     def limit(self, as_it_is: int) -> int:
         """The most instructions, for a model that takes so many as it is spelled."""
-        return int(as_it_is * self.overhead) if self.instructions is None else self.instructions
+        return int(as_it_is * self.max_slowdown) if self.instructions is None else self.instructions
 
 
 @dataclass(frozen=True)

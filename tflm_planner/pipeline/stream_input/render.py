@@ -99,7 +99,7 @@ def _lines_of_halves(pair: StreamedPair) -> Iterator[str]:
         f"{back.arena.head:,}, tail {back.arena.tail:,}; its input is {safe_text(boundary.name)} "
         f"{list(boundary.shape or ())}, {boundary.nbytes:,} B"
     )
-    yield f"  instructions {100 * (pair.overhead - 1):+.1f} % by our model"
+    yield f"  instructions {100 * (pair.slowdown - 1):+.1f} % by our model"
     for half, model in (("front", front.model), ("back", back.model)):
         yield f"  {half + ' uses':<12} {', '.join(_methods(model))}"
 
@@ -137,7 +137,7 @@ def streamed_to_json(
                 result_rows=schedule.made,
                 fills=[_finite(v) for v in schedule.fills],
             ),
-            instructions_relative=pair.overhead,
+            instructions_relative=pair.slowdown,
             stopped=stopped,
             proof=terms,
             checks=() if verdict is None else verdict.checks,

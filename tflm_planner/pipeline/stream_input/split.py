@@ -88,7 +88,7 @@ class StreamedPair:
         )
 
     @property
-    def overhead(self) -> float:
+    def slowdown(self) -> float:
         """Instructions of both, relative to the original."""
         original, front, back = self.instructions
         return (front + back) / max(original, 1)
@@ -172,11 +172,11 @@ class _SplitSearch:
                 best = self._better(best, plain)
         if best is None:
             return None
-        fast_enough = best.overhead <= self._options.overhead
+        fast_enough = best.slowdown <= self._options.max_slowdown
         for plain in sorted(self._without_tiles.values(), key=_optimistic_sram):
             if self._stop.is_over:
                 return best
-            too_slow = fast_enough and plain.overhead > self._options.overhead
+            too_slow = fast_enough and plain.slowdown > self._options.max_slowdown
             if plain is best or not (too_slow or _optimistic_sram(plain) >= best.sram):
                 full = self._plan_in_full(plain)
                 best = best if full is None else self._better(best, full)
@@ -193,19 +193,19 @@ class _SplitSearch:
     def _is_beaten(self, end: End, best: StreamedPair | None) -> bool:
         if best is not None and self._stop.is_over:
             return True
-        if best is None or best.overhead > self._options.overhead:
+        if best is None or best.slowdown > self._options.max_slowdown:
             return False
         return end[0] >= best.sram
 
     def _better(self, best: StreamedPair | None, pair: StreamedPair) -> StreamedPair:
-        """Of two pairs: the one within the permitted overhead; if both are, the smaller one; if
+        """Of two pairs: the one within the permitted slowdown; if both are, the smaller one; if
         none is, the faster one."""
         if best is None:
             return pair
 
         def rank(one: StreamedPair) -> tuple[bool, float, float]:
-            too_slow = one.overhead > self._options.overhead
-            return too_slow, one.overhead if too_slow else one.sram, one.overhead
+            too_slow = one.slowdown > self._options.max_slowdown
+            return too_slow, one.slowdown if too_slow else one.sram, one.slowdown
 
         return min(best, pair, key=rank)
 
@@ -331,11 +331,11 @@ def plan_split(
     front_arena = split_arena(front.inspection.model, target, carried_plan(front.inspection.model))
     original = latency_of(model, target).instructions
     turns = halves.strips.turns * _instructions(front, target)
-    back_overhead = (options.overhead * original - turns) / latency_of(
+    back_slowdown = (options.max_slowdown * original - turns) / latency_of(
         halves.back, target
     ).instructions
-    allowed = min(max(back_overhead, 1.0), MOST_SLOWDOWN)
-    tiles = None if options.tiles is None else replace(options.tiles, overhead=allowed)
+    allowed = min(max(back_slowdown, 1.0), MOST_SLOWDOWN)
+    tiles = None if options.tiles is None else replace(options.tiles, max_slowdown=allowed)
     add_room(halves.back, front_arena.shared)
     back = _plan_half(halves.back, search, tiles, report_progress, stop)
     instructions = original, turns, _instructions(back, target)
