@@ -52,6 +52,7 @@ OFF: dict[str, dict[str, Any]] = {
     "branches": {"no branches": 0},
     "patch_stages": {"no patch stages": 0},
     "backward_part_counts": {"no backward tiles": ()},
+    "unbound_retries": {"no retries": 0},
     "neighboured_models": {"no neighbours": 0},
     "hotspot_orders": {"no hotspots": 0},
     "spelled_models": {"tiled models as they are": 0},

@@ -127,10 +127,14 @@ class SearchBudget:
     """A larger tiled model is evaluated in one order, and its neighbours are not. 0: inception_v1
     own +5.2 %, P own +1.6 %, squeezenet_11 all +0.9 %, for 0.7 of the operators planned. Neighbours
     of models of up to 120 operators alone: yolov5n all +3.2 %."""
+    unbound_retries: int = 4
+    """Best models with bound views that are evaluated with unbound ones too. 0: darts_imagenet all
+    +1.1 % (x86-64), randwire_224 all +0.2 %, nothing on the 13 networks of docs/search.md."""
     neighboured_models: int = 2
     """Best models of which one region is changed at a time, once operators are spelled otherwise. 0
     or 1: P own +1.2 % (x86-64), and mobilenet_v2_035_96 own -0.5 or +0.1 %. Before spellings, where
-    near models take the places of others: mobilenet_v2_030_80 own +1.9 %. Around every better model
+    near models take the places of others: mobilenet_v2_030_80 own +1.9 %; not in a large model:
+    without them there randwire_224 own +0.9 %. Around every better model
     in turn, in each mode: nothing more on 13 networks."""
     neighbour_steps: tuple[int, ...] = (-2, -1, 1, 2)
     """By how much a neighbour's ends, part counts and rows differ. Only -2 and -1, only 1 and 2,

@@ -28,7 +28,10 @@ class Refinements:
     order: tuple[int, ...]
 
     def steps(self) -> Iterator[tuple[Callable[[], None], str]]:
-        """The steps in their order, each with what it has done, in words."""
+        """The steps in their order, each with what it has done, in words. In a large model few others
+        were evaluated, so that neighbours take no places of models that are spelled otherwise."""
+        if len(self.order) > self.options.search_budget.large_model:
+            yield self.evaluate_neighbours, "regions changed one at a time"
         yield self.evaluate_spellings, "operators spelled otherwise"
         yield self.evaluate_neighbours, "regions changed one at a time"
         yield self.plan_with_care, "the best planned with care"

@@ -16,6 +16,7 @@ work, unless the search is stopped (`workers.stop`). docs/search.md describes th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from tflm_planner.support.progress import Progress, silent
@@ -93,6 +94,8 @@ class SegmentSearch:
             )
             self._evaluate_backward_tiles(mode)
             self._evaluate_patches(mode)
+            if not all(mode.bind_views for mode in modes):
+                self._retry_with_unbound_views()
             if mode == modes[0]:
                 self._evaluate_hotspots(say)
         refinements = Refinements(self._models, self._options, self._order)
@@ -216,6 +219,12 @@ class SegmentSearch:
                 break
             chosen.append(candidate)
         self._models.add(chosen)
+
+    def _retry_with_unbound_views(self) -> None:
+        """Evaluate the best models with bound views with unbound ones too: a plan may happen to
+        need no copy, so that they need no new operator either."""
+        bound = self._models.ranking(True)[: self._budget.unbound_retries]
+        self._models.add([replace(candidate, bind_views=False) for _, candidate in bound])
 
     def _evaluate_hotspots(self, say: Progress) -> None:
         """In a large model, where not every interval is estimated: tile the largest operators and
