@@ -32,8 +32,8 @@ from tflm_planner.tiling.permissions import search_by_permission
 
 COUNTED = (
     "search_work", "same_firmware_work", "same_firmware_work_large", "branches", "patch_stages",
-    "unbound_retries", "neighboured_models", "spelled_models", "spelled_with_effort", "finalists", "careful_work",
-    "segmentations_without_gain", "attempts_without_gain",
+    "unbound_retries", "neighboured_models", "spelled_models", "spelled_with_effort", "finalists",
+    "careful_work", "segmentations_without_gain", "attempts_without_gain",
     "hotspots_of_cap", "hotspot_orders", "hotspot_work", "schedule_states",
     "contracted_order_states", "beam_steps",
 )  # fmt: skip
