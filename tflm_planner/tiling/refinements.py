@@ -28,8 +28,8 @@ class Refinements:
     order: tuple[int, ...]
 
     def steps(self) -> Iterator[tuple[Callable[[], None], str]]:
-        """The steps in their order, each with what it has done, in words. In a large model few tilings
-        were evaluated, so neighbours take no places of other models to be spelled."""
+        """The steps in their order, each with what it has done, in words. In a large model few
+        tilings were evaluated, so neighbours take no places of other models to be spelled."""
         if len(self.order) > self.options.search_budget.large_model:
             yield self.evaluate_neighbours, "regions changed one at a time"
         yield self.evaluate_spellings, "operators spelled otherwise"
