@@ -126,7 +126,7 @@ class SearchBudget:
     several_orders_model: int = 800
     """A larger tiled model is evaluated in one order, and its neighbours are not. 0: inception_v1
     own +5.2 %, P own +1.6 %, squeezenet_11 all +0.9 %, for 0.7 of the operators planned. Neighbours
-    of models of up to 120 operators alone: yolov5n all +3.2 %."""
+    of models of up to 120 operators alone: yolov5n all +1.8 %."""
     unbound_retries: int = 4
     """Best models with bound views that are evaluated with unbound ones too. 0: darts_imagenet all
     +1.1 % (x86-64), randwire_224 all +0.2 %, nothing on the 13 networks of docs/search.md."""
