@@ -62,8 +62,8 @@ def main() -> None:
         before = latency_of(model, on.target).instructions
         run(model, Normalize(), ApplyLoops(tuple(loops)))
         found = plan_memory(model, MemoryOptions(kernels=on, time_limit=given.seconds))
-        arena = arena_of(model, on.target, found.offsets)
-        after = latency_of(model, on.target, found.offsets).instructions
+        arena = arena_of(found.model, on.target, found.offsets)
+        after = latency_of(found.model, on.target, found.offsets).instructions
         regions = ", ".join(f"{o.ops[0]}-{o.ops[-1]} {o.border} {o.rows}" for o in loops)
         print(
             f"{name:24} {arena.head:9,} + {arena.tail:8,} = {arena.arena:9,}  "

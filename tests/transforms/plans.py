@@ -51,6 +51,7 @@ def portable_plan(
     macs = total_macs(model.ops())
     notes = run(model, Regions(tuple(schemes)))
     candidate = plan_memory(model, options)
+    model = candidate.model
     run(model, AttachPlan(candidate.offsets))
     new = tuple(sorted({op.kind for op in model.ops()} - kinds))
     found = arena_of(model, options.kernels.target, carried_plan(model))
@@ -74,7 +75,7 @@ def dialect_plan(
     macs = total_macs(model.ops())
     notes = run(model, Regions(tuple(schemes)), Crop())
     candidate = plan_memory(model, options)
-    offsets, on = candidate.offsets, options.kernels
+    model, offsets, on = candidate.model, candidate.offsets, options.kernels
     run(model, AttachPlan(offsets))
     with_operators = write_model(model)
     line = timeline_of(model, on.scratch_of)

@@ -227,6 +227,7 @@ def test_arenas_of_loops(name, loops, arena, overhead) -> None:
     before = latency_of(model, on.target).instructions
     run(model, ApplyLoops(tuple(loops)))
     found = plan_memory(model, MemoryOptions(kernels=on, allocator="greedy", time_limit=5.0))
+    model = found.model
     assert arena_of(model, on.target, found.offsets).arena <= arena
     after = latency_of(model, on.target, found.offsets).instructions
     assert after <= overhead * before

@@ -101,11 +101,11 @@ class Planned:
 def dialect_of(data: bytes) -> Planned:
     """Plan with all views bound, for this machine's TFLM, and drop what copies onto itself."""
     on = api.kernels_of(api.load_target("x86-64/wheel"))
-    model = read_model(data)
     options = MemoryOptions(
         order="file", time_limit=2.0, kernels=on, overlap=False, bind_views=True
     )
-    offsets = plan_memory(model, options).offsets
+    memory_plan = plan_memory(read_model(data), options)
+    model, offsets = memory_plan.model, memory_plan.offsets
     run(model, AttachPlan(offsets))
     portable = write_model(model)
     line = timeline_of(model, on.scratch_of)

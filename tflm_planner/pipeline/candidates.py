@@ -68,7 +68,7 @@ class ModelPlanner:
         the arena. If it refuses all, the last file made: the plan without tiles, or what the user
         spelled out.
 
-        `model` is the one in `original`, and is changed. Raises UnsoundPlanError where a guard
+        `model` is the one in `original`. Raises UnsoundPlanError where a guard
         refuses the last file.
         """
         refuse_plan(model, self.options.kernels.target)

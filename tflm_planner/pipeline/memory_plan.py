@@ -6,6 +6,7 @@ or quickly, and count what TFLM really takes, its own placement of scratch inclu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of
@@ -14,8 +15,8 @@ from tflm_planner.memory.allocators.packing import pack
 from tflm_planner.memory.bounds import live_bound
 from tflm_planner.memory.order import Dag, OrderResult, best_order
 from tflm_planner.memory.problem import Overlap, Plan, Problem
-from tflm_planner.model.edit import Snapshot, reorder
-from tflm_planner.model.ir import Graph, Model, Op, Tensor
+from tflm_planner.model.edit import Snapshot
+from tflm_planner.model.ir import Graph, Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.support.progress import Progress
@@ -47,7 +48,8 @@ of MobileNetV2 1.0@224 with its own operators, and found no better plan."""
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """A model with its operators in some order, and a plan for it."""
+    """A plan for `model`, whose operators stand in the order that they run in. No other plan has
+    the same model."""
 
     model: Model
     timeline: Timeline
@@ -68,17 +70,6 @@ class MemoryPlan:
         return dict(zip(self.timeline.planned, self.solution.plan.offsets, strict=False))
 
 
-def current_orders(model: Model) -> dict[Graph, list[Op]]:
-    """Graph -> its operators in their present order."""
-    return {g: list(g.ops) for g in model.graphs}
-
-
-def apply_orders(model: Model, orders: dict[Graph, list[Op]]) -> None:
-    """Put the operators of every graph into an order that `current_orders` gave."""
-    for graph in model.graphs:
-        reorder(graph, orders[graph])
-
-
 def order_operators(
     model: Model,
     options: MemoryOptions,
@@ -95,10 +86,10 @@ def order_operators(
 
     if options.recipe is not None and options.order == "best":
         quick = quick or quick_order("best", _STATES)
-    reorder = Reorder(
+    reordering = Reorder(
         quick or find, options.kernels.scratch_of, options.input_overlaps_of, graph_problems or {}
     )
-    results = reorder.results(model)
+    results = reordering.results(model)
     after = [op for g in model.graphs for op in g.ops]
     changed = any(a is not b for a, b in zip(before, after, strict=True))
     main = results[model.main]
@@ -204,9 +195,27 @@ def count_instructions(memory_plan: MemoryPlan, target: Target) -> int:
     return latency_of(memory_plan.model, target, memory_plan.offsets).instructions
 
 
+def as_tflm_plans(
+    model: Model,
+    before: MemoryPlan,
+    options: MemoryOptions,
+    offsets: Mapping[Tensor, int] | None = None,
+) -> MemoryPlan:
+    """The plan that TFLM itself makes of a model in its present order, in place of the plan
+    `before`. offsets: those that the file already carries."""
+    timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
+    own = placement_of(timeline, offsets)
+    solution = replace(
+        before.solution, plan=own.plan, height=own.head, optimal=False, allocator="TFLM's own"
+    )
+    order = replace(before.order, changed=False, optimal=False)
+    problem = planning_problem(timeline, options.input_overlaps_of)
+    return MemoryPlan(model, timeline, problem, solution, order, own.head, before.notes)
+
+
 def rank(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[int, int]:
     """What makes of two plans the better one, the lower value: bytes of the head in the file that
-    will be written, then instructions. The model must be in the plan's order."""
+    will be written, then instructions."""
     head = _dialect_head(memory_plan, options) if options.in_dialect else memory_plan.head
     return head, count_instructions(memory_plan, options.kernels.target)
 

@@ -17,7 +17,7 @@ from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.inspection import Inspection, inspect_model
-from tflm_planner.pipeline.memory_plan import MemoryPlan
+from tflm_planner.pipeline.memory_plan import MemoryPlan, as_tflm_plans
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.pipeline.write import write_planned
 from tflm_planner.report.document import ParetoFront
@@ -95,21 +95,8 @@ def never_larger(original: bytes, planned: PlannedModel, options: MemoryOptions)
     stock, larger = inspect_model(model, kernels), planned.inspection.arena.arena
     if larger <= stock.arena.arena or stock.arena.cannot_run:
         return planned
-    timeline = timeline_of(model, kernels.scratch_of, entries=entry_graphs(model))
-    own = placement_of(timeline, carried_plan(model))
-    before = planned.memory_plan
-    memory_plan = replace(
-        before,
-        model=model,
-        timeline=timeline,
-        problem=planning_problem(timeline, options.input_overlaps_of),
-        solution=replace(
-            before.solution, plan=own.plan, height=own.head, optimal=False, allocator="TFLM's own"
-        ),
-        order=replace(before.order, changed=False, optimal=False),
-        head=own.head,
-        notes=(),
-    )
+    own = as_tflm_plans(model, planned.memory_plan, options, carried_plan(model))
+    memory_plan = replace(own, notes=())
     written = write_planned(memory_plan, options, attach=False)
     note = (
         f"the memory stays as it was: the arena is largest while TFLM plans, and with a plan it "

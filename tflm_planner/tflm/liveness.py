@@ -256,7 +256,7 @@ def legal_in_place(timeline: Timeline) -> Iterator[Sharing]:
     """
     for op in timeline.ops:
         for s in sharings(op):
-            if s.distance % ALIGNMENT == 0 and _hands_over(op, s.operand, s.result, timeline):
+            if s.distance % ALIGNMENT == 0 and hands_over(op, s.operand, s.result, timeline):
                 yield s
 
 
@@ -363,11 +363,11 @@ def legal_input_overlaps(
     operator."""
     for op in timeline.ops:
         for t in input_overlaps_of(op):
-            if _hands_over(op, t.operand, t.result, timeline):
+            if hands_over(op, t.operand, t.result, timeline):
                 yield t
 
 
-def _hands_over(op: Op, operand: Tensor, result: Tensor, timeline: Timeline) -> bool:
+def hands_over(op: Op, operand: Tensor, result: Tensor, timeline: Timeline) -> bool:
     """Whether the operand's life ends where the result's begins, at the only run of `op`."""
     calls = timeline.scopes.get(op, [])
     if len(calls) != 1:  # never run, or run by two callers: its tensors live in between

@@ -26,9 +26,9 @@ from typing import Generic, TypeVar
 from tflm_planner.cost import cost_of
 from tflm_planner.memory.bounds import live_bound
 from tflm_planner.memory.problem import UNBOUNDED, Overlap, Problem
-from tflm_planner.model.ir import Model, Op, Tensor
+from tflm_planner.model.ir import Model, Op
 from tflm_planner.support.units import align_up
-from tflm_planner.tflm.liveness import Timeline
+from tflm_planner.tflm.liveness import Timeline, hands_over
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.transforms.spelling import (
     Spelling,
@@ -174,24 +174,12 @@ def _pointwise(
         except SpellingRefusedError:
             continue
         operand, result = op.inputs[0], op.outputs[0]
-        if operand is None or not _dies_with(timeline, op, operand, result):
+        if operand is None or not hands_over(op, operand, result, timeline):
             continue
         pair = place[result], place[operand]
         need = live_bound(problem.moment(timeline.spans[result].first))
         divisors = [n for n in range(1, pixels // 2 + 1) if rows and pixels % n == 0]
         yield _Pointwise(op, position, divisors, pair, need)
-
-
-def _dies_with(timeline: Timeline, op: Op, operand: Tensor, result: Tensor) -> bool:
-    calls, spans = timeline.scopes.get(op, ()), timeline.spans
-    if (
-        len(calls) != 1
-        or operand in timeline.graph_outputs
-        or operand not in spans
-        or result not in spans
-    ):
-        return False
-    return spans[operand].last == calls[0][0] == spans[result].first
 
 
 class _Kernels:
@@ -243,24 +231,28 @@ class SpellingPermission:
 
 
 @dataclass(frozen=True)
-class Respelled(Generic[P]):
-    """A plan of a model that is spelled otherwise. bytes: to be lowered."""
+class PlanFigures:
+    """What a plan takes. bytes: to be lowered, of the arena or of its head."""
 
-    plan: P
     bytes: int
     head: int
     instructions: int
 
 
+@dataclass(frozen=True)
+class Respelling(Generic[P]):
+    """How whoever plans a model plans it again. respell: a plan of it with such spellings."""
+
+    respell: Callable[[tuple[Spelling, ...]], P]
+    measure: Callable[[P], PlanFigures]
+
+
 def best_spellings(
-    choice: SpellingChoice,
-    as_it_is: Respelled[P],
-    permission: SpellingPermission,
-    plan: Callable[[tuple[Spelling, ...]], Respelled[P]],
-) -> Respelled[P]:
+    choice: SpellingChoice, as_it_is: P, permission: SpellingPermission, respelling: Respelling[P]
+) -> P:
     """The plan with the fewest bytes that `permission` allows, among a few that are made: first
     with the freest spellings that are affordable, then with cheaper ones that come out as low."""
-    search = _Search(choice, as_it_is, permission.limit(as_it_is.instructions), plan)
+    search = _Search(choice, as_it_is, permission, respelling)
     for rate, level in search.affordable():
         search.try_out(rate, level)
     search.save()
@@ -273,17 +265,22 @@ class _Search(Generic[P]):
     def __init__(
         self,
         choice: SpellingChoice,
-        as_it_is: Respelled[P],
-        limit: int,
-        plan: Callable[[tuple[Spelling, ...]], Respelled[P]],
+        as_it_is: P,
+        permission: SpellingPermission,
+        respelling: Respelling[P],
     ) -> None:
-        self._choice, self._as_it_is, self._limit, self._plan = choice, as_it_is, limit, plan
-        self._known: dict[tuple[Spelling, ...], Respelled[P]] = {(): as_it_is}
-        self.best, self._rate, self._least = as_it_is, 0.0, as_it_is.bytes
+        self._choice, self._respelling = choice, respelling
+        self.best, self._figures = as_it_is, respelling.measure(as_it_is)
+        self._as_it_is, self._instructions = as_it_is, self._figures.instructions
+        self._limit = permission.limit(self._instructions)
+        self._known: dict[tuple[Spelling, ...], tuple[P, PlanFigures]] = {
+            (): (as_it_is, self._figures)
+        }
+        self._rate, self._least = 0.0, self._figures.bytes
 
     def affordable(self) -> list[tuple[float, int]]:
         """Rates, from the highest on, each with the lowest level at which it may be paid."""
-        choice, allowance = self._choice, self._limit - self._as_it_is.instructions
+        choice, allowance = self._choice, self._limit - self._instructions
         affordable = list[tuple[float, int]]()
         for rate in reversed(choice.rates):
             levels = choice.levels
@@ -296,30 +293,37 @@ class _Search(Generic[P]):
         """Whether these spellings come about as low as the lowest; the best are the cheapest that
         do."""
         spellings = self._choice.at(rate, level)
-        if spellings not in self._known:
-            self._known[spellings] = self._plan(spellings)
-        respelled = self._known[spellings]
-        if respelled.instructions > self._limit or not spellings:
+        if not spellings:
             return False
-        self._least = min(self._least, respelled.bytes)
+        plan, figures = self._planned(spellings)
+        if figures.instructions > self._limit:
+            return False
+        self._least = min(self._least, figures.bytes)
         enough = self._least + self._least // _WORTH
-        if self.best.bytes > enough >= respelled.bytes or (
-            respelled.bytes <= enough and respelled.instructions < self.best.instructions
+        if self._figures.bytes > enough >= figures.bytes or (
+            figures.bytes <= enough and figures.instructions < self._figures.instructions
         ):
-            self.best, self._rate = respelled, rate
-        return respelled.bytes <= enough
+            self.best, self._figures, self._rate = plan, figures, rate
+        return figures.bytes <= enough
+
+    def _planned(self, spellings: tuple[Spelling, ...]) -> tuple[P, PlanFigures]:
+        """The plan with these spellings, made once."""
+        if spellings not in self._known:
+            plan = self._respelling.respell(spellings)
+            self._known[spellings] = plan, self._respelling.measure(plan)
+        return self._known[spellings]
 
     def save(self) -> None:
         """Leave operators below the reached height as they are, and find by bisection the lowest
         rate that reaches it."""
         if self.best is self._as_it_is:
             return
-        self.try_out(self._rate, self.best.head)
+        self.try_out(self._rate, self._figures.head)
         rates = [rate for rate in self._choice.rates if rate < self._rate]
         low, high = 0, len(rates)
         while low < high:
             middle = (low + high) // 2
-            if self.try_out(rates[middle], self.best.head):
+            if self.try_out(rates[middle], self._figures.head):
                 high = middle
             else:
                 low = middle + 1

@@ -20,11 +20,13 @@ from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
 from tflm_planner.tiling.evaluate.tiled_model import TiledModel
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.spellings import (
-    Respelled,
+    PlanFigures,
+    Respelling,
     SpellingChoice,
     SpellingPermission,
     best_spellings,
 )
+from tflm_planner.transforms.spelling import Spelling
 
 
 @dataclass(frozen=True)
@@ -78,23 +80,19 @@ def _respell(
     as_it_is: PlannedCandidate, candidate: Candidate, most: int, options: TilingOptions
 ) -> PlannedCandidate:
     """The best plan with operators in other spellings, or as it is."""
-    target = options.kernels.target
+    tiled, target = as_it_is.tiled, options.kernels.target
 
-    def measure(planned: PlannedCandidate) -> Respelled[PlannedCandidate]:
-        latency = latency_of(planned.tiled.model, target, planned.offsets)
+    def respell(spellings: tuple[Spelling, ...]) -> PlannedCandidate:
+        return _plan(tiled.with_spellings(spellings), candidate, options)
+
+    def measure(planned: PlannedCandidate) -> PlanFigures:
         head = placement_of(planned.timeline, planned.offsets).head
-        return Respelled(planned, head, head, latency.instructions)
+        instructions = latency_of(planned.tiled.model, target, planned.offsets).instructions
+        return PlanFigures(head, head, instructions)
 
-    rows = options.dialect or options.allows("RESHAPE", as_it_is.tiled.used_kinds)
+    rows = options.dialect or options.allows("RESHAPE", tiled.used_kinds)
     choice = SpellingChoice(
-        as_it_is.tiled.model, as_it_is.timeline, as_it_is.problem, options.kernels, rows=rows
+        tiled.model, as_it_is.timeline, as_it_is.problem, options.kernels, rows=rows
     )
     permission = SpellingPermission(instructions=most)
-    return best_spellings(
-        choice,
-        measure(as_it_is),
-        permission,
-        lambda spellings: measure(
-            _plan(as_it_is.tiled.with_spellings(spellings), candidate, options)
-        ),
-    ).plan
+    return best_spellings(choice, as_it_is, permission, Respelling(respell, measure))
