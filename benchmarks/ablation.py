@@ -197,7 +197,7 @@ class Row:
 def searched(path: Path, change: Change, budget: SearchBudget, memory: Memory) -> Iterator[Row]:
     """The rows of one search with all operators, which begins with the one without new ones."""
     kernels = kernels_of(load_target(TARGET))
-    options = TilingOptions(kernels, kernels.input_overlaps_of, new_kinds=None)
+    options = TilingOptions(kernels, kernels.input_overlaps_of, allowed_kinds=None)
     options = replace(options, search_budget=budget)
     memory.charged, memory.operators = 0.0, 0
     started = time.process_time()

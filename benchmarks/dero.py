@@ -79,7 +79,7 @@ def figure(name: str, kind: str, tier: str) -> Figure:
     if tier in MEMORY:
         memory = MEMORY[tier](chain)
         return {"arena": memory.arena, "head": memory.head, **about}
-    permission = TilePermission(new_kinds=frozenset() if tier == "tiles" else None)
+    permission = TilePermission(allowed_kinds=frozenset() if tier == "tiles" else None)
     options = PlanOptions(MemoryOptions(kernels=kernels_of(TARGET)), permission, verify=None)
     planned, *_ = Planning(build(chain), Stop(), lambda _: None).plan(options)
     arena = planned.inspection.arena

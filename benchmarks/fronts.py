@@ -45,7 +45,7 @@ def options_for(target: str, budget: SearchBudget, *, own: bool) -> TilingOption
     kernels = kernels_of(load_target(target))
     kinds = frozenset[str]() if own else None
     return TilingOptions(
-        kernels, kernels.input_overlaps_of, new_kinds=kinds, search_budget=budget, workers=2
+        kernels, kernels.input_overlaps_of, allowed_kinds=kinds, search_budget=budget, workers=2
     )
 
 

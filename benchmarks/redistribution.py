@@ -41,7 +41,7 @@ def permission(way: str, stage: int) -> TilePermission | None:
         return None
     if way == "patches":
         return TilePermission(overhead=10.0, by_hand=(Patch(PATCHES, stage),))
-    return TilePermission(new_kinds=frozenset() if way == "tiles" else None)
+    return TilePermission(allowed_kinds=frozenset() if way == "tiles" else None)
 
 
 def arena(chain: Chain, layers: int, way: str) -> str:

@@ -113,7 +113,7 @@ def streamed(data: bytes, on: TargetKernels) -> int:
 def tiled(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Report:
     """The model in tiles and loops, proved."""
     tiles = api.TilePermission(
-        max_slowdown=given.max_slowdown, new_kinds=None, objective=given.objective,
+        max_slowdown=given.max_slowdown, allowed_kinds=None, objective=given.objective,
         method=given.search, workers=given.workers,
     )  # fmt: skip
     search = api.MemoryOptions(kernels=on, time_limit=given.time_limit)

@@ -35,15 +35,15 @@ def test_every_option_of_plan_reaches_its_place(tmp_path: Path) -> None:
     assert (tiles.max_slowdown, tiles.method, tiles.objective, tiles.workers) == (
         1.2, "motes", "head", 3,
     )  # fmt: skip
-    assert tiles.new_kinds == {"PAD", "SLICE"}
-    assert tiles.tiles
+    assert tiles.allowed_kinds == {"PAD", "SLICE"}
+    assert not tiles.spellings_only
     plain = PlanArguments(Path("in")).options()
-    assert plain.tiles is not None and plain.tiles.new_kinds == frozenset()
+    assert plain.tiles is not None and plain.tiles.allowed_kinds == frozenset()
     assert (plain.tiles.max_slowdown, plain.search.strip, plain.ends) == (1.1, "nothing", "keep")
     more = PlanArguments(Path("in"), firmware="more-ops").options().tiles
-    assert more is not None and more.new_kinds is None
+    assert more is not None and more.allowed_kinds is None
     respelled = PlanArguments(Path("in"), search="spellings", max_slowdown=1.01).options().tiles
-    assert respelled is not None and not respelled.tiles and respelled.max_slowdown == 1.01
+    assert respelled is not None and respelled.spellings_only and respelled.max_slowdown == 1.01
     bare = PlanArguments(Path("in"), search="none", strip=True, portable=True).options()
     assert bare.search.strip == "unread" and bare.tiles is None
 

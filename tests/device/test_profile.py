@@ -262,6 +262,7 @@ def test_which_board_of_a_database(tmp_path: Path) -> None:
 
 
 @needs_tflm
+@pytest.mark.slow
 def test_profile_and_plan_through_a_virtual_board(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,9 +7,9 @@ from itertools import permutations
 from hypothesis import strategies as st
 
 from tflm_planner.memory.order import Absorb, Dag, Node, file_order, peak, peak_lower_bound
-from tflm_planner.memory.order.board import BitGraph
 from tflm_planner.memory.order.clock import Clock
 from tflm_planner.memory.order.exact import ExactSearch
+from tflm_planner.memory.order.fusing import BitGraph
 from tflm_planner.memory.order.segments import extract_range, independent_ranges, live_at_boundaries
 
 

@@ -17,9 +17,9 @@ from tflm_planner.memory.order import (
     peak,
     peak_lower_bound,
 )
-from tflm_planner.memory.order.board import BitGraph
 from tflm_planner.memory.order.clock import Clock
 from tflm_planner.memory.order.exact import ExactSearch
+from tflm_planner.memory.order.fusing import BitGraph
 
 
 @settings(max_examples=400, deadline=None)

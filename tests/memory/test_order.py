@@ -24,8 +24,8 @@ from tflm_planner.memory.order import (
     reverse_post_order,
 )
 from tflm_planner.memory.order.beam import beam_search, improve, renumber
-from tflm_planner.memory.order.board import BitGraph
 from tflm_planner.memory.order.clock import Clock
+from tflm_planner.memory.order.fusing import BitGraph
 from tflm_planner.memory.order.segments import extract_range, independent_ranges, live_at_boundaries
 from tflm_planner.support.stopping import Stop
 

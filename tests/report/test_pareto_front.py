@@ -34,7 +34,12 @@ SCHEMA = json.loads((Path(__file__).parents[2] / "schema" / "report.schema.json"
 
 def tiling(size: int, slowdown: float, *added: str) -> Tiling:
     return Tiling(
-        (TiledRegion((0,), ((1, size),)),), size, slowdown, None, bind_views=True, new_kinds=added
+        (TiledRegion((0,), ((1, size),)),),
+        size,
+        slowdown,
+        None,
+        bind_views=True,
+        allowed_kinds=added,
     )
 
 
@@ -84,7 +89,7 @@ def test_without_tiles_the_plan_is_what_was_chosen() -> None:
 
 def test_a_search_fills_it_in() -> None:
     few = SearchBudget(search_work=1_500, beam_steps=1)
-    tiles = api.TilePermission(new_kinds=None, workers=1, search_budget=few)
+    tiles = api.TilePermission(allowed_kinds=None, workers=1, search_budget=few)
     search = api.MemoryOptions()
     report = api.plan(CNN.read_bytes(), None, api.PlanOptions(search, tiles, verify=None)).report
     assert report.front is not None

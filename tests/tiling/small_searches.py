@@ -23,7 +23,7 @@ def options(target: str = "cortex-m4/cmsis-nn", **more) -> TilingOptions:
 
 def search(data: bytes, **more) -> TilingResult:
     """The result of a search that may use any operator but loops."""
-    given = {"new_kinds": ALL_BUT_LOOPS, "max_slowdown": 1.1, **more}
+    given = {"allowed_kinds": ALL_BUT_LOOPS, "max_slowdown": 1.1, **more}
     return search_tiles(data, options(**given))
 
 

@@ -30,9 +30,9 @@ def test_an_evaluation_names_new_operators_and_permission_is_asked_later(cnn):
     )
     assert found is not None and "SLICE" in found.new_kinds and not found.new_kinds & used
     assert if_permitted(found, options(), used) is None
-    assert if_permitted(found, options(new_kinds=found.new_kinds - {"SLICE"}), used) is None
+    assert if_permitted(found, options(allowed_kinds=found.new_kinds - {"SLICE"}), used) is None
     for given in (None, found.new_kinds):
-        assert if_permitted(found, options(new_kinds=given), used) == found
+        assert if_permitted(found, options(allowed_kinds=given), used) == found
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -40,7 +40,7 @@ def test_an_evaluation_names_new_operators_and_permission_is_asked_later(cnn):
 def test_a_family_is_evaluated_as_each_candidate_alone(seed):
     """Candidates that share tiles do not change each other's."""
     data = repeated(add_at=seed)
-    evaluator = Evaluator(data, options(new_kinds=ALL_BUT_LOOPS))
+    evaluator = Evaluator(data, options(allowed_kinds=ALL_BUT_LOOPS))
     count = len(evaluator.model.main.ops)
     seen = set()
     for regions in (

@@ -171,7 +171,7 @@ def test_a_file_is_no_worse_than_its_evaluation(
     on = api.kernels_of()
     kinds = frozenset[str]() if allowed == "dialect" else None
     tiles = TilingOptions(
-        on, on.input_overlaps_of, max_slowdown=2.0, objective="head", new_kinds=kinds,
+        on, on.input_overlaps_of, max_slowdown=2.0, objective="head", allowed_kinds=kinds,
         search_budget=SearchBudget(search_work=2_500),
     )  # fmt: skip
     best = search_tiles(data, tiles).best
@@ -186,7 +186,7 @@ def test_a_file_is_no_worse_than_its_evaluation(
 
     monkeypatch.setattr("tflm_planner.pipeline.memory_plan.best_of", stacked)
     options = MemoryOptions(kernels=on)
-    permission = TilePermission(max_slowdown=2.0, new_kinds=kinds, objective="head")
+    permission = TilePermission(max_slowdown=2.0, allowed_kinds=kinds, objective="head")
 
     def head(tiling: Tiling) -> int:
         return plan_tiling(data, tiling, permission, options, silent).inspection.arena.head
@@ -222,7 +222,7 @@ class GivenTiles(HotspotTiles):
 
     def __init__(self, data: bytes, *, allowed: int) -> None:
         on = api.kernels_of(api.load_target("x86-64/reference"))
-        options = TilingOptions(on, on.input_overlaps_of, objective="head", new_kinds=None)
+        options = TilingOptions(on, on.input_overlaps_of, objective="head", allowed_kinds=None)
         workers, count = Workers(data, options), len(read_model(data).main.ops)
         models = ModelEvaluations(workers, options, count, WorkBudget(0))
         super().__init__(workers, options, models, allowed)

@@ -53,7 +53,7 @@ def low(size: tuple[int, int] = (8, 64)) -> bytes:
 
 def options(**more) -> TilingOptions:
     on = api.kernels_of()
-    given = {"objective": "head", "new_kinds": KINDS, "max_slowdown": 1.1}
+    given = {"objective": "head", "allowed_kinds": KINDS, "max_slowdown": 1.1}
     return TilingOptions(on, on.input_overlaps_of, **{**given, **more})
 
 
@@ -69,7 +69,7 @@ def test_patches_are_found_where_bands_keep_too_much(monkeypatch):
         bands = search_tiles(data, options(search_budget=budget)).best
     assert found.bytes < 0.6 * bands.bytes
     tiles = api.TilePermission(
-        objective="head", new_kinds=KINDS, max_slowdown=1.1, search_budget=budget
+        objective="head", allowed_kinds=KINDS, max_slowdown=1.1, search_budget=budget
     )
     report = api.plan(data, options=api.PlanOptions(tiles=tiles)).report
     assert report.verified

@@ -117,7 +117,7 @@ def test_what_is_taken_is_allowed_and_cheap(max_slowdown: float) -> None:
 def test_vww_in_rows(dialect: bool) -> None:
     """One convolution in rows of many pixels: 22 % less than order and plan for 1 % at most. In the
     dialect its views cost no operator; a portable file has two RESHAPEs, which vww has anyway."""
-    tiles = api.TilePermission(1.01, dialect=dialect, tiles=False)
+    tiles = api.TilePermission(1.01, dialect=dialect, spellings_only=True)
     result = api.plan(VWW, options=api.PlanOptions(tiles=tiles))
     report = result.report
     assert report.verified and report.after.arena.arena <= 64_500
@@ -131,7 +131,9 @@ def test_vww_in_rows(dialect: bool) -> None:
 @needs_tflm
 def test_a_portable_file_gets_no_reshape_that_the_firmware_lacks() -> None:
     for new_kinds, expected in ((frozenset[str](), False), (frozenset({"RESHAPE"}), True)):
-        tiles = api.TilePermission(1.02, dialect=False, tiles=False, new_kinds=new_kinds)
+        tiles = api.TilePermission(
+            1.02, dialect=False, spellings_only=True, allowed_kinds=new_kinds
+        )
         result = api.plan(widening(), options=api.PlanOptions(tiles=tiles))
         kinds = {op.kind for op in read_model(result.data).main.ops}
         assert ("RESHAPE" in kinds) == expected and result.report.verified
@@ -140,6 +142,6 @@ def test_a_portable_file_gets_no_reshape_that_the_firmware_lacks() -> None:
 
 @needs_tflm
 def test_nothing_is_spelled_where_nothing_is_gained() -> None:
-    tiles = api.TilePermission(1.0, tiles=False)
+    tiles = api.TilePermission(1.0, spellings_only=True)
     plain, result = (api.plan(widening(), options=api.PlanOptions(tiles=t)) for t in (None, tiles))
     assert result.data == plain.data

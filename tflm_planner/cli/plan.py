@@ -312,11 +312,11 @@ class PlanArguments:
         return api.TilePermission(
             self.max_slowdown,
             dialect=not self.portable,
-            new_kinds=allowed_operators(self.firmware, self.ops),
+            allowed_kinds=allowed_operators(self.firmware, self.ops),
             by_hand=parse_regions(self.patch, self.split or (), self.loop or ()),
             inexact=self.allow_inexact,
             method="motes" if self.search == "motes" else "regions",
             objective=self.objective,
             workers=self.workers,
-            tiles=self.search != "spellings",
+            spellings_only=self.search == "spellings",
         )

@@ -8,7 +8,8 @@ It needs no TensorFlow, and must not know targets.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -43,6 +44,16 @@ def build_floats(network: Network) -> bytes:
     return _Build(network.chain, _GivenFloats(network)).file()
 
 
+@dataclass(frozen=True)
+class LayerPart:
+    """What has weights in a layer: the layer itself, the projection of its skip, or an operator
+    that reshapes a late skip (`reshaping.SkipOperator`). is_scaled: whether that multiplies and
+    adds for each channel besides."""
+
+    kind: Literal["conv", "dense", "projection", "window", "zeros", "groups"]
+    is_scaled: bool = False
+
+
 class _Numbers(Protocol):
     """Where values get their types and parameters their numbers."""
 
@@ -51,7 +62,7 @@ class _Numbers(Protocol):
         ...
 
     def weights(
-        self, model: NewModel, place: int, part: str, shape: tuple[int, ...], axis: int | None
+        self, model: NewModel, place: int, part: LayerPart, shape: tuple[int, ...], axis: int | None
     ) -> list[Tensor]:
         """Weights of a part of a layer in the order of TFLite, which have a scale for each place
         along `axis` (None: one in all), and biases."""
@@ -78,10 +89,10 @@ class _DrawnInt8:
         return model.add_value(shape, _SCALE, _ZERO[activation])
 
     def weights(
-        self, model: NewModel, place: int, part: str, shape: tuple[int, ...], axis: int | None
+        self, model: NewModel, place: int, part: LayerPart, shape: tuple[int, ...], axis: int | None
     ) -> list[Tensor]:
         """See `_Numbers`."""
-        axis = self._dense_axis if part == "dense" else axis
+        axis = self._dense_axis if part.kind == "dense" else axis
         weights = self._random.integers(-127, 128, shape, dtype=np.int8)
         out = shape[axis or 0]
         fan_in = weights.size // out
@@ -114,12 +125,12 @@ class _GivenFloats:
         return model.add_float_value(shape)
 
     def weights(
-        self, model: NewModel, place: int, part: str, shape: tuple[int, ...], axis: int | None
+        self, model: NewModel, place: int, part: LayerPart, shape: tuple[int, ...], axis: int | None
     ) -> list[Tensor]:
         """See `_Numbers`. Convolutions come as rows, columns, in, out."""
         kernel, bias = _weights_of_part(self._weights[place], part, shape, axis)
         order = (2, 0, 1, 3) if axis == 3 else (3, 0, 1, 2)
-        kernel = kernel.T if part == "dense" else kernel.transpose(order)
+        kernel = kernel.T if part.kind == "dense" else kernel.transpose(order)
         return [model.add_parameters(v.astype(np.float32)) for v in (kernel.reshape(shape), bias)]
 
     def factors(self, model: NewModel, place: int, width: int) -> tuple[Tensor, Tensor]:
@@ -137,19 +148,19 @@ class _GivenFloats:
 
 
 def _weights_of_part(
-    weights: LayerWeights, part: str, shape: tuple[int, ...], axis: int | None
+    weights: LayerWeights, part: LayerPart, shape: tuple[int, ...], axis: int | None
 ) -> tuple[Array, Array]:
     """Weights and biases of a part of a layer."""
-    if part in ("conv", "dense"):
+    if part.kind in ("conv", "dense"):
         return weights.kernel, weights.bias
-    if part == "projection":
+    if part.kind == "projection":
         assert weights.projection is not None, "a projected skip has weights"
         return weights.projection
     out = shape[axis or 0]
-    norm = weights.skip if part.endswith("scaled") else None
+    norm = weights.skip if part.is_scaled else None
     scale = np.ones(out) if norm is None else norm.scale
     shift = np.zeros(out) if norm is None else norm.shift
-    if axis == 3:  # sums over windows
+    if part.kind == "window":
         return np.ones((*shape[1:3], 1, 1)) * scale, shift
     return groups_kernel(shape[3], out) * scale, shift
 
@@ -184,13 +195,15 @@ class _Build:
             return self._sum(step, [y, self._reshape(step, source)], "none")
         y = self._alone(step, x, "none")
         if step.is_projected:
-            source = self._conv(projection(step), source, step.made, "none", "projection")
+            source = self._conv(
+                projection(step), source, step.made, "none", LayerPart("projection")
+            )
         return self._sum(step, [source, y], layer.activation)
 
     def _alone(self, step: Step, x: Tensor, activation: str) -> Tensor:
         """What a layer makes before a skip joins it."""
         if step.layer.kind == "conv":
-            return self._conv(step.layer, x, step.made, activation, "conv")
+            return self._conv(step.layer, x, step.made, activation, LayerPart("conv"))
         if step.layer.kind == "dense":
             return self._dense(step.layer, x)
         if step.layer.kind == "join":
@@ -209,7 +222,9 @@ class _Build:
         layer = step.layer
         if step.is_projected:
             shape = (*step.made[:2], layer.branch)
-            source = self._conv(projection(step), source, shape, layer.activation, "projection")
+            source = self._conv(
+                projection(step), source, shape, layer.activation, LayerPart("projection")
+            )
         whole = self._value(step.shape_out, layer.activation)
         self._op("CONCATENATION", [source, y], whole, "ConcatenationOptions", axis=3)
         return whole
@@ -225,15 +240,17 @@ class _Build:
     def _part(self, part: SkipOperator, width: int, x: Tensor) -> Tensor:
         """One operator of a reshaping. width: channels of `x`."""
         if part.layer is not None:
-            words = f"{part.kind} scaled" if part.is_scaled else part.kind
-            return self._conv(part.layer, x, part.shape, "none", words)
+            reshaped = LayerPart(part.kind, part.is_scaled)
+            return self._conv(part.layer, x, part.shape, "none", reshaped)
         y = self._value(part.shape, "none")
         padding = [[0, 0], [0, 0], [0, 0], [0, part.shape[2] - width]]
         pads = self._new.add_parameters(np.array(padding, np.int32))
         self._op("PAD", [x, pads], y, "PadOptions")
         return y
 
-    def _conv(self, layer: Layer, x: Tensor, shape: Shape, activation: str, part: str) -> Tensor:
+    def _conv(
+        self, layer: Layer, x: Tensor, shape: Shape, activation: str, part: LayerPart
+    ) -> Tensor:
         out, (rows, columns) = layer.channels_out, layer.kernel
         options: dict[str, Any] = {
             "padding": _SAME,
@@ -244,7 +261,7 @@ class _Build:
             "fusedActivationFunction": _ACTIVATIONS[activation],
         }
         y = self._value(shape, activation)
-        if layer.is_depthwise or part.startswith("window"):
+        if layer.is_depthwise or part.kind == "window":
             operands = self._weights(part, (1, rows, columns, out), 3)
             table = "DepthwiseConv2DOptions"
             options["depthMultiplier"] = 1
@@ -256,7 +273,7 @@ class _Build:
         return y
 
     def _dense(self, layer: Layer, x: Tensor) -> Tensor:
-        operands = self._weights("dense", (layer.channels_out, layer.channels_in), 0)
+        operands = self._weights(LayerPart("dense"), (layer.channels_out, layer.channels_in), 0)
         y = self._numbers.value(self._new, (1, layer.channels_out), "none")
         self._op("FULLY_CONNECTED", [x, *operands], y, "FullyConnectedOptions")
         return y
@@ -326,5 +343,5 @@ class _Build:
             return self._new.add_float_value(shape)
         return self._new.add_value(shape, _SCALE, int(x.quantization.zeroPoint[0]))
 
-    def _weights(self, part: str, shape: tuple[int, ...], axis: int) -> list[Tensor]:
+    def _weights(self, part: LayerPart, shape: tuple[int, ...], axis: int) -> list[Tensor]:
         return self._numbers.weights(self._new, self._place, part, shape, axis)

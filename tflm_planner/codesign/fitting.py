@@ -240,7 +240,7 @@ class _Fitting:
         if kind == "plan":
             return PlanOptions(search, budget=limits.arena_limit, verify=None)
         kinds = frozenset[str]() if kind == "tiles" else None
-        tiles = TilePermission(max_slowdown=limits.slowdown, new_kinds=kinds)
+        tiles = TilePermission(max_slowdown=limits.slowdown, allowed_kinds=kinds)
         return PlanOptions(search, tiles, budget=limits.arena_limit, verify=None)
 
     def _when_lean(self, figure: VariantOutcome, planned: PlannedModel) -> VariantOutcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Family = Literal["reference", "plain", "dsp", "mve"]
@@ -15,8 +15,12 @@ Counts = dict[str, int]
 @dataclass(frozen=True, slots=True)
 class Work:
     """What an operator makes a kernel do. path: which kernel. macs: multiplications that its
-    mathematics asks for, positions in the padding included."""
+    mathematics asks for, positions in the padding included. typed: whether what the kernel takes
+    depends on the type of elements. in_place: the counts that are left where the bytes lie where
+    they go already."""
 
     path: str
     counts: Counts
     macs: int
+    typed: bool = True
+    in_place: Counts = field(default_factory=Counts)

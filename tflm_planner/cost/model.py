@@ -72,10 +72,6 @@ class Cost:
         )
 
 
-BYTEWISE = frozenset(
-    ("reshape", "update", "update_1d", "update_all", "gather", "concatenation", "strided_slice")
-)
-"""Paths that copy runs of bytes, whatever they mean."""
 NOTHING = Cost(0, 0, 0, 0)
 
 
@@ -171,10 +167,8 @@ def work_of(case: Case, family: Family) -> Work:
 
 
 def key_of(case: Case, work: Work) -> str:
-    """The key of the constants in a profile: kernel path and element type. Paths of copies have no
-    type."""
-    untyped = work.path in BYTEWISE or work.path.startswith("fill_")
-    return work.path if untyped else f"{work.path}.{case.data.type}"
+    """The key of the constants in a profile: kernel path and, if it matters, element type."""
+    return f"{work.path}.{case.data.type}" if work.typed else work.path
 
 
 def instructions(
@@ -190,8 +184,7 @@ def instructions(
         constants = profile.paths.get(f"other.{case.data.type}", profile.paths["other.int8"])
         return dispatch + _sum(constants, work), False
     if in_place:
-        moved = {k: v for k, v in work.counts.items() if k.startswith("part")}
-        work = replace(work, counts=moved)
+        work = replace(work, counts=work.in_place)
     return dispatch + _sum(constants, work), work.path != "other"
 
 

@@ -90,7 +90,7 @@ def strided_slice(case: Case) -> Work:
     counts = {"element": case.result.elements, "row": rows, "plane": math.prod(shape[:3])}
     if runs:
         counts = _merge(counts, _copies(rows, shape[4] * case.result.width))
-    return Work("strided_slice_runs" if runs else "strided_slice", counts, 0)
+    return Work("strided_slice_runs" if runs else "strided_slice", counts, 0, typed=runs)
 
 
 def gather(case: Case) -> Work:
@@ -100,7 +100,9 @@ def gather(case: Case) -> Work:
     where = case.operand(1)
     positions = where.elements if where is not None else 1
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :]) * width
-    return Work("gather", {"position": positions, **_copies(outer * positions, inner)}, 0)
+    return Work(
+        "gather", {"position": positions, **_copies(outer * positions, inner)}, 0, typed=False
+    )
 
 
 def concatenation(case: Case) -> Work:
@@ -110,9 +112,10 @@ def concatenation(case: Case) -> Work:
     rank = max(1, len(case.result.shape))
     outer = math.prod(case.result.shape[: axis % rank])
     moved = _merge(*(_copies(outer, t.nbytes // max(1, outer)) for t in parts))
-    name = case.kind.lower()
-    elements = case.result.elements
-    return Work(name, {"part": len(parts), "outer": outer, "element": elements, **moved}, 0)
+    in_place = {"part": len(parts)}
+    counts = {**in_place, "outer": outer, "element": case.result.elements, **moved}
+    typed = case.kind != "CONCATENATION"
+    return Work(case.kind.lower(), counts, 0, typed=typed, in_place=in_place)
 
 
 def split(case: Case) -> Work:
@@ -123,9 +126,9 @@ def split(case: Case) -> Work:
     outer = math.prod(case.data.shape[: axis % max(1, len(case.data.shape))])
     moved = _merge(*(_copies(outer, t.nbytes // max(1, outer)) for t in case.outputs))
     elements = sum(t.elements for t in case.outputs)
-    return Work(
-        case.kind.lower(), {"part": len(case.outputs), "element": elements, **moved}, 0
-    )  # fmt: skip
+    in_place = {"part": len(case.outputs)}
+    counts = {**in_place, "element": elements, **moved}
+    return Work(case.kind.lower(), counts, 0, in_place=in_place)
 
 
 def pad(case: Case, family: Family) -> Work:
@@ -150,7 +153,7 @@ def reshape(case: Case) -> Work:
         return Work("expand_dims", {"element": case.result.elements}, 0)
     moved = _copies(1, case.result.nbytes)
     moved.pop("run")  # one, always: what remains in place is the call
-    return Work("reshape", moved, 0)
+    return Work("reshape", moved, 0, typed=False)
 
 
 def update(case: Case) -> Work:
@@ -160,10 +163,12 @@ def update(case: Case) -> Work:
     last = (part.shape or (1,))[-1]
     rows = part.elements // max(1, last)
     if part.shape == case.data.shape:
-        return Work("update_all", {f"part_{k}": v for k, v in _copies(1, part.nbytes).items()}, 0)
+        runs = {f"part_{k}": v for k, v in _copies(1, part.nbytes).items()}
+        return Work("update_all", runs, 0, typed=False, in_place=runs)
     runs = {f"part_{k}": v for k, v in _copies(rows, last * width).items()}
     counts = {"whole_64": case.data.nbytes // 64, "whole_4": case.data.nbytes % 64 // 4, **runs}
-    return Work("update_1d" if len(case.data.shape) == 1 else "update", counts, 0)
+    path = "update_1d" if len(case.data.shape) == 1 else "update"
+    return Work(path, counts, 0, typed=False, in_place=runs)
 
 
 def transpose(case: Case) -> Work:
@@ -201,7 +206,7 @@ def other(case: Case) -> Work:
 
 def fill(case: Case) -> Work:
     """FILL, ZEROS_LIKE."""
-    return Work(f"fill_{case.result.type}", {"element": case.result.elements}, 0)
+    return Work(f"fill_{case.result.type}", {"element": case.result.elements}, 0, typed=False)
 
 
 def _for_any_family(form: Callable[[Case], Work]) -> Callable[[Case, Family], Work]:

@@ -44,6 +44,10 @@ def _up(value: int, unit: int) -> int:
     return -(-value // unit)
 
 
+_WEIGHT_SUMS = ("pair", "pair_weight")
+"""Counts of a product that stand for sums of its weights."""
+
+
 def _gemm(rows: int, out: int, column: int, family: Family) -> Counts:
     """A product [rows x column] by [out x column], transposed."""
     if family == "mve":
@@ -138,7 +142,7 @@ def _columns(w: WindowCounts, family: Family) -> Counts:
     product = _gemm(pixels, w.channels[1] // w.groups, w.column, family)
     if family != "mve":
         # Weights are not summed here: the offset is added while columns are widened.
-        product = {k: v for k, v in product.items() if not k.startswith("pair")}
+        product = {k: v for k, v in product.items() if k not in _WEIGHT_SUMS}
         widened = {"widen_4": w.pixels * (w.column // 4), "widen_1": w.pixels * (w.column % 4)}
         half = {"half": w.batch * (pixels // 2) * w.groups}
         product = {**_times(product, w.batch * w.groups), **widened, **half}

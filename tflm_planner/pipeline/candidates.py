@@ -80,7 +80,7 @@ class ModelPlanner:
         plain = replace(plain, plain=plain.inspection.arena.arena)
         if self.permission is None or self._fits(plain):
             return plain, prove(plain)
-        if not self.permission.tiles:
+        if self.permission.spellings_only:
             return self._plan_respelled(original, plain, self.permission, prove)
         return self._plan_with_tiles(original, plain, self.permission, prove)
 
@@ -111,7 +111,7 @@ class ModelPlanner:
         target = self.options.kernels.target
         plain_instructions = count_instructions(plain.memory_plan, target)
         most = int(permission.max_slowdown * plain_instructions)
-        tiling = Tiling((), 0, 1.0, None, True, objective=permission.objective, respell=most)
+        tiling = Tiling.respelled(most, permission.objective)
         job = _TilingJob(original, plain, permission, self)
         try:
             spelled = job.plan(tiling)
@@ -147,7 +147,7 @@ class ModelPlanner:
             except (UnsoundPlanError, UsageError):
                 if not planned and not bind_views:
                     raise
-        source, permitted = read_model(original), permission.new_kinds
+        source, permitted = read_model(original), permission.allowed_kinds
 
         def rank(file: PlannedModel) -> tuple[bool, int]:
             added = {*new_kinds(source, file.inspection.model)}

@@ -56,11 +56,11 @@ class Tile:
         return api.TilePermission(
             max_slowdown=self.max_slowdown,
             dialect=not self.portable,
-            new_kinds=self._new_kinds(),
+            allowed_kinds=self._allowed_kinds(),
             objective=self.objective,
         )
 
-    def _new_kinds(self) -> frozenset[str] | None:
+    def _allowed_kinds(self) -> frozenset[str] | None:
         if isinstance(self.operators, str):
             if self.operators not in ("own", "all"):
                 raise UsageError(

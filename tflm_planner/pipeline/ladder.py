@@ -155,7 +155,7 @@ def _own_tiles(planned: PlannedModel) -> Iterator[Rung]:
 def _beyond(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
     """What more could be permitted; searched until something fits, where nothing does yet."""
     is_sought = climb.is_sought
-    searched = replace(permission or TilePermission(), tiles=True)
+    searched = replace(permission or TilePermission(), spellings_only=False)
     for step in _steps(climb, searched):
         rung = _attempt(climb, step) if is_sought else step.rung
         yield rung
@@ -187,8 +187,8 @@ def _steps(climb: Climb, permission: TilePermission) -> Iterator[_Step]:
         yield step("int8 ends", _with_int8_ends(climb))
     elif options.ends != "keep":
         words = (*words, "--io", options.ends)
-    if permission.new_kinds is not None:
-        options = replace(options, tiles=replace(permission, new_kinds=None))
+    if permission.allowed_kinds is not None:
+        options = replace(options, tiles=replace(permission, allowed_kinds=None))
         words = (*words, _FIRMWARE, "more-ops")
         yield step("more operators")
         words = words[:-2]

@@ -101,23 +101,23 @@ def _check_slowdown(slowdown: float) -> None:
 @dataclass(frozen=True)
 class TilePermission:
     """What tiling may do. max_slowdown: instructions allowed, relative to the original. dialect:
-    views that cost no operator, which only TFLM understands. new_kinds: operators that the
+    views that cost no operator, which only TFLM understands. allowed_kinds: operators that the
     firmware may have to register in addition; None for all. method, objective: how the search
     goes, and the bytes that it lowers (`tiling.search`). workers: processes that it uses. by_hand:
     what is to be tiled, in place of a search. inexact: whether sums may be split, which changes
-    bits. search_budget: the tuning constants of the search. tiles: whether there may be tiles and
-    loops; operators may be spelled otherwise in any case (`tiling.spellings`)."""
+    bits. search_budget: the tuning constants of the search. spellings_only: no tiles and no loops;
+    operators may only be spelled otherwise (`tiling.spellings`)."""
 
     max_slowdown: float = defaults.SLOWDOWN
     dialect: bool = True
-    new_kinds: frozenset[str] | None = frozenset()
+    allowed_kinds: frozenset[str] | None = frozenset()
     method: Method = "regions"
     objective: Objective = "arena"
     workers: int = defaults.WORKERS
     by_hand: tuple[TiledRegion | Patch | LoopedRegion, ...] = ()
     inexact: bool = False
     search_budget: SearchBudget = DEFAULT_BUDGET
-    tiles: bool = True
+    spellings_only: bool = False
 
     def __post_init__(self) -> None:
         _check_slowdown(self.max_slowdown)
@@ -125,7 +125,7 @@ class TilePermission:
 
     def allows(self, kind: str, source: Model) -> bool:
         """Whether what is made of a model may use operators of this kind."""
-        permitted = self.new_kinds
+        permitted = self.allowed_kinds
         return permitted is None or kind in permitted or any(op.kind == kind for op in source.ops())
 
     def tiling_options(self, search: MemoryOptions, budget: int | None) -> TilingOptions:
@@ -139,7 +139,7 @@ class TilePermission:
             objective=self.objective,
             budget=budget,
             dialect=self.dialect,
-            new_kinds=self.new_kinds,
+            allowed_kinds=self.allowed_kinds,
             workers=self.workers,
             search_budget=self.search_budget,
         )

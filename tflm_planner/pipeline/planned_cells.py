@@ -67,7 +67,7 @@ class PlannedCells:
             yield self._searched_cell("tiles", planning, replace(plain, tiles=tiles))
         if "more operators" not in self.search.columns:
             return
-        options = replace(plain, tiles=replace(tiles, new_kinds=None))
+        options = replace(plain, tiles=replace(tiles, allowed_kinds=None))
         yield self._searched_cell("more operators", planning, options)
         if can_be_lean(self.target):
             lean = kernels_of(with_lean(self.target))

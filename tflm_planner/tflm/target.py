@@ -65,6 +65,11 @@ class Target:
     board: Board | None = None
 
     @property
+    def core_family(self) -> str:
+        """The architecture of the core: "Cortex", "Xtensa", "RISC" or "x86"."""
+        return self.core.partition(" ")[0].partition("-")[0]
+
+    @property
     def is_arduino_2023(self) -> bool:
         """Whether structures and kernels are those of the Arduino library of 2023."""
         return self.version == "arduino-2023"

@@ -96,8 +96,7 @@ def kernel_twin(target: Target) -> Target:
     """The target without its names and its board: where those of two targets are equal, what runs
     on one runs on the other, in the same bytes. Of the core the family remains, by which lean
     firmware differs."""
-    family = target.core.partition(" ")[0].partition("-")[0]
-    return replace(target, id="", name="", core=family, board=None)
+    return replace(target, id="", name="", core=target.core_family, board=None)
 
 
 def boards_like(pattern: str, kernels: str = "") -> tuple[Target, ...]:

@@ -58,7 +58,7 @@ class TilingOptions:
     tiling wins."""
     dialect: bool = True
     """Whether a view may cost no operator (`transforms.dialect`)."""
-    new_kinds: frozenset[str] | None = frozenset()
+    allowed_kinds: frozenset[str] | None = frozenset()
     """Operators that may be added although the model does not use them, so that the firmware must
     register them. None: all."""
     workers: int = 1
@@ -75,7 +75,7 @@ class TilingOptions:
     def allows(self, kind: str, used_kinds: frozenset[str]) -> bool:
         """Whether the result of a model that uses `used_kinds` may use operators of this kind.
         Operators that the target's TFLM lacks are never allowed."""
-        permitted = self.new_kinds is None or kind in self.new_kinds
+        permitted = self.allowed_kinds is None or kind in self.allowed_kinds
         return kind in used_kinds or (permitted and not lacks(kind, self.kernels.target))
 
     def allows_copies(self, used_kinds: frozenset[str]) -> bool:
@@ -113,6 +113,12 @@ class Tiling:
     """How the plan with these figures was made; None if there was none."""
     respell: int | None = None
     """Instructions of one inference up to which operators are spelled otherwise; None: none is."""
+
+    @classmethod
+    def respelled(cls, instructions: int, objective: Objective) -> Tiling:
+        """No regions: operators may be spelled otherwise, up to so many instructions. Its figures
+        are not known before it is planned."""
+        return cls((), 0, 1.0, None, True, objective=objective, respell=instructions)
 
     @property
     def has_views(self) -> bool:

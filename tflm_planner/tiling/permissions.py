@@ -91,7 +91,7 @@ def search_by_permission(
     """Search without new operators, then with those that the options allow, if there are any; a
     search that `stop` lets no time for is left out. Raises StoppedError where none can be made."""
     say, stop = on_progress or silent, stop or Stop()
-    allows_none = options.new_kinds == frozenset()
+    allows_none = options.allowed_kinds == frozenset()
     compiling.start(COMPILED)
     if not compiling.ready(COMPILED[:-1], stop, say):
         raise StoppedError
@@ -100,7 +100,7 @@ def search_by_permission(
         if not allows_none:
             say("looking for tiles of the firmware's own operators")
         work_limit = _work_without_new_kinds(workers, options)
-        restricted = replace(options, new_kinds=frozenset(), work_limit=work_limit)
+        restricted = replace(options, allowed_kinds=frozenset(), work_limit=work_limit)
         share = options.search_budget.same_firmware_time_share
         part = stop if allows_none else PartOfStop(stop, share)
         first = search_tiles(data, restricted, say, workers, part)

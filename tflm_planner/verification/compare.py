@@ -38,6 +38,7 @@ from tflm_planner.verification.verdict import (
     DIFFERENT,
     EQUAL,
     NOT_AVAILABLE,
+    CheckStatus,
     Culprit,
     HostAllocation,
     RuntimeCheck,
@@ -259,7 +260,8 @@ class SideBySide:
         unfit = why_unfit(self._model, self._runtime)
         if unfit is not None:
             return self._check(CANNOT_RUN, 0, False, unfit)
-        for side, status in enumerate((CANNOT_RUN, DIFFERENT)):
+        failing: tuple[CheckStatus, CheckStatus] = (CANNOT_RUN, DIFFERENT)
+        for side, status in enumerate(failing):
             try:
                 answer: dict[str, int] = self._sessions[side].receive()
             except RuntimeFailureError as failure:
@@ -348,7 +350,12 @@ class SideBySide:
             return expected, failure
 
     def _check(
-        self, status: str, inputs: int, vary: bool, detail: str, culprit: Culprit | None = None
+        self,
+        status: CheckStatus,
+        inputs: int,
+        vary: bool,
+        detail: str,
+        culprit: Culprit | None = None,
     ) -> RuntimeCheck:
         return RuntimeCheck(self._runtime, status, inputs, vary, detail, culprit)
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, Literal
 
-EQUAL = "equal"
-CLOSE = "within tolerance"
-DIFFERENT = "different"
-CANNOT_RUN = "cannot run original"
-NOT_AVAILABLE = "not available"
+EQUAL: Final = "equal"
+CLOSE: Final = "within tolerance"
+DIFFERENT: Final = "different"
+CANNOT_RUN: Final = "cannot run original"
+NOT_AVAILABLE: Final = "not available"
+CheckStatus = Literal[
+    "equal", "within tolerance", "different", "cannot run original", "not available"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class RuntimeCheck:
     """
 
     runtime: str
-    status: str
+    status: CheckStatus
     inputs: int
     outputs_vary: bool
     detail: str

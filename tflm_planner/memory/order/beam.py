@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
 
-from tflm_planner.memory.order.board import BitGraph
 from tflm_planner.memory.order.clock import Clock
 from tflm_planner.memory.order.dag import Dag, steps
 from tflm_planner.memory.order.exact import ExactSearch
+from tflm_planner.memory.order.fusing import BitGraph
 from tflm_planner.memory.order.segments import extract_range, live_at_boundaries
 
 

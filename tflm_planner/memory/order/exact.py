@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from tflm_planner.memory.order.board import BitGraph
 from tflm_planner.memory.order.clock import Clock
+from tflm_planner.memory.order.fusing import BitGraph
 
 LONGEST_RUN, WIDEST_SET = 6, 4
 """Blocks that a commitment looks at."""

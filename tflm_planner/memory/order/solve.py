@@ -14,10 +14,10 @@ from typing import Literal, get_args
 from tflm_planner.memory.limits import DEFAULT_ORDER_BUDGET, OrderBudget
 from tflm_planner.memory.order.baselines import file_order, reverse_post_order
 from tflm_planner.memory.order.beam import beam_search, improve, renumber
-from tflm_planner.memory.order.board import BitGraph
 from tflm_planner.memory.order.clock import Clock
 from tflm_planner.memory.order.dag import Dag, peak
 from tflm_planner.memory.order.exact import ExactSearch
+from tflm_planner.memory.order.fusing import BitGraph
 from tflm_planner.memory.order.segments import bound_of, live_at_boundaries, segments
 from tflm_planner.support.stopping import Stop
 

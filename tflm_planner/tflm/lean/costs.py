@@ -141,7 +141,7 @@ class _Firmware:
     @property
     def _shares(self) -> bool:
         """LEAN_SHARE: not on cores on which other vendors' kernels are usual."""
-        return not self.target.core.startswith("Xtensa")
+        return self.target.core_family != "Xtensa"
 
     def enter_graph(self) -> None:
         """Begin a sub-graph: its nodes share among themselves only."""
