@@ -17,7 +17,7 @@ import pytest
 
 from tests.conftest import needs_tflm
 from tflm_planner.memory.allocators import compiling
-from tflm_planner.pipeline import api, ladder
+from tflm_planner.pipeline import api
 from tflm_planner.support.interrupts import Presses, ending_in_order
 from tflm_planner.support.stopping import PartOfStop, Stop
 from tflm_planner.tiling.budget import DEFAULT_BUDGET, SearchBudget
@@ -103,21 +103,19 @@ def test_a_press_after_the_proof_leaves_out_what_is_beyond_it(
     assert ASKED in capfd.readouterr().err
 
 
-def test_ctrl_c_in_the_ladder_costs_no_proved_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever presses once for the search and once more while further steps are looked for."""
-    out, asked = tmp_path / "out.tflite", list[object]()
+def test_ctrl_c_in_the_ladder_costs_no_proved_file(tmp_path: Path) -> None:
+    """Whoever presses while further steps are looked for."""
+    out, asked = tmp_path / "out.tflite", list[str]()
 
-    def press_at(climb: object) -> None:
-        asked.append(climb)
-        signal.raise_signal(signal.SIGINT)
+    def press_at_last(text: str) -> None:
+        if "further permissions" in text:
+            asked.append(text)
+            signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(ladder, "_with_same_plan_when_lean", press_at)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         options = api.PlanOptions(verify=None)
-        report = api.plan(CNN, out, options).report
+        report = api.plan(CNN, out, options, press_at_last).report
     finally:
         signal.signal(signal.SIGINT, before)
     assert asked and out.exists() and report.stopped == "interrupted"

@@ -170,6 +170,7 @@ def _plan(
         planned=planned,
         source=name,
         attempt=lambda other_options: planner.plan(other_options)[0],
+        report_progress=report_progress,
         stop=stop,
     )
     outcome = PlanOutcome(

@@ -31,6 +31,7 @@ from tflm_planner.pipeline.tiled_model import new_kinds
 from tflm_planner.pipeline.write import strip_file
 from tflm_planner.report.document import Rung, RungKind, SmallerFile
 from tflm_planner.support.errors import PlannerError
+from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.tflm.arena.predict import Arena, arena_of
 from tflm_planner.tflm.lean.pool import WritePool
@@ -54,7 +55,7 @@ Attempt = Callable[[PlanOptions], PlannedModel]
 class Climb:
     """What a ladder is made of. data, model: the original. stock: its arena. options: of the plan
     that was made. planned: what it came to. source: the model's name in commands. attempt: plans
-    it by other options. stop: of the whole run."""
+    it by other options. report_progress: is told what is looked for. stop: of the whole run."""
 
     data: bytes
     model: Model
@@ -63,6 +64,7 @@ class Climb:
     planned: PlannedModel
     source: str
     attempt: Attempt
+    report_progress: Progress
     stop: Stop
 
     @property
@@ -154,6 +156,7 @@ def _own_tiles(planned: PlannedModel) -> Iterator[Rung]:
 
 def _beyond(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
     """What more could be permitted; searched until something fits, where nothing does yet."""
+    climb.report_progress("looking for what further permissions reach")
     is_sought = climb.is_sought
     searched = replace(permission or TilePermission(), spellings_only=False)
     for step in _steps(climb, searched):
