@@ -39,7 +39,7 @@ def tiling(size: int, slowdown: float, *added: str) -> Tiling:
         slowdown,
         None,
         bind_views=True,
-        allowed_kinds=added,
+        new_kinds=added,
     )
 
 
