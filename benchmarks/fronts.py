@@ -5,8 +5,9 @@
 
 A front is the (arena, slowdown) of every tiling that a search offers. Its hypervolume is the area
 that it dominates below the model as it is and `--max-slowdown`; "share" is that of the default
-budget beside the hypervolume with `--times` as much of everything that is counted in work or in
-attempts. "free" is the smallest arena at no more instructions than the model as it is, with either.
+budget beside that of both fronts together, the other with `--times` as much of everything that is
+counted in work or in attempts. "free" is the smallest arena at no more instructions than the model
+as it is, with either.
 
 With `--replay`, every tiling of the front for another target is evaluated on this one, in all its
 orders: "here" is the best that the search for this target found, "replayed" the best of the
@@ -32,8 +33,9 @@ from tflm_planner.tiling.permissions import search_by_permission
 
 COUNTED = (
     "search_work", "same_firmware_work", "same_firmware_work_large", "branches", "patch_stages",
-    "unbound_retries", "neighboured_models", "spelled_models", "spelled_with_effort", "finalists",
-    "careful_work", "segmentations_without_gain", "attempts_without_gain",
+    "unbound_retries", "neighboured_models", "spelled_models", "spelled_with_effort", "front_work",
+    "front_batches_without_gain", "finalists", "careful_work", "segmentations_without_gain",
+    "attempts_without_gain",
     "hotspots_of_cap", "hotspot_orders", "hotspot_work", "schedule_states",
     "contracted_order_states", "beam_steps",
 )  # fmt: skip
@@ -97,8 +99,8 @@ def compare_budgets(path: Path, target: str, times: int, *, own: bool) -> float:
         points_of(search_by_permission(data, options).result)
         for options in (plain, options_for(target, enlarged(times), own=own))
     ]
-    usual, more = (hypervolume(points, *corner) for points in fronts)
-    share = usual / more if more else 1.0
+    usual, both = (hypervolume(points, *corner) for points in (fronts[0], [*fronts[0], *fronts[1]]))
+    share = usual / both if both else 1.0
     free = [min([corner[0], *(a for a, s in points if s <= 1.0)]) for points in fronts]
     best = [min(a for a, _ in points) for points in fronts]
     cells = [f"{share:.2%}", *(f"{n:,}" for pair in (best, free) for n in pair)]

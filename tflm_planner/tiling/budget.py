@@ -160,6 +160,16 @@ class SearchBudget:
     spelled_with_effort: int = 12
     """Smallest models of which operators are spelled otherwise, whatever they come to at first
     sight: that misleads for the best model of mobilenet_v2_030_80 (4: own +0.9 %)."""
+    front_work: int = 16_000
+    """Work of changing regions of all that the search offers. Hypervolume of the front without it,
+    and with it: K 0.071, 0.114; P 0.130, 0.191; ds_cnn 0.095, 0.127; mcunet_in3_176 0.252, 0.265;
+    V, mobilenet_v2_035_96 and issue_2513 within 1 %. 12,000: P 0.172; 24,000: the same."""
+    front_least_gain: int = 50
+    """A gain of the front is at least one part in so many of its bytes. 200: hypervolumes of V and
+    mobilenet_v2_035_96 1 % larger, for 1.1 to 1.3 of the seconds."""
+    front_batches_without_gain: int = 2
+    """Batches of changed models without such a gain that end the step. 1: K 0.086, P 0.130; 3: like
+    2."""
     finalists: int = 8
     """Whole models that are planned with care at the end. 0: P own +0.8 %, nothing on I, K, V and
     D, for 0.86 to 0.99 of the seconds. 4, with less work as below: darts all +2.4 %."""

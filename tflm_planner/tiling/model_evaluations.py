@@ -22,7 +22,7 @@ from tflm_planner.tiling.evaluate.candidate import (
 )
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
-from tflm_planner.tiling.options import Tiling, TilingOptions
+from tflm_planner.tiling.options import Tiling, TilingOptions, pareto_fronts
 from tflm_planner.tiling.segments import TILE_ORDERS, added_work
 
 
@@ -119,6 +119,13 @@ class ModelEvaluations:
             and candidate.bind_views in (bind_views or (True, False))
         ]
         return sorted(pairs, key=lambda pair: (pair[0].rank, not pair[1].bind_views))
+
+    def front(self) -> list[Candidate]:
+        """The candidates behind what the search offers so far (`pareto_fronts`), the smallest
+        first."""
+        candidates = {tiling: c for c, tiling in self._tilings.items() if tiling is not None}
+        offered = pareto_fronts(candidates)
+        return [candidates[tiling] for tiling in offered if tiling.is_changed]
 
     def affordable(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         """The first candidates, as many as the step's work allows; at least one."""

@@ -204,3 +204,17 @@ def pareto_front(tilings: Iterable[Tiling]) -> tuple[Tiling, ...]:
         if not front or tiling.slowdown < front[-1].slowdown:
             front.append(tiling)
     return tuple(front)
+
+
+def mean_bytes(tilings: Iterable[Tiling], max_slowdown: float) -> int:
+    """Bytes of the smallest tiling within a slowdown, on average over the slowdowns from 1 to
+    `max_slowdown`: a front as one figure. One tiling at least must be no slower than the model as
+    it is."""
+    *slower, fastest = pareto_front(tilings)
+    if max_slowdown <= 1:
+        return fastest.bytes
+    total, end = 0.0, max_slowdown
+    for tiling in slower:
+        total += tiling.bytes * (end - tiling.slowdown)
+        end = tiling.slowdown
+    return int((total + fastest.bytes * (end - 1)) / (max_slowdown - 1))

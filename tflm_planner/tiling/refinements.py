@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
 
+from tflm_planner.tiling.budget import EarlyStop
 from tflm_planner.tiling.evaluate.candidate import CAREFUL, CLIMB, FIRST_FITS, Candidate
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.moves.neighbours import neighbours
-from tflm_planner.tiling.options import Region, TilingOptions
+from tflm_planner.tiling.options import Region, TilingOptions, mean_bytes
 from tflm_planner.tiling.segments import TILE_ORDERS
 
 
@@ -34,6 +36,7 @@ class Refinements:
             yield self.evaluate_neighbours, "regions changed one at a time"
         yield self.evaluate_spellings, "operators spelled otherwise"
         yield self.evaluate_neighbours, "regions changed one at a time"
+        yield self.refine_front, "what is faster and larger changed too"
         yield self.plan_with_care, "the best planned with care"
 
     def evaluate_spellings(self) -> None:
@@ -55,12 +58,48 @@ class Refinements:
         """Change one region at a time in the best models, as far as they are not too large."""
         budget, count = self.options.search_budget, len(self.order)
         for candidate in self.distinct_models()[: budget.neighboured_models]:
-            if self.models.work_of(candidate) > budget.several_orders_model:
+            if self._is_too_large(candidate):
                 continue
             self.models.work.begin_step(1.0)
             near = [*neighbours(candidate, count, budget.neighbour_steps)]
             self.models.add(self.models.affordable(near[: budget.batch]))
         self._plan_spelled_models()
+
+    def refine_front(self) -> None:
+        """Change one region at a time in all that the search offers, again and again while it
+        offers more, so that what lies between the smallest and the fastest is as good as these."""
+        budget = self.options.search_budget
+        stop = EarlyStop(
+            budget.front_batches_without_gain, budget.front_least_gain, self._mean_bytes()
+        )
+        work_left, known = budget.front_work, set[Candidate]()
+        while near := [self._changed(c) for c in self.models.front() if c not in known]:
+            known.update(self.models.front())
+            changed = dict.fromkeys(filter(None, chain(*zip_longest(*near))))
+            chosen = [c for c in changed if c not in known and not self._is_too_large(c)]
+            for start in range(0, len(chosen), budget.batch):
+                batch = chosen[start : start + budget.batch]
+                self.models.add(batch)
+                known.update(batch)
+                work_left -= len(TILE_ORDERS) * sum(map(self.models.work_of, batch))
+                stop.record(self._mean_bytes())
+                if stop.is_due or work_left < 0:
+                    return
+
+    def _is_too_large(self, candidate: Candidate) -> bool:
+        return self.models.work_of(candidate) > self.options.search_budget.several_orders_model
+
+    def _changed(self, candidate: Candidate) -> Iterator[Candidate]:
+        """The candidate with its views bound otherwise, then with one region changed."""
+        steps = self.options.search_budget.neighbour_steps
+        yield replace(candidate, bind_views=not candidate.bind_views, effort=CLIMB)
+        for changed in neighbours(candidate, len(self.order), steps):
+            yield replace(changed, effort=CLIMB)
+
+    def _mean_bytes(self) -> int:
+        """The bytes of the smallest tiling within a slowdown, on average over the slowdowns that
+        are allowed: the front as one figure."""
+        return mean_bytes(self.models.tilings, self.options.max_slowdown)
 
     def plan_with_care(self) -> None:
         """Plan the best few models with care, as far as they are not too large."""
