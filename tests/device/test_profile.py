@@ -33,6 +33,8 @@ from tflm_planner.device.responder import RefusedRequest
 from tflm_planner.device.single import can_stand_alone, single
 from tflm_planner.device.station import Station
 from tflm_planner.device.virtual_board import VirtualBoard, virtual_capabilities
+from tflm_planner.model.clone import clone
+from tflm_planner.model.extract import extract_interval
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import UsageError
@@ -84,6 +86,22 @@ def test_control_flow_and_state_are_left_out() -> None:
     assert {"WHILE", "IF", "SVDF"} <= set(shapes.left_out)
     assert not {case.kind for case in shapes.models} & {"WHILE", "IF", "CALL_ONCE", "VAR_HANDLE"}
     assert len({operator_text(case) for case in shapes.models}) == len(shapes.models)
+
+
+def test_what_stands_for_readers_is_told_by_no_name() -> None:
+    """The search's own operator is not measured; one of a file is, whatever it calls its result."""
+    model = read_model(CNN.read_bytes())
+    part = clone(extract_interval(model, model.main.ops[:2], ()))
+    *_, stand_in = part.main.ops
+    for tensor in model.tensors():
+        tensor.name = stand_in.outputs[0].name
+    shapes, expected = Shapes(), Shapes()
+    for op in part.main.ops:
+        shapes.add(op)
+    for op in model.main.ops[:2]:
+        expected.add(op)
+    assert shapes.models and shapes.models.keys() == expected.models.keys()
+    assert not shapes.left_out and not expected.left_out
 
 
 def test_a_watch_hears_every_operator_whose_cost_is_asked() -> None:

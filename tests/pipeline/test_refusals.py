@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.models.small import narrow_rows
-from tflm_planner.model.serde import read_model
+from tests.transforms.row_loops import chain
+from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline import prove as proving
+from tflm_planner.pipeline.options import Stripping
 from tflm_planner.pipeline.refusals import MOST_PROOFS, MOST_REFUSED, Refusal, RefusalCauses
+from tflm_planner.pipeline.tiled_model import plan_tiling, tiled_model
+from tflm_planner.support.progress import silent
 from tflm_planner.tflm.element_types import form_of
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.options import Tiling
@@ -25,35 +31,77 @@ def rows(*ops: int, parts: int = 2) -> TiledRegion:
     return TiledRegion(ops, ((1, parts),))
 
 
-def names() -> list[str]:
-    return [op.outputs[0].name for op in read_model(narrow_rows()).main.ops]
-
-
 def test_a_region_with_the_operator_at_fault_is_not_tried_again() -> None:
-    causes = RefusalCauses(narrow_rows())
-    causes = causes.including(tiling(rows(0), rows(1)), Refusal("differs", f"{names()[1]}/h0:4"))
+    causes = RefusalCauses()
+    causes = causes.including(tiling(rows(0), rows(1)), Refusal("differs", frozenset({1})))
     assert causes.concern(tiling(rows(1, parts=5))) and causes.concern(tiling(rows(0, 1)))
     assert not causes.concern(tiling(rows(0))), "the other region is not at fault"
     assert not causes.concern(tiling(LoopedRegion((0, 1)))), "loops are made by other means"
 
 
-def test_a_part_of_the_input_is_blamed_on_who_reads_it() -> None:
-    causes = RefusalCauses(narrow_rows())
-    (given,) = read_model(narrow_rows()).main.inputs
-    causes = causes.including(tiling(rows(0), rows(1)), Refusal("differs", f"{given.name}/h0:4"))
-    assert causes.concern(tiling(rows(0))) and not causes.concern(tiling(rows(1)))
+NAMES: dict[str, Callable[[int], str]] = {
+    "as they were": lambda place: "part" * (place % 3) + f"/{place}",
+    "none": lambda place: "",
+    "all equal": lambda place: "x",
+}
+
+
+def named(names: str) -> bytes:
+    """Three convolutions whose tensors are called so."""
+    model = read_model(chain((3, 1, 4), (3, 1, 4), (3, 1, 4), size=24))
+    for place, tensor in enumerate(model.tensors()):
+        tensor.name = NAMES[names](place)
+    return write_model(model)
+
+
+@pytest.mark.parametrize("names", NAMES)
+@pytest.mark.parametrize("strip", ["nothing", "unread by TFLM"])
+@pytest.mark.parametrize("dialect", [True, False])
+def test_the_operators_of_a_file_know_which_of_the_original_they_are_of(
+    names: str, strip: Stripping, dialect: bool
+) -> None:
+    """Whatever tensors are called, and whether their names are in the file."""
+    data = named(names)
+    permission = api.TilePermission(dialect=dialect, allowed_kinds=None)
+    options = api.MemoryOptions(strip=strip)
+    regions = tiling(rows(0), rows(1, 2, parts=3))
+    planned = plan_tiling(data, regions, permission, options, silent)
+    ops = planned.inspection.model.main.ops
+    origins = [op.origins for op in ops if op.kind == "CONV_2D"]
+    assert origins == [{0}] * 2 + [{1}, {2}] * 3
+    assert all(op.origins and op.origins <= {0, 1, 2} for op in ops)
+    if planned.twin is not None:
+        twin = read_model(planned.twin, dialect=True).main.ops
+        assert len(twin) == len(planned.twin_origins)
+        by_conv = [
+            o for op, o in zip(twin, planned.twin_origins, strict=True) if op.kind == "CONV_2D"
+        ]
+        assert by_conv == origins
+
+
+@pytest.mark.parametrize("kind", [TiledRegion, LoopedRegion])
+def test_what_cuts_and_joins_is_blamed_on_an_operator_of_its_own_region(kind: type) -> None:
+    """A SLICE of what the other region makes, or of the input, is not that region's."""
+    data = named("all equal")
+    regions = [kind(ops, ((1, 2),)) if kind is TiledRegion else kind(ops) for ops in ((0,), (1, 2))]
+    model, _ = tiled_model(data, regions, crop=False)
+    ops = model.main.ops
+    assert all(op.origins for op in ops)
+    behind = next(i for i, op in enumerate(ops) if op.origins & {1, 2})
+    assert all(op.origins <= {0} for op in ops[:behind])
+    assert all(op.origins <= {1, 2} for op in ops[behind:])
 
 
 def test_files_with_an_operator_that_did_not_run_are_not_proved_again() -> None:
-    causes, data = RefusalCauses(narrow_rows()), narrow_rows()
+    causes, data = RefusalCauses(), narrow_rows()
     assert not causes.concern_files(data)
     op = read_model(data).main.ops[0]
-    causes = causes.including(tiling(rows(0)), Refusal("fails", "nobody's", form_of(op)))
+    causes = causes.including(tiling(rows(0)), Refusal("fails", form=form_of(op)))
     assert causes.concern_files(None, data) and not causes.concern(tiling(rows(0)))
 
 
 def test_without_a_cause_only_so_many_of_one_region_are_tried() -> None:
-    causes = RefusalCauses(narrow_rows())
+    causes = RefusalCauses()
     for parts in range(MOST_REFUSED):
         assert not causes.concern(tiling(rows(0, parts=9)))
         causes = causes.including(tiling(rows(0, parts=parts + 2)), Refusal("differs"))
@@ -63,8 +111,12 @@ def test_without_a_cause_only_so_many_of_one_region_are_tried() -> None:
     assert causes.concern(tiling(rows(1))), "enough is enough"
 
 
-def test_the_proof_s_cause_ends_the_tilings_that_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every tiling of this model has its first operator in tiles: one refusal says it of all."""
+@pytest.mark.parametrize("strip", ["nothing", "unread by TFLM"])
+def test_the_proof_s_cause_ends_the_tilings_that_share_it(
+    monkeypatch: pytest.MonkeyPatch, strip: Stripping
+) -> None:
+    """Every tiling of this model has its first operator in tiles: one refusal says it of all, in a
+    file without names too."""
     files: list[bytes] = []
 
     def proof(original, planned, options, report_progress) -> Verdict:
@@ -81,7 +133,8 @@ def test_the_proof_s_cause_ends_the_tilings_that_share_it(monkeypatch: pytest.Mo
     monkeypatch.setattr(proving, "compare_with_twin", proof)
     budget = SearchBudget(search_work=2_500, beam_steps=1)
     tiles = api.TilePermission(max_slowdown=1.3, workers=1, search_budget=budget)
-    report = api.plan(narrow_rows(), None, api.PlanOptions(tiles=tiles)).report
+    options = api.PlanOptions(api.MemoryOptions(strip=strip), tiles=tiles)
+    report = api.plan(narrow_rows(), None, options).report
     (refused,) = (n for n in report.notes if n.startswith("REFUSED"))
     assert "CONV_2D" in refused and len(files) == 2
     assert any(n.startswith("not tried, as they share the cause") for n in report.notes)

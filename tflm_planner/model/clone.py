@@ -111,4 +111,5 @@ def copy_of_operator(op: Op, tensors: Mapping[Tensor, Tensor], code: OpCode, gra
         op.custom_options,
         op.custom_options_external,
         op.raw,
+        op.origins,
     )

@@ -38,7 +38,8 @@ _LARGEST_OLD_CODE = 127
 class Draft:
     """Operators that are to replace others of one graph, with their tensors, constants and codes.
 
-    `beside`: another draft for the same model, which shares its new operator codes.
+    `beside`: another draft for the same model, which shares its new operator codes and knows its
+    tensors.
     """
 
     def __init__(self, model: Model, graph: Graph, beside: Draft | None = None) -> None:
@@ -48,6 +49,7 @@ class Draft:
         self._buffers: list[DataBuffer] = []
         self._tensors: list[Tensor] = []
         self._constants: dict[tuple[object, ...], Tensor] = {}
+        self._likes: dict[Tensor, Tensor] = {} if beside is None else beside._likes
 
     def tensor(self, like: Tensor, name: str, shape: Sequence[int]) -> Tensor:
         """A tensor of the type and quantisation of `like`, without a value."""
@@ -57,6 +59,7 @@ class Draft:
         buffer = like.buffer if empty.data is not None and empty.data.size else empty
         result = Tensor(name, like.type, tuple(shape), buffer, like.quantization, False, 0, raw)
         self._tensors.append(result)
+        self._likes[result] = like
         return result
 
     def rescaled_tensor(self, like: Tensor, name: str, type_name: str, scale: float) -> Tensor:
@@ -135,6 +138,7 @@ class Draft:
             custom_options=op.custom_options,
             custom_options_external=op.custom_options_external,
             raw=copy(op.raw),
+            origins=op.origins,
         )
         self.ops.append(twin)
         return twin
@@ -180,10 +184,24 @@ class Draft:
         """Put the drafted operators in place of `replaced`, and drop tensors and buffers that
         nothing mentions any more. `replaced` must be convex: no path leaves and re-enters it."""
         model, graph = self._model, self._graph
+        if any(op.origins for op in replaced):
+            for op in self.ops:
+                op.origins = op.origins or self._origins_of(op, {*replaced})
         graph.ops = _insert_ops(graph.ops, replaced, self.ops)
         self._enter()
         link([graph])
         drop_unused(model, graph)
+
+    def _origins_of(self, op: Op, replaced: set[Op]) -> frozenset[int]:
+        """The origins of an operator of a new kind: those of the replaced operator that made the
+        tensor that the result is a part of; or of those that read it, where none made it; or of all
+        that are replaced."""
+        whole = op.outputs[0]
+        while whole in self._likes:
+            whole = self._likes[whole]
+        makers = {op for op in replaced if op is whole.producer}
+        stems_from = makers or ({*whole.consumers} & replaced) or replaced
+        return frozenset[int]().union(*(op.origins for op in stems_from))
 
     def commit_graph(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Graph:
         """Add the draft's graph, which is new, to the model as a sub-graph with these inputs and

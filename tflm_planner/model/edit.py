@@ -153,6 +153,19 @@ def lend_names(model: Model, names: Sequence[str]) -> None:
         tensor.name = name
 
 
+def number_origins(model: Model) -> None:
+    """Make this model the original of what is made from it: each operator of the main graph is its
+    own origin."""
+    for place, op in enumerate(model.main.ops):
+        op.origins = frozenset({place})
+
+
+def lend_origins(model: Model, origins: Sequence[frozenset[int]]) -> None:
+    """Give the operators of the main graph the origins that a file does not hold."""
+    for op, places in zip(model.main.ops, origins, strict=True):
+        op.origins = places
+
+
 def set_quantization(tensor: Tensor, quantization: Any) -> None:
     """Give a tensor another quantisation (an object of its own), or none."""
     tensor.quantization = quantization

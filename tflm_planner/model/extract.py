@@ -10,6 +10,8 @@ reading the file if it read one for each.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 from tflm_planner.model import schema
 from tflm_planner.model.clone import copy_of_operator, copy_of_tensor
@@ -55,10 +57,13 @@ def extract_interval(model: Model, ops: Sequence[Op], through: Sequence[Tensor])
 
 def is_stand_in(op: Op) -> bool:
     """Whether an operator stands for readers that were not extracted."""
-    return op.outputs[0].name == _STAND_IN if op.outputs else False
+    return op.raw is _stand_in_raw()
 
 
-_STAND_IN = "read by what was cut off"
+@cache
+def _stand_in_raw() -> Any:
+    """The `raw` of every stand-in and of no other operator: copies share it."""
+    return schema.generated.OperatorT()
 
 
 def _stand_in(tensors: Sequence[Tensor]) -> Op:
@@ -67,10 +72,10 @@ def _stand_in(tensors: Sequence[Tensor]) -> Op:
     generated = schema.generated
     buffer, type_ = tensors[0].buffer, tensors[0].type
     raw_tensor = generated.TensorT(name=b"")
-    result = Tensor(_STAND_IN, type_, (1,), buffer, None, False, 0, raw_tensor)
+    result = Tensor("read by what was cut off", type_, (1,), buffer, None, False, 0, raw_tensor)
     code = OpCode(schema.operator_code("ADD_N"), None, generated.OperatorCodeT())
-    raw = generated.OperatorT()
-    return Op(code, list[Tensor | None](tensors), [result], [], None, {}, None, False, raw)
+    inputs = list[Tensor | None](tensors)
+    return Op(code, inputs, [result], [], None, {}, None, False, _stand_in_raw())
 
 
 def _extract_graph(

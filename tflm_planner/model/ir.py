@@ -121,7 +121,9 @@ def operator_name(builtin: int, custom: str | None) -> str:
 class Op:
     """An operator. `inputs` may hold None (an omitted optional input).
 
-    `graphs` holds the sub-graphs that its options name, by the option's field.
+    `graphs` holds the sub-graphs that its options name, by the option's field. `origins`: the
+    operators of the original that it computes a part of, by their places there, once
+    `edit.number_origins` has given them; copies and rewrites hand them on, files do not.
     """
 
     code: OpCode
@@ -133,6 +135,7 @@ class Op:
     custom_options: Bytes | None
     custom_options_external: bool
     raw: Any
+    origins: frozenset[int] = frozenset()
 
     def __repr__(self) -> str:
         return f"<{self.label}>"

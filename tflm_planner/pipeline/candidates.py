@@ -231,7 +231,7 @@ def _first_proved_plan(
     """The first tiling that lowers the objective and is not refused; the plan without tiles if
     there is none. Where a file needs more than its tiling promised, and misses the budget by that,
     those that promise less come first."""
-    attempts = _Attempts(results, RefusalCauses(job.original), job.planner.budget)
+    attempts = _Attempts(results, RefusalCauses(), job.planner.budget)
     missed: list[tuple[Tiling, PlannedModel]] = []
     for tiling in results.result.finalists:
         if attempts.causes.concern(tiling):

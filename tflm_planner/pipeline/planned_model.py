@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tflm_planner.memory.problem import Plan, Problem, validate
-from tflm_planner.model.edit import lend_names
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model, write_model
@@ -45,18 +44,19 @@ class SharingSummary:
 @dataclass(frozen=True)
 class PlannedModel:
     """A file that was made. memory_plan: from which it was made. inspection: of the file. twin: for
-    a file that only TFLM runs, the portable model that computes the same on every runtime. exact:
-    whether every element is computed by the same sum as before. tiled: whether parts of it are
-    computed in tiles or in loops. front: what else a search found. refused: candidates that
-    promised more, and why a guard or the proof refused them, which is a fault of this tool. plain:
-    bytes of arena by order and plan alone, if that was made. slowdown: instructions relative to the
-    original, predicted."""
+    a file that only TFLM runs, the portable model that computes the same on every runtime.
+    twin_origins: of the twin's operators (see `ir.Op`). exact: whether every element is computed by
+    the same sum as before. tiled: whether parts of it are computed in tiles or in loops. front:
+    what else a search found. refused: candidates that promised more, and why a guard or the proof
+    refused them, which is a fault of this tool. plain: bytes of arena by order and plan alone, if
+    that was made. slowdown: instructions relative to the original, predicted."""
 
     data: bytes
     memory_plan: MemoryPlan
     inspection: Inspection
     sharing: SharingSummary
     twin: bytes | None = None
+    twin_origins: tuple[frozenset[int], ...] = ()
     notes: tuple[str, ...] = ()
     exact: bool = True
     tiled: bool = False
@@ -70,8 +70,7 @@ def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedM
     """The plan's file, read back. The plan that is found in the file is validated and its overlaps
     are replayed, not the plan that was meant. Raises UnsoundPlanError where a check fails."""
     written = write_planned(memory_plan, options)
-    model = read_model(written.data)
-    lend_names(model, written.names)
+    model = written.read_back()
     offsets = carried_plan(model)
     timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
     if offsets is None:
@@ -84,6 +83,7 @@ def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedM
         sharing=check_sharing(timeline, offsets, options.kernels),
         inspection=inspect_model(model, options.kernels),
         twin=written.portable,
+        twin_origins=written.origins,
         notes=written.notes,
     )
 

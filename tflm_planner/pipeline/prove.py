@@ -11,11 +11,12 @@ The callers decide which file is made next if one is refused.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from tflm_planner.model.ir import Model
+from tflm_planner.model.edit import lend_origins
+from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.options import TilePermission
 from tflm_planner.pipeline.planned_model import PlannedModel
@@ -197,23 +198,33 @@ class Prover:
 def _explain(planned: PlannedModel, verdict: Verdict) -> Refusal:
     """Why a file was refused, with the operator at fault as far as the runtime named one."""
     check = next(c for c in verdict.checks if c.status == DIFFERENT)
-    file = planned.twin if planned.twin is not None and check.of_twin else planned.data
-    return _refusal(_difference(verdict), check.culprit, file)
+    if planned.twin is not None and check.of_twin:
+        ops = _operators_with(planned.twin, planned.twin_origins)
+    else:
+        ops = planned.inspection.model.main.ops
+    return _refusal(_difference(verdict), check.culprit, ops)
 
 
 def _explain_terms(planned: PlannedModel, terms: TermsProof) -> Refusal:
-    return _refusal(_difference_of_terms(terms), terms.culprit, planned.data)
+    ops = planned.inspection.model.main.ops
+    return _refusal(_difference_of_terms(terms), terms.culprit, ops)
 
 
-def _refusal(reason: str, culprit: Culprit | None, file: bytes) -> Refusal:
-    """A refusal of a file with an operator at fault."""
+def _operators_with(file: bytes, origins: Sequence[frozenset[int]]) -> list[Op]:
+    """The operators of a file's main graph, with these origins."""
+    model = read_model(file)
+    lend_origins(model, origins)
+    return model.main.ops
+
+
+def _refusal(reason: str, culprit: Culprit | None, ops: Sequence[Op]) -> Refusal:
+    """A refusal of a file of these operators, one of which may be known to be at fault."""
     if culprit is None:
         return Refusal(reason)
-    ops = read_model(file, dialect=True).main.ops
     op = ops[culprit.position] if culprit.position < len(ops) else None
     if op is None or op.kind != culprit.kind or not op.outputs:
         return Refusal(reason)
-    return Refusal(reason, op.outputs[0].name, form_of(op) if culprit.fails else None)
+    return Refusal(reason, op.origins, form_of(op) if culprit.fails else None)
 
 
 def _difference_of_terms(terms: TermsProof) -> str:

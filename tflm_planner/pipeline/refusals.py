@@ -12,12 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
 from tflm_planner.tflm.element_types import Form, forms_of
 from tflm_planner.tiling.search import Tiling
-from tflm_planner.transforms.base import run
-from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import Verdict
@@ -31,11 +28,12 @@ MOST_PROOFS = 8
 
 @dataclass(frozen=True)
 class Refusal:
-    """reason: why a file was refused, in words. tensor: name of what the operator at fault writes.
-    form: of that operator, if a runtime does not run it at all."""
+    """reason: why a file was refused, in words. operators: of the original, by their places there,
+    that the operator at fault computes a part of; none if it is unknown. form: of the operator at
+    fault, if a runtime does not run it at all."""
 
     reason: str
-    tensor: str = ""
+    operators: frozenset[int] = frozenset()
     form: Form | None = None
 
     def __str__(self) -> str:
@@ -62,7 +60,6 @@ class RefusalCauses:
     refusals: how many there were.
     """
 
-    original: bytes
     regions: tuple[tuple[type, frozenset[int]], ...] = ()
     forms: frozenset[Form] = frozenset()
     unexplained: tuple[Tiling, ...] = ()
@@ -70,7 +67,7 @@ class RefusalCauses:
 
     def including(self, tiling: Tiling, refusal: Refusal) -> RefusalCauses:
         """These causes with that of one more refusal."""
-        at_fault = self._operators_at(refusal.tensor)
+        at_fault = refusal.operators
         regions = tuple(
             (type(region), at_fault & {*region.ops})
             for region in tiling.regions
@@ -101,33 +98,6 @@ class RefusalCauses:
         """Whether one of the files has an operator that no runtime ran."""
         models = (read_model(f, dialect=True) for f in files if f is not None and self.forms)
         return any(self.forms & forms_of(model.ops()) for model in models)
-
-    def _operators_at(self, tensor: str) -> frozenset[int]:
-        """The operators of the original that write or read what `tensor` is a part of."""
-        model = read_model(self.original)
-        run(model, Normalize())
-        original_name = _whole_of(model, tensor)
-        return frozenset(
-            i
-            for i, op in enumerate(model.main.ops)
-            if original_name in {t.name for t in op.outputs}
-            or (
-                original_name in {t.name for t in op.operands()}
-                and not _is_computed(model, original_name)
-            )
-        )
-
-
-def _whole_of(model: Model, part: str) -> str:
-    """The name of the tensor of `model` after which its part `part` was named."""
-    names = {t.name for t in model.main.tensors if t.name}
-    while part not in names and "/" in part:
-        part = part.rpartition("/")[0]
-    return part
-
-
-def _is_computed(model: Model, name: str) -> bool:
-    return any(name == t.name for op in model.main.ops for t in op.outputs)
 
 
 def _share_a_region(one: Tiling, other: Tiling) -> bool:

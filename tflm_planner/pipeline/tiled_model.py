@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tflm_planner.model.edit import Snapshot, lend_names, reorder
+from tflm_planner.model.edit import Snapshot, number_origins, reorder
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model, write_model
@@ -84,7 +84,8 @@ def plan_tiling(
         planned, dialect_notes = _write_dialect(memory_plan, options)
         _check_runs(source, planned.inspection.model, options.kernels.target)
         result = planned.inspection.model
-        planned = replace(planned, twin=write_model(twin))
+        origins = tuple(op.origins for op in twin.main.ops)
+        planned = replace(planned, twin=write_model(twin), twin_origins=origins)
         notes += dialect_notes
     else:
         planned = write_and_check(plan_memory(twin, search, report_progress, stop), options)
@@ -115,8 +116,7 @@ def _write_dialect(
     sharing = check_sharing(memory_plan.timeline, memory_plan.offsets, options.kernels)
     notes = into_dialect(memory_plan, options)
     written = write_planned(memory_plan, options)
-    model = read_model(written.data, dialect=True)
-    lend_names(model, written.names)
+    model = written.read_back(dialect=True)
     if _offsets_in_file_order(model, carried_plan(model)) != _offsets_in_file_order(
         memory_plan.model, memory_plan.offsets
     ):
@@ -167,6 +167,7 @@ def tiled_model(
     sums may be split."""
     model = read_model(data)
     notes = run(model, Normalize())
+    number_origins(model)
     if order is not None:
         reorder(model.main, [model.main.ops[i] for i in order])
         place = {old: new for new, old in enumerate(order)}

@@ -5,7 +5,7 @@ looks for, then write the plan.
                                       --KeepOneZeroPoint--> file for TFLM alone
 
 The order is fixed: the pool depends on the operators as they are in the end, and the plan lists
-every tensor. `WrittenFile.names` keeps names that were dropped, so that reports can tell tensors
+every tensor. `WrittenFile` keeps the names that were dropped, so that reports can tell tensors
 apart.
 """
 
@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tflm_planner.model.edit import lend_names, lend_origins
 from tflm_planner.model.ir import Model
-from tflm_planner.model.serde import write_model
+from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.memory_plan import MemoryPlan
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.tflm.kernels import library_of
@@ -26,13 +27,21 @@ from tflm_planner.transforms.minify import KeepOneZeroPoint, Minify
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """A file, and the names that its tensors had. portable: the file before the last step, if that
-    step made it one for TFLM alone."""
+    """A file, and what it does not say: the names that its tensors had, and the origins of its
+    operators. portable: the file before the last step, if that step made it one for TFLM alone."""
 
     data: bytes
     names: tuple[str, ...]
+    origins: tuple[frozenset[int], ...]
     portable: bytes | None = None
     notes: tuple[str, ...] = ()
+
+    def read_back(self, *, dialect: bool = False) -> Model:
+        """The model in the file, with names and origins. It must not be written again."""
+        model = read_model(self.data, dialect=dialect)
+        lend_names(model, self.names)
+        lend_origins(model, self.origins)
+        return model
 
 
 def write_planned(
@@ -46,18 +55,19 @@ def write_planned(
     minify = () if options.strip == "nothing" else (Minify(kernels=is_exact),)
     pool = (WritePool(),) if target.lean else ()
     run(model, *minify, *pool, *((AttachPlan(memory_plan.offsets),) if attach else ()))
+    origins = tuple(op.origins for op in model.main.ops)
     portable = write_model(model)
     if not is_exact or options.strip != "unread by TFLM":
-        return WrittenFile(portable, names)
+        return WrittenFile(portable, names, origins)
     dropped = run(model, KeepOneZeroPoint())
     for_tflm = write_model(model)
     if for_tflm == portable:
-        return WrittenFile(portable, names)
+        return WrittenFile(portable, names, origins)
     note = (
         f"stripped for TFLM: {', '.join(dropped)}, which LiteRT refuses to run; --portable keeps "
         f"them ({len(portable) - len(for_tflm):,} B)"
     )
-    return WrittenFile(for_tflm, names, portable, (note,))
+    return WrittenFile(for_tflm, names, origins, portable, (note,))
 
 
 def strip_file(model: Model, options: MemoryOptions) -> bytes:
