@@ -14,13 +14,14 @@ from tests.conftest import ROOT, needs_tflm, published_path
 from tests.models.handmade import MODELS
 from tests.models.registry import IMAGE, conv, start
 from tests.models.small import operator_alone
-from tflm_planner.memory.problem import Plan
+from tflm_planner.memory.problem import Plan, validate
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_plan import MemoryPlan, rank
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.planned_model import check_sharing, write_and_check
+from tflm_planner.pipeline.tiled_model import into_dialect, tiled_model
 from tflm_planner.pipeline.write import write_planned
 from tflm_planner.report.json_document import to_json
 from tflm_planner.support.errors import (
@@ -30,7 +31,9 @@ from tflm_planner.support.errors import (
 )
 from tflm_planner.support.progress import silent
 from tflm_planner.support.stopping import Stop
+from tflm_planner.tflm.liveness import planning_problem, timeline_of
 from tflm_planner.transforms.attach_plan import PLAN_METADATA, carried_plan
+from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification.verdict import DIFFERENT, EQUAL
 
 RUNNABLE = sorted(n for n, m in MODELS.items() if m.runs_on_litert or m.runs_on_tflm)
@@ -161,6 +164,25 @@ def everything_at_0(data: bytes) -> MemoryPlan:
     return replace(memory_plan, solution=replace(memory_plan.solution, plan=Plan(offsets)))
 
 
+@pytest.mark.parametrize("strip", ["nothing", "unread by TFLM"])
+def test_what_is_made_of_a_plan_leaves_its_model_alone(cnn, strip):
+    """The dialect drops operators, and stripped files names: of copies."""
+    tiled, _ = tiled_model(cnn, [TiledRegion((0, 1), ((1, 4),))], crop=True)
+    kernels = api.MemoryOptions().kernels
+    options = api.MemoryOptions(kernels=kernels, strip=strip, bind_views=True, in_dialect=True)
+    plan = plan_memory(tiled, options, silent, Stop())
+    before = write_model(plan.model)
+    rank(plan, options)
+    dialect, _ = into_dialect(plan, options)
+    assert len(dialect.model.main.ops) < len(plan.model.main.ops)
+    write_planned(dialect, options)
+    write_and_check(plan, options)
+    assert write_model(plan.model) == before
+    timeline = timeline_of(plan.model, kernels.scratch_of)
+    assert timeline.planned == plan.timeline.planned
+    assert not validate(planning_problem(timeline, options.input_overlaps_of), plan.solution.plan)
+
+
 def test_the_validator_stands_before_the_runtimes(cnn):
     with pytest.raises(UnsoundPlanError, match="share bytes"):
         write_and_check(everything_at_0(cnn), api.MemoryOptions())
@@ -176,7 +198,7 @@ def test_the_replay_stands_between_them(cnn):
 @needs_tflm
 def test_a_plan_that_destroys_tensors_is_found_by_tflm_alone(cnn):
     """LiteRT does not read plans; real TFLM computes something else."""
-    corrupt = write_planned(everything_at_0(cnn), api.MemoryOptions()).data
+    corrupt = write_planned(everything_at_0(cnn).placed, api.MemoryOptions()).data
     checks = {check.runtime: check for check in api.check_equal(cnn, corrupt).checks}
     assert checks["LiteRT"].status == EQUAL and checks["TFLM"].status == DIFFERENT
     assert re.search(r"first at operator \d+", checks["TFLM"].detail)

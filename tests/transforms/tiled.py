@@ -11,11 +11,11 @@ from typing import Any
 from tests.model_replay import Place as ReplayPlace
 from tests.model_replay import Ranges
 from tests.models.generator import KINDS as ALL_KINDS
-from tflm_planner.model.edit import Snapshot
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions
+from tflm_planner.pipeline.write import write_planned
 from tflm_planner.tflm.liveness import timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.transforms.attach_plan import AttachPlan, carried_plan
@@ -105,20 +105,19 @@ def dialect_of(data: bytes) -> Planned:
         order="file", time_limit=2.0, kernels=on, overlap=False, bind_views=True
     )
     memory_plan = plan_memory(read_model(data), options)
-    model, offsets = memory_plan.model, memory_plan.offsets
-    run(model, AttachPlan(offsets))
-    portable = write_model(model)
-    line = timeline_of(model, on.scratch_of)
-    listed = list(model.main.ops)
-    before = Snapshot(model)
-    run(model, Dialect(offsets))
-    _, faults = scratch_faults(line, model, offsets, on.scratch_of)
-    if faults:  # then outputs must keep what makes them
-        before.restore()
-        run(model, Dialect(offsets, outputs=False))
+    portable = write_planned(memory_plan.placed, options).data
+    for outputs in (True, False):  # where scratch would lie over a view, outputs keep their makers
+        copy = memory_plan.placed.copy()
+        model, offsets = copy.model, copy.offsets
+        line = timeline_of(model, on.scratch_of)
+        listed = list(model.main.ops)
+        run(model, Dialect(offsets, outputs=outputs))
         _, faults = scratch_faults(line, model, offsets, on.scratch_of)
-    if faults:  # no dialect: scratch would lie over a view
-        before.restore()
+        if not faults:
+            break
+    else:  # no dialect
+        copy = memory_plan.placed.copy()
+        model, offsets, listed = copy.model, copy.offsets, list(copy.model.main.ops)
     left = set(model.main.ops)
     dropped = frozenset(i for i, op in enumerate(listed) if op not in left)
     made = timeline_of(model, on.scratch_of)

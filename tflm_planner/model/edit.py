@@ -228,25 +228,6 @@ def _last(replaced: Mapping[Tensor, Tensor], tensor: Tensor) -> Tensor:
     return tensor
 
 
-class Snapshot:
-    """The operators and tensors of the main graph, so that a change that turns out wrong
-    (`drop_views`) can be taken back."""
-
-    def __init__(self, model: Model) -> None:
-        graph = model.main
-        self._model, self._views = model, {t: t.is_view for t in graph.tensors}
-        self._parts = list(graph.ops), list(graph.tensors), list(model.buffers)
-
-    def restore(self) -> None:
-        """Give the main graph the operators and tensors that it had."""
-        graph = self._model.main
-        ops, tensors, buffers = self._parts
-        graph.ops, graph.tensors, self._model.buffers = list(ops), list(tensors), list(buffers)
-        for t in graph.tensors:
-            t.is_view = self._views[t]
-        link([graph])
-
-
 def drop_views(
     model: Model, graph: Graph, unwanted: Collection[Op], *, merge: bool = False
 ) -> None:

@@ -120,7 +120,7 @@ class ModelPlanner:
             return plain, prove(plain)
         if job.objective_bytes(spelled) >= job.objective_bytes(plain):
             return plain, prove(plain)
-        slowdown = count_instructions(spelled.memory_plan, target) / plain_instructions
+        slowdown = spelled.instructions(target) / plain_instructions
         spelled = replace(spelled, slowdown=slowdown, plain=plain.plain)
         proof = prove(spelled)
         return (spelled, proof) if proof.refusal is None else (plain, prove(plain))
@@ -283,7 +283,7 @@ def _with_search_notes(
     job: _TilingJob, attempts: _Attempts, tiling: Tiling, tiled: PlannedModel
 ) -> PlannedModel:
     """A tiled model with what a report says of the search that led to it."""
-    more = new_kinds(read_model(job.original), tiled.memory_plan.model)
+    more = new_kinds(read_model(job.original), tiled.inspection.model)
     sizes = job.objective_bytes(job.plain), job.objective_bytes(tiled)
     bounds = attempts.results.notes(*sizes, more, tiled.inspection.arena.bound)
     return replace(

@@ -15,7 +15,7 @@ from tflm_planner.memory.allocators.packing import pack
 from tflm_planner.memory.bounds import live_bound
 from tflm_planner.memory.order import Dag, OrderResult, best_order
 from tflm_planner.memory.problem import Overlap, Plan, Problem
-from tflm_planner.model.edit import Snapshot
+from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Graph, Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.pipeline.options import MemoryOptions
@@ -47,9 +47,24 @@ of MobileNetV2 1.0@224 with its own operators, and found no better plan."""
 
 
 @dataclass(frozen=True)
+class PlacedModel:
+    """A model, and where its tensors lie. offsets: tensor -> bytes from the head's start; TFLM
+    itself places scratch."""
+
+    model: Model
+    offsets: dict[Tensor, int]
+
+    def copy(self) -> PlacedModel:
+        """The same made of new objects, which passes may change."""
+        model = clone(self.model)
+        twins = dict(zip(self.model.tensors(), model.tensors(), strict=True))
+        return PlacedModel(model, {twins[t]: offset for t, offset in self.offsets.items()})
+
+
+@dataclass(frozen=True)
 class MemoryPlan:
-    """A plan for `model`, whose operators stand in the order that they run in. No other plan has
-    the same model."""
+    """A plan for `model`, whose operators stand in the order that they run in. The model is not
+    changed any more: what is made of it is made of copies."""
 
     model: Model
     timeline: Timeline
@@ -69,17 +84,22 @@ class MemoryPlan:
         """Tensor -> bytes from the head's start; scratch is TFLM's own to place."""
         return dict(zip(self.timeline.planned, self.solution.plan.offsets, strict=False))
 
+    @property
+    def placed(self) -> PlacedModel:
+        """The model with these offsets."""
+        return PlacedModel(self.model, self.offsets)
 
-def order_operators(
+
+def find_orders(
     model: Model,
     options: MemoryOptions,
     graph_problems: dict[Graph, OrderProblem] | None = None,
     quick: OrderSearch | None = None,
     stop: Stop | None = None,
-) -> ChosenOrder:
-    """Order every graph. `graph_problems`: of the present order, if they are known. `quick`: the
-    search to take instead of the one that `options` ask for, which `stop` may end."""
-    before = [op for g in model.graphs for op in g.ops]
+) -> dict[Graph, OrderResult]:
+    """An order for every graph; the model is not changed. `graph_problems`: of the present order,
+    if they are known. `quick`: the search to take instead of the one that `options` ask for, which
+    `stop` may end."""
 
     def find(dag: Dag) -> OrderResult:
         return best_order(dag, method=options.order, stop=stop, seed=options.seed)
@@ -89,10 +109,13 @@ def order_operators(
     reordering = Reorder(
         quick or find, options.kernels.scratch_of, options.input_overlaps_of, graph_problems or {}
     )
-    results = reordering.results(model)
-    after = [op for g in model.graphs for op in g.ops]
-    changed = any(a is not b for a, b in zip(before, after, strict=True))
+    return reordering.find(model)
+
+
+def chosen_order(model: Model, results: Mapping[Graph, OrderResult]) -> ChosenOrder:
+    """What reports say of the orders found for all graphs."""
     main = results[model.main]
+    changed = any(r.order != tuple(range(len(graph.ops))) for graph, r in results.items())
     optimal = all(r.optimal for r in results.values())
     return ChosenOrder(main.method, changed, main.peak, main.lower_bound, optimal)
 
@@ -223,9 +246,6 @@ def rank(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[int, int]:
 def _dialect_head(memory_plan: MemoryPlan, options: MemoryOptions) -> int:
     """The head without the views that the dialect leaves out: TFLM then places scratch by other
     life spans, so that of two plans of equal head one may need more (FBNet-A: 7,200 B)."""
-    model, offsets = memory_plan.model, memory_plan.offsets
-    before = Snapshot(model)
-    run(model, Dialect(offsets))
-    head = placement_of(timeline_of(model, options.kernels.scratch_of), offsets).head
-    before.restore()
-    return head
+    copy = memory_plan.placed.copy()
+    run(copy.model, Dialect(copy.offsets))
+    return placement_of(timeline_of(copy.model, options.kernels.scratch_of), copy.offsets).head

@@ -17,7 +17,8 @@ from tflm_planner.model.ir import Graph, Model
 from tflm_planner.pipeline.memory_plan import (
     MemoryPlan,
     as_tflm_plans,
-    order_operators,
+    chosen_order,
+    find_orders,
     place_buffers,
     plan_quickly,
     rank,
@@ -101,13 +102,13 @@ class _Unordered:
         self, options: MemoryOptions, quick: OrderSearch | None = None, stop: Stop | None = None
     ) -> _Ordered:
         """A copy in the order that `options` ask for, or that `quick` finds."""
-        in_file = {graph: list(graph.ops) for graph in self.model.graphs}
-        place = {op: i for i, op in enumerate(self.model.ops())}
-        order = order_operators(self.model, options, self.problems, quick, stop)
-        copy, places = clone(self.model), tuple(place[op] for op in self.model.ops())
-        for graph, ops in in_file.items():
-            reorder(graph, ops)
-        return _Ordered(copy, order, places)
+        results = find_orders(self.model, options, self.problems, quick, stop)
+        copy = clone(self.model)
+        place = {op: i for i, op in enumerate(copy.ops())}
+        for graph, twin in zip(self.model.graphs, copy.graphs, strict=True):
+            reorder(twin, [twin.ops[i] for i in results[graph].order])
+        order = chosen_order(self.model, results)
+        return _Ordered(copy, order, tuple(place[op] for op in copy.ops()))
 
 
 def _plan_memory(

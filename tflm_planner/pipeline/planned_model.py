@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tflm_planner.cost import latency_of
 from tflm_planner.memory.problem import Plan, Problem, validate
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
@@ -26,6 +27,7 @@ from tflm_planner.tflm.liveness import Timeline, planning_problem, timeline_of
 from tflm_planner.tflm.placement import placement_of
 from tflm_planner.tflm.sharing import replay_all, sharing_texts, taken_input_overlaps
 from tflm_planner.tflm.target_kernels import TargetKernels
+from tflm_planner.tflm.targets import Target
 from tflm_planner.transforms.attach_plan import carried_plan
 from tflm_planner.transforms.base import run
 
@@ -65,11 +67,16 @@ class PlannedModel:
     plain: int | None = None
     slowdown: float = 1.0
 
+    def instructions(self, target: Target) -> int:
+        """Instructions of one inference of the file, with what its plan saves in copies."""
+        model = self.inspection.model
+        return latency_of(model, target, carried_plan(model)).instructions
+
 
 def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedModel:
     """The plan's file, read back. The plan that is found in the file is validated and its overlaps
     are replayed, not the plan that was meant. Raises UnsoundPlanError where a check fails."""
-    written = write_planned(memory_plan, options)
+    written = write_planned(memory_plan.placed, options)
     model = written.read_back()
     offsets = carried_plan(model)
     timeline = timeline_of(model, options.kernels.scratch_of, entries=entry_graphs(model))
@@ -97,7 +104,7 @@ def never_larger(original: bytes, planned: PlannedModel, options: MemoryOptions)
         return planned
     own = as_tflm_plans(model, planned.memory_plan, options, carried_plan(model))
     memory_plan = replace(own, notes=())
-    written = write_planned(memory_plan, options, attach=False)
+    written = write_planned(memory_plan.placed, options, attach=False)
     note = (
         f"the memory stays as it was: the arena is largest while TFLM plans, and with a plan it "
         f"would be {larger - stock.arena.arena} B larger ({larger:,} B)"

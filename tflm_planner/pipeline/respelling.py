@@ -7,8 +7,9 @@ from dataclasses import replace
 from tflm_planner.model.clone import clone
 from tflm_planner.pipeline.memory_plan import (
     MemoryPlan,
+    chosen_order,
     count_instructions,
-    order_operators,
+    find_orders,
     place_buffers,
     plan_quickly,
     rank,
@@ -54,7 +55,8 @@ def try_spellings(
     if spelled is best:
         return best
     # The order stays, but what bounds it has changed.
-    bounds = order_operators(spelled.model, replace(options, order="file"))
+    in_file_order = find_orders(spelled.model, replace(options, order="file"))
+    bounds = chosen_order(spelled.model, in_file_order)
     order = replace(best.order, peak=bounds.peak, lower_bound=bounds.lower_bound, optimal=False)
     careful = place_buffers(spelled.model, options, order, spelled.notes, report_progress, stop)
     if rank(careful, options) < rank(spelled, options):

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tflm_planner.model.edit import Snapshot, number_origins, reorder
+from tflm_planner.model.edit import number_origins, reorder
 from tflm_planner.model.ir import Model, Tensor
 from tflm_planner.model.reachability import entry_graphs
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.inspection import inspect_model
-from tflm_planner.pipeline.memory_plan import MemoryPlan
+from tflm_planner.pipeline.memory_plan import MemoryPlan, PlacedModel
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.planned_model import (
@@ -83,14 +83,12 @@ def plan_tiling(
         memory_plan = plan_memory(cropped, with_views, report_progress, stop)
         planned, dialect_notes = _write_dialect(memory_plan, options)
         _check_runs(source, planned.inspection.model, options.kernels.target)
-        result = planned.inspection.model
         origins = tuple(op.origins for op in twin.main.ops)
         planned = replace(planned, twin=write_model(twin), twin_origins=origins)
         notes += dialect_notes
     else:
         planned = write_and_check(plan_memory(twin, search, report_progress, stop), options)
-        result = planned.memory_plan.model
-    more = new_kinds(source, result)
+    more = new_kinds(source, planned.inspection.model)
     notes = [*notes, *registration_notes(more), *planned.notes]
     return replace(
         planned, notes=tuple(notes), exact=exact, tiled=bool(tiling.regions),
@@ -114,11 +112,11 @@ def _write_dialect(
     before views are dropped: later, life spans say nothing of its legality."""
     check_legal(memory_plan.problem, memory_plan.solution.plan)
     sharing = check_sharing(memory_plan.timeline, memory_plan.offsets, options.kernels)
-    notes = into_dialect(memory_plan, options)
-    written = write_planned(memory_plan, options)
+    dialect, notes = into_dialect(memory_plan, options)
+    written = write_planned(dialect, options)
     model = written.read_back(dialect=True)
     if _offsets_in_file_order(model, carried_plan(model)) != _offsets_in_file_order(
-        memory_plan.model, memory_plan.offsets
+        dialect.model, dialect.offsets
     ):
         raise UnsoundPlanError("the plan in the file that was made is another; please report it")
     planned = PlannedModel(
@@ -176,18 +174,18 @@ def tiled_model(
     return model, notes + (run(model, Crop()) if crop else [])
 
 
-def into_dialect(memory_plan: MemoryPlan, options: MemoryOptions) -> list[str]:
-    """Turn a plan that was made with `bind_views` into the dialect, in place. Returns notes.
+def into_dialect(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[PlacedModel, list[str]]:
+    """A copy in the dialect of what was planned with `bind_views`, and notes.
 
     Raises UnsoundPlanError when TFLM would place scratch over bytes that are still needed: on the
     target, or with the reference kernels, by which the file is proved on this machine.
     """
-    model, offsets = memory_plan.model, memory_plan.offsets
     rules = (options.kernels.scratch_of, reference_scratch)
-    before_dialect = [timeline_of(model, rule, entries=entry_graphs(model)) for rule in rules]
     faults: list[str] = []
     for outputs in (True, False):
-        before = Snapshot(model)
+        copy = memory_plan.placed.copy()
+        model, offsets, entries = copy.model, copy.offsets, entry_graphs(copy.model)
+        before_dialect = [timeline_of(model, rule, entries=entries) for rule in rules]
         notes = run(model, Dialect(offsets, outputs=outputs))
         faults = [
             fault
@@ -195,8 +193,7 @@ def into_dialect(memory_plan: MemoryPlan, options: MemoryOptions) -> list[str]:
             for fault in scratch_faults(line, model, offsets, rule, options.input_overlaps_of)[1]
         ]
         if not faults:
-            return notes if outputs else [*notes, _OUTPUTS_STAY]
-        before.restore()
+            return copy, notes if outputs else [*notes, _OUTPUTS_STAY]
     raise UnsoundPlanError(f"scratch of the TFLM dialect: {faults[0]}; use --portable")
 
 

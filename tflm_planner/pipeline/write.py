@@ -1,8 +1,8 @@
 """The last steps to a file: drop what costs flash (if asked for), write the pool that lean firmware
 looks for, then write the plan.
 
-    MemoryPlan --Minify--> --WritePool--> --AttachPlan--> portable file
-                                      --KeepOneZeroPoint--> file for TFLM alone
+    PlacedModel --Minify--> --WritePool--> --AttachPlan--> portable file
+                                       --KeepOneZeroPoint--> file for TFLM alone
 
 The order is fixed: the pool depends on the operators as they are in the end, and the plan lists
 every tensor. `WrittenFile` keeps the names that were dropped, so that reports can tell tensors
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tflm_planner.model.edit import lend_names, lend_origins
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.memory_plan import MemoryPlan
+from tflm_planner.pipeline.memory_plan import PlacedModel
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.tflm.kernels import library_of
 from tflm_planner.tflm.lean.pool import WritePool
@@ -45,16 +45,17 @@ class WrittenFile:
 
 
 def write_planned(
-    memory_plan: MemoryPlan, options: MemoryOptions, *, attach: bool = True
+    placed: PlacedModel, options: MemoryOptions, *, attach: bool = True
 ) -> WrittenFile:
-    """The plan's model as a file. The model is changed. `attach`: whether the plan goes with it,
-    or what TFLM finds in the model as it came."""
-    model, target = memory_plan.model, options.kernels.target
+    """A model with its plan as a file. `attach`: whether the plan goes with it, or what TFLM finds
+    in the model as it came."""
+    copy, target = placed.copy(), options.kernels.target
+    model = copy.model
     names = tuple(t.name for t in model.tensors())
     is_exact = library_of(target).is_exact
     minify = () if options.strip == "nothing" else (Minify(kernels=is_exact),)
     pool = (WritePool(),) if target.lean else ()
-    run(model, *minify, *pool, *((AttachPlan(memory_plan.offsets),) if attach else ()))
+    run(model, *minify, *pool, *((AttachPlan(copy.offsets),) if attach else ()))
     origins = tuple(op.origins for op in model.main.ops)
     portable = write_model(model)
     if not is_exact or options.strip != "unread by TFLM":

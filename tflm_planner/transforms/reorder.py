@@ -41,14 +41,20 @@ class Reorder:
 
     def results(self, model: Model) -> dict[Graph, OrderResult]:
         """Order every graph; graph -> what the search found."""
+        results = self.find(model)
+        for graph, result in results.items():
+            if result.order != tuple(range(len(graph.ops))):
+                reorder(graph, [graph.ops[i] for i in result.order])
+        return results
+
+    def find(self, model: Model) -> dict[Graph, OrderResult]:
+        """Graph -> the order found for it. The model is not changed."""
         results: dict[Graph, OrderResult] = {}
         for graph in callees_first(model):
             peaks = {key: result.peak for key, result in results.items()}
             problem = self.problems.get(graph) or OrderProblem.of(graph, self.scratch_of)
             result = self.search(problem.dag(peaks, self.input_overlaps_of))
             results[graph] = result
-            if result.order != tuple(range(len(graph.ops))):
-                reorder(graph, [graph.ops[i] for i in result.order])
         return results
 
 

@@ -330,7 +330,7 @@ def plan_split(
     check_states(front, states)
     front_arena = split_arena(front.inspection.model, target, carried_plan(front.inspection.model))
     original = latency_of(model, target).instructions
-    turns = halves.strips.turns * _instructions(front, target)
+    turns = halves.strips.turns * front.instructions(target)
     back_slowdown = (options.max_slowdown * original - turns) / latency_of(
         halves.back, target
     ).instructions
@@ -338,13 +338,8 @@ def plan_split(
     tiles = None if options.tiles is None else replace(options.tiles, max_slowdown=allowed)
     add_room(halves.back, front_arena.shared)
     back = _plan_half(halves.back, search, tiles, report_progress, stop)
-    instructions = original, turns, _instructions(back, target)
+    instructions = original, turns, back.instructions(target)
     return StreamedPair(ops, halves.strips, front, back, front_arena, instructions)
-
-
-def _instructions(planned: PlannedModel, target: Target) -> int:
-    model = planned.inspection.model
-    return latency_of(model, target, carried_plan(model)).instructions
 
 
 def _plan_half(
