@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tflm_planner.support.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from tflm_planner.pipeline.inspection import Inspection
     from tflm_planner.pipeline.interface import (
         Planned,
         StreamedInput,
@@ -32,18 +33,23 @@ if TYPE_CHECKING:
         UnsoundPlanError,
         UsageError,
     )
+    from tflm_planner.tflm.arena.predict import Arena
     from tflm_planner.tflm.targets import Target, load_target
+    from tflm_planner.verification import Verdict
 
 __all__ = [
-    "DeviceError", "ModelError", "OutputsDifferError", "Planned", "PlannerError", "Report",
-    "StreamedInput", "Target", "Tile", "UnsoundPlanError", "UsageError", "arena", "inspect",
-    "load_target", "plan", "stream_input", "verify",
+    "Arena", "DeviceError", "Inspection", "ModelError", "OutputsDifferError", "Planned",
+    "PlannerError", "Report", "StreamedInput", "Target", "Tile", "UnsoundPlanError", "UsageError",
+    "Verdict", "arena", "inspect", "load_target", "plan", "stream_input", "verify",
 ]  # fmt: skip
 
 _HOMES = {
+    "Arena": "tflm_planner.tflm.arena.predict",
+    "Inspection": "tflm_planner.pipeline.inspection",
     "Report": "tflm_planner.report.document",
     "Target": "tflm_planner.tflm.targets",
     "load_target": "tflm_planner.tflm.targets",
+    "Verdict": "tflm_planner.verification",
 }
 """Where names live that are neither errors nor of the interface."""
 

@@ -19,7 +19,7 @@ from tflm_planner.pipeline import interface
 def test_the_examples_say_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     failed, tried = doctest.testmod(interface)
-    assert tried >= 6
+    assert tried >= 20
     assert failed == 0
 
 
@@ -80,11 +80,39 @@ def test_the_interface_writes_what_the_command_writes(tmp_path: Path) -> None:
         (lambda: tp.plan(CNN, tile=tp.Tile(max_slowdown=0.5), prove=False), "below 1"),
         (lambda: tp.plan(CNN, tile=tp.Tile(operators="some"), prove=False), "own"),  # type: ignore[arg-type]
         (lambda: tp.plan(CNN, budget="a lot", prove=False), "a lot"),
+        (lambda: tp.plan(CNN, time_limit=0, prove=False), "time limit 0"),
+        (lambda: tp.plan(CNN, workers=0, prove=False), "0 workers"),
+        (
+            lambda: tp.plan(
+                CNN, target=tp.load_target("esp32s3/esp-nn-1.2.3"), lean=True, prove=False
+            ),
+            "cannot be lean",
+        ),
     ],
 )
 def test_wrong_calls_say_what_is_wrong(wrong, words: str) -> None:
     with pytest.raises(tp.UsageError, match=words):
         wrong()
+
+
+def test_lean_counts_whether_the_target_is_a_name_or_an_object() -> None:
+    by_name = tp.plan(CNN, target="nano33ble", lean=True, tile=None, prove=False)
+    target = tp.load_target("nano33ble")
+    by_object = tp.plan(CNN, target=target, lean=True, tile=None, prove=False)
+    assert by_object.data == by_name.data
+    fat = tp.plan(CNN, target=target, tile=None, prove=False)
+    assert by_object.report.after.arena.bytes < fat.report.after.arena.bytes
+
+
+def test_what_is_returned_can_be_named() -> None:
+    assert isinstance(tp.arena(CNN), tp.Arena)
+    assert isinstance(tp.inspect(CNN), tp.Inspection)
+    assert tp.arena(CNN).bytes == tp.arena(CNN).arena
+
+
+def test_a_search_ends_after_the_time_limit() -> None:
+    planned = tp.plan(CNN, time_limit=1e-6, workers=1, prove=False)
+    assert planned.report.stopped == "time limit"
 
 
 def test_a_damaged_model_is_a_model_error() -> None:

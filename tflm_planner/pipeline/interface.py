@@ -12,7 +12,7 @@ options there are and serves the command line.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -27,7 +27,7 @@ from tflm_planner.support.files import check_writable, write_file, write_files
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.units import parse_size
 from tflm_planner.tflm.arena.predict import Arena
-from tflm_planner.tflm.targets import Target
+from tflm_planner.tflm.targets import Target, with_lean
 from tflm_planner.verification import Verdict
 
 ModelSource = str | Path | bytes
@@ -44,30 +44,18 @@ class Tile:
     that the firmware must register them: "own" for none, "all", or their names.
     portable: whether every TFLite runtime must run the result, and not TFLM alone.
     objective: the bytes to lower, of the whole arena or of its head.
+
+    >>> from tflm_planner import Tile, plan
+    >>> fast = Tile(max_slowdown=1.0)
+    >>> planned = plan("tests/models/cnn_int8.tflite", tile=fast, budget="90K", prove=False)
+    >>> planned.report.fits
+    True
     """
 
     max_slowdown: float = defaults.SLOWDOWN
     operators: Literal["own", "all"] | Collection[str] = "own"
     portable: bool = False
     objective: Literal["arena", "head"] = "arena"
-
-    def permission(self) -> api.TilePermission:
-        """The same, as the pipeline takes it. Raises UsageError for a slowdown below 1."""
-        return api.TilePermission(
-            max_slowdown=self.max_slowdown,
-            dialect=not self.portable,
-            allowed_kinds=self._allowed_kinds(),
-            objective=self.objective,
-        )
-
-    def _allowed_kinds(self) -> frozenset[str] | None:
-        if isinstance(self.operators, str):
-            if self.operators not in ("own", "all"):
-                raise UsageError(
-                    f"operators {self.operators!r}: give 'own', 'all' or a list of operator names"
-                )
-            return None if self.operators == "all" else frozenset()
-        return frozenset(name.upper() for name in self.operators)
 
 
 @dataclass(frozen=True)
@@ -81,7 +69,15 @@ class Planned:
 
     def save(self, path: str | Path, *, force: bool = False) -> Path:
         """Write the model, whole or not at all. Raises UsageError where `path` exists (unless
-        `force`), is the source, or cannot be written."""
+        `force`), is the source, or cannot be written.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> from tflm_planner import arena, plan
+        >>> planned = plan("tests/models/cnn_int8.tflite", tile=None, prove=False)
+        >>> with TemporaryDirectory() as folder:
+        ...     arena(planned.save(f"{folder}/planned.tflite")).bytes
+        91180
+        """
         inputs = () if self.source is None else (self.source,)
         check_writable(Path(path), force=force, inputs=inputs)
         write_file(Path(path), self.data)
@@ -90,14 +86,34 @@ class Planned:
 
 @dataclass(frozen=True)
 class StreamedInput:
-    """A model in two, whose input comes row by row. front, back: the files' bytes. result: the
-    figures. target: what it was split for. name: what the C++ namespace is called after."""
+    """A model in two, whose input comes row by row. front, back: the files' bytes. target: what it
+    was split for. name: what the C++ namespace is called after."""
 
     front: bytes
     back: bytes
-    result: api.SplitResult
     target: Target
     name: str
+    _result: api.SplitResult = field(repr=False)
+
+    @property
+    def bytes_before(self) -> int:
+        """Bytes of arena of the model as it came."""
+        return self._result.before
+
+    @property
+    def bytes_after(self) -> int:
+        """Bytes that front and back need together."""
+        return self._result.pair.sram
+
+    @property
+    def slowdown(self) -> float:
+        """Instructions of both, relative to the original."""
+        return self._result.pair.slowdown
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Of the runtimes, on the pair; None where no proof was asked for."""
+        return self._result.verdict
 
     def save(
         self,
@@ -109,7 +125,7 @@ class StreamedInput:
     ) -> None:
         """Write both files, and the C++ header that runs them. Raises UsageError where one of them
         exists (unless `force`) or cannot be written."""
-        code = render_header(self.result.pair, self.name, self.target).encode()
+        code = render_header(self._result.pair, self.name, self.target).encode()
         files = [(Path(front), self.front), (Path(back), self.back)]
         files += [] if header is None else [(Path(header), code)]
         if len({path.resolve() for path, _ in files}) < len(files):
@@ -131,6 +147,8 @@ def plan(
     prove: bool = True,
     inputs: int = defaults.INPUTS,
     seed: int = defaults.SEED,
+    time_limit: float | None = None,
+    workers: int = defaults.WORKERS,
     on_progress: Progress | None = None,
 ) -> Planned:
     """Plan a model for a target: the same bits in less memory, proved on the runtimes here.
@@ -142,23 +160,25 @@ def plan(
     firmware with the lean library. io: "int8" drops conversions at inputs and outputs;
     `report.converted` says what the application converts then. minify: drop from the file what the
     runtime does not read. prove: False skips the comparison of outputs, of which `inputs` are made
-    from `seed`.
+    from `seed`. time_limit: seconds after which the search ends with the best so far (None: when
+    all is tried, which gives the same file on any machine). workers: processes that search.
 
     Raises UsageError, ModelError (damaged, or not to be run), or OutputsDifferError.
 
     >>> from tflm_planner import plan
     >>> planned = plan("tests/models/cnn_int8.tflite", target="nano33ble", prove=False)
-    >>> planned.report.before.arena.arena, planned.report.after.arena.arena, planned.report.fits
+    >>> planned.report.before.arena.bytes, planned.report.after.arena.bytes, planned.report.fits
     (122012, 91180, True)
     """
-    if isinstance(target, str):
-        target = api.load_target(target, lean=lean)
+    target = with_lean(_target(target)) if lean else _target(target)
     strip: Stripping = "nothing"
     if minify:
         strip = "unread" if tile is not None and tile.portable else "unread by TFLM"
     options = api.PlanOptions(
-        api.MemoryOptions(seed=seed, kernels=api.kernels_of(target), strip=strip),
-        tiles=None if tile is None else tile.permission(),
+        api.MemoryOptions(
+            seed=seed, kernels=api.kernels_of(target), strip=strip, time_limit=time_limit
+        ),
+        tiles=None if tile is None else _permission(tile, workers),
         ends=io,
         budget=parse_size(budget) if isinstance(budget, str) else budget,
         verify=api.VerifyOptions(seed, inputs) if prove else None,
@@ -174,7 +194,7 @@ def arena(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Aren
 
     >>> from tflm_planner import arena
     >>> found = arena("tests/models/cnn_int8.tflite", target="nano33ble")
-    >>> found.arena, found.head, found.tail
+    >>> found.bytes, found.head, found.tail
     (122012, 104560, 17444)
     """
     return api.arena(model, _target(target))
@@ -182,7 +202,13 @@ def arena(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Aren
 
 def inspect(model: ModelSource, *, target: str | Target = defaults.TARGET) -> Inspection:
     """A model as TFLM runs it on a target: its memory map, its arena, the limits of its head, and
-    what is to be known about it (`notes`). Raises UsageError or ModelError."""
+    what is to be known about it (`notes`). Raises UsageError or ModelError.
+
+    >>> from tflm_planner import inspect
+    >>> found = inspect("tests/models/cnn_int8.tflite", target="nano33ble")
+    >>> found.arena.bytes, found.limits.inputs, found.limits.best_order
+    (122012, 6912, 73728)
+    """
     return api.inspect(model, api.kernels_of(_target(target)))
 
 
@@ -217,11 +243,17 @@ def stream_input(
     """Split a model in two so that its input comes a few rows at a time and is never in memory
     whole. rows: of the image at a time (None: the fewest). end: the front's last operator, by its
     position in the file (None: where the least memory is needed). tile: what may be tiled in the
-    back. Raises UsageError, ModelError (the input cannot be streamed), or OutputsDifferError."""
+    back. Raises UsageError, ModelError (the input cannot be streamed), or OutputsDifferError.
+
+    >>> from tflm_planner import stream_input
+    >>> pair = stream_input("tests/models/cnn_int8.tflite", target="nano33ble", prove=False)
+    >>> pair.bytes_before, pair.bytes_after
+    (122012, 92120)
+    """
     target = _target(target)
     options = api.StreamOptions(
         api.MemoryOptions(kernels=api.kernels_of(target)),
-        tiles=None if tile is None else tile.permission(),
+        tiles=None if tile is None else _permission(tile),
         rows=rows,
         end=end,
         max_slowdown=max_slowdown,
@@ -230,7 +262,28 @@ def stream_input(
         model, None, options, api.VerifyOptions() if prove else None, on_progress=on_progress
     )
     name = "model" if isinstance(model, bytes) else Path(model).stem
-    return StreamedInput(result.pair.front.data, result.pair.back.data, result, target, name)
+    return StreamedInput(result.pair.front.data, result.pair.back.data, target, name, result)
+
+
+def _permission(tile: Tile, workers: int = defaults.WORKERS) -> api.TilePermission:
+    """A permission as the pipeline takes it. Raises UsageError for values that it cannot have."""
+    return api.TilePermission(
+        max_slowdown=tile.max_slowdown,
+        dialect=not tile.portable,
+        allowed_kinds=_allowed_kinds(tile),
+        objective=tile.objective,
+        workers=workers,
+    )
+
+
+def _allowed_kinds(tile: Tile) -> frozenset[str] | None:
+    if isinstance(tile.operators, str):
+        if tile.operators not in ("own", "all"):
+            raise UsageError(
+                f"operators {tile.operators!r}: give 'own', 'all' or a list of operator names"
+            )
+        return None if tile.operators == "all" else frozenset()
+    return frozenset(name.upper() for name in tile.operators)
 
 
 def _target(target: str | Target) -> Target:

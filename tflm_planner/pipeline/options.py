@@ -121,6 +121,8 @@ class TilePermission:
 
     def __post_init__(self) -> None:
         _check_slowdown(self.max_slowdown)
+        if self.workers < 1:
+            raise UsageError(f"{self.workers} workers cannot search; give 1 or more")
         check_choices(self.method, self.objective)
 
     def allows(self, kind: str, source: Model) -> bool:

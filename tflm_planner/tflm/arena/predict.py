@@ -63,6 +63,11 @@ class Arena:
     resource_variables: int = 0
 
     @property
+    def bytes(self) -> int:
+        """The size of the arena, `arena`, as users of the package ask for it."""
+        return self.arena
+
+    @property
     def bound(self) -> Bound:
         """How `arena` and the tail are known: exact, enough, or at least."""
         return bound_of(self.uncertainties)
