@@ -81,7 +81,7 @@ def figure(name: str, kind: str, tier: str) -> Figure:
         return {"arena": memory.arena, "head": memory.head, **about}
     permission = TilePermission(allowed_kinds=frozenset() if tier == "tiles" else None)
     options = PlanOptions(MemoryOptions(kernels=kernels_of(TARGET)), permission, verify=None)
-    planned, *_ = Planning(build(chain), Stop(), lambda _: None).plan(options)
+    planned = Planning(build(chain), Stop(), lambda _: None).plan(options).file
     arena = planned.inspection.arena
     return {"arena": arena.arena, "head": arena.head, **about}
 

@@ -51,7 +51,7 @@ def arena(chain: Chain, layers: int, way: str) -> str:
     order = "file" if way == "patches" else "best"  # one patch after the other
     search = MemoryOptions(order=order, kernels=kernels_of(TARGET))
     options = PlanOptions(search, permission(way, stage), verify=None)
-    planned, *_ = Planning(data, Stop(), lambda _: None).plan(options)
+    planned = Planning(data, Stop(), lambda _: None).plan(options).file
     found = planned.inspection.arena
     return f"{found.arena:,} ({found.head:,})"
 

@@ -80,7 +80,7 @@ def dialect_plan(
     with_operators = write_model(model)
     line = timeline_of(model, on.scratch_of)
     notes += run(model, Dialect(offsets))
-    _, faults = scratch_faults(line, model, offsets, on.scratch_of, options.input_overlaps_of)
+    faults = scratch_faults(line, model, offsets, on.scratch_of, options.input_overlaps_of)
     if faults:
         model = read_model(with_operators)
         notes.append(f"not in the TFLM dialect: {faults[0]}")

@@ -169,7 +169,7 @@ def planned(data: bytes, *, overlap: bool = True, seconds: float = 1.0) -> Plann
     every kernel: what the replay understands."""
     on = api.kernels_of(api.load_target("x86-64/wheel"))
     options = MemoryOptions(allocator="greedy", time_limit=seconds, kernels=on, overlap=overlap)
-    made, _ = ModelPlanner(options, Stop(seconds)).plan(data, read_model(data))
+    made = ModelPlanner(options, Stop(seconds)).plan(data, read_model(data)).file
     return Planned(made.data, made.inspection.arena.head, made.inspection.arena.arena)
 
 

@@ -112,7 +112,7 @@ def dialect_of(data: bytes) -> Planned:
         line = timeline_of(model, on.scratch_of)
         listed = list(model.main.ops)
         run(model, Dialect(offsets, outputs=outputs))
-        _, faults = scratch_faults(line, model, offsets, on.scratch_of)
+        faults = scratch_faults(line, model, offsets, on.scratch_of)
         if not faults:
             break
     else:  # no dialect

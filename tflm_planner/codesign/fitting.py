@@ -25,7 +25,7 @@ from tflm_planner.model.clone import clone
 from tflm_planner.model.serde import write_model
 from tflm_planner.pipeline.arenas import arena_in
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission
-from tflm_planner.pipeline.planned_model import PlannedModel
+from tflm_planner.pipeline.planned_model import PlannedFile
 from tflm_planner.pipeline.planning import Planning
 from tflm_planner.report.document import RungKind
 from tflm_planner.support.errors import PlannerError
@@ -225,7 +225,7 @@ class _Fitting:
         if kind == "stock":
             arena = arena_in(data, self.limits.target)[1]
             return VariantOutcome(variant, kind, arena.arena, len(data), arena.bound)
-        planned = Planning(data, self.stop, self.say).plan(self._options(kind))[0]
+        planned = Planning(data, self.stop, self.say).plan(self._options(kind)).file
         figure = _figure_of(variant, kind, planned)
         if can_be_lean(self.limits.target):
             lean = self._when_lean(figure, planned)
@@ -243,7 +243,7 @@ class _Fitting:
         tiles = TilePermission(max_slowdown=limits.slowdown, allowed_kinds=kinds)
         return PlanOptions(search, tiles, budget=limits.arena_limit, verify=None)
 
-    def _when_lean(self, figure: VariantOutcome, planned: PlannedModel) -> VariantOutcome:
+    def _when_lean(self, figure: VariantOutcome, planned: PlannedFile) -> VariantOutcome:
         """The same plan on lean firmware."""
         model = clone(planned.inspection.model)
         run(model, WritePool())
@@ -253,7 +253,7 @@ class _Fitting:
         return replace(outcome, bound=arena.bound, at_most=True)
 
 
-def _figure_of(variant: Variant, kind: RungKind, planned: PlannedModel) -> VariantOutcome:
+def _figure_of(variant: Variant, kind: RungKind, planned: PlannedFile) -> VariantOutcome:
     arena = planned.inspection.arena
     size = len(planned.data)
     return VariantOutcome(variant, kind, arena.arena, size, arena.bound, planned.slowdown)

@@ -106,7 +106,8 @@ def planned_memory(chain: Chain, target: Target) -> ChainMemory:
     """With the operators in the best order, and planned."""
     data, layers = build_traced(running(chain))
     search = MemoryOptions(kernels=kernels_of(target))
-    planned, *_ = Planning(data, Stop(), lambda _: None).plan(PlanOptions(search, verify=None))
+    planning = Planning(data, Stop(), lambda _: None)
+    planned = planning.plan(PlanOptions(search, verify=None)).file
     return _memory(planned.inspection, data, layers)
 
 

@@ -158,18 +158,18 @@ def _plan(
     prover = Prover(reference, options.verify, kernels, report_progress, stop)
     options = replace(options, tiles=_provable_tiles(model, options, prover))
     planner = Planning(reference, stop, report_progress)
-    planned, proof, converted = planner.plan(options, prover.prove_model)
-    check_model_proved(planned, proof)
-    planned = replace(planned, notes=(*dropped, *planned.notes))
+    result = planner.plan(options, prover.prove_model)
+    check_model_proved(result.file, result.proof)
     name = _name_of(source)
     climb = Climb(
         data=reference,
         model=read_model(reference),
         stock=before.arena,
         options=options,
-        planned=planned,
+        planned=result.file,
+        search=result.search,
         source=name,
-        attempt=lambda other_options: planner.plan(other_options)[0],
+        attempt=lambda other_options: planner.plan(other_options).file,
         report_progress=report_progress,
         stop=stop,
     )
@@ -179,16 +179,14 @@ def _plan(
         options=options,
         original=original,
         before=before,
-        planned=planned,
-        converted=converted,
-        verdict=proof.verdict,
-        terms=proof.terms,
+        dropped=tuple(dropped),
+        result=result,
         ladder=ladder(climb),
         smaller_file=smaller_file(climb),
         seconds={"plan": time.monotonic() - started - prover.seconds, "verify": prover.seconds},
         stop=stop,
     )
-    return PlanResult(planned.data, plan_report(outcome))
+    return PlanResult(result.file.data, plan_report(outcome))
 
 
 def _provable_tiles(model: Model, options: PlanOptions, prover: Prover) -> TilePermission | None:

@@ -23,7 +23,7 @@ from tflm_planner.pipeline.memory_plan import count_instructions
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.pareto import pareto_front
-from tflm_planner.pipeline.planned_model import PlannedModel, never_larger, write_and_check
+from tflm_planner.pipeline.planned_model import PlannedFile, never_larger, write_and_check
 from tflm_planner.pipeline.refusals import Proof, Refusal, RefusalCauses
 from tflm_planner.pipeline.tiled_model import new_kinds, plan_tiling
 from tflm_planner.pipeline.versions import refuse_plan
@@ -33,6 +33,7 @@ from tflm_planner.support.progress import Progress, silent
 from tflm_planner.support.stopping import Stop, StoppedError
 from tflm_planner.tiling.permissions import PermissionResults, search_by_permission
 from tflm_planner.tiling.search import Tiling
+from tflm_planner.transforms.drop_conversions import ConvertedEnd
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.tile.tile import TiledRegion
 
@@ -41,7 +42,35 @@ _FINAL_EFFORT = 0.1
 """Effort of exact packing for the final plan of a tiled model. That starts from the plan of its
 trial, which can rarely be lowered."""
 
-ProveModel = Callable[[PlannedModel], Proof]
+ProveModel = Callable[[PlannedFile], Proof]
+
+
+@dataclass(frozen=True)
+class SearchSummary:
+    """The search that led to a file. notes: what reports say of it. front: what else it found.
+    refused: candidates that promised more, and why a guard or the proof refused them, which is a
+    fault of this tool. plain: bytes of arena by order and plan alone, if that was made."""
+
+    notes: tuple[str, ...] = ()
+    front: ParetoFront | None = None
+    refused: tuple[str, ...] = ()
+    plain: int | None = None
+
+
+@dataclass(frozen=True)
+class PlanningResult:
+    """The file that a model was planned into, its proof, and the search for it. converted: inputs
+    and outputs that it has of other types than the model."""
+
+    file: PlannedFile
+    proof: Proof
+    search: SearchSummary = SearchSummary()
+    converted: tuple[ConvertedEnd, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """On the search and on the file."""
+        return (*self.search.notes, *self.file.notes)
 
 
 def leave_unproved(_: object) -> Proof:
@@ -63,7 +92,7 @@ class ModelPlanner:
 
     def plan(
         self, original: bytes, model: Model, prove: ProveModel = leave_unproved
-    ) -> tuple[PlannedModel, Proof]:
+    ) -> PlanningResult:
         """The smallest file that `prove` does not refuse: with tiles, if they are allowed and lower
         the arena. If it refuses all, the last file made: the plan without tiles, or what the user
         spelled out.
@@ -74,38 +103,37 @@ class ModelPlanner:
         refuse_plan(model, self.options.kernels.target)
         if self.permission is not None and self.permission.by_hand:
             planned = self._plan_by_hand(original, self.permission)
-            return planned, prove(planned)
+            return PlanningResult(planned, prove(planned))
         memory_plan = plan_memory(model, self.options, self.report_progress, self.stop)
         plain = never_larger(original, write_and_check(memory_plan, self.options), self.options)
-        plain = replace(plain, plain=plain.inspection.arena.arena)
         if self.permission is None or self._fits(plain):
-            return plain, prove(plain)
+            return PlanningResult(plain, prove(plain), _plain_alone(plain))
         if self.permission.spellings_only:
             return self._plan_respelled(original, plain, self.permission, prove)
         return self._plan_with_tiles(original, plain, self.permission, prove)
 
-    def _fits(self, plain: PlannedModel) -> bool:
+    def _fits(self, plain: PlannedFile) -> bool:
         """Whether the plan without tiles, which is the fastest, is known to be small enough."""
         arena = plain.inspection.arena
         return self.budget is not None and arena.bound != "at least" and arena.arena <= self.budget
 
     def _plan_with_tiles(
-        self, original: bytes, plain: PlannedModel, permission: TilePermission, prove: ProveModel
-    ) -> tuple[PlannedModel, Proof]:
+        self, original: bytes, plain: PlannedFile, permission: TilePermission, prove: ProveModel
+    ) -> PlanningResult:
         tiling_options = permission.tiling_options(self.options, self.budget)
         try:
             results = search_by_permission(
                 original, tiling_options, self.report_progress, self.stop
             )
         except StoppedError:
-            planned = replace(plain, notes=("no tiles were looked for", *plain.notes))
-            return planned, prove(planned)
+            search = replace(_plain_alone(plain), notes=("no tiles were looked for",))
+            return PlanningResult(plain, prove(plain), search)
         careful = replace(self, options=replace(self.options, effort=_FINAL_EFFORT))
         return _first_proved_plan(_TilingJob(original, plain, permission, careful), results, prove)
 
     def _plan_respelled(
-        self, original: bytes, plain: PlannedModel, permission: TilePermission, prove: ProveModel
-    ) -> tuple[PlannedModel, Proof]:
+        self, original: bytes, plain: PlannedFile, permission: TilePermission, prove: ProveModel
+    ) -> PlanningResult:
         """Plan without tiles, with operators in other spellings. The plain plan, if that lowers
         nothing or is refused."""
         target = self.options.kernels.target
@@ -113,33 +141,36 @@ class ModelPlanner:
         most = int(permission.max_slowdown * plain_instructions)
         tiling = Tiling.respelled(most, permission.objective)
         job = _TilingJob(original, plain, permission, self)
+        search = _plain_alone(plain)
         try:
             spelled = job.plan(tiling)
         except (UnsoundPlanError, UsageError) as fault:
             self.report_progress(f"passed over: other spellings: {fault}")
-            return plain, prove(plain)
+            return PlanningResult(plain, prove(plain), search)
         if job.objective_bytes(spelled) >= job.objective_bytes(plain):
-            return plain, prove(plain)
+            return PlanningResult(plain, prove(plain), search)
         slowdown = spelled.instructions(target) / plain_instructions
-        spelled = replace(spelled, slowdown=slowdown, plain=plain.plain)
+        spelled = replace(spelled, slowdown=slowdown)
         proof = prove(spelled)
-        return (spelled, proof) if proof.refusal is None else (plain, prove(plain))
+        if proof.refusal is None:
+            return PlanningResult(spelled, proof, search)
+        return PlanningResult(plain, prove(plain), search)
 
     def plan_tiling(
         self, original: bytes, tiling: Tiling, permission: TilePermission
-    ) -> PlannedModel:
+    ) -> PlannedFile:
         """The file of a tiling. Raises UsageError or UnsoundPlanError where there can be none."""
         return plan_tiling(
             original, tiling, permission, self.options, self.report_progress, self.stop
         )
 
-    def _plan_by_hand(self, original: bytes, permission: TilePermission) -> PlannedModel:
+    def _plan_by_hand(self, original: bytes, permission: TilePermission) -> PlannedFile:
         """Plan the regions that the user spelled out, whether that pays or not. Of the two ways to
         treat views, the one is taken that adds no operator beyond those permitted; if both or none
         do, the smaller one."""
         kernels = self.options.kernels
         tiling = make_tiling(original, permission.by_hand, kernels, permission.inexact)
-        planned: list[PlannedModel] = []
+        planned: list[PlannedFile] = []
         for bind_views in (True, False) if permission.dialect else (False,):
             try:
                 variant = replace(tiling, bind_views=bind_views)
@@ -149,7 +180,7 @@ class ModelPlanner:
                     raise
         source, permitted = read_model(original), permission.allowed_kinds
 
-        def rank(file: PlannedModel) -> tuple[bool, int]:
+        def rank(file: PlannedFile) -> tuple[bool, int]:
             added = {*new_kinds(source, file.inspection.model)}
             beyond = permitted is not None and bool(added - permitted)
             return beyond, file.inspection.arena.arena
@@ -163,11 +194,11 @@ class _TilingJob:
     plan of each tiling."""
 
     original: bytes
-    plain: PlannedModel
+    plain: PlannedFile
     permission: TilePermission
     planner: ModelPlanner
 
-    def plan(self, tiling: Tiling) -> PlannedModel:
+    def plan(self, tiling: Tiling) -> PlannedFile:
         """The file of a tiling."""
         return self.planner.plan_tiling(self.original, tiling, self.permission)
 
@@ -175,12 +206,12 @@ class _TilingJob:
         """Say what is being done."""
         self.planner.report_progress(message)
 
-    def objective_bytes(self, planned: PlannedModel) -> int:
+    def objective_bytes(self, planned: PlannedFile) -> int:
         """The bytes that the search was to lower."""
         arena = planned.inspection.arena
         return arena.arena if self.permission.objective == "arena" else arena.head
 
-    def misses_budget(self, tiling: Tiling, planned: PlannedModel) -> bool:
+    def misses_budget(self, tiling: Tiling, planned: PlannedFile) -> bool:
         """Whether a file is larger than the budget although its tiling promised to be within."""
         budget = self.planner.budget
         return budget is not None and tiling.bytes <= budget < self.objective_bytes(planned)
@@ -227,12 +258,12 @@ class _Attempts:
 
 def _first_proved_plan(
     job: _TilingJob, results: PermissionResults, prove: ProveModel
-) -> tuple[PlannedModel, Proof]:
+) -> PlanningResult:
     """The first tiling that lowers the objective and is not refused; the plan without tiles if
     there is none. Where a file needs more than its tiling promised, and misses the budget by that,
     those that promise less come first."""
     attempts = _Attempts(results, RefusalCauses(), job.planner.budget)
-    missed: list[tuple[Tiling, PlannedModel]] = []
+    missed: list[tuple[Tiling, PlannedFile]] = []
     for tiling in results.result.finalists:
         if attempts.causes.concern(tiling):
             attempts = attempts.skip(tiling)
@@ -255,63 +286,65 @@ def _first_proved_plan(
         attempts, proved = _prove_tiling(job, attempts, tiling, tiled, prove)
         if proved is not None:
             return proved
-    planned = _without_tiles(job, attempts)
-    return planned, prove(planned)
+    return PlanningResult(job.plain, prove(job.plain), _search_in_vain(job, attempts))
 
 
 def _prove_tiling(
     job: _TilingJob,
     attempts: _Attempts,
     tiling: Tiling,
-    tiled: PlannedModel,
+    tiled: PlannedFile,
     prove: ProveModel,
-) -> tuple[_Attempts, tuple[PlannedModel, Proof] | None]:
+) -> tuple[_Attempts, PlanningResult | None]:
     """The file of a tiling with its proof; None where it is refused, or shares a cause with one
     that was. With the attempts, this one included."""
     if attempts.causes.concern_files(tiled.data, tiled.twin):
         return attempts.skip(tiling), None
-    planned = _with_search_notes(job, attempts, tiling, tiled)
-    proof = prove(planned)
+    proof = prove(tiled)
     if proof.refusal is None:
-        return attempts, (planned, proof)
+        return attempts, PlanningResult(tiled, proof, _search_for(job, attempts, tiling, tiled))
     attempts = attempts.refuse(tiling, proof.refusal)
     job.report_progress(attempts.given_up[-1])
     return attempts, None
 
 
-def _with_search_notes(
-    job: _TilingJob, attempts: _Attempts, tiling: Tiling, tiled: PlannedModel
-) -> PlannedModel:
-    """A tiled model with what a report says of the search that led to it."""
+def _plain_alone(plain: PlannedFile) -> SearchSummary:
+    """No search for tiles."""
+    return SearchSummary(plain=plain.inspection.arena.arena)
+
+
+def _search_for(
+    job: _TilingJob, attempts: _Attempts, tiling: Tiling, tiled: PlannedFile
+) -> SearchSummary:
+    """The search that led to a tiled file."""
     more = new_kinds(read_model(job.original), tiled.inspection.model)
     sizes = job.objective_bytes(job.plain), job.objective_bytes(tiled)
     bounds = attempts.results.notes(*sizes, more, tiled.inspection.arena.bound)
-    return replace(
-        tiled,
-        notes=(*bounds, *advice(tiled.inspection), *tiled.notes),
+    return SearchSummary(
+        notes=(*bounds, *advice(tiled.inspection)),
         front=_pareto_front(job, attempts, tiling, tiled),
         refused=attempts.refused,
-        plain=job.plain.plain,
+        plain=job.plain.inspection.arena.arena,
     )
 
 
-def _without_tiles(job: _TilingJob, attempts: _Attempts) -> PlannedModel:
-    """The plan without tiles, with what a report says of the search that found nothing."""
+def _search_in_vain(job: _TilingJob, attempts: _Attempts) -> SearchSummary:
+    """A search that found nothing better than the plan without tiles."""
     proved = " that stood the proof" if attempts.refused else ""
     outcome = (
         f"{attempts.results.result.evaluated} ways to tile and to stream were tried; none{proved} "
         "lowers the arena within what is allowed"
     )
-    return replace(
-        job.plain,
-        notes=(outcome, *advice(job.plain.inspection), *job.plain.notes),
+    return SearchSummary(
+        notes=(outcome, *advice(job.plain.inspection)),
         front=_pareto_front(job, attempts, None, job.plain),
         refused=attempts.refused,
+        plain=job.plain.inspection.arena.arena,
     )
 
 
 def _pareto_front(
-    job: _TilingJob, attempts: _Attempts, tiling: Tiling | None, planned: PlannedModel
+    job: _TilingJob, attempts: _Attempts, tiling: Tiling | None, planned: PlannedFile
 ) -> ParetoFront:
     return pareto_front(
         attempts.results.result,

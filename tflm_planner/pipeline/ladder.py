@@ -23,9 +23,10 @@ from dataclasses import dataclass, replace
 from tflm_planner.model.clone import clone
 from tflm_planner.model.ir import Model
 from tflm_planner.model.serde import read_model
+from tflm_planner.pipeline.candidates import SearchSummary
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, StreamOptions, TilePermission
-from tflm_planner.pipeline.planned_model import PlannedModel
+from tflm_planner.pipeline.planned_model import PlannedFile
 from tflm_planner.pipeline.stream_input.split import StreamedPair, split_for_rows
 from tflm_planner.pipeline.tiled_model import new_kinds
 from tflm_planner.pipeline.write import strip_file
@@ -47,21 +48,23 @@ _LITTLE_EFFORT = 0.05
 """Of exact packing, for a figure that shows what an option would reach at least."""
 _FIRMWARE = "--firmware"
 
-Attempt = Callable[[PlanOptions], PlannedModel]
+Attempt = Callable[[PlanOptions], PlannedFile]
 """Plans the same model by other options, unproved."""
 
 
 @dataclass(frozen=True)
 class Climb:
     """What a ladder is made of. data, model: the original. stock: its arena. options: of the plan
-    that was made. planned: what it came to. source: the model's name in commands. attempt: plans
-    it by other options. report_progress: is told what is looked for. stop: of the whole run."""
+    that was made. planned, search: the file that it came to, and how. source: the model's name in
+    commands. attempt: plans it by other options. report_progress: is told what is looked for. stop:
+    of the whole run."""
 
     data: bytes
     model: Model
     stock: Arena
     options: PlanOptions
-    planned: PlannedModel
+    planned: PlannedFile
+    search: SearchSummary
     source: str
     attempt: Attempt
     report_progress: Progress
@@ -125,14 +128,14 @@ def smaller_file(climb: Climb) -> SmallerFile | None:
 def _within(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
     """What was permitted."""
     planned, arena = climb.planned, climb.arena.arena
-    plain = arena if planned.plain is None else planned.plain
+    plain = arena if climb.search.plain is None else climb.search.plain
     is_changed = planned.tiled or arena < plain
     yield Rung("plan", plain, 1.0, taken=not is_changed)
     added = new_kinds(climb.model, planned.inspection.model)
     if is_changed and not added:
         yield Rung("tiles", arena, planned.slowdown, taken=True)
     elif is_changed:
-        yield from _own_tiles(planned)
+        yield from _own_tiles(climb.search)
         yield Rung("more operators", arena, planned.slowdown, taken=True)
     elif permission is None:
         yield Rung("tiles", remark="not tried, as --search none says")
@@ -143,9 +146,9 @@ def _within(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
         yield Rung("tiles", plain, 1.0, remark=f"none lowers the arena within +{most:.3g} %")
 
 
-def _own_tiles(planned: PlannedModel) -> Iterator[Rung]:
+def _own_tiles(search: SearchSummary) -> Iterator[Rung]:
     """The smallest that needs no operator more, where one was found beside what was written."""
-    front = planned.front
+    front = search.front
     if front is None or front.objective != "arena":
         return
     own = [p for p in front.points if p.role == "tiled" and not p.added]

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 from tflm_planner.cost import latency_of, profile_notes
 from tflm_planner.model.ir import Model
+from tflm_planner.pipeline.candidates import PlanningResult, SearchSummary
 from tflm_planner.pipeline.inspection import Inspection, shares_by_calls
 from tflm_planner.pipeline.options import PlanOptions
 from tflm_planner.pipeline.pareto import with_stock
 from tflm_planner.pipeline.paste import paste_of
-from tflm_planner.pipeline.planned_model import PlannedModel
+from tflm_planner.pipeline.planned_model import PlannedFile
 from tflm_planner.pipeline.versions import version_notes
 from tflm_planner.report.document import (
     Allocation,
@@ -31,7 +32,6 @@ from tflm_planner.support.stopping import Stop
 from tflm_planner.support.version import __version__
 from tflm_planner.tflm.arena.uncertainty import bound_of
 from tflm_planner.tflm.targets import Target
-from tflm_planner.transforms.drop_conversions import ConvertedEnd
 from tflm_planner.verification import HostAllocation, Verdict
 from tflm_planner.verification.terms import TermsProof
 
@@ -40,20 +40,18 @@ _INEXACT = "NOT EXACT: a sum was split, as --allow-inexact permits; see the chec
 
 @dataclass(frozen=True)
 class PlanOutcome:
-    """The outcome of a plan. source, destination: names for the report. original: the file as it
-    came, inspected in `before`. converted: inputs and outputs whose types changed. verdict, terms:
-    of the runtimes, and for every input. ladder: what further permissions reach. smaller_file: what
-    helps where the file is too large. seconds: of planning and of proving. stop: of the search."""
+    """What a report is made of. source, destination: names for the report. original: the file as it
+    came, inspected in `before`. dropped: what was left out of it, in words. result: the file, its
+    proof and the search for it. ladder: what further permissions reach. smaller_file: what helps
+    where the file is too large. seconds: of planning and of proving. stop: of the search."""
 
     source: str
     destination: str
     options: PlanOptions
     original: bytes
     before: Inspection
-    planned: PlannedModel
-    converted: tuple[ConvertedEnd, ...]
-    verdict: Verdict | None
-    terms: TermsProof | None
+    dropped: tuple[str, ...]
+    result: PlanningResult
     ladder: tuple[Rung, ...]
     smaller_file: SmallerFile | None
     seconds: dict[str, float]
@@ -62,7 +60,8 @@ class PlanOutcome:
 
 def plan_report(outcome: PlanOutcome) -> Report:
     """The report."""
-    planned, verdict = outcome.planned, outcome.verdict
+    planned, proof = outcome.result.file, outcome.result.proof
+    verdict = proof.verdict
     target = outcome.options.search.kernels.target
     before = _side(outcome.before, len(outcome.original), target)
     after = _side(planned.inspection, len(planned.data), target)
@@ -82,14 +81,14 @@ def plan_report(outcome: PlanOutcome) -> Report:
         order=planned.memory_plan.order,
         allocation=_allocation(planned),
         checks=() if verdict is None else verdict.checks,
-        terms=outcome.terms,
-        verified=_is_verified(planned, verdict, outcome.terms),
-        converted=outcome.converted,
+        terms=proof.terms,
+        verified=_is_verified(planned, verdict, proof.terms),
+        converted=outcome.result.converted,
         budget=outcome.options.budget,
         stopped=outcome.stop.reason,
         notes=_notes(outcome, target),
         seconds={**outcome.seconds, "total": sum(outcome.seconds.values())},
-        front=_front(planned, before, after),
+        front=_front(outcome.result.search, before, after),
         tflm_only=planned.twin is not None,
         board=target.board,
         ladder=outcome.ladder,
@@ -117,7 +116,7 @@ def _with_measured_arena(side: Side, allocation: HostAllocation | None) -> Side:
     return replace(side, host=replace(side.host, measured=allocation))
 
 
-def _limits(before: Inspection, planned: PlannedModel) -> HeadLimits:
+def _limits(before: Inspection, planned: PlannedFile) -> HeadLimits:
     """Floors of the head. Where operators call graphs, that of the best order is not known."""
     by_calls = shares_by_calls(planned.inspection.model)
     return HeadLimits(
@@ -128,12 +127,12 @@ def _limits(before: Inspection, planned: PlannedModel) -> HeadLimits:
     )
 
 
-def _allocation(planned: PlannedModel) -> Allocation:
+def _allocation(planned: PlannedFile) -> Allocation:
     solution, sharing = planned.memory_plan.solution, planned.sharing
     return Allocation(solution, sharing.aliases, sharing.input_overlaps, sharing.replayed)
 
 
-def _is_verified(planned: PlannedModel, verdict: Verdict | None, terms: TermsProof | None) -> bool:
+def _is_verified(planned: PlannedFile, verdict: Verdict | None, terms: TermsProof | None) -> bool:
     """Whether the outputs are proved equal where the file will run."""
     if verdict is None or planned.inspection.arena.cannot_run:
         return False
@@ -153,13 +152,13 @@ def _loop_notes(model: Model, target: Target) -> Iterator[str]:
 
 
 def _notes(outcome: PlanOutcome, target: Target) -> tuple[str, ...]:
-    planned = outcome.planned
+    result, planned = outcome.result, outcome.result.file
     model = planned.inspection.model
     return (
         *outcome.stop.notes,
-        *map(str, outcome.converted),
+        *map(str, result.converted),
         *_conversion_notes(outcome),
-        *planned.refused,
+        *result.search.refused,
         *(() if planned.exact else (_INEXACT,)),
         *planned.inspection.arena.warnings,
         *version_notes(model, target),
@@ -167,26 +166,27 @@ def _notes(outcome: PlanOutcome, target: Target) -> tuple[str, ...]:
         *_loop_notes(model, target),
         *planned.memory_plan.notes,
         *_slowdown_notes(planned),
-        *planned.notes,
+        *outcome.dropped,
+        *result.notes,
     )
 
 
-def _slowdown_notes(planned: PlannedModel) -> Iterator[str]:
+def _slowdown_notes(planned: PlannedFile) -> Iterator[str]:
     """How much slower the model is than the original, by its instructions."""
     if planned.slowdown != 1:
         yield f"predicted instructions: {100 * (planned.slowdown - 1):+.1f} %"
 
 
 def _conversion_notes(outcome: PlanOutcome) -> tuple[str, ...]:
-    if outcome.options.ends == "keep" or outcome.converted:
+    if outcome.options.ends == "keep" or outcome.result.converted:
         return ()
     return ("--io int8 changed nothing: no conversion stands at an input or an output alone",)
 
 
-def _front(planned: PlannedModel, before: Side, after: Side) -> ParetoFront | None:
+def _front(search: SearchSummary, before: Side, after: Side) -> ParetoFront | None:
     """The front of the search for tiles, with the model as it came as one of its points."""
-    if planned.front is None:
+    if search.front is None:
         return None
-    stock = before.arena.arena if planned.front.objective == "arena" else before.head
+    stock = before.arena.arena if search.front.objective == "arena" else before.head
     bound = bound_of([*before.arena.uncertainties, *after.arena.uncertainties])
-    return with_stock(planned.front, stock, bound)
+    return with_stock(search.front, stock, bound)

@@ -10,7 +10,7 @@ from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.pipeline.comparison import Search, cell_of
 from tflm_planner.pipeline.inspection import without_wrong_plan
 from tflm_planner.pipeline.options import MemoryOptions, PlanOptions, TilePermission, VerifyOptions
-from tflm_planner.pipeline.planned_model import PlannedModel
+from tflm_planner.pipeline.planned_model import PlannedFile
 from tflm_planner.pipeline.planning import Planning
 from tflm_planner.pipeline.prove import Prover
 from tflm_planner.report.comparison import Cell
@@ -42,7 +42,7 @@ class PlannedCells:
             )
             planning = Planning(reference, self.search.stop, self.search.report_progress)
             options = PlanOptions(MemoryOptions(kernels=kernels_of(self.target)), verify=None)
-            planned = planning.plan(options)[0]
+            planned = planning.plan(options).file
         except PlannerError as error:
             for kind in self.search.columns[1:]:
                 yield Cell(kind, remark=f"refused: {error}")
@@ -51,7 +51,7 @@ class PlannedCells:
         yield self._lean(planned)
         yield from self._searched_cells(planning, options)
 
-    def _lean(self, planned: PlannedModel) -> Cell:
+    def _lean(self, planned: PlannedFile) -> Cell:
         """The very plan that was made, on lean firmware."""
         if not can_be_lean(self.target):
             return Cell("lean", remark=_NO_LEAN)
@@ -87,7 +87,7 @@ class PlannedCells:
         )
         try:
             tiles = prover.provable_tiles(read_model(planning.original), options.tiles)
-            planned = planning.plan(replace(options, tiles=tiles))[0]
+            planned = planning.plan(replace(options, tiles=tiles)).file
         except PlannerError as error:
             return Cell(kind, remark=f"refused: {error}")
         return cell_of(kind, planned.inspection.arena, len(planned.data))

@@ -1,7 +1,7 @@
 """The file of a memory plan, written and read back.
 
     MemoryPlan --write--> file --read back--> plan found in it: validated, overlaps replayed
-                                              -> PlannedModel
+                                              -> PlannedFile
 
 All checks that come before the runtimes are here and in `tiled_model`, which makes the files of
 tilings.
@@ -20,7 +20,6 @@ from tflm_planner.pipeline.inspection import Inspection, inspect_model
 from tflm_planner.pipeline.memory_plan import MemoryPlan, as_tflm_plans
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.pipeline.write import write_planned
-from tflm_planner.report.document import ParetoFront
 from tflm_planner.support.errors import UnsoundPlanError
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.liveness import Timeline, planning_problem, timeline_of
@@ -44,14 +43,12 @@ class SharingSummary:
 
 
 @dataclass(frozen=True)
-class PlannedModel:
+class PlannedFile:
     """A file that was made. memory_plan: from which it was made. inspection: of the file. twin: for
     a file that only TFLM runs, the portable model that computes the same on every runtime.
-    twin_origins: of the twin's operators (see `ir.Op`). exact: whether every element is computed by
-    the same sum as before. tiled: whether parts of it are computed in tiles or in loops. front:
-    what else a search found. refused: candidates that promised more, and why a guard or the proof
-    refused them, which is a fault of this tool. plain: bytes of arena by order and plan alone, if
-    that was made. slowdown: instructions relative to the original, predicted."""
+    twin_origins: of the twin's operators (see `ir.Op`). notes: on how it was made. exact: whether
+    every element is computed by the same sum as before. tiled: whether parts of it are computed in
+    tiles or in loops. slowdown: instructions relative to the original, predicted."""
 
     data: bytes
     memory_plan: MemoryPlan
@@ -62,9 +59,6 @@ class PlannedModel:
     notes: tuple[str, ...] = ()
     exact: bool = True
     tiled: bool = False
-    front: ParetoFront | None = None
-    refused: tuple[str, ...] = ()
-    plain: int | None = None
     slowdown: float = 1.0
 
     def instructions(self, target: Target) -> int:
@@ -73,7 +67,7 @@ class PlannedModel:
         return latency_of(model, target, carried_plan(model)).instructions
 
 
-def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedModel:
+def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedFile:
     """The plan's file, read back. The plan that is found in the file is validated and its overlaps
     are replayed, not the plan that was meant. Raises UnsoundPlanError where a check fails."""
     written = write_planned(memory_plan.placed, options)
@@ -84,7 +78,7 @@ def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedM
         raise UnsoundPlanError("the plan is not in the file that was made; please report it")
     plan = placement_of(timeline, offsets).plan
     check_legal(planning_problem(timeline, options.input_overlaps_of), plan)
-    return PlannedModel(
+    return PlannedFile(
         data=written.data,
         memory_plan=memory_plan,
         sharing=check_sharing(timeline, offsets, options.kernels),
@@ -95,7 +89,7 @@ def write_and_check(memory_plan: MemoryPlan, options: MemoryOptions) -> PlannedM
     )
 
 
-def never_larger(original: bytes, planned: PlannedModel, options: MemoryOptions) -> PlannedModel:
+def never_larger(original: bytes, planned: PlannedFile, options: MemoryOptions) -> PlannedFile:
     """The planned model, or `original` without another plan, should the arena be larger with one:
     where the memory of TFLM's planner decides, offsets may cost a few bytes and save none."""
     model, kernels = read_model(original), options.kernels
@@ -109,7 +103,7 @@ def never_larger(original: bytes, planned: PlannedModel, options: MemoryOptions)
         f"the memory stays as it was: the arena is largest while TFLM plans, and with a plan it "
         f"would be {larger - stock.arena.arena} B larger ({larger:,} B)"
     )
-    return PlannedModel(
+    return PlannedFile(
         data=written.data,
         memory_plan=memory_plan,
         inspection=inspect_model(read_model(written.data), kernels),

@@ -1,20 +1,24 @@
 """A model planned by one set of options after the other: those of a command, those of what it could
 permit besides, those of every board.
 
-    original --ends, pool--> model --ModelPlanner--> PlannedModel, Proof
+    original --ends, pool--> model --ModelPlanner--> PlanningResult
 
 It must not know what the plans are for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tflm_planner.model.serde import read_model, write_model
-from tflm_planner.pipeline.candidates import ModelPlanner, ProveModel, leave_unproved
+from tflm_planner.pipeline.candidates import (
+    ModelPlanner,
+    PlanningResult,
+    ProveModel,
+    leave_unproved,
+)
 from tflm_planner.pipeline.options import PlanOptions
-from tflm_planner.pipeline.planned_model import PlannedModel, add_lean_pool
-from tflm_planner.pipeline.refusals import Proof
+from tflm_planner.pipeline.planned_model import add_lean_pool
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.stopping import Stop
 from tflm_planner.transforms.drop_conversions import ConvertedEnd, drop_conversions
@@ -28,11 +32,8 @@ class Planning:
     stop: Stop
     report_progress: Progress
 
-    def plan(
-        self, options: PlanOptions, prove: ProveModel = leave_unproved
-    ) -> tuple[PlannedModel, Proof, tuple[ConvertedEnd, ...]]:
-        """The best file, its proof, and the inputs and outputs that it has of other types. Raises
-        as `ModelPlanner.plan` does."""
+    def plan(self, options: PlanOptions, prove: ProveModel = leave_unproved) -> PlanningResult:
+        """The best file, its proof, and the search for it. Raises as `ModelPlanner.plan` does."""
         data, model = self.original, read_model(self.original)
         converted: list[ConvertedEnd] = []
         if options.ends == "int8":
@@ -43,5 +44,4 @@ class Planning:
         planner = ModelPlanner(
             options.search, self.stop, options.tiles, options.arena_limit, self.report_progress
         )
-        planned, proof = planner.plan(data, model, prove)
-        return planned, proof, tuple(converted)
+        return replace(planner.plan(data, model, prove), converted=tuple(converted))

@@ -19,7 +19,7 @@ from tflm_planner.model.edit import lend_origins
 from tflm_planner.model.ir import Model, Op
 from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline.options import TilePermission
-from tflm_planner.pipeline.planned_model import PlannedModel
+from tflm_planner.pipeline.planned_model import PlannedFile
 from tflm_planner.pipeline.refusals import Proof, Refusal
 from tflm_planner.pipeline.runtime_failures import explain
 from tflm_planner.pipeline.stream_input.split import StreamedPair
@@ -137,7 +137,7 @@ class Prover:
         self.seconds += time.monotonic() - started
         return tiles
 
-    def prove_model(self, planned: PlannedModel) -> Proof:
+    def prove_model(self, planned: PlannedFile) -> Proof:
         """Compare a planned model with the original. A tiling that computes something else is a
         fault of this tool; the next best one may be right."""
         options = self._options
@@ -155,7 +155,7 @@ class Prover:
         )
         return Proof(verdict, _explain(planned, verdict) if verdict.differs else None, terms)
 
-    def _terms_of(self, planned: PlannedModel) -> TermsProof:
+    def _terms_of(self, planned: PlannedFile) -> TermsProof:
         """Whether a planned model, in its arena, is the same function of every input. Shares of
         sums are not."""
         if not planned.exact:
@@ -195,7 +195,7 @@ class Prover:
         return outcome
 
 
-def _explain(planned: PlannedModel, verdict: Verdict) -> Refusal:
+def _explain(planned: PlannedFile, verdict: Verdict) -> Refusal:
     """Why a file was refused, with the operator at fault as far as the runtime named one."""
     check = next(c for c in verdict.checks if c.status == DIFFERENT)
     if planned.twin is not None and check.of_twin:
@@ -205,7 +205,7 @@ def _explain(planned: PlannedModel, verdict: Verdict) -> Refusal:
     return _refusal(_difference(verdict), check.culprit, ops)
 
 
-def _explain_terms(planned: PlannedModel, terms: TermsProof) -> Refusal:
+def _explain_terms(planned: PlannedFile, terms: TermsProof) -> Refusal:
     ops = planned.inspection.model.main.ops
     return _refusal(_difference_of_terms(terms), terms.culprit, ops)
 
@@ -236,7 +236,7 @@ def _difference(verdict: Verdict) -> str:
     return f"computes something else on {check.runtime}: {check.detail}"
 
 
-def check_model_proved(planned: PlannedModel, proof: Proof) -> None:
+def check_model_proved(planned: PlannedFile, proof: Proof) -> None:
     """Raise OutputsDifferError or ModelError unless the model was proved, or no proof was asked
     for."""
     advice = "Please report this model" if planned.exact else _TOO_FAR
@@ -280,7 +280,7 @@ def _check_proved(
 
 
 def compare_with_twin(
-    original: bytes, planned: PlannedModel, options: Options, report_progress: Progress
+    original: bytes, planned: PlannedFile, options: Options, report_progress: Progress
 ) -> Verdict:
     """The result against the original. A result in the TFLM dialect runs on TFLM only: its portable
     twin is compared as well, on every runtime that runs it, and must not differ either. TFLM need

@@ -22,7 +22,7 @@ from tflm_planner.pipeline.memory_plan import MemoryPlan, PlacedModel
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.planned_model import (
-    PlannedModel,
+    PlannedFile,
     check_legal,
     check_sharing,
     write_and_check,
@@ -61,7 +61,7 @@ def plan_tiling(
     options: MemoryOptions,
     report_progress: Progress,
     stop: Stop | None = None,
-) -> PlannedModel:
+) -> PlannedFile:
     """The file of a tiling: in the dialect where that is permitted and it has tiles, portable
     otherwise. Raises UsageError where TFLM could not run it, and UnsoundPlanError where a guard
     refuses it."""
@@ -107,7 +107,7 @@ def _search_options(options: MemoryOptions, tiling: Tiling, *, rows: bool) -> Me
 
 def _write_dialect(
     memory_plan: MemoryPlan, options: MemoryOptions
-) -> tuple[PlannedModel, list[str]]:
+) -> tuple[PlannedFile, list[str]]:
     """The plan's file in the dialect, with notes on what the dialect left out. The plan is checked
     before views are dropped: later, life spans say nothing of its legality."""
     check_legal(memory_plan.problem, memory_plan.solution.plan)
@@ -119,7 +119,7 @@ def _write_dialect(
         dialect.model, dialect.offsets
     ):
         raise UnsoundPlanError("the plan in the file that was made is another; please report it")
-    planned = PlannedModel(
+    planned = PlannedFile(
         data=written.data,
         memory_plan=memory_plan,
         inspection=inspect_model(model, options.kernels, dialect=True),
@@ -190,7 +190,7 @@ def into_dialect(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[Place
         faults = [
             fault
             for line, rule in zip(before_dialect, rules, strict=True)
-            for fault in scratch_faults(line, model, offsets, rule, options.input_overlaps_of)[1]
+            for fault in scratch_faults(line, model, offsets, rule, options.input_overlaps_of)
         ]
         if not faults:
             return copy, notes if outputs else [*notes, _OUTPUTS_STAY]

@@ -118,16 +118,15 @@ def scratch_faults(
     offsets: Mapping[Tensor, int],
     scratch_of: ScratchModel,
     input_overlaps_of: InputOverlapRule = no_input_overlaps,
-) -> tuple[int, list[str]]:
-    """Bytes of head of the dialect `model`, and what its scratch would overwrite, judged by the
-    life spans in `portable`: the timeline from before operators were dropped."""
-    placement = placement_of(timeline_of(model, scratch_of), offsets)
-    scratch = placement.scratch_offsets
+) -> list[str]:
+    """What scratch of the dialect `model` would overwrite, judged by the life spans in `portable`:
+    the timeline from before operators were dropped."""
+    scratch = placement_of(timeline_of(model, scratch_of), offsets).scratch_offsets
     tensors = [offsets[t] for t in portable.planned]
     assert len(scratch) == len(portable.scratch), "operators with scratch were dropped"
     problem = planning_problem(portable, input_overlaps_of)
     wrong = validate(problem, Plan((*tensors, *scratch)))
-    return placement.head, [str(w) for w in wrong]
+    return [str(w) for w in wrong]
 
 
 def _rows_read(op: Op, model: Model) -> int | None:

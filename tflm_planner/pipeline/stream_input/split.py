@@ -28,7 +28,7 @@ from tflm_planner.pipeline.options import (
     StreamOptions,
     TilePermission,
 )
-from tflm_planner.pipeline.planned_model import PlannedModel, add_lean_pool
+from tflm_planner.pipeline.planned_model import PlannedFile, add_lean_pool
 from tflm_planner.pipeline.refusals import MOST_REFUSED, Proof
 from tflm_planner.support.errors import ModelError, UnsoundPlanError, UsageError
 from tflm_planner.support.progress import Progress, silent
@@ -68,8 +68,8 @@ class StreamedPair:
 
     ops: tuple[int, ...]
     schedule: StripSchedule
-    front: PlannedModel
-    back: PlannedModel
+    front: PlannedFile
+    back: PlannedFile
     front_arena: SplitArena
     instructions: tuple[int, int, int]
     refused: tuple[str, ...] = ()
@@ -348,16 +348,15 @@ def _plan_half(
     tiles: TilePermission | None,
     report_progress: Progress,
     stop: Stop,
-) -> PlannedModel:
+) -> PlannedFile:
     data = write_model(model)
     if search.kernels.target.lean:
         data, _ = add_lean_pool(model)
     planner = ModelPlanner(search, stop, tiles, report_progress=report_progress)
-    planned, _ = planner.plan(data, read_model(data))
-    return planned
+    return planner.plan(data, read_model(data)).file
 
 
-def check_states(front: PlannedModel, states: tuple[tuple[int, int], ...]) -> None:
+def check_states(front: PlannedFile, states: tuple[tuple[int, int], ...]) -> None:
     """Check that halos stay in their place, by the plan in the file and not by the one that was
     meant. Raises UnsoundPlanError."""
     graph = front.inspection.model.main

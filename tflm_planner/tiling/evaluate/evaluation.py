@@ -74,7 +74,7 @@ def _plan_and_count(
         Dialect(offsets).apply(model)
         careful = candidate.effort >= CAREFUL
         overlaps_of = options.input_overlaps_of
-        if careful and scratch_faults(timeline, model, offsets, scratch_of, overlaps_of)[1]:
+        if careful and scratch_faults(timeline, model, offsets, scratch_of, overlaps_of):
             return None
     if new_refusal_of_forms(tiled.forms, forms_of(model.ops()), runners(target)) is not None:
         return None
