@@ -15,7 +15,7 @@ from report_samples import HOSTILE
 
 from tests.conftest import CNN
 from tflm_planner.pipeline import api
-from tflm_planner.pipeline.pareto import pareto_front, with_stock
+from tflm_planner.pipeline.pareto import front_of_search, with_stock
 from tflm_planner.report.csv_document import to_csv
 from tflm_planner.report.document import ParetoFront, ParetoPoint, Report
 from tflm_planner.report.front_svg import front_svg
@@ -75,7 +75,7 @@ def test_slower_ones_are_smaller_and_not_absurd() -> None:
 def test_the_final_plan_beats_trials_that_it_is_better_than() -> None:
     chosen, small, fast = tiling(57, 1.04), tiling(56, 1.06), tiling(70, 1.01)
     found = TilingResult(chosen, (small, chosen, fast), 9, (tiling(40, 1.3),))
-    front = with_stock(pareto_front(found, "arena", 1.1, 82, chosen, 55), 100, "exact")
+    front = with_stock(front_of_search(found, "arena", 1.1, 82, chosen, 55), 100, "exact")
     assert [(p.role, p.size) for p in front.points] == [
         ("stock", 100), ("plan", 82), ("tiled", 70), ("chosen", 55), ("slower", 40),
     ]  # fmt: skip
@@ -83,7 +83,7 @@ def test_the_final_plan_beats_trials_that_it_is_better_than() -> None:
 
 def test_without_tiles_the_plan_is_what_was_chosen() -> None:
     found = TilingResult(tiling(90, 1.0), (), 3)
-    (only,) = pareto_front(found, "head", 1.1, 82, None, 82).points
+    (only,) = front_of_search(found, "head", 1.1, 82, None, 82).points
     assert (only.role, only.size, only.slowdown) == ("chosen", 82, 1.0)
 
 

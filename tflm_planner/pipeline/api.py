@@ -119,15 +119,15 @@ def plan(
     source: Source,
     destination: str | Path | None = None,
     options: PlanOptions | None = None,
-    on_progress: Progress | None = None,
+    report_progress: Progress | None = None,
     beside: WriteBeside | None = None,
 ) -> PlanResult:
     """Plan a model, prove the result equal to it, and write it if `destination` is given.
 
     `beside` gives more files to write of the report: all of them appear with the model, or none.
-    `on_progress` is told what is being done. Raises UsageError, ModelError, or OutputsDifferError
-    (then nothing was written); a tiling found that is not equal is refused, said to be in the
-    report, and the next best is made. A result over budget is written and returned: ask
+    `report_progress` is told what is being done. Raises UsageError, ModelError, or
+    OutputsDifferError (then nothing was written). A tiling found not to be equal is refused, which
+    the report says, and the next best is made. A result over budget is written and returned: ask
     `report.fits`. Ctrl-C ends the search: the best so far is proved, and `report.stopped`
     says so; pressed again, it ends the proof too, with KeyboardInterrupt. Once the proof is done it
     ends what is looked for beyond the result, which is written.
@@ -136,7 +136,7 @@ def plan(
     if destination is not None:
         check_writable(Path(destination), force=options.force, inputs=_paths(source))
     with _search(options.search.time_limit) as stop:
-        result = _plan(source, destination, options, on_progress or silent, stop)
+        result = _plan(source, destination, options, report_progress or silent, stop)
         files = {} if destination is None else {Path(destination): result.data}
         write_files(files | dict(beside(result.report) if beside is not None else {}))
     return result
@@ -233,7 +233,7 @@ def stream_input(
     proof: VerifyOptions | None = None,
     header: Path | None = None,
     force: bool = False,
-    on_progress: Progress | None = None,
+    report_progress: Progress | None = None,
 ) -> SplitResult:
     """Split a model so that its input comes row by row; prove the pair equal to it, and write it.
 
@@ -249,7 +249,7 @@ def stream_input(
     for path in paths:
         check_writable(path, force=force, inputs=_paths(source))
     with _search(options.search.time_limit) as stop:
-        result = _split(load(source), options, proof, on_progress or silent, stop)
+        result = _split(load(source), options, proof, report_progress or silent, stop)
         files = [result.pair.front.data, result.pair.back.data] if destinations else []
         if header is not None:
             name = "model" if isinstance(source, bytes) else Path(source).stem
@@ -302,13 +302,13 @@ def compare(
     targets: Sequence[Target],
     columns: Sequence[RungKind] = comparison.QUICK,
     workers: int = defaults.WORKERS,
-    on_progress: Progress | None = None,
+    report_progress: Progress | None = None,
 ) -> Comparison:
     """What a model needs on each target, as it is and by the ways that `columns` name. Nothing is
     written, and plans are not run. Ctrl-C ends the searches; the result says so."""
     data = load(source)
     with _search(None) as stop:
-        search = comparison.Search(tuple(columns), stop, on_progress or silent, workers)
+        search = comparison.Search(tuple(columns), stop, report_progress or silent, workers)
         return comparison.compare(data, _name_of(source), targets, search)
 
 
@@ -316,10 +316,10 @@ def check_equal(
     original: Source,
     result: Source,
     options: VerifyOptions | None = None,
-    on_progress: Progress | None = None,
+    report_progress: Progress | None = None,
 ) -> Verdict:
     """Compare two models bit by bit on the runtimes that are here."""
-    return verify(load(original), load(result), options, on_progress)
+    return verify(load(original), load(result), options, report_progress)
 
 
 def check_plan(source: Source, target: Target | None = None) -> tuple[PlanVerdict, Arena]:

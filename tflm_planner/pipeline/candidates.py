@@ -22,7 +22,7 @@ from tflm_planner.pipeline.by_hand import make_tiling
 from tflm_planner.pipeline.memory_plan import count_instructions
 from tflm_planner.pipeline.memory_search import plan_memory
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
-from tflm_planner.pipeline.pareto import pareto_front
+from tflm_planner.pipeline.pareto import front_of_search
 from tflm_planner.pipeline.planned_model import PlannedFile, never_larger, write_and_check
 from tflm_planner.pipeline.refusals import Proof, Refusal, RefusalCauses
 from tflm_planner.pipeline.tiled_model import new_kinds, plan_tiling
@@ -39,8 +39,8 @@ from tflm_planner.transforms.tile.tile import TiledRegion
 
 REFUSED = "REFUSED, and the next best was made instead; please report this model"
 _FINAL_EFFORT = 0.1
-"""Effort of exact packing for the final plan of a tiled model. That starts from the plan of its
-trial, which can rarely be lowered."""
+"""Effort of exact packing for the final plan of a tiled model. That starts from the plan with which
+the search evaluated the tiling, which can rarely be lowered."""
 
 ProveModel = Callable[[PlannedFile], Proof]
 
@@ -346,7 +346,7 @@ def _search_in_vain(job: _TilingJob, attempts: _Attempts) -> SearchSummary:
 def _pareto_front(
     job: _TilingJob, attempts: _Attempts, tiling: Tiling | None, planned: PlannedFile
 ) -> ParetoFront:
-    return pareto_front(
+    return front_of_search(
         attempts.results.result,
         job.permission.objective,
         job.permission.max_slowdown,

@@ -259,7 +259,7 @@ def stream_input(
         max_slowdown=max_slowdown,
     )
     result = api.stream_input(
-        model, None, options, api.VerifyOptions() if prove else None, on_progress=on_progress
+        model, None, options, api.VerifyOptions() if prove else None, report_progress=on_progress
     )
     name = "model" if isinstance(model, bytes) else Path(model).stem
     return StreamedInput(result.pair.front.data, result.pair.back.data, target, name, result)

@@ -48,7 +48,7 @@ of search found nothing better in models of thousands of tiles."""
 def plan_memory(
     model: Model,
     options: MemoryOptions,
-    on_progress: Progress | None = None,
+    report_progress: Progress | None = None,
     stop: Stop | None = None,
 ) -> MemoryPlan:
     """The best candidate found: a copy of `model`, cleaned up and ordered, with its plan.
@@ -59,7 +59,7 @@ def plan_memory(
     with no_collection():
         stop = stop or Stop(options.time_limit)
         unordered = _Unordered.of(model, options)
-        best = _plan_memory(unordered, options, on_progress or silent, stop)
+        best = _plan_memory(unordered, options, report_progress or silent, stop)
         return _check_states(best, options) if options.states else best
 
 
@@ -202,9 +202,9 @@ def _spell_as_evaluated(
 
 
 def _rivals(best: MemoryPlan, options: MemoryOptions, stop: Stop) -> Iterator[MemoryOptions]:
-    """Options for searches of other orders, as long as the best plan is higher than its order
-    promised: file order, in case packing undoes the gain, and the best order for a plan without
-    input overlaps, unless a trial has already left a good one."""
+    """Options for two alternative orders, while the plan is higher than its order's lower bound:
+    the file's order, and the best order ignoring input overlaps (skipped if an evaluation already
+    gave an order)."""
     plain = () if options.recipe else (replace(options, overlap=False),)
     for rival in (replace(options, order="file"), *plain):
         unkept = best.head > best.order.lower_bound

@@ -21,7 +21,7 @@ from tflm_planner.tiling.search import Objective, Tiling, TilingResult
 from tflm_planner.transforms.row_loop import LoopedRegion
 
 
-def pareto_front(
+def front_of_search(
     result: TilingResult,
     objective: Objective,
     allowed: float,
@@ -55,8 +55,8 @@ def _point(role: Role, tiling: Tiling, size: int) -> ParetoPoint:
 
 
 def _without_dominated(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:
-    """The points, the largest first, without those that another beats: the chosen point's final
-    plan may be lower than its trial promised."""
+    """The points, the largest first, without those that the chosen one beats: its final plan may be
+    lower than its evaluation promised."""
     chosen = next(p for p in points if p.role == "chosen")
     undominated = [
         p

@@ -52,15 +52,26 @@ class Proof:
 
 
 @dataclass(frozen=True)
+class RefusedRegion:
+    """Operators of a region at fault, and how the region was computed: in tiles or in a loop."""
+
+    kind: type[TiledRegion] | type[LoopedRegion]
+    operators: frozenset[int]
+
+    def is_like(self, region: TiledRegion | LoopedRegion) -> bool:
+        """Whether a region computes one of the operators in the same way."""
+        return type(region) is self.kind and bool(self.operators & {*region.ops})
+
+
+@dataclass(frozen=True)
 class RefusalCauses:
     """The causes for which tilings of one model were refused.
 
-    regions: the operators at fault, and whether they were in tiles or in a loop. forms: of
-    operators that no runtime ran. unexplained: tilings refused for a cause that nobody can name.
-    refusals: how many there were.
+    regions: those with an operator at fault. forms: of operators that no runtime ran. unexplained:
+    tilings refused for an unknown cause. refusals: how many there were.
     """
 
-    regions: tuple[tuple[type, frozenset[int]], ...] = ()
+    regions: tuple[RefusedRegion, ...] = ()
     forms: frozenset[Form] = frozenset()
     unexplained: tuple[Tiling, ...] = ()
     refusals: int = 0
@@ -69,7 +80,7 @@ class RefusalCauses:
         """These causes with that of one more refusal."""
         at_fault = refusal.operators
         regions = tuple(
-            (type(region), at_fault & {*region.ops})
+            RefusedRegion(type(region), at_fault & {*region.ops})
             for region in tiling.regions
             if at_fault & {*region.ops}
         )
@@ -87,9 +98,8 @@ class RefusalCauses:
         """Whether a tiling has a region like one that was refused, or enough were proved."""
         if self.refusals >= MOST_PROOFS:
             return True
-        for kind, at_fault in self.regions:
-            if any(type(r) is kind and at_fault & {*r.ops} for r in tiling.regions):
-                return True
+        if any(refused.is_like(region) for refused in self.regions for region in tiling.regions):
+            return True
         return len(self.unexplained) >= MOST_REFUSED and any(
             _share_a_region(tiling, refused) for refused in self.unexplained
         )

@@ -97,8 +97,8 @@ def plan_tiling(
 
 
 def _search_options(options: MemoryOptions, tiling: Tiling, *, rows: bool) -> MemoryOptions:
-    """Options of the search for the final plan: it starts from the plan of the tiling's trial.
-    rows: whether operators may be spelled in rows, between RESHAPEs."""
+    """Options of the search for the final plan, which starts from the plan with which the tiling
+    was evaluated. rows: whether operators may be spelled in rows, between RESHAPEs."""
     search = replace(options, recipe=tiling.recipe)
     if tiling.respell is None:
         return search
@@ -193,7 +193,8 @@ def into_dialect(memory_plan: MemoryPlan, options: MemoryOptions) -> tuple[Place
             for fault in scratch_faults(line, model, offsets, rule, options.input_overlaps_of)
         ]
         if not faults:
-            return copy, notes if outputs else [*notes, _OUTPUTS_STAY]
+            left = {t: offsets[t] for t in model.tensors() if t in offsets}
+            return PlacedModel(model, left), notes if outputs else [*notes, _OUTPUTS_STAY]
     raise UnsoundPlanError(f"scratch of the TFLM dialect: {faults[0]}; use --portable")
 
 

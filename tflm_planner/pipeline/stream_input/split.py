@@ -53,25 +53,41 @@ from tflm_planner.transforms.row_loop.split_input import (
     split_model,
 )
 
-End = tuple[int, tuple[int, ...], int]
-"""Bytes that the pair needs at least, operators of the front, rows of the boundary a turn."""
 _QUICK = 0.1
 """Allocation effort for a plan that only shows where to split."""
+
+
+@dataclass(frozen=True, order=True)
+class FrontEnd:
+    """Where a model may be split. least_sram: bytes that the pair needs at least. ops: of the
+    front, by position. rows: of the boundary a turn."""
+
+    least_sram: int
+    ops: tuple[int, ...]
+    rows: int
+
+
+@dataclass(frozen=True)
+class PairInstructions:
+    """Instructions of one inference: of the original, of all turns of the front, of the back."""
+
+    original: int
+    front: int
+    back: int
 
 
 @dataclass(frozen=True)
 class StreamedPair:
     """A model in two halves, planned. ops: of the front, by position. schedule: which rows the
     front takes, and when. front_arena: the front's memory, of which `shared` is the back's room.
-    instructions: of the original, of all turns of the front, of the back. refused: splits that
-    promised more, and why they were not made."""
+    refused: splits that promised more, and why they were not made."""
 
     ops: tuple[int, ...]
     schedule: StripSchedule
     front: PlannedFile
     back: PlannedFile
     front_arena: SplitArena
-    instructions: tuple[int, int, int]
+    instructions: PairInstructions
     refused: tuple[str, ...] = ()
 
     @property
@@ -90,8 +106,8 @@ class StreamedPair:
     @property
     def slowdown(self) -> float:
         """Instructions of both, relative to the original."""
-        original, front, back = self.instructions
-        return (front + back) / max(original, 1)
+        counts = self.instructions
+        return (counts.front + counts.back) / max(counts.original, 1)
 
 
 def split_for_rows(
@@ -135,7 +151,7 @@ class _SplitSearch:
         model: Model,
         options: StreamOptions,
         report_progress: Progress,
-        ends: Sequence[End],
+        ends: Sequence[FrontEnd],
         stop: Stop,
     ) -> None:
         self._model, self._options, self._stop = model, options, stop
@@ -155,7 +171,7 @@ class _SplitSearch:
         return best
 
     def best(self) -> StreamedPair | None:
-        """The best split that was not dropped; it knows those that were."""
+        """The best split not dropped so far. Its `refused` lists those that were."""
         best = self._best()
         return None if best is None else replace(best, refused=tuple(self._refused))
 
@@ -164,11 +180,11 @@ class _SplitSearch:
         for pair in (*self._without_tiles.values(), *self._with_tiles.values()):
             best = best if pair is None else self._better(best, pair)
         while self._ends and not self._is_beaten(self._ends[0], best):
-            _, ops, rows = self._ends.pop(0)
-            self._report_progress(f"splitting behind {self._model.main.ops[ops[-1]].label}")
-            plain = self._plan(ops, rows, _quick_options(self._options))
+            end = self._ends.pop(0)
+            self._report_progress(f"splitting behind {self._model.main.ops[end.ops[-1]].label}")
+            plain = self._plan(end.ops, end.rows, _quick_options(self._options))
             if plain is not None:
-                self._without_tiles[ops] = plain
+                self._without_tiles[end.ops] = plain
                 best = self._better(best, plain)
         if best is None:
             return None
@@ -190,12 +206,12 @@ class _SplitSearch:
             del self._without_tiles[split.ops]
         self._with_tiles[split.ops] = None
 
-    def _is_beaten(self, end: End, best: StreamedPair | None) -> bool:
+    def _is_beaten(self, end: FrontEnd, best: StreamedPair | None) -> bool:
         if best is not None and self._stop.is_over:
             return True
         if best is None or best.slowdown > self._options.max_slowdown:
             return False
-        return end[0] >= best.sram
+        return end.least_sram >= best.sram
 
     def _better(self, best: StreamedPair | None, pair: StreamedPair) -> StreamedPair:
         """Of two pairs: the one within the permitted slowdown; if both are, the smaller one; if
@@ -245,7 +261,7 @@ def _optimistic_sram(pair: StreamedPair) -> int:
     return tails + align_up(boundary.nbytes) + pair.front_arena.shared
 
 
-def _ends(model: Model, options: StreamOptions) -> list[End]:
+def _ends(model: Model, options: StreamOptions) -> list[FrontEnd]:
     """Where the model can be split, the most promising end first. Raises ModelError where there is
     none."""
     if len(model.main.inputs) != 1:
@@ -256,7 +272,7 @@ def _ends(model: Model, options: StreamOptions) -> list[End]:
     target = options.search.kernels.target
     pooled = add_lean_pool(clone(model))[1] if target.lean else model
     persistent = split_arena(pooled, target).persistent
-    ends: list[End] = []
+    ends: list[FrontEnd] = []
     reasons: list[str] = []
     for ops in ends_of(model):
         if options.end not in (None, ops[-1]):
@@ -271,7 +287,8 @@ def _ends(model: Model, options: StreamOptions) -> list[End]:
         if why is not None:
             reasons.append(f"TFLM could not run the halves: {why}")
             continue
-        ends.append((persistent + shape.result.nbytes + _front_bytes(shape), ops, rows))
+        least_sram = persistent + shape.result.nbytes + _front_bytes(shape)
+        ends.append(FrontEnd(least_sram, ops, rows))
     if ends:
         return sorted(ends)
     if options.end is not None:
@@ -338,7 +355,7 @@ def plan_split(
     tiles = None if options.tiles is None else replace(options.tiles, max_slowdown=allowed)
     add_room(halves.back, front_arena.shared)
     back = _plan_half(halves.back, search, tiles, report_progress, stop)
-    instructions = original, turns, back.instructions(target)
+    instructions = PairInstructions(original, turns, back.instructions(target))
     return StreamedPair(ops, halves.strips, front, back, front_arena, instructions)
 
 
