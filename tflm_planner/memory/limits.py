@@ -120,8 +120,7 @@ class OrderBudget:
     exact_segment_states: int = 4_000_000
     """The same for the method "exact": some 40 s and 1.6 GB."""
     full_budget_segments: int = 3
-    """Hard segments of one graph, and first steps of a segment, that may spend all the states of
-    one segment: all together spend no more than these."""
+    """The total budget of one graph, as a multiple of `segment_states`."""
     first_dive_states: int = 20_000
     """Of the first exact dive, before any heuristic runs."""
     beam_widths: tuple[int, ...] = (16, 256)

@@ -31,7 +31,7 @@ _OPTIONS = {
     "DYNAMIC_UPDATE_SLICE": "DynamicUpdateSliceOptions",
 }  # fmt: skip
 _FIRST_VERSION = ("RESHAPE", "ADD", "LESS", "WHILE", "DYNAMIC_UPDATE_SLICE")
-"""Kinds that LiteRT knows in one version only, or that are used for integers of 32 bits."""
+"""Kinds for which version 1 is written: LiteRT has no other, or only int32 is used."""
 _LARGEST_OLD_CODE = 127
 
 

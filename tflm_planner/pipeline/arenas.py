@@ -119,7 +119,8 @@ def usable_plan(
 
 
 def with_faults(arena: Arena, faults: tuple[str, ...]) -> Arena:
-    """An arena that no size of which works, as TFLM would follow a wrong plan."""
+    """The same arena, marked as not runnable: TFLM would follow the wrong plan whatever the arena's
+    size."""
     return replace(arena, cannot_run=(*arena.cannot_run, *faults))
 
 

@@ -61,9 +61,8 @@ def inspect_model(model: Model, kernels: TargetKernels, *, dialect: bool = False
 def without_wrong_plan(
     data: bytes, model: Model, kernels: TargetKernels
 ) -> tuple[bytes, tuple[str, ...]]:
-    """The file of a model, or one without the plan that it carries where that is wrong, and what
-    there is to say: what such a plan makes of the model is nothing to compare with. Drops the plan
-    from `model` too."""
+    """Drop the model's own plan if it is invalid, because outputs under such a plan are no
+    reference. Returns the file and a note for each fault."""
     _, faults = usable_plan(model, kernels)
     if not faults:
         return data, ()

@@ -211,7 +211,8 @@ def _steps(climb: Climb, permission: TilePermission) -> Iterator[_Step]:
 
 
 def _attempt(climb: Climb, step: _Step) -> Rung:
-    """What a rung comes to when it is searched; it is not where the inputs alone are too large."""
+    """Search this rung and return its figure. If the inputs alone exceed the limit, the rung is
+    returned unsearched, with a remark."""
     limit, inputs = climb.options.arena_limit or 0, climb.planned.inspection.limits.inputs
     try:
         if not isinstance(step.options, StreamOptions) and inputs > limit:

@@ -52,8 +52,8 @@ Found = TypeVar("Found")
 _PORTABLE = "--portable makes a file that LiteRT can prove, "
 _NO_PROOF = "--no-verify writes it unproved"
 _TOO_FAR = (
-    "Shares of sums may be a step off each, and what follows makes more of it than is tolerated: "
-    "split a sum that fewer operators follow, or into fewer shares"
+    "Each partial sum may be off by one quantisation step, and later operators amplify that beyond "
+    "the tolerance: split a sum nearer the output, or into fewer parts."
 )
 
 

@@ -55,10 +55,9 @@ def memory_map(
 
 
 def live_between_operators(line: Timeline, overlaps: Sequence[Overlap]) -> int:
-    """Bytes that no overlap inside an operator can save: the most that is live across a boundary
-    between two scopes, and the largest tensor. overlaps: what may share memory; of two tensors that
-    may share it for longer than one operator, as a view and its parent, only the larger one
-    counts."""
+    """A floor of the head however operands and results overlap: the larger of the biggest tensor
+    and the most bytes live between two operators. Of tensors that may share memory across operators
+    (`overlaps`), as a view and its parent, only the largest counts."""
     change: dict[int, int] = {}
     covered_by_others = _tensors_shared_for_long(line, overlaps)
     largest = 0

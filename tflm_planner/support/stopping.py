@@ -27,9 +27,9 @@ class StoppedError(Exception):
 
 
 class Stop:
-    """Ends a search. reason: why it was cut short, or a part of it; None if it was not. is_proving:
-    what was found is being proved, so that there is no search to end. is_proved: it was, and will
-    be written; what is still looked for is for the report alone."""
+    """Ends a search. reason: why the search, or a part of it, was cut short; None if it was not.
+    is_proving: the proof is running, and stopping does not end it. is_proved: the result is final;
+    remaining work only adds to the report."""
 
     def __init__(self, seconds: float | None = None) -> None:
         """`seconds`: from now on; None for no limit."""

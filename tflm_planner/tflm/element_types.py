@@ -31,7 +31,7 @@ Form = tuple[str, tuple[str | None, ...], tuple[str, ...]]
 _OF_SHAPES = frozenset(("int32", "int64"))
 """Types of what counts rows and places: an operator that has no others computes shapes."""
 _TAKEN_OTHERWISE = ("PACK", "STRIDED_SLICE")
-"""What is said of these is for operators that compute shapes."""
+"""For these kinds the tables describe only operators that compute shapes."""
 _CONVERTS = ("QUANTIZE", "DEQUANTIZE", "CAST")
 
 

@@ -186,8 +186,8 @@ def _draw_earlier_neighbour(
 def _draw_move(
     conflicts: Conflicts, placement: PlacedItems, height: int, movable: Ints, random_state: Ints
 ) -> tuple[int, int]:
-    """Which place of the order is to move, and where to: an item at the peak, or one that it rests
-    on, one that this rests on, ..., is to be placed before one of its neighbours."""
+    """Draw a move (from, to): take an item at the peak, follow its supports down a random number of
+    steps, and place the item reached before a neighbour."""
     item = _draw_peak_item(conflicts, placement, height, movable, random_state)
     for _ in range(_draw(random_state, int64(_LEVELS))):
         support = _draw_support(conflicts, placement, item, random_state)

@@ -60,11 +60,11 @@ class CmsisNn(ReferenceKernels):
         return own_scratch_requests(op, target)
 
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
-        """One, by version and extension."""
+        """The build that this version and extension of the core lead to."""
         return (BUILD_2022 if target.is_arduino_2023 else _BUILDS.get(target.extension, PLAIN),)
 
     def all_builds(self) -> tuple[KernelBuild, ...]:
-        """Four."""
+        """One for each of three extensions, and that of 2022."""
         return (DSP, PLAIN, MVE, BUILD_2022)
 
     def variants(self, target: Target) -> tuple[Target, ...]:

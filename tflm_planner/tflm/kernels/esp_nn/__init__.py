@@ -44,7 +44,7 @@ class PlainEspNn(ReferenceKernels):
         return super().op_data_bytes(op, target) + _INDEX_BYTES.get(op.kind, 0)
 
     def all_builds(self) -> tuple[KernelBuild, ...]:
-        """None that plans for any library should count on."""
+        """No builds: plans for an unknown library do not count on ESP-NN's."""
         return ()
 
     def fault_of(self, op: Op, target: Target) -> str | None:

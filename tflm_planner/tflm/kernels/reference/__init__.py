@@ -79,11 +79,11 @@ class ReferenceKernels(KernelLibrary):
         return scratch_requests(op, target.pointer)
 
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
-        """One."""
+        """The one build of the reference kernels."""
         return (REFERENCE,)
 
     def all_builds(self) -> tuple[KernelBuild, ...]:
-        """The same one."""
+        """The one build of the reference kernels, whatever the target."""
         return (REFERENCE,)
 
     def variants(self, target: Target) -> tuple[Target, ...]:
@@ -95,7 +95,7 @@ class ReferenceKernels(KernelLibrary):
         return None
 
     def computes_single_row(self, op: Op, width: int, out: int, pad: int) -> bool:
-        """Always."""
+        """True: they compute an image of one row right at every width."""
         return True
 
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
