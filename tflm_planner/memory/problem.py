@@ -134,7 +134,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Violation:
-    """Two buffers that share bytes at a time when both are live, or one that lies below 0."""
+    """Two buffers that share bytes while both are live, or one buffer below offset 0."""
 
     first: Buffer
     second: Buffer | None

@@ -130,8 +130,8 @@ def _is_free(tensor: Tensor) -> bool:
 
 
 def _check_scales(tensor: Tensor) -> None:
-    """Kernels divide by scales of what they compute. What is only filled, with zeros mostly, may
-    have one of 0: the converter writes that."""
+    """Refuse a tensor whose scale is not a positive number. A scale of 0, which the converter
+    writes for some constants, is allowed if no kernel divides by it."""
     q = tensor.quantization
     if q is None or q.scale is None or tensor.type_name not in _QUANTIZED:
         return

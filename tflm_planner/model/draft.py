@@ -193,9 +193,9 @@ class Draft:
         drop_unused(model, graph)
 
     def _origins_of(self, op: Op, replaced: set[Op]) -> frozenset[int]:
-        """The origins of an operator of a new kind: those of the replaced operator that made the
-        tensor that the result is a part of; or of those that read it, where none made it; or of all
-        that are replaced."""
+        """The origins of a drafted operator of a new kind. Its result is a part of some tensor: the
+        origins are those of the replaced operator that makes this tensor; if none does, of those
+        that read it; else of all that are replaced."""
         whole = op.outputs[0]
         while whole in self._likes:
             whole = self._likes[whole]

@@ -330,7 +330,7 @@ def strided_slice(op: Op) -> Fault:
 
 
 def padding(op: Op) -> Fault:
-    """Two numbers an axis, and what they make."""
+    """PAD: two numbers for each axis, and a result of the padded size."""
     pads, shape = integers(op.inputs[1]), _shape(op.inputs[0])
     if pads is None:
         return None
@@ -340,7 +340,7 @@ def padding(op: Op) -> Fault:
 
 
 def gather(op: Op) -> Fault:
-    """Rows that are there."""
+    """GATHER: indices of rows that exist."""
     shape, indices = _shape(op.inputs[0]), _shape(op.inputs[1])
     axis, batches = (int(getattr(op.options, n, 0)) for n in ("axis", "batchDims"))
     fault = _bad_axis([axis], len(shape))
@@ -356,7 +356,7 @@ def gather(op: Op) -> Fault:
 
 
 def resize(op: Op) -> Fault:
-    """Two sizes, and what they make."""
+    """RESIZE: two sizes, and a result with so many rows and columns."""
     shape, out, sizes = _shape(op.inputs[0]), _shape(op.outputs[0]), integers(op.inputs[1])
     if sizes is not None and (len(sizes) != 2 or min(sizes) < 1):
         return f"resizes to {sizes}"
@@ -375,7 +375,8 @@ def blocks(op: Op) -> Fault:
 
 
 def batch_blocks(op: Op) -> Fault:
-    """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND; what comes out, `tflm.declared_shapes` says."""
+    """SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND. Shapes of results are checked in
+    `tflm.declared_shapes`."""
     block, edges = integers(op.inputs[1]), integers(op.inputs[2])
     rank = len(_shape(op.inputs[0]))
     if block is None or edges is None:

@@ -152,8 +152,8 @@ def make_tiling(
 def _move(
     region: TiledRegion | LoopedRegion, place: Sequence[int | None] | None, count: int
 ) -> TiledRegion | LoopedRegion:
-    """A region of a file's operators, by their positions in the normalized model. place: of each
-    operator, None for one that is gone; None where all stayed."""
+    """The same region with operators numbered as in the normalized model. place: position of each
+    operator of the file there, None for one that was dropped; None as a whole if none was."""
     if region.ops[-1] >= count:
         raise UsageError(f"there is no operator {region.ops[-1]}: the model has {count}")
     if place is None:

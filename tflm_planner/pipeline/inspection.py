@@ -71,8 +71,8 @@ def without_wrong_plan(
 
 
 def shares_by_calls(model: Model) -> bool:
-    """Whether operators call graphs. The floors do not count what a body shares with its caller, so
-    that plans go below them; they are unknown then."""
+    """Whether operators call graphs. Plans then go below the floors, which do not count what a body
+    shares with its caller, so the floors are unknown."""
     return any(op.graphs for op in model.ops())
 
 

@@ -45,7 +45,7 @@ from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop.split_input import can_stream
 
 _LITTLE_EFFORT = 0.05
-"""Of exact packing, for a figure that shows what an option would reach at least."""
+"""Effort of exact packing for a figure that an option reaches at least."""
 _FIRMWARE = "--firmware"
 
 Attempt = Callable[[PlanOptions], PlannedFile]
@@ -147,7 +147,7 @@ def _within(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
 
 
 def _own_tiles(search: SearchSummary) -> Iterator[Rung]:
-    """The smallest that needs no operator more, where one was found beside what was written."""
+    """The smallest result that needs no further operator, if the search also found one."""
     front = search.front
     if front is None or front.objective != "arena":
         return
@@ -170,7 +170,7 @@ def _beyond(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
 
 @dataclass(frozen=True)
 class _Step:
-    """A rung that was not taken. options: that search it. rung: what is known without a search."""
+    """A rung that was not taken. options: for its search. rung: what is known without one."""
 
     options: PlanOptions | StreamOptions
     rung: Rung
@@ -253,7 +253,7 @@ def _command(climb: Climb, *words: str) -> str:
 
 
 def _given_command(climb: Climb) -> tuple[str, ...]:
-    """The command line that was given; for options that came from none, one that means them."""
+    """The command line as it was given; if the options came from Python, an equivalent one."""
     if climb.options.command:
         return climb.options.command
     target, budget = climb.options.search.kernels.target, climb.options.budget

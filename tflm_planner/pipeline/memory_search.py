@@ -65,7 +65,8 @@ def plan_memory(
 
 @dataclass(frozen=True)
 class _Ordered:
-    """A copy of a model in an order. places: of all its operators, in the order of the file."""
+    """A copy of a model in another order. places: position of each of its operators in the file, in
+    the new order."""
 
     model: Model
     order: ChosenOrder
@@ -74,8 +75,8 @@ class _Ordered:
 
 @dataclass(frozen=True)
 class _Unordered:
-    """A model that is cleaned up, in the order of its file. problems: how that may be changed.
-    notes: on what was cleaned up."""
+    """A cleaned-up model in the order of its file. problems: the order problem of each graph.
+    notes: on the clean-up."""
 
     model: Model
     problems: dict[Graph, OrderProblem]
@@ -90,7 +91,7 @@ class _Unordered:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Of all operators, as `_Ordered` has them."""
+        """The file's order, in the form of `_Ordered.places`."""
         return tuple(range(sum(len(graph.ops) for graph in self.model.graphs)))
 
     @property

@@ -35,7 +35,7 @@ Ends = Literal["keep", "int8"]
 """Types of a model's inputs and outputs: as they are, or those inside, which mostly are int8."""
 ENDS: tuple[str, ...] = get_args(Ends)
 MOST_SLOWDOWN = 1000
-"""Instructions relative to the original, beyond what any tiling takes."""
+"""A limit on instructions, relative to the original, that no tiling reaches."""
 ORDERS: tuple[str, ...] = get_args(OrderMethod)
 ALLOCATORS = NAMES
 
@@ -89,7 +89,7 @@ class MemoryOptions:
 
 
 def _check_slowdown(slowdown: float) -> None:
-    """Instructions are counted in integers, so that a limit must be one that can be counted."""
+    """Raise UsageError for a slowdown below 1, or too large for a limit counted in integers."""
     if not slowdown >= 1:
         raise UsageError(f"the slowdown {slowdown} is below 1; 1.1 allows 10 % more instructions")
     if slowdown > MOST_SLOWDOWN:
@@ -126,7 +126,7 @@ class TilePermission:
         check_choices(self.method, self.objective)
 
     def allows(self, kind: str, source: Model) -> bool:
-        """Whether what is made of a model may use operators of this kind."""
+        """Whether a rewritten `source` may use operators of this kind."""
         permitted = self.allowed_kinds
         return permitted is None or kind in permitted or any(op.kind == kind for op in source.ops())
 

@@ -49,7 +49,8 @@ def paste_of(model: Model, arena: Arena, target: Target) -> Paste:
 
 
 def _operators(model: Model, target: Target) -> tuple[list[str], list[str]]:
-    """The resolver with what the model uses, and remarks on what TFLM does not come with."""
+    """Lines that register the model's operators, and remarks on those that TFLM does not
+    provide."""
     used = sorted({(op.kind, op.code.custom is not None) for op in model.ops()})
     methods = {kind: resolver_method(kind, custom=custom) for kind, custom in used}
     resolver = "lean::OpResolver" if target.lean else "tflite::MicroMutableOpResolver"
@@ -68,7 +69,8 @@ def _operators(model: Model, target: Target) -> tuple[list[str], list[str]]:
 
 
 def _versions(model: Model, target: Target) -> Iterator[str]:
-    """The oldest TFLM that has what the model uses, and whether the board's own library is."""
+    """The oldest TFLM that has all features of the model, and whether the library of an Arduino
+    board is new enough."""
     days = {op.kind: since(op.kind) for op in model.ops()}
     if len(model.graphs) > 1 and carried_plan(model):
         days["plans of several sub-graphs"] = since_behaviour("plans_of_subgraphs")

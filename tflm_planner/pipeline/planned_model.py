@@ -33,9 +33,9 @@ from tflm_planner.transforms.base import run
 
 @dataclass(frozen=True)
 class SharingSummary:
-    """What a plan lets share memory. aliases: results in place. input_overlaps: results that
-    overlap an operand as only the target's kernels allow. replayed: how many of those were gone
-    through read by read."""
+    """What shares memory under a plan. aliases: results in place. input_overlaps: results that
+    overlap an operand, which only the target's kernels allow. replayed: how many of these overlaps
+    were checked read by read."""
 
     aliases: tuple[str, ...]
     input_overlaps: tuple[str, ...]

@@ -95,7 +95,7 @@ class RefusalCauses:
         )
 
     def concern(self, tiling: Tiling) -> bool:
-        """Whether a tiling has a region like one that was refused, or enough were proved."""
+        """Whether a tiling has a region like a refused one, or enough tilings were proved."""
         if self.refusals >= MOST_PROOFS:
             return True
         if any(refused.is_like(region) for refused in self.regions for region in tiling.regions):

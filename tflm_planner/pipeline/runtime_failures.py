@@ -16,8 +16,8 @@ _ELSE = "build the model without it, or leave it to the application"
 
 
 def explain(model: Model, why: str) -> str:
-    """What a runtime said (`why`), with the operator that it names, its types and what to do; as it
-    is where it names none that the model has."""
+    """A runtime's message `why`, completed with the operator that it names, its types, and what to
+    do. Unchanged if it names no operator of the model."""
     op = _operator_in(model, why)
     if op is None:
         return why

@@ -23,8 +23,8 @@ def shared_parts(blocks: Sequence[MapBlock], most: int) -> list[MapBlock]:
 
 
 def views_among(blocks: Sequence[MapBlock], places: Sequence[int]) -> Iterator[int]:
-    """Those of `places` whose blocks lie all in an older one that is live: a tile in its parent.
-    They are drawn so that the parent shows."""
+    """Those of `places` whose block lies wholly in another that began to live earlier, as a tile in
+    its parent. They are drawn so that the parent shows."""
     for i in places:
         block = blocks[i]
         if any(

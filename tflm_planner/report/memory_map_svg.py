@@ -279,8 +279,8 @@ def _rectangles(frame: _PlotArea, memory_map: MemoryMap) -> Iterator[Element]:
 def _clear_boxes(
     frame: _PlotArea, block: MapBlock, shared: Sequence[MapBlock]
 ) -> list[tuple[float, float, float, float]]:
-    """Where in a block a label may stand: what is before, behind, below and above the hatched
-    part, the largest first."""
+    """The boxes of a block in which a label may stand, the largest first: left, right, below and
+    above its hatched part."""
     x, y, w, h = _box(frame, block)
     hatched = [box for part in shared if _touch((x, y, w, h), box := _box(frame, part))]
     if not hatched:

@@ -42,9 +42,9 @@ class ChildProcess(Protocol):
 def start_module(
     arguments: Sequence[str], errors: int | IO[bytes], imports: Sequence[str] = ()
 ) -> ChildProcess:
-    """`python -m ARGUMENTS`, with pipes to its input and from its output. errors: where what it
-    prints goes. imports: modules that take long to import; children with the same ones are copies
-    of one process that has imported them, where the system can do that."""
+    """Start `python -m ARGUMENTS`, with pipes to its stdin and from its stdout. errors: where its
+    stderr goes. imports: modules that take long to import; where the system can fork, children with
+    equal imports are copies of one process that has imported them."""
     if imports and can_fork():
         child = fork_module(arguments, errors, tuple(imports))
         if child is not None:

@@ -52,9 +52,9 @@ def check_writable(
     inputs: tuple[Path, ...] = (),
     why: str = "choose another name",
 ) -> None:
-    """UsageError unless a file may be written at `path`: its folder is there and writable, it
-    is none of `inputs`, and it does not exist yet or `force` is given. why: what to do, or what
-    the file is, where it exists."""
+    """Raise UsageError unless a file may be written at `path`: its folder is there and writable, it
+    is none of `inputs`, and it does not exist yet or `force` is given. why: end of the message
+    about a file that exists: what to do, or what the file is."""
     try:
         _check_destination(path, force=force, inputs=inputs, why=why)
     except OSError as error:  # a name too long, a folder that may not be searched
@@ -121,7 +121,8 @@ def write_files(files: Mapping[Path, bytes]) -> None:
 
 @dataclass(frozen=True)
 class _Replacement:
-    """A file that is to appear at a path. before: another name of what is there."""
+    """A complete temporary file and the path that it will get. before: a second name of the file
+    that is there now, if any."""
 
     path: Path
     temporary: Path
@@ -135,7 +136,7 @@ class _Replacement:
             raise UsageError(f"cannot write {self.path}: {_reason(error)}") from error
 
     def undo(self) -> None:
-        """Put back what was there, if it was replaced."""
+        """Put the earlier file back, if it was replaced."""
         with suppress(OSError):
             if self.before is not None and not self.temporary.exists():
                 if os.path.lexists(self.before):

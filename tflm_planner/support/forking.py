@@ -165,8 +165,8 @@ class _Server:
 
 @dataclass
 class _Servers:
-    """The servers of this process by what they have imported. owner: its id, as a copy of it must
-    not use them."""
+    """The servers of this process by the modules that they have imported. owner: the process's id,
+    by which a copy of the process knows that they are not its own."""
 
     owner: int = 0
     by_modules: dict[tuple[str, ...], _Server] = field(
@@ -200,8 +200,8 @@ atexit.register(_servers.end)
 def fork_module(
     arguments: Sequence[str], errors: int | IO[bytes], modules: tuple[str, ...]
 ) -> ForkedProcess | None:
-    """`python -m ARGUMENTS`, a copy of a process that has imported `modules`. None where there can
-    be none. errors: where what it prints goes, or subprocess.DEVNULL."""
+    """Start `python -m ARGUMENTS` as a copy of a process that has imported `modules`. None if that
+    is impossible. errors: where its stderr goes, or subprocess.DEVNULL."""
     if errors == subprocess.DEVNULL:
         with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 (a device, not a path)
             return fork_module(arguments, nowhere, modules)

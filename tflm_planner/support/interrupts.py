@@ -33,8 +33,8 @@ PROVING = "proving what was found; press Ctrl-C again to stop without a file"
 PROVED = "leaving out further steps: the proved file is written"
 
 _ENDING = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGXCPU", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGBREAK")
-"""Signals that end a program at once unless it catches them, as far as a system has them. Faults
-are left out: what they find is damaged."""
+"""Signals that end a program at once unless it catches them, where a system has them. Signals of
+faults (SIGSEGV) are left out: by then the process's memory is damaged."""
 
 
 @contextmanager
@@ -74,8 +74,8 @@ class Presses:
         self._gives_up = self._leaves_out = False
 
     def handle(self, _: int, __: FrameType | None) -> None:
-        """As a signal handler, in the main thread. It raises once for what is left out, and once
-        to end it all: what is then closed must not be interrupted."""
+        """The signal handler, in the main thread. It raises KeyboardInterrupt once to skip further
+        steps and once to end the program: closing files must not be interrupted again."""
         self.notice(0)
         if self._leaves_out and self._stop.is_proved:
             self._leaves_out = False
@@ -95,7 +95,8 @@ class Presses:
                 _thread.interrupt_main()
 
     def notice(self, witness: int) -> None:
-        """One of the two (0, 1) was told of a press; what it means is done once."""
+        """Count a press seen by the handler (0) or the thread (1), and act on it the first time it
+        is seen."""
         with self._lock:
             self._seen[witness] += 1
             if self._seen[witness] > self._done:

@@ -84,8 +84,8 @@ class Stop:
 
     @contextmanager
     def after_proof(self) -> Generator[None]:
-        """What was found is proved, and what is done inside may be left out: Ctrl-C raises
-        KeyboardInterrupt there, at once."""
+        """The result is proved and work inside may be skipped: Ctrl-C raises KeyboardInterrupt
+        there at once."""
         self.is_proved = True
         try:
             yield

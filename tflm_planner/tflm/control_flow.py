@@ -85,10 +85,10 @@ class LoopCall:
 def while_calls(
     ops: list[Op], scopes: Mapping[Op, list[Span]], entered: Mapping[Graph, list[Span]]
 ) -> list[LoopCall]:
-    """The WHILEs whose variables can be followed: those that run at one place, with graphs that
-    nobody else runs.
+    """The WHILEs whose variables can be followed: they run at one place only, and no other operator
+    calls their graphs.
 
-    scopes: of each operator. entered: of each graph, for every time that it is entered.
+    scopes: spans of each operator. entered: spans of each graph, one for every time it is entered.
     """
     calls: list[LoopCall] = []
     for op in ops:

@@ -29,7 +29,7 @@ from tflm_planner.tflm.versions import day_of, has_operator, since
 Form = tuple[str, tuple[str | None, ...], tuple[str, ...]]
 """What decides whether a kernel runs, as far as types do: kind, types of operands, of results."""
 _OF_SHAPES = frozenset(("int32", "int64"))
-"""Types of what counts rows and places: an operator that has no others computes shapes."""
+"""Types of counts and indices: an operator with only these types computes shapes."""
 _TAKEN_OTHERWISE = ("PACK", "STRIDED_SLICE")
 """For these kinds the tables describe only operators that compute shapes."""
 _CONVERTS = ("QUANTIZE", "DEQUANTIZE", "CAST")
@@ -42,8 +42,8 @@ def form_of(op: Op) -> Form:
 
 
 def cannot_run(ops: Iterable[Op], target: Target) -> list[str]:
-    """The operators that the target's TFLM cannot run: a message for each reason, with the first
-    operator that it concerns, its number, and what to do."""
+    """The operators that the target's TFLM cannot run: one message for each reason, with the first
+    operator concerned, its number, and what to do."""
     labels_by_reason: dict[str, list[str]] = {}
     for number, op in enumerate(ops):
         form = form_of(op)
@@ -78,9 +78,9 @@ def forms_of(ops: Iterable[Op]) -> frozenset[Form]:
 def new_refusal_of_forms(
     known_forms: Iterable[Form], forms: Iterable[Form], targets: Iterable[Target]
 ) -> str | None:
-    """The same for forms; of several, the first in alphabetical order is reported. `known_forms`:
-    those that the model had. A target that refuses one of these is left out: it will not be the
-    one to run the result."""
+    """`new_refusal` for forms; if several are refused, the first in alphabetical order is reported.
+    `known_forms`: those of the model before. A target that refuses one of these is ignored, because
+    it will not run the result either."""
     known_forms = {*known_forms}
     new_forms = sorted({*forms} - known_forms, key=str)
     for target in targets if new_forms else ():

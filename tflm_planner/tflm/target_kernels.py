@@ -139,8 +139,8 @@ def _place(tensors: Sequence[Tensor | None], tensor: Tensor) -> int:
 
 
 def runners(target: Target) -> tuple[Target, ...]:
-    """The targets that must run what is made for `target`: itself, and the TFLM of this machine,
-    which proves it."""
+    """The targets that must run a file made for `target`: itself, and TFLM on this machine, which
+    proves it."""
     return tuple(dict.fromkeys((target, load_target(HOST_RUNTIME))))
 
 

@@ -261,9 +261,8 @@ def sort_list(
 def open_partition(
     shape: SearchShape, state: SearchState, capacity: int, keys: Ints, ordered: bool, owner: int
 ) -> bool:  # fmt: skip
-    """Open the next frame on the owner's first partition of sections with something to place,
-    from those that are done on. False when there is none. Its items come from the owner's list.
-    """
+    """Open the next frame: on the owner's first unfinished partition of sections that has items to
+    place, taken from the owner's list. False if there is none."""
     frames, scalars = state.frames, state.scalars
     f, low, high = scalars[DEPTH], frames[DONE, owner], frames[HIGH, owner]
     while low < high:

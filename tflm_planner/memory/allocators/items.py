@@ -151,7 +151,8 @@ def bind(problem: Problem, aliases: Iterable[Overlap]) -> Items:
 
 
 def choose_all(problem: Problem, first: Sequence[Overlap] = ()) -> Items:
-    """Items with a maximal consistent set of aliases: `first`, then those that save most bytes."""
+    """Items with a maximal consistent set of aliases: `first`, then the others, those that save
+    most bytes first."""
     preferred = set(first)
     rest = sorted(
         (o for o in problem.overlaps if o.is_alias and o not in preferred),

@@ -36,8 +36,7 @@ def pack(
     rounds: int = ROUNDS,
     limits: PackBudget = DEFAULT_PACK_BUDGET,
 ) -> Plan:
-    """A legal plan. `required`: aliases that it takes; an alias that contradicts an earlier one is
-    dropped."""
+    """A legal plan. `required`: aliases to take; one that contradicts an earlier one is dropped."""
     if not problem.buffers:
         return Plan(())
     bound = live_bound(problem)

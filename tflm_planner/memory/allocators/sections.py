@@ -132,8 +132,8 @@ def _skylines(
 ) -> tuple[list[int], list[int]]:  # fmt: skip
     """Bottom and weight of every (item, section), item by item.
 
-    The weight is what any item above must leave free: of a loose item only the least that
-    another one of the section has to leave.
+    The weight is the space that any item above must leave free. A loose item weighs only the least
+    that another item of the section has to leave.
     """
     lows: list[int] = []
     weights: list[int] = []

@@ -170,7 +170,8 @@ def segment_bound(dag: Dag) -> int:
 
 
 def _node_bytes(dag: Dag, i: int, after: int) -> int:
-    """Operands, results and workspace of node i, less all that it could ever absorb."""
+    """Operands, results and workspace of node i, less all operands that a result could ever take
+    over."""
     links, node = dag.links, dag.nodes[i]
     dead = {
         t

@@ -28,7 +28,7 @@ OrderProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class OrderResult:
-    """An order of all nodes and what is known of it; bytes and seconds."""
+    """An order of all nodes and what is known of it. Sizes are in bytes, times in seconds."""
 
     order: tuple[int, ...]
     peak: int

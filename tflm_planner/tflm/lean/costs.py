@@ -111,7 +111,8 @@ def _parameters(op: Op, target: Target) -> tuple[bytes, bytes] | None:
 
 
 def _drop_allocations(steps: Sequence[Step], count: int) -> tuple[Step, ...]:
-    """The steps of Prepare but for its first few pieces: those that hold arrays."""
+    """The steps of Prepare without its first `count` persistent allocations, which hold the
+    arrays."""
     to_drop = iter(range(count))
     return tuple(
         s for s in steps if not isinstance(s, PersistentAllocation) or next(to_drop, None) is None
