@@ -55,7 +55,7 @@ class AllocatorBudget:
     """About a second. What this search found in 38 random problems of 20 to 300 items and in the
     plans of nine networks it found within 2.1 slices; 140 lowered none of them further."""
     slices_for_small_gain: float = 10
-    """Where there is little to gain. Not measured."""
+    """Slices for a search that can gain little. Not measured."""
     slices_by_name: float = 420
     """Where the user asked for the exact search by its name: half a minute. The one of eight random
     problems that 40 left open, by 16 of 6,464 bytes, was lowered by neither 105 nor 840."""
@@ -115,14 +115,14 @@ class OrderBudget:
     """
 
     segment_states: int = 1_000_000
-    """Of the exact search of one segment; about 10 s and 400 MB. 20,000 suit a caller who asks
+    """States of the exact search of one segment; about 10 s and 400 MB. 20,000 suit a caller who asks
     often (some 0.2 s for a segment that is hard)."""
     exact_segment_states: int = 4_000_000
     """The same for the method "exact": some 40 s and 1.6 GB."""
     full_budget_segments: int = 3
     """The total budget of one graph, as a multiple of `segment_states`."""
     first_dive_states: int = 20_000
-    """Of the first exact dive, before any heuristic runs."""
+    """States of the first exact dive, before any heuristic runs."""
     beam_widths: tuple[int, ...] = (16, 256)
     states_per_beam_width: int = 1_000
     """A beam is run where a segment has this many times its width in states. Doubled: two networks
@@ -130,7 +130,7 @@ class OrderBudget:
     window_lengths: tuple[int, ...] = (40, 80, 160, 320)
     """Operators of the windows that are solved again exactly."""
     window_states: int = 4_000
-    """Of one window."""
+    """States of the search of one window."""
 
 
 DEFAULT_ALLOCATOR_BUDGET = AllocatorBudget()

@@ -309,7 +309,7 @@ def _prove_tiling(
 
 
 def _plain_alone(plain: PlannedFile) -> SearchSummary:
-    """No search for tiles."""
+    """The summary where no search for tiles was made."""
     return SearchSummary(plain=plain.inspection.arena.arena)
 
 

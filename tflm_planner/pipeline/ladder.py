@@ -126,7 +126,7 @@ def smaller_file(climb: Climb) -> SmallerFile | None:
 
 
 def _within(climb: Climb, permission: TilePermission | None) -> Iterator[Rung]:
-    """What was permitted."""
+    """The rungs that were permitted."""
     planned, arena = climb.planned, climb.arena.arena
     plain = arena if climb.search.plain is None else climb.search.plain
     is_changed = planned.tiled or arena < plain

@@ -26,11 +26,11 @@ class _Children:
     pids: dict[int, int] = field(default_factory=dict[int, int])
 
     def add(self, token: int, pid: int, status: int) -> None:
-        """A child was started."""
+        """Note a child that was started."""
         self.status[token], self.pids[token] = status, pid
 
     def reap(self) -> None:
-        """Tell the parent of those that have ended."""
+        """Tell the parent the exit codes of children that have ended."""
         for token, pid in list(self.pids.items()):
             ended, code = os.waitpid(pid, os.WNOHANG)
             if ended:
@@ -41,12 +41,12 @@ class _Children:
                 del self.pids[token]
 
     def kill(self, token: int) -> None:
-        """End a child; nothing where it has ended."""
+        """End a child, unless it has ended."""
         if token in self.pids:
             os.kill(self.pids[token], signal.SIGKILL)
 
     def kill_all(self) -> None:
-        """End all of them."""
+        """End all children."""
         for token in list(self.pids):
             self.kill(token)
 

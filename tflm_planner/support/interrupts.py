@@ -85,7 +85,7 @@ class Presses:
             raise KeyboardInterrupt
 
     def watch(self, wakeups: socket.socket) -> None:
-        """As a thread, until nobody tells any more."""
+        """The body of a thread: hear of signals through `wakeups` until it is closed."""
         while byte := wakeups.recv(1):
             before = self._gives_up, self._leaves_out
             if byte[0] == signal.SIGINT:

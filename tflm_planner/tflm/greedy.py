@@ -47,7 +47,7 @@ def place(requests: Sequence[Request]) -> list[int]:
 
 
 class _Neighbours:
-    """Which buffers that were placed are in use at the same time as another."""
+    """Finds the placed buffers that are in use at the same time as another."""
 
     def __init__(self, requests: Sequence[Request]) -> None:
         self._requests = requests
@@ -55,14 +55,14 @@ class _Neighbours:
         self._starting: defaultdict[int, list[int]] = defaultdict(list)
 
     def add(self, i: int) -> None:
-        """A buffer was placed."""
+        """Note that buffer `i` was placed."""
         first, last = self._requests[i].first, self._requests[i].last
         for time in range(first, last + 1):
             self._alive[time].append(i)
         self._starting[first].append(i)
 
     def of(self, i: int) -> Iterator[int]:
-        """Those that live with a buffer."""
+        """The placed buffers that are in use while buffer `i` is."""
         first, last = self._requests[i].first, self._requests[i].last
         yield from self._alive[first]
         for time in range(first + 1, last + 1):

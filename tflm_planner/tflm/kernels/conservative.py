@@ -40,7 +40,7 @@ class AnyKernels(KernelLibrary):
         return None
 
     def persistent_allocations(self, op: Op, target: Target) -> list[int]:
-        """Those that take the most memory together."""
+        """The allocations of the known library whose sum is the largest."""
         candidates = (
             library.persistent_allocations(op, variant)
             for library in self._known()
@@ -66,11 +66,11 @@ class AnyKernels(KernelLibrary):
         )
 
     def builds(self, target: Target) -> tuple[KernelBuild, ...]:
-        """All of them."""
+        """The builds of all known libraries."""
         return self.all_builds()
 
     def all_builds(self) -> tuple[KernelBuild, ...]:
-        """Those of all libraries, each once."""
+        """The builds of all known libraries, each once."""
         return tuple(dict.fromkeys(b for library in self._known() for b in library.all_builds()))
 
     def variants(self, target: Target) -> tuple[Target, ...]:
@@ -78,15 +78,15 @@ class AnyKernels(KernelLibrary):
         return (target,)
 
     def fault_of(self, op: Op, target: Target) -> str | None:
-        """None is known to happen."""
+        """None: which library runs is unknown, and so are its faults."""
         return None
 
     def computes_single_row(self, op: Op, width: int, out: int, pad: int) -> bool:
-        """If all do."""
+        """Whether the kernels of all known libraries do."""
         return all(k.computes_single_row(op, width, out, pad) for k in self._known())
 
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
-        """Those of all."""
+        """The profiles of all known libraries."""
         names = (name for k in self._known() for name in k.latency_profiles(target))
         return tuple(dict.fromkeys(names))
 
@@ -115,7 +115,7 @@ class UnknownKernels(AnyKernels):
         return (UNKNOWN,)
 
     def all_builds(self) -> tuple[KernelBuild, ...]:
-        """None was read."""
+        """No builds: nobody has read these kernels."""
         return ()
 
 

@@ -80,9 +80,9 @@ class CmsisNn(ReferenceKernels):
         return fault_of(op, target)
 
     def computes_single_row(self, op: Op, width: int, out: int, pad: int) -> bool:
-        """Not always with MVE."""
+        """True but for some shapes with MVE (Helium)."""
         return computes_single_row(op, width, out, pad)
 
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
-        """By extension."""
+        """The profile of the core's extension."""
         return (_PROFILES.get(target.extension, "m3-cmsis"),)

@@ -71,7 +71,7 @@ class ReferenceKernels(KernelLibrary):
         return temp_tensors(op)
 
     def kept_after_last_fetch(self, op: Op) -> Keeps | None:
-        """By operator."""
+        """From a table by kind of operator."""
         return KEPT_AFTER_LAST_FETCH.get(op.kind)
 
     def scratch_requests(self, op: Op, target: Target) -> tuple[int, ...]:
@@ -99,5 +99,5 @@ class ReferenceKernels(KernelLibrary):
         return True
 
     def latency_profiles(self, target: Target) -> tuple[str, ...]:
-        """Measured on a Cortex-M4."""
+        """The profile that was measured on a Cortex-M4."""
         return ("m4-ref",)
