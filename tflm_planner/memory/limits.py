@@ -115,8 +115,8 @@ class OrderBudget:
     """
 
     segment_states: int = 1_000_000
-    """States of the exact search of one segment; about 10 s and 400 MB. 20,000 suit a caller who asks
-    often (some 0.2 s for a segment that is hard)."""
+    """States of the exact search of one segment; about 10 s and 400 MB. A caller who asks often may
+    take 20,000 (some 0.2 s for a hard segment)."""
     exact_segment_states: int = 4_000_000
     """The same for the method "exact": some 40 s and 1.6 GB."""
     full_budget_segments: int = 3
