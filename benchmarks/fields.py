@@ -49,7 +49,7 @@ _STAGES = 10
 def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
     """The lowest head with one patch stage; `known` without."""
     model = fresh(data)
-    options = TilingOptions(on, on.input_overlaps_of, allowed_kinds=None)
+    options = TilingOptions(on, on.input_overlaps_of, operators=api.AllowedOperators.ALL)
     schedule = LinearSchedule(model, range(len(model.main.ops)), options)
     high = max(range(len(schedule)), key=lambda k: schedule.live_bytes[k])
     ends = [end for end in schedule.narrow_positions if end > 0]
@@ -70,7 +70,10 @@ def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
 def everything(data: bytes, on: TargetKernels, given: argparse.Namespace) -> Report:
     """Our search, and its proof."""
     tiles = api.TilePermission(
-        max_slowdown=given.max_slowdown, allowed_kinds=None, objective="head", workers=given.workers
+        max_slowdown=given.max_slowdown,
+        operators=api.AllowedOperators.ALL,
+        objective="head",
+        workers=given.workers,
     )
     search = api.MemoryOptions(kernels=on, time_limit=given.time_limit)
     options = api.PlanOptions(search, tiles=tiles, verify=api.VerifyOptions(inputs=2))

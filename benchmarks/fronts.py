@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.tiling.budget import SearchBudget, WorkBudget
@@ -45,9 +46,9 @@ COUNTED = (
 def options_for(target: str, budget: SearchBudget, *, own: bool) -> TilingOptions:
     """A search with all operators, or with those that the firmware has."""
     kernels = kernels_of(load_target(target))
-    kinds = frozenset[str]() if own else None
+    operators = AllowedOperators.NONE if own else AllowedOperators.ALL
     return TilingOptions(
-        kernels, kernels.input_overlaps_of, allowed_kinds=kinds, search_budget=budget, workers=2
+        kernels, kernels.input_overlaps_of, operators=operators, search_budget=budget, workers=2
     )
 
 

@@ -183,7 +183,9 @@ def test_outputs_put_together_from_tiles_need_no_operator(target):
     """The graph's output is tiled; the model knows RESHAPE, or TFLM has no scratch to fear."""
     data = wide(reshaped=True)
     search = api.MemoryOptions(time_limit=2.0, kernels=api.kernels_of(api.load_target(target)))
-    tiles = api.TilePermission(by_hand=(band(1, 4, 3),), allowed_kinds=frozenset({"PAD"}))
+    tiles = api.TilePermission(
+        by_hand=(band(1, 4, 3),), operators=api.AllowedOperators.of(("PAD",))
+    )
     result = api.plan(data, options=api.PlanOptions(search, tiles=tiles))
     assert result.report.verified
     kinds = [op.kind for op in read_model(result.data, dialect=True).main.ops]

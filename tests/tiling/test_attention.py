@@ -28,7 +28,9 @@ LAYER = 16
 
 def options(**more) -> TilingOptions:
     on = api.kernels_of(api.load_target("x86-64/reference"))
-    return TilingOptions(on, on.input_overlaps_of, objective="head", allowed_kinds=None, **more)
+    return TilingOptions(
+        on, on.input_overlaps_of, objective="head", operators=api.AllowedOperators.ALL, **more
+    )
 
 
 @needs_tflm
@@ -63,7 +65,9 @@ def test_estimates_know_what_is_computed_once(parts):
 @pytest.mark.slow
 def test_the_search_tiles_attention_so_that_no_scores_are_kept():
     data = attention(ROWS, HEADS, DEPTH, layers=2)
-    tiles = api.TilePermission(objective="head", allowed_kinds=None, max_slowdown=2.0)
+    tiles = api.TilePermission(
+        objective="head", operators=api.AllowedOperators.ALL, max_slowdown=2.0
+    )
     search = api.MemoryOptions(kernels=api.kernels_of(api.load_target("x86-64/reference")))
     report = api.plan(data, options=api.PlanOptions(search, tiles=tiles)).report
     # All scores are 8 inputs large; keys, values, input and what makes the values are four.

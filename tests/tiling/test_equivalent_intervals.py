@@ -17,7 +17,7 @@ from tflm_planner.transforms.tile.tile import TiledRegion
 
 
 def signatures(data: bytes) -> IntervalSignatures:
-    evaluator = Evaluator(data, options(allowed_kinds=ALL_BUT_LOOPS))
+    evaluator = Evaluator(data, options(operators=ALL_BUT_LOOPS))
     return IntervalSignatures(
         evaluator.linear_schedule(tuple(range(len(evaluator.model.main.ops))))
     )
@@ -40,7 +40,7 @@ def test_repeated_blocks_are_equivalent_and_others_are_not():
 def test_equivalent_intervals_have_equal_evaluations(seed, target):
     """Over all intervals of a model with repeated blocks, in tiles and in loops."""
     data = repeated(add_at=seed)
-    asked = options(target, allowed_kinds=ALL_BUT_LOOPS)
+    asked = options(target, operators=ALL_BUT_LOOPS)
     evaluator = Evaluator(data, asked)
     order = tuple(range(len(evaluator.model.main.ops)))
     known = {}
@@ -87,7 +87,7 @@ def quantized_at_random(seed: int) -> bytes:
 def test_equivalent_intervals_keep_as_much_in_lean_firmware(seed):
     """Where parameters lie is a matter of their values: seed 3 has equal arrays, 24 and 42 some
     that lie in others."""
-    asked = options("cortex-m4/cmsis-nn+lean", allowed_kinds=ALL_BUT_LOOPS)
+    asked = options("cortex-m4/cmsis-nn+lean", operators=ALL_BUT_LOOPS)
     evaluator = Evaluator(quantized_at_random(seed), asked)
     order = tuple(range(10))
     known, asked_twice = {}, 0

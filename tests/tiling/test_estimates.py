@@ -40,7 +40,7 @@ def test_estimates_come_close_to_evaluations(first, end, parts):
 @pytest.mark.mostly_slow(fast=2)
 def test_part_counts_that_are_estimated_together_equal_each_alone(seed, policy):
     """Over branches, odd windows and operands that tiles need whole."""
-    evaluator = Evaluator(random_model(seed, steps=14), options(allowed_kinds=ALL_BUT_LOOPS))
+    evaluator = Evaluator(random_model(seed, steps=14), options(operators=ALL_BUT_LOOPS))
     order = tuple(range(len(evaluator.model.main.ops)))
     schedule, part_counts, many = evaluator.linear_schedule(order), [2, 3, 5, 8], 0
     for end in range(1, len(order) + 1):
@@ -96,7 +96,7 @@ def taken_apart(kind: str, shape=(1, 24, 16, 16)) -> bytes:
 def test_operators_with_several_results_are_estimated(kind, parts):
     """As close to evaluations as others; estimates know that the parts are copies."""
     data = taken_apart(kind, (1, 24, 16, 4 if kind == "UNPACK" else 16))
-    evaluator = Evaluator(data, options(allowed_kinds=ALL_BUT_LOOPS))
+    evaluator = Evaluator(data, options(operators=ALL_BUT_LOOPS))
     order = tuple(range(len(evaluator.model.main.ops)))
     schedule, end = evaluator.linear_schedule(order), len(order)
     found = estimate_tiles(schedule, end, 1, [parts], order, EstimateLimits(FAR, FAR))
@@ -130,7 +130,7 @@ def test_tiles_go_through_operators_with_several_results():
     chain.conv(4, 1)
     tiles = api.TilePermission(
         max_slowdown=2.0,
-        allowed_kinds=ALL_BUT_LOOPS,
+        operators=ALL_BUT_LOOPS,
         objective="head",
         workers=1,
         search_budget=SMALL,

@@ -7,6 +7,7 @@ import pytest
 from tests.tiling.small_searches import ALL_BUT_LOOPS, options, repeated
 from tflm_planner.model.clone import clone
 from tflm_planner.model.serde import read_model, write_model
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, if_permitted
 from tflm_planner.tiling.evaluate.evaluation import evaluate, evaluate_family
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
@@ -30,9 +31,14 @@ def test_an_evaluation_names_new_operators_and_permission_is_asked_later(cnn):
     )
     assert found is not None and "SLICE" in found.new_kinds and not found.new_kinds & used
     assert if_permitted(found, options(), used) is None
-    assert if_permitted(found, options(allowed_kinds=found.new_kinds - {"SLICE"}), used) is None
-    for given in (None, found.new_kinds):
-        assert if_permitted(found, options(allowed_kinds=given), used) == found
+    assert (
+        if_permitted(
+            found, options(operators=AllowedOperators.of(found.new_kinds - {"SLICE"})), used
+        )
+        is None
+    )
+    for given in (AllowedOperators.ALL, AllowedOperators.of(found.new_kinds)):
+        assert if_permitted(found, options(operators=given), used) == found
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -40,7 +46,7 @@ def test_an_evaluation_names_new_operators_and_permission_is_asked_later(cnn):
 def test_a_family_is_evaluated_as_each_candidate_alone(seed):
     """Candidates that share tiles do not change each other's."""
     data = repeated(add_at=seed)
-    evaluator = Evaluator(data, options(allowed_kinds=ALL_BUT_LOOPS))
+    evaluator = Evaluator(data, options(operators=ALL_BUT_LOOPS))
     count = len(evaluator.model.main.ops)
     seen = set()
     for regions in (

@@ -19,6 +19,7 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.tiled_model import plan_tiling
 from tflm_planner.support.progress import silent
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tiling.budget import SearchBudget, WorkBudget
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.workers import Workers
@@ -169,9 +170,9 @@ def test_a_file_is_no_worse_than_its_evaluation(
     chain.graph.op("RESHAPE", [chain.x], [flat], "ReshapeOptions", newShape=[1, 24 * 24 * 4])
     data = chain.finish(flat)
     on = api.kernels_of()
-    kinds = frozenset[str]() if allowed == "dialect" else None
+    operators = AllowedOperators.NONE if allowed == "dialect" else AllowedOperators.ALL
     tiles = TilingOptions(
-        on, on.input_overlaps_of, max_slowdown=2.0, objective="head", allowed_kinds=kinds,
+        on, on.input_overlaps_of, max_slowdown=2.0, objective="head", operators=operators,
         search_budget=SearchBudget(search_work=2_500),
     )  # fmt: skip
     best = search_tiles(data, tiles).best
@@ -186,7 +187,7 @@ def test_a_file_is_no_worse_than_its_evaluation(
 
     monkeypatch.setattr("tflm_planner.pipeline.memory_plan.best_of", stacked)
     options = MemoryOptions(kernels=on)
-    permission = TilePermission(max_slowdown=2.0, allowed_kinds=kinds, objective="head")
+    permission = TilePermission(max_slowdown=2.0, operators=operators, objective="head")
 
     def head(tiling: Tiling) -> int:
         return plan_tiling(data, tiling, permission, options, silent).inspection.arena.head
@@ -222,7 +223,9 @@ class GivenTiles(HotspotTiles):
 
     def __init__(self, data: bytes, *, allowed: int) -> None:
         on = api.kernels_of(api.load_target("x86-64/reference"))
-        options = TilingOptions(on, on.input_overlaps_of, objective="head", allowed_kinds=None)
+        options = TilingOptions(
+            on, on.input_overlaps_of, objective="head", operators=api.AllowedOperators.ALL
+        )
         workers, count = Workers(data, options), len(read_model(data).main.ops)
         models = ModelEvaluations(workers, options, count, WorkBudget(0))
         super().__init__(workers, options, models, allowed)

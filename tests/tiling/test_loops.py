@@ -42,7 +42,7 @@ def blocks() -> bytes:
 
 def permitted(target: str = "cortex-m4/cmsis-nn", **more) -> TilingOptions:
     on = api.kernels_of(api.load_target(target))
-    wanted = {"max_slowdown": 1.3, "allowed_kinds": None, "search_budget": FEW}
+    wanted = {"max_slowdown": 1.3, "operators": api.AllowedOperators.ALL, "search_budget": FEW}
     return TilingOptions(on, on.input_overlaps_of, **{**wanted, **more})
 
 
@@ -61,7 +61,10 @@ def test_loops_are_found_and_proved():
     """With all operators the arena falls below what order, plan and tiles come to; the runtimes
     compute the same, and use what was said."""
     data = blocks()
-    alone, everything = planned(data, allowed_kinds=frozenset()), planned(data, allowed_kinds=None)
+    alone, everything = (
+        planned(data, operators=api.AllowedOperators.NONE),
+        planned(data, operators=api.AllowedOperators.ALL),
+    )
     assert kinds(everything.data) >= LOOP and not kinds(alone.data) & LOOP
     report = everything.report
     assert report.verified and [c.status for c in report.checks] == ["equal", "equal"]
@@ -77,11 +80,12 @@ def test_no_loop_without_permission():
     data = blocks()
     used = frozenset(kinds(data))
     listed = frozenset(LOOP | {"GATHER", "PAD", "CONCATENATION", "RESHAPE", "STRIDED_SLICE"})
-    assert allows_loops(permitted(), used) and allows_loops(permitted(allowed_kinds=listed), used)
+    of = api.AllowedOperators.of
+    assert allows_loops(permitted(), used) and allows_loops(permitted(operators=of(listed)), used)
     assert not allows_loops(permitted("arduino-2023"), used)
     for missing in LOOP | {"RESHAPE"}:
-        assert not allows_loops(permitted(allowed_kinds=listed - {missing}), used)
-    for options in (permitted("arduino-2023"), permitted(allowed_kinds=listed - {"WHILE"})):
+        assert not allows_loops(permitted(operators=of(listed - {missing})), used)
+    for options in (permitted("arduino-2023"), permitted(operators=of(listed - {"WHILE"}))):
         found = search_by_permission(data, options).result
         assert not any(isinstance(s, LoopedRegion) for t in found.front for s in t.regions)
 
@@ -91,7 +95,7 @@ def test_only_listed_operators_are_added():
     """Without SLICE there are no masks; loops from the bottom up need none here."""
     data = blocks()
     listed = frozenset(LOOP | {"GATHER", "PAD", "CONCATENATION", "RESHAPE", "STRIDED_SLICE"})
-    made = planned(data, allowed_kinds=listed).data
+    made = planned(data, operators=api.AllowedOperators.of(listed)).data
     assert kinds(made) <= kinds(data) | listed
 
 
@@ -99,7 +103,7 @@ def test_only_listed_operators_are_added():
 def test_more_permission_is_never_worse():
     data = blocks()
     steps = search_by_permission(data, permitted())
-    plain = search_by_permission(data, permitted(allowed_kinds=frozenset()))
+    plain = search_by_permission(data, permitted(operators=api.AllowedOperators.NONE))
     assert steps.same_firmware == plain.same_firmware == plain.result.best
     assert steps.result.best.bytes <= steps.same_firmware.bytes
     assert min(t.bytes for t in steps.result.front) == steps.result.best.bytes

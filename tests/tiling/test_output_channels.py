@@ -74,7 +74,7 @@ def test_weights_made_of_a_constant_are_made_a_tile_at_a_time() -> None:
 @needs_tflm
 def test_a_wide_depthwise_convolution_in_channels() -> None:
     """At 4 x 4 pixels its scratch, 2 * 25 bytes a channel, is three times the image."""
-    found = report_of(bottleneck(), M4, allowed_kinds=None)
+    found = report_of(bottleneck(), M4, operators=api.AllowedOperators.ALL)
     plan = next(rung for rung in found.ladder if rung.kind == "plan")
     assert found.verified and plan.arena is not None
     assert found.after.arena.arena < 0.8 * plan.arena

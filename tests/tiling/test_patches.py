@@ -19,7 +19,7 @@ from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.search import search_tiles
 from tflm_planner.transforms.tile.tile import TiledRegion
 
-KINDS = frozenset(("SLICE", "CONCATENATION", "PAD"))
+KINDS = api.AllowedOperators.of(("SLICE", "CONCATENATION", "PAD"))
 
 
 def window(
@@ -53,7 +53,7 @@ def low(size: tuple[int, int] = (8, 64)) -> bytes:
 
 def options(**more) -> TilingOptions:
     on = api.kernels_of()
-    given = {"objective": "head", "allowed_kinds": KINDS, "max_slowdown": 1.1}
+    given = {"objective": "head", "operators": KINDS, "max_slowdown": 1.1}
     return TilingOptions(on, on.input_overlaps_of, **{**given, **more})
 
 
@@ -69,7 +69,7 @@ def test_patches_are_found_where_bands_keep_too_much(monkeypatch):
         bands = search_tiles(data, options(search_budget=budget)).best
     assert found.bytes < 0.6 * bands.bytes
     tiles = api.TilePermission(
-        objective="head", allowed_kinds=KINDS, max_slowdown=1.1, search_budget=budget
+        objective="head", operators=KINDS, max_slowdown=1.1, search_budget=budget
     )
     report = api.plan(data, options=api.PlanOptions(tiles=tiles)).report
     assert report.verified

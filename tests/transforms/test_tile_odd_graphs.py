@@ -102,7 +102,7 @@ def test_state_is_read_after_it_is_written() -> None:
 @pytest.mark.slow
 def test_the_search_passes_operators_without_results(method) -> None:
     """CALL_ONCE and ASSIGN_VARIABLE have none."""
-    tiles = api.TilePermission(method=method, allowed_kinds=None, workers=1)
+    tiles = api.TilePermission(method=method, operators=api.AllowedOperators.ALL, workers=1)
     result = api.plan(state_between(), None, api.PlanOptions(tiles=tiles))
     assert result.report.verified
     assert result.report.after.arena.arena <= result.report.before.arena.arena

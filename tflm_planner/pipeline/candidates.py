@@ -147,12 +147,14 @@ class ModelPlanner:
             except (UnsoundPlanError, UsageError):
                 if not planned and not bind_views:
                     raise
-        source, permitted = read_model(original), permission.allowed_kinds
+        source = read_model(original)
+        used_kinds = frozenset(op.kind for op in source.ops())
+        operators, target = permission.operators, kernels.target
 
         def rank(file: PlannedModel) -> tuple[bool, int]:
-            added = {*new_kinds(source, file.inspection.model)}
-            beyond = permitted is not None and bool(added - permitted)
-            return beyond, file.inspection.arena.arena
+            added = new_kinds(source, file.inspection.model)
+            allowed = all(operators.allows(kind, used_kinds, target) for kind in added)
+            return not allowed, file.inspection.arena.arena
 
         return min(planned, key=rank)
 

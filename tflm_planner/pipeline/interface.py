@@ -26,6 +26,7 @@ from tflm_planner.support.errors import UsageError
 from tflm_planner.support.files import check_writable, write_file, write_files
 from tflm_planner.support.progress import Progress
 from tflm_planner.support.units import parse_size
+from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.arena.predict import Arena
 from tflm_planner.tflm.targets import Target
 from tflm_planner.verification import Verdict
@@ -56,18 +57,18 @@ class Tile:
         return api.TilePermission(
             max_slowdown=self.max_slowdown,
             dialect=not self.portable,
-            allowed_kinds=self._allowed_kinds(),
+            operators=self._operators(),
             objective=self.objective,
         )
 
-    def _allowed_kinds(self) -> frozenset[str] | None:
+    def _operators(self) -> AllowedOperators:
         if isinstance(self.operators, str):
             if self.operators not in ("own", "all"):
                 raise UsageError(
                     f"operators {self.operators!r}: give 'own', 'all' or a list of operator names"
                 )
-            return None if self.operators == "all" else frozenset()
-        return frozenset(name.upper() for name in self.operators)
+            return AllowedOperators.ALL if self.operators == "all" else AllowedOperators.NONE
+        return AllowedOperators.of(name.upper() for name in self.operators)
 
 
 @dataclass(frozen=True)

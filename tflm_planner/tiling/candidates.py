@@ -109,7 +109,7 @@ class PromisingSegmentations:
             others = self._segmenter.best_without(cap, banned)
             self._banned_for |= {s.keys: banned for s in others if s.keys not in self._banned_for}
             solved += others
-        if self._options.allowed_kinds != frozenset():
+        if self._options.operators.allows_new:
             limit += limit // self._budget.promise_slack
         promising = {s.keys: s for s in solved if self._promise(s) < limit or self._keeps_budget(s)}
         return sorted(promising.values(), key=self._rank)
