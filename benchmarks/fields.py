@@ -30,10 +30,11 @@ from tflm_planner.report.document import Report
 from tflm_planner.support.errors import PlannerError
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import Patch, TileRegions
 
 KIB = 1024
@@ -62,7 +63,7 @@ def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
             run(made, TileRegions((scheme,)))
             if total_macs(made.ops()) > MOST_MACS * before:
                 break  # more patches recompute more
-            found = evaluate(model, Candidate((scheme,), False, effort=CLIMB), options)
+            found = evaluate(model, Candidate((scheme,), False, effort=Effort.CLIMB), options)
             best = min(best, found.head) if found else best
     return best
 

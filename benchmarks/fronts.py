@@ -26,11 +26,12 @@ from tflm_planner.tflm.allowed_operators import AllowedOperators
 from tflm_planner.tflm.target_kernels import kernels_of
 from tflm_planner.tflm.targets import load_target
 from tflm_planner.tiling.budget import SearchBudget, WorkBudget
-from tflm_planner.tiling.evaluate.candidate import CAREFUL, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import Tiling, TilingOptions, TilingResult
 from tflm_planner.tiling.permissions import search_by_permission
+from tflm_planner.transforms.schedules import Effort
 
 COUNTED = (
     "search_work", "same_firmware_work", "same_firmware_work_large", "branches", "patch_stages",
@@ -118,7 +119,7 @@ def replayed(data: bytes, tilings: Sequence[Tiling], options: TilingOptions) -> 
         for tiling in tilings:
             respell = None if tiling.respell is None else limit
             models.add([
-                Candidate(tiling.regions, bound, tiling.order, CAREFUL, respell=respell)
+                Candidate(tiling.regions, bound, tiling.order, Effort.CAREFUL, respell=respell)
                 for bound in (True, False)
             ])  # fmt: skip
         return models.best.arena

@@ -60,7 +60,7 @@ def test_vww_fits_in_less_on_the_firmware_as_it_is():
 def test_the_dialect_is_understood_by_every_command(tmp_path):
     """Planned by hand-chosen bands; then inspected, measured and compared as a file."""
     data = wide()
-    quick = MemoryOptions(effort=0.02)
+    quick = MemoryOptions(exact_effort=0.02)
     plan = dialect_plan(data, [band(0, 3, 3, border="waste")], quick)
     model = read_model(plan.data, dialect=True)
     assert any(t.is_view for t in model.tensors())

@@ -9,10 +9,11 @@ import pytest
 
 from tests.models.registry import SCALE, noise, start
 from tests.tiling.small_searches import ALL_BUT_LOOPS, SHAPE, options, repeated
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.equivalence import IntervalSignatures
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 
@@ -52,7 +53,7 @@ def test_equivalent_intervals_have_equal_evaluations(seed, target):
             LoopedRegion(ops, 2, "reverse"),
         ):
             request = EvaluationRequest(
-                Candidate((region,), True, None, CLIMB), (first, end), order
+                Candidate((region,), True, None, Effort.CLIMB), (first, end), order
             )
             evaluation, key = evaluator.evaluate(request), evaluator.key(request)
             assert known.setdefault(key, evaluation) == evaluation
@@ -95,7 +96,7 @@ def test_equivalent_intervals_keep_as_much_in_lean_firmware(seed):
         for parts in (2, 3):
             region = TiledRegion(tuple(range(end - first)), ((1, parts),), border="waste")
             request = EvaluationRequest(
-                Candidate((region,), True, None, CLIMB), (first, end), order
+                Candidate((region,), True, None, Effort.CLIMB), (first, end), order
             )
             evaluation, key = evaluator.evaluate(request), evaluator.key(request)
             asked_twice += key in known

@@ -11,8 +11,9 @@ from tests.models.small import Chain
 from tests.tiling.small_searches import ALL_BUT_LOOPS, SMALL, options
 from tflm_planner.pipeline import api
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import TiledRegion
 
 FAR = 1 << 60
@@ -27,7 +28,7 @@ def test_estimates_come_close_to_evaluations(first, end, parts):
     found = estimate_tiles(evaluator.linear_schedule(order), end, 1, [parts], [first], limits)
     estimate = next(s for s in found if s.first == first)
     region = TiledRegion(tuple(range(end - first)), ((1, parts),), border="waste")
-    candidate = Candidate((region,), True, effort=CLIMB)
+    candidate = Candidate((region,), True, effort=Effort.CLIMB)
     real = evaluator.evaluate(EvaluationRequest(candidate, (first, end), order))
     assert real is not None
     assert 0.9 * real.head <= estimate.head <= real.head
@@ -104,7 +105,7 @@ def test_operators_with_several_results_are_estimated(kind, parts):
     region = TiledRegion(order, ((1, parts),), border="waste")
     evaluations = [
         evaluator.evaluate(
-            EvaluationRequest(Candidate((region,), bind_views, None, CLIMB), (0, end), order)
+            EvaluationRequest(Candidate((region,), bind_views, None, Effort.CLIMB), (0, end), order)
         )
         for bind_views in (True, False)
     ]

@@ -8,10 +8,11 @@ from tests.tiling.small_searches import ALL_BUT_LOOPS, options, repeated
 from tflm_planner.model.clone import clone
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.tflm.allowed_operators import AllowedOperators
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, if_permitted
+from tflm_planner.tiling.evaluate.candidate import Candidate, if_permitted
 from tflm_planner.tiling.evaluate.evaluation import evaluate, evaluate_family
 from tflm_planner.tiling.evaluate.evaluator import Evaluator
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import TiledRegion, band
 
 
@@ -27,7 +28,7 @@ def test_an_evaluation_names_new_operators_and_permission_is_asked_later(cnn):
     model = read_model(cnn)
     used = frozenset(op.kind for op in model.ops())
     found = evaluate(
-        model, Candidate((band(0, 1, 2),), False, effort=CLIMB), options(dialect=False)
+        model, Candidate((band(0, 1, 2),), False, effort=Effort.CLIMB), options(dialect=False)
     )
     assert found is not None and "SLICE" in found.new_kinds and not found.new_kinds & used
     assert if_permitted(found, options(), used) is None
@@ -59,7 +60,7 @@ def test_a_family_is_evaluated_as_each_candidate_alone(seed):
     ):
         family = [
             Candidate(regions, bind_views, None, effort, tile_order)
-            for effort in (0, CLIMB)
+            for effort in (Effort.FIRST_FITS, Effort.CLIMB)
             for tile_order in ("best", "file", "rpo")
             for bind_views in (True, False)
         ]

@@ -13,13 +13,14 @@ from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.loops import LoopEstimator, allows_loops
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.permissions import search_by_permission
 from tflm_planner.tiling.segmentation import Segment, Segmenter, SegmentKey
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import band
 
 pytestmark = pytest.mark.slow
@@ -128,7 +129,7 @@ def test_estimates_are_a_little_optimistic():
         for estimate in LoopEstimator(schedule).estimates_ending_at(end, range(end)):
             ops = tuple(range(estimate.end - estimate.first))
             candidate = Candidate(
-                (LoopedRegion(ops, estimate.rows, estimate.border),), False, None, CLIMB
+                (LoopedRegion(ops, estimate.rows, estimate.border),), False, None, Effort.CLIMB
             )
             found = workers.evaluator.evaluate(
                 EvaluationRequest(candidate, (estimate.first, end), tuple(range(len(schedule))))

@@ -11,12 +11,13 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.support.errors import ModelError, UsageError
 from tflm_planner.tiling.budget import SearchBudget
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.normalize import Normalize
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.verification import verify
 
@@ -94,7 +95,7 @@ def test_an_evaluation_that_tflm_could_not_run_is_none() -> None:
     )
     views = TilingOptions(on, on.input_overlaps_of, operators=api.AllowedOperators.ALL)
     first, second = (
-        Candidate((TiledRegion(ops, ((1, 2),)),), True, None, CLIMB) for ops in ((0,), (1,))
+        Candidate((TiledRegion(ops, ((1, 2),)),), True, None, Effort.CLIMB) for ops in ((0,), (1,))
     )
     assert evaluate(model, first, portable) is None and evaluate(model, first, views) is not None
     assert evaluate(model, second, portable) is not None

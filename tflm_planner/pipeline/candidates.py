@@ -100,7 +100,7 @@ class ModelPlanner:
         except StoppedError:
             planned = replace(plain, notes=("no tiles were looked for", *plain.notes))
             return planned, prove(planned)
-        careful = replace(self, options=replace(self.options, effort=_FINAL_EFFORT))
+        careful = replace(self, options=replace(self.options, exact_effort=_FINAL_EFFORT))
         return _first_proved_plan(_TilingJob(original, plain, permission, careful), results, prove)
 
     def _plan_respelled(

@@ -230,7 +230,9 @@ def _with_int8_ends(climb: Climb) -> int | None:
     model, options = clone(climb.model), climb.options.search
     drop_conversions(model)
     try:
-        plan = plan_memory(model, MemoryOptions(kernels=options.kernels, effort=_LITTLE_EFFORT))
+        plan = plan_memory(
+            model, MemoryOptions(kernels=options.kernels, exact_effort=_LITTLE_EFFORT)
+        )
     except PlannerError:
         return None
     return arena_of(plan.model, options.kernels.target, plan.offsets).arena

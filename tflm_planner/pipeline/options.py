@@ -56,7 +56,7 @@ class MemoryOptions:
     views. states: (input, output) of the main
     graph, by position: the output is laid over the input, so that the next invoke finds there what
     this one left. recipe: of a plan to begin with, so that none comes out that is worse; it needs
-    no time. effort: of exact packing, relative to the usual one."""
+    no time. exact_effort: of exact packing, relative to the usual one."""
 
     order: OrderMethod = "best"
     allocator: str = "best"
@@ -70,7 +70,7 @@ class MemoryOptions:
     states: tuple[tuple[int, int], ...] = ()
     strip: Stripping = "nothing"
     recipe: PlanRecipe | None = None
-    effort: float = 1.0
+    exact_effort: float = 1.0
 
     @property
     def input_overlaps_of(self) -> InputOverlapRule:

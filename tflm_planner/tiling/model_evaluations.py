@@ -13,17 +13,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tflm_planner.tiling.budget import WorkBudget
-from tflm_planner.tiling.evaluate.candidate import (
-    CLIMB,
-    Candidate,
-    Evaluation,
-    if_permitted,
-    tiling_of,
-)
+from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation, if_permitted, tiling_of
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.options import Tiling, TilingOptions, pareto_fronts
 from tflm_planner.tiling.segments import TILE_ORDERS, added_work
+from tflm_planner.transforms.schedules import Effort
 
 
 class ModelEvaluations:
@@ -39,7 +34,9 @@ class ModelEvaluations:
         self, workers: Workers, options: TilingOptions, length: int, work: WorkBudget
     ) -> None:
         self._workers, self._options, self._length, self.work = workers, options, length, work
-        (untiled,) = workers.evaluate([EvaluationRequest(Candidate((), False, effort=CLIMB))])
+        (untiled,) = workers.evaluate(
+            [EvaluationRequest(Candidate((), False, effort=Effort.CLIMB))]
+        )
         assert untiled is not None, "the model itself is always possible"
         self.untiled: Evaluation = untiled
         self.used_kinds = frozenset(op.kind for op in workers.evaluator.model.ops())

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, Evaluation, Schedule
+from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation, Schedule
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
@@ -23,6 +23,7 @@ from tflm_planner.tiling.segments import (
     evaluation_variants,
     region_of,
 )
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.operator_tiles import Border
 
 
@@ -69,7 +70,7 @@ class SegmentEvaluations:
         self, segment: Segment, border: Border, tile_order: Schedule, bind_views: bool
     ) -> EvaluationRequest:
         region = region_of(segment, segment.first, border)
-        candidate = Candidate((region,), bind_views, None, CLIMB, tile_order)
+        candidate = Candidate((region,), bind_views, None, Effort.CLIMB, tile_order)
         return EvaluationRequest(candidate, (segment.first, segment.end), self.order)
 
     def _with_best(
@@ -88,7 +89,7 @@ class SegmentEvaluations:
     def candidate_of(self, segments: Iterable[Segment], bind_views: bool) -> Candidate:
         """The whole model with these segments."""
         regions = tuple(region_of(s, 0, self._border.get(s.key, "waste")) for s in segments)
-        return Candidate(regions, bind_views, self.order, CLIMB)
+        return Candidate(regions, bind_views, self.order, Effort.CLIMB)
 
 
 def _work_of_interval(request: EvaluationRequest) -> int:

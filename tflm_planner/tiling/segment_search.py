@@ -23,7 +23,7 @@ from tflm_planner.support.progress import Progress, silent
 from tflm_planner.tiling.budget import EarlyStop, WorkBudget
 from tflm_planner.tiling.candidates import PromisingSegmentations
 from tflm_planner.tiling.estimate.loops import allows_loops
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.hotspots.tiles import HotspotTiles
 from tflm_planner.tiling.intervals import IntervalLimits, Intervals
@@ -40,6 +40,7 @@ from tflm_planner.tiling.refinements import Refinements
 from tflm_planner.tiling.segment_evaluations import SegmentEvaluations
 from tflm_planner.tiling.segmentation import Segment, Segmentation, Segmenter
 from tflm_planner.tiling.segments import TILE_ORDERS
+from tflm_planner.transforms.schedules import Effort
 
 
 class _Mode(NamedTuple):
@@ -64,7 +65,7 @@ class SegmentSearch:
         self._work, self._used_kinds = self._models.work, self._models.used_kinds
         self._segments = SegmentEvaluations(workers, options, self._models, self._order)
         self._hotspots_evaluated = 0
-        self._models.add([Candidate((), False, self._order, CLIMB)])
+        self._models.add([Candidate((), False, self._order, Effort.CLIMB)])
         untiled = self._untiled = self._models.untiled
         self._allowed_instructions = int((options.max_slowdown - 1) * untiled.instructions)
         limits = IntervalLimits(
@@ -210,7 +211,7 @@ class SegmentSearch:
         pairs = self._models.ranking(True) + self._models.ranking(False)
         ranked = sorted(pairs, key=lambda pair: pair[0].rank)
         in_order = [candidate for _, candidate in ranked if candidate.order == self._order]
-        start = in_order[0] if in_order else Candidate((), False, self._order, CLIMB)
+        start = in_order[0] if in_order else Candidate((), False, self._order, Effort.CLIMB)
         work_left = self._work.remaining * self._budget.patch_share
         chosen: list[Candidate] = []
         for candidate in with_patches(start, stages):

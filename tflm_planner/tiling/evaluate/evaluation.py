@@ -18,13 +18,13 @@ from tflm_planner.tflm.kernels.known_faults import faults_of
 from tflm_planner.tflm.lean.pool import WritePool
 from tflm_planner.tflm.target_kernels import runners
 from tflm_planner.tiling.evaluate.bottleneck import bottleneck_of
-from tflm_planner.tiling.evaluate.candidate import CAREFUL, Candidate, Evaluation
+from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation
 from tflm_planner.tiling.evaluate.candidate_plan import plan_candidate
 from tflm_planner.tiling.evaluate.tiled_model import GraphOrders, TiledModel
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Dialect, scratch_faults
-from tflm_planner.transforms.schedules import Schedule
+from tflm_planner.transforms.schedules import Effort, Schedule
 
 
 def evaluate(model: Model, candidate: Candidate, options: TilingOptions) -> Evaluation | None:
@@ -72,7 +72,7 @@ def _plan_and_count(
     bottleneck = bottleneck_of(tiled, timeline, offsets, candidate.regions)
     if dialect:
         Dialect(offsets).apply(model)
-        careful = candidate.effort >= CAREFUL
+        careful = candidate.effort >= Effort.CAREFUL
         overlaps_of = options.input_overlaps_of
         if careful and scratch_faults(timeline, model, offsets, scratch_of, overlaps_of)[1]:
             return None

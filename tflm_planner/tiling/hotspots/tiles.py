@@ -19,13 +19,14 @@ from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate, Evaluation
+from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation
 from tflm_planner.tiling.evaluate.evaluator import EvaluationRequest, Evaluator
 from tflm_planner.tiling.evaluate.workers import Workers
 from tflm_planner.tiling.hotspots.contraction import ContractedOrder
 from tflm_planner.tiling.hotspots.orders import HotspotOrder, Hotspots, estimate_order, hotspot_sets
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import TilingOptions
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
 from tflm_planner.transforms.tile.tiler import region_results
@@ -133,7 +134,7 @@ class HotspotTiles:
             return None
         regions = sorted(chosen, key=lambda r: r.ops)
         self._work += sum(r.splits[0][1] * len(r.ops) for r in regions)
-        return Candidate(tuple(regions), False, contracted.order, CLIMB)
+        return Candidate(tuple(regions), False, contracted.order, Effort.CLIMB)
 
     def _options_of_largest(
         self, schedule: LinearSchedule, order: tuple[int, ...], span: Span, least_head: int
@@ -274,7 +275,7 @@ class HotspotTiles:
         pairs = zip(keys, regions, strict=True)
         unknown = [(key, region) for key, region in pairs if key not in self._evaluations]
         requests = [
-            EvaluationRequest(Candidate((region,), False, None, CLIMB), span, order)
+            EvaluationRequest(Candidate((region,), False, None, Effort.CLIMB), span, order)
             for _, region in unknown
         ]
         self.evaluated += len(requests)

@@ -17,8 +17,9 @@ from dataclasses import replace
 
 from tflm_planner.model.ir import Tensor
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.transforms.row_loop import LoopedRegion
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
 
@@ -55,7 +56,7 @@ def backward_candidates(
         for parts in budget.backward_part_counts:
             if parts <= rows:
                 region = TiledRegion((position,), ((ROWS, parts),), border=border, backward=True)
-                yield Candidate((region,), True, order, CLIMB)
+                yield Candidate((region,), True, order, Effort.CLIMB)
 
 
 def _longest_chain(schedule: LinearSchedule) -> list[int]:

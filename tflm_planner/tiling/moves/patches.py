@@ -18,7 +18,8 @@ from functools import cached_property
 
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
-from tflm_planner.tiling.evaluate.candidate import CLIMB, Candidate
+from tflm_planner.tiling.evaluate.candidate import Candidate
+from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.operator_tiles import Border
 from tflm_planner.transforms.tile.tile import COLUMNS, ROWS, TiledRegion
 
@@ -107,7 +108,9 @@ def with_patches(candidate: Candidate, stages: list[TiledRegion]) -> Iterator[Ca
     for stage in stages:
         behind = [r for r in candidate.regions if min(r.ops) > stage.ops[-1]]
         regions = (stage, *behind)
-        yield replace(candidate, regions=regions, bind_views=False, tile_order="file", effort=CLIMB)
+        yield replace(
+            candidate, regions=regions, bind_views=False, tile_order="file", effort=Effort.CLIMB
+        )
 
 
 def along_columns(region: TiledRegion) -> Iterator[TiledRegion]:
