@@ -104,12 +104,12 @@ class Intervals:
     def _tile_estimates(self, policy: HaloPolicy) -> list[TileEstimate]:
         """Estimates in tiles that may help if every operator were allowed. All searches of one
         schedule share them."""
-        by_policy = self.workers.evaluator.known_tile_estimates(self.limits.order)
-        if policy in by_policy:
-            return by_policy[policy]
-        by_end = cast("list[list[TileEstimate]]", self._estimate_all(policy))
-        by_policy[policy] = [estimate for of_end in by_end for estimate in of_end]
-        return by_policy[policy]
+
+        def make() -> list[TileEstimate]:
+            by_end = cast("list[list[TileEstimate]]", self._estimate_all(policy))
+            return [estimate for of_end in by_end for estimate in of_end]
+
+        return self.workers.evaluator.tile_estimates(self.limits.order, policy, make)
 
     def _estimate_all(self, policy: HaloPolicy | None) -> list[Estimates]:
         """Estimates by the ends of intervals."""

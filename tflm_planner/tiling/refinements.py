@@ -41,18 +41,18 @@ class Refinements:
         yield self.plan_with_care, "the best planned with care"
 
     def evaluate_spellings(self) -> None:
-        """Spell operators otherwise, with what is left of the instructions that are allowed: in the
-        best models, planned as they were; at first sight in many more, as what a model gains does
-        not show before; then in the best of these, planned as they were."""
+        """Try other spellings within the remaining instructions: in the best models with full
+        plans; in many more with first-fit plans, because the gain cannot be foreseen; then plan the
+        best of those fully."""
         budget = self.options.search_budget
         most = int(self.options.max_slowdown * self.models.untiled.instructions)
         self.models.work.begin_step(1.0)
         untiled = Candidate((), self.options.dialect, self.order, Effort.CLIMB, respell=most)
         models = self.distinct_models()[: budget.spelled_models]
-        with_effort = [replace(c, respell=most) for c in models[: budget.spelled_with_effort]]
-        at_first_sight = [replace(c, respell=most, effort=Effort.FIRST_FITS) for c in models]
-        self.models.add(self.models.affordable([untiled, *with_effort]))
-        self.models.add(self.models.affordable(at_first_sight), as_they_are=True)
+        with_full_plans = [replace(c, respell=most) for c in models[: budget.spelled_fully]]
+        with_first_fits = [replace(c, respell=most, effort=Effort.FIRST_FITS) for c in models]
+        self.models.add(self.models.affordable([untiled, *with_full_plans]))
+        self.models.add(self.models.affordable(with_first_fits), as_they_are=True)
         self._plan_spelled_models()
 
     def evaluate_neighbours(self) -> None:
@@ -115,13 +115,13 @@ class Refinements:
         self.models.add(chosen)
 
     def distinct_models(self) -> list[Candidate]:
-        """The best candidate for each choice of regions and spellings, the best first. One that may
-        spell operators otherwise, and takes just the instructions of one that may not, has left
-        them as they are: it is none of its own, unless it was seen at first sight only."""
+        """The best candidate for each choice of regions and spellings, the best first. A candidate
+        that may use other spellings but costs exactly as much as the one that may not has used
+        none, so it is a duplicate and is skipped, unless it was planned by first fits only."""
         ranking = self.models.ranking()
-        unspelled = {(c.regions, t.slowdown) for t, c in ranking if c.respell is None}
+        unspelled = {(c.regions, t.slowdown) for c, t in ranking if c.respell is None}
         best: dict[tuple[tuple[Region, ...], int | None], Candidate] = {}
-        for tiling, candidate in ranking:
+        for candidate, tiling in ranking:
             is_as_it_was = (candidate.regions, tiling.slowdown) in unspelled
             if candidate.respell is None or candidate.effort < Effort.CLIMB or not is_as_it_was:
                 best.setdefault((candidate.regions, candidate.respell), candidate)
@@ -136,4 +136,4 @@ class Refinements:
 
     def _spelled_models(self) -> list[Candidate]:
         """The models of which operators are spelled otherwise, the best first."""
-        return [c for _, c in self.models.ranking() if c.respell is not None]
+        return [c for c, _ in self.models.ranking() if c.respell is not None]

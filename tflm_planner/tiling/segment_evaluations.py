@@ -42,8 +42,6 @@ class SegmentEvaluations:
         default_factory=dict[SegmentKey, "Segment | None"]
     )
     """Segments in loops that were evaluated; None where the loop is impossible."""
-    _border: dict[SegmentKey, Border] = field(default_factory=dict[SegmentKey, Border])
-    """The best border of each tiled segment."""
 
     def evaluate(self, segments: Sequence[Segment], bind_views: bool) -> list[Segment | None]:
         """The segments with figures of evaluations; None where one is impossible or not allowed.
@@ -80,15 +78,14 @@ class SegmentEvaluations:
         best = min(possible, key=lambda p: (p[0].head, p[0].tail, p[0].instructions), default=None)
         evaluated = None
         if best is not None:
-            evaluation, self._border[segment.key] = best
-            evaluated = evaluated_segment(segment, evaluation)
+            evaluated = evaluated_segment(segment, *best)
         if segment.key.is_loop:
             self.loops[segment.key] = evaluated
         return evaluated
 
     def candidate_of(self, segments: Iterable[Segment], bind_views: bool) -> Candidate:
         """The whole model with these segments."""
-        regions = tuple(region_of(s, 0, self._border.get(s.key, "waste")) for s in segments)
+        regions = tuple(region_of(s, 0, s.border) for s in segments)
         return Candidate(regions, bind_views, self.order, Effort.CLIMB)
 
 

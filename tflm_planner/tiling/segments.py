@@ -48,14 +48,15 @@ def looped_segment(estimate: LoopEstimate) -> Segment:
     )
 
 
-def evaluated_segment(segment: Segment, evaluation: Evaluation) -> Segment:
-    """The same segment with the figures of an evaluation."""
+def evaluated_segment(segment: Segment, evaluation: Evaluation, border: Border) -> Segment:
+    """The same segment with the figures of an evaluation, which was made with this border."""
     return replace(
         segment,
         head=evaluation.head,
         tail=evaluation.tail,
         instructions=max(evaluation.instructions, 0),
         is_evaluated=True,
+        border=border,
     )
 
 
