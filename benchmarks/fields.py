@@ -34,8 +34,9 @@ from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.tiling.evaluate.evaluation import evaluate
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.base import run
+from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.schedules import Effort
-from tflm_planner.transforms.tile.tile import Patch, TileRegions
+from tflm_planner.transforms.tile.tile import Patch
 
 KIB = 1024
 FIELDS = ("stock", "order", "patches", "all")
@@ -60,7 +61,7 @@ def patches_alone(data: bytes, on: TargetKernels, known: int) -> int:
         for side in SIDES:
             scheme = Patch(side, end).scheme(model.main)
             made = fresh(data)
-            run(made, TileRegions((scheme,)))
+            run(made, Regions((scheme,)))
             if total_macs(made.ops()) > MOST_MACS * before:
                 break  # more patches recompute more
             found = evaluate(model, Candidate((scheme,), False, effort=Effort.CLIMB), options)

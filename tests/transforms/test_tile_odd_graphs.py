@@ -13,7 +13,8 @@ from tflm_planner.model.serde import read_model
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop
-from tflm_planner.transforms.tile.tile import CHANNELS, ROWS, TiledRegion, TileRegions
+from tflm_planner.transforms.regions import Regions
+from tflm_planner.transforms.tile.tile import CHANNELS, ROWS, TiledRegion
 
 
 @pytest.mark.parametrize(("size", "rows"), [(1, 9), (3, 8)])
@@ -24,7 +25,7 @@ def test_one_pixel_windows_keep_all_their_rows(size: int, rows: int) -> None:
     made = chain.conv(8, size)
     chain.pool()
     model = read_model(chain.finish())
-    run(model, TileRegions((TiledRegion((1,), ((ROWS, 2),)),)), Crop())
+    run(model, Regions((TiledRegion((1,), ((ROWS, 2),)),)), Crop())
     name = read_model(chain.finish()).main.tensors[made].name
     (result,) = [t for t in model.main.tensors if t.name == name]
     assert result.shape == (1, rows, 8, 8)
@@ -91,7 +92,7 @@ def test_state_is_read_after_it_is_written() -> None:
         "CONV_2D", "ASSIGN_VARIABLE", "READ_VARIABLE", "MAX_POOL_2D",
     ]  # fmt: skip
     _, notes = tiled(data, TiledRegion((2, 5), ((ROWS, 2),)))
-    assert notes == ["not tiled: operators with side effects among it would change their order"]
+    assert notes == ["not changed: operators with side effects among it would change their order"]
     made, notes = tiled(data, TiledRegion((2,), ((ROWS, 2),)), TiledRegion((5, 6), ((ROWS, 2),)))
     assert all(note.startswith("tiled") for note in notes)
     assert quick_differences(data, made) == []

@@ -132,7 +132,7 @@ def make_tiling(
     position = {op: i for i, op in enumerate(model.main.ops)}
     place = [position.get(op) for op in listed] if len(position) < len(listed) else None
     regions = tuple(
-        w.scheme(model.main) if isinstance(w, Patch) else _move(w, place, len(listed))
+        w.region(model.main) if isinstance(w, Patch) else _move(w, place, len(listed))
         for w in requested
     )
     before = max(latency_of(model, kernels.target).instructions, 1)
