@@ -198,8 +198,8 @@ class _IntervalEstimates:
     @cached_property
     def firsts(self) -> frozenset[int]:
         """Where the intervals begin: anywhere near by, and at narrow positions far off. In large
-        models only at narrow positions: what lives across the ends of an interval is part of every
-        head. An interval holds an operator that needs more than `_least_head`."""
+        models only at narrow positions, because every head contains what lives across the ends of
+        the interval. Each interval holds an operator that needs more than `_least_head`."""
         schedule, end, budget = self.schedule, self.end, self._budget
         near = range(max(0, end - budget.interval_operators), end)
         far: list[int] = []

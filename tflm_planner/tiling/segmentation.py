@@ -142,7 +142,7 @@ class Segmenter:
         self._cached_table = None
 
     def _forget_segmentations_with(self, segment: Segment, replaced: Segment | None) -> None:
-        """A segment that got worse changes only the segmentations that it is part of."""
+        """Forget the solutions that contain a segment which got worse; others do not change."""
         self._cached_table = None
         if replaced is None or not self._solved:
             return

@@ -98,14 +98,14 @@ def added_work(region: Region) -> int:
 def sample_by_promise(
     segmentations: list[Segmentation], budget: SearchBudget
 ) -> list[Segmentation]:
-    """The most promising segmentation first, then some of every promise, then all. What looks best
-    often breaks its promise, and a good one should be at hand whenever the search ends."""
+    """The most promising segmentation first, then a sample over all promises, then all. The best
+    promises are often broken, so others must have been evaluated whenever the search ends."""
     step = max(len(segmentations) // budget.batch, 1)
     return [*segmentations[:1], *segmentations[1::step], *segmentations]
 
 
 def first_batch(segments: Iterable[Segment], budget: SearchBudget) -> list[Segment]:
-    """The first few segments, each once; fewer of those whose evaluation takes long."""
+    """The first few segments, each once; fewer if their evaluation takes long."""
     batch: dict[SegmentKey, Segment] = {}
     most_work = budget.batch * budget.variants_segment
     for segment in segments:

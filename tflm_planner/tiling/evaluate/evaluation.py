@@ -61,9 +61,9 @@ def evaluate_family(
 def _plan_and_count(
     tiled: TiledModel, candidate: Candidate, options: TilingOptions
 ) -> Evaluation | None:
-    """Plan the ordered model and count; None where the plan is unsound, or where TFLM cannot run an
-    operator that is no view, because of its element types, or computes one wrong that was right.
-    Changes the model."""
+    """Plan the ordered model, which changes it, and count. None if the plan is unsound, if TFLM has
+    no kernel for the element types of an operator that is not a view, or if the target computes an
+    operator wrongly that it computed correctly before tiling."""
     target, scratch_of = options.kernels.target, options.kernels.scratch_of
     dialect = options.dialect and candidate.has_views
     planned = plan_candidate(tiled, candidate, options)

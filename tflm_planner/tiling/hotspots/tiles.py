@@ -140,8 +140,8 @@ class HotspotTiles:
         self, schedule: LinearSchedule, order: tuple[int, ...], span: Span, least_head: int
     ) -> list[HotspotOption]:
         """Options of the hotspot that needs most bytes. If the head is the objective: its smallest
-        tiles, and larger ones that need hardly more. If the tail counts too, to which every tile
-        adds: the largest tiles first, until more tiles cannot beat the best model."""
+        tiles, and larger ones that need hardly more. If the tail counts too: the largest tiles
+        first, until more tiles cannot beat the best model, because every tile adds to the tail."""
         if self.options.objective == "head":
             return self._smallest_tiles(schedule, order, span)
         options = self._options_of(schedule, order, span, least_head)
@@ -163,10 +163,10 @@ class HotspotTiles:
     def _may_help(
         self, parts: int, least_head: int, tail: int, known: Sequence[HotspotOption]
     ) -> bool:
-        """Whether so many tiles may need less than the `known` options, which have fewer, and than
-        the best model. n times as many tiles need an n-th of the bytes at best, and no less than
-        `least_head`, and add n times as much to the tail. tail: bytes that the tiles add to it,
-        without what joins them."""
+        """Whether `parts` tiles may need fewer bytes than the `known` options, which have fewer
+        tiles, and than the best model. At best, n times as many tiles need an n-th of the head, but
+        at least `least_head`, and they add n times as much to the tail. tail: bytes that the tiles
+        add to it, without what joins them."""
         if not known:
             return not self._is_vain(least_head, tail)
         last = max(known, key=lambda o: o.parts)
@@ -224,8 +224,8 @@ class HotspotTiles:
     def _options_of(
         self, schedule: LinearSchedule, order: tuple[int, ...], span: Span, enough: int
     ) -> list[HotspotOption]:
-        """A hotspot in smaller and smaller tiles, until it needs no more than `enough` bytes of
-        head, or smaller ones cannot help."""
+        """A hotspot in smaller and smaller tiles, until its head is at most `enough` bytes, or even
+        smaller tiles cannot help."""
         first, end = span
         options: list[HotspotOption] = []
         work, tail = 0, sum(schedule.tail[first:end])

@@ -43,8 +43,8 @@ def _reverse_regions(candidate: Candidate, chosen: set[int]) -> Candidate:
 def backward_candidates(
     schedule: LinearSchedule, order: tuple[int, ...], head: int, border: Border
 ) -> Iterator[Candidate]:
-    """Single operators of the longest chain of overlapping tensors, tiled backward. There are none
-    where the plan of the untiled model, of `head` bytes, is no higher than some operator needs."""
+    """Single operators of the longest chain of overlapping tensors, tiled backward. None if the
+    untiled model's plan, of `head` bytes, is as low as its largest operator allows."""
     budget = schedule.options.search_budget
     if head <= max(schedule.live_bytes, default=0):
         return

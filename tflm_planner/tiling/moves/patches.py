@@ -62,9 +62,9 @@ class _PatchStages:
     )
 
     def estimate(self, sides: tuple[int, int], most: int) -> int | None:
-        """Bytes of the input, of the result, and of one patch of everything between, halos
-        included, about. None where that is `most` or more, or the stage is impossible, too large
-        or too slow. sides: parts of rows, parts of columns."""
+        """Estimated bytes: the input, the result, and one patch of everything between with its
+        halo. None if that is not below `most`, or if the stage is impossible, too large or too
+        slow. sides: parts of rows, parts of columns."""
         schedule, patches = self.schedule, math.prod(sides)
         tail = 0
         if schedule.options.objective == "arena":
@@ -92,8 +92,8 @@ class _PatchStages:
         return max(max((n - self.schedule.crossing_bytes[0] for n in live), default=0), 0)
 
     def _instruction_factor(self, axis: int, parts: int) -> float:
-        """How many times the instructions of the untiled stage it takes in parts along one axis;
-        infinite where that is impossible or takes more than is allowed."""
+        """Instructions of the stage in parts along one axis, relative to the untiled stage.
+        Infinite if that is impossible or takes more than is allowed."""
         if (axis, parts) not in self._known_factors:
             limits = EstimateLimits(_NO_LIMIT, self.allowed_instructions)
             estimates = estimate_tiles(self.schedule, self.end, axis, [parts], [0], limits)
