@@ -11,9 +11,10 @@ from tests.models.small import SCALE, Chain
 from tests.transforms.row_loops import loop_geometry
 from tests.transforms.tiled import tiled
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.window import ROWS
 from tflm_planner.tflm.kernels import computes_single_row
 from tflm_planner.transforms.row_loop import LoopedRegion, NotStreamableError
-from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 GARBAGE = 1e6
 

@@ -13,8 +13,10 @@ from tflm_planner.memory.allocators import Solution
 from tflm_planner.memory.order import Dag, Node, is_valid
 from tflm_planner.memory.problem import Plan, Problem
 from tflm_planner.model import schema
+from tflm_planner.model.operator_rules import VALID_PADDING
 from tflm_planner.model.serde import read_model
 from tflm_planner.ops.axis_rules import Slide
+from tflm_planner.ops.window import ROWS
 from tflm_planner.pipeline import api
 from tflm_planner.pipeline.options import MemoryOptions, TilePermission
 from tflm_planner.pipeline.tiled_model import plan_tiling
@@ -40,8 +42,8 @@ from tflm_planner.tiling.hotspots.tiles import HotspotOption, HotspotTiles, pads
 from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import Tiling, TilingOptions
 from tflm_planner.tiling.search import search_tiles
-from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
-from tflm_planner.transforms.tile.windows import VALID, Sliding, window_forms
+from tflm_planner.transforms.tile.tile import TiledRegion
+from tflm_planner.transforms.tile.windows import Sliding, window_forms
 
 
 def random_dag(seed: int, count: int) -> Dag:
@@ -152,7 +154,7 @@ def test_valid_windows_read_whole_rows() -> None:
     found = window_forms([rows, columns], "pad", is_pool=False)
     assert found is not None
     forms, padding = found
-    assert padding == VALID and [f.read for f in forms] == [(8, 17), (0, 224)]
+    assert padding == VALID_PADDING and [f.read for f in forms] == [(8, 17), (0, 224)]
     assert all(f.pads == (0, 0) for f in forms)
 
 

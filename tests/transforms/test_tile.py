@@ -23,18 +23,13 @@ from tests.transforms.tiled import (
 )
 from tflm_planner.model.serde import read_model, write_model
 from tflm_planner.model.text import to_text
+from tflm_planner.ops.window import CHANNELS, ROWS
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.regions import Regions
 from tflm_planner.transforms.tile.box_plan import HALOS
 from tflm_planner.transforms.tile.boxes import cuts
 from tflm_planner.transforms.tile.operator_tiles import BORDERS
-from tflm_planner.transforms.tile.tile import (
-    CHANNELS,
-    ROWS,
-    Patch,
-    TiledRegion,
-    band,
-)
+from tflm_planner.transforms.tile.tile import Patch, TiledRegion, band
 
 
 @needs_tflm

@@ -10,11 +10,12 @@ from tests.models.build import Graph
 from tests.models.small import SCALE, Chain
 from tests.transforms.tiled import quick_differences, tiled
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.window import CHANNELS, ROWS
 from tflm_planner.pipeline import api
 from tflm_planner.transforms.base import run
 from tflm_planner.transforms.dialect import Crop
 from tflm_planner.transforms.regions import Regions
-from tflm_planner.transforms.tile.tile import CHANNELS, ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 
 @pytest.mark.parametrize(("size", "rows"), [(1, 9), (3, 8)])

@@ -14,6 +14,7 @@ from typing import Any
 from tflm_planner.cost import latency_of
 from tflm_planner.model.check import check
 from tflm_planner.model.serde import read_model
+from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
 from tflm_planner.support.errors import UsageError
 from tflm_planner.tflm.target_kernels import TargetKernels
 from tflm_planner.tiling.search import Tiling
@@ -24,7 +25,7 @@ from tflm_planner.transforms.row_loop import EDGES, LoopedRegion, NotStreamableE
 from tflm_planner.transforms.tile.box_plan import HALOS
 from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.operator_tiles import BORDERS
-from tflm_planner.transforms.tile.tile import CHANNELS, COLUMNS, ROWS, SUM, Patch, TiledRegion
+from tflm_planner.transforms.tile.tile import SUM, Patch, TiledRegion
 
 _AXES = {"rows": ROWS, "columns": COLUMNS, "channels": CHANNELS, "sum": SUM}
 

@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import product
 from typing import cast
 
+from tflm_planner.ops.window import CHANNELS
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.loops import LoopEstimate, allows_loops
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
@@ -31,7 +32,6 @@ from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.tiling.segmentation import Segment
 from tflm_planner.tiling.segments import looped_segment, tiled_segment
 from tflm_planner.transforms.tile.box_plan import Halo
-from tflm_planner.transforms.tile.tile import CHANNELS
 
 _NO_LIMIT = 1 << 62
 _HALOS: tuple[tuple[Halo, HaloPolicy], ...] = (("recompute", "recompute"), ("merge", "blocks"))

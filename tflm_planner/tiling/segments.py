@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import prod
 from typing import cast
 
+from tflm_planner.ops.window import ROWS
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.loops import LoopEstimate
 from tflm_planner.tiling.estimate.tiles import TileEstimate
@@ -19,7 +20,7 @@ from tflm_planner.tiling.segmentation import Segment, Segmentation, SegmentKey
 from tflm_planner.transforms.row_loop import Edge, LoopedRegion
 from tflm_planner.transforms.tile.box_plan import Halo
 from tflm_planner.transforms.tile.operator_tiles import Border
-from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 TILE_ORDERS: tuple[Schedule, ...] = ("file", "best")
 """Orders of the tiled operators in which a candidate is evaluated."""

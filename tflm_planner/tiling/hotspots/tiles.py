@@ -17,6 +17,7 @@ from tflm_planner.cost.case import Case, Operand
 from tflm_planner.model.ir import Op, Tensor
 from tflm_planner.ops.axes import axis_map
 from tflm_planner.ops.axis_rules import Slide
+from tflm_planner.ops.window import ROWS
 from tflm_planner.tiling.budget import SearchBudget
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.candidate import Candidate, Evaluation
@@ -28,7 +29,7 @@ from tflm_planner.tiling.model_evaluations import ModelEvaluations
 from tflm_planner.tiling.options import TilingOptions
 from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.operator_tiles import Border
-from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 from tflm_planner.transforms.tile.tiler import region_results
 
 Span = tuple[int, int]

@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tflm_planner.model.ir import Tensor
+from tflm_planner.ops.window import ROWS
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.transforms.row_loop import LoopedRegion
 from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.operator_tiles import Border
-from tflm_planner.transforms.tile.tile import ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 
 def with_backward_tiles(candidate: Candidate) -> list[Candidate]:

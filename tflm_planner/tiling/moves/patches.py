@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from tflm_planner.ops.window import COLUMNS, ROWS
 from tflm_planner.tiling.estimate.schedule import LinearSchedule
 from tflm_planner.tiling.estimate.tiles import EstimateLimits, estimate_tiles
 from tflm_planner.tiling.evaluate.candidate import Candidate
 from tflm_planner.transforms.schedules import Effort
 from tflm_planner.transforms.tile.operator_tiles import Border
-from tflm_planner.transforms.tile.tile import COLUMNS, ROWS, TiledRegion
+from tflm_planner.transforms.tile.tile import TiledRegion
 
 _NO_LIMIT = 1 << 60
 

@@ -19,15 +19,13 @@ from tflm_planner.model.draft import Draft, is_convex
 from tflm_planner.model.ir import Graph, Model, Op
 from tflm_planner.ops import has_side_effects
 from tflm_planner.ops.macs import total_macs
+from tflm_planner.ops.window import CHANNELS, COLUMNS, ROWS
 from tflm_planner.transforms.axis_graph import blocks
 from tflm_planner.transforms.tile.box_plan import HALOS, Cutting, Halo
 from tflm_planner.transforms.tile.boxes import NotTileableError
 from tflm_planner.transforms.tile.operator_tiles import BORDERS, Border
 from tflm_planner.transforms.tile.partial_sums import SUM, PartialSums
 from tflm_planner.transforms.tile.tiler import Tiler
-
-ROWS, COLUMNS, CHANNELS = 1, 2, 3
-"""Axes of an image tensor."""
 
 
 @dataclass(frozen=True)
